@@ -1,0 +1,475 @@
+"""Everything that the author of a backend imports.
+
+A backend wraps one tool, and does no I/O. It says which parameters the tool takes, which command
+to run at each end of a flow, and it turns the bytes that the command prints into events. benchctl
+finds the programs, starts them on the right hosts, feeds their output to the parsers, watches
+their time and ends them. So the same backend runs on this machine and in a lab, and it is tested
+by replaying what a tool once printed (`replay`).
+
+A minimal backend is a subclass of `Backend` with a `Parameters` model, a `client` command and a
+parser; docs/plugins.md builds one step by step. A package offers it under the entry point group
+``benchctl.backends``; a single file offers it as the module's variable ``BACKEND``.
+
+Quantities are in SI base units: seconds, bits per second, bytes, ratios. Names carry their unit.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from itertools import pairwise
+from types import MappingProxyType
+from typing import Annotated, Any, Generic, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+
+from benchctl.units import parse_duration, parse_rate, parse_ratio, parse_size
+
+__all__ = [
+    "METRICS", "Backend", "Capabilities", "Channel", "Command", "Direction", "Duration",
+    "Effective", "Event", "Failure", "FailureKind", "Field", "Flow", "Fold", "LineParser",
+    "Metric", "Parameters", "Parser", "ParserError", "Probe", "Rate", "Ratio", "Ready", "Role",
+    "Sample", "Size", "Started", "Summary", "Tool", "Warn", "replay",
+]  # fmt: skip
+
+
+# --- quantities ------------------------------------------------------------------------------
+
+
+def _quantity(parse: Any, example: str, pattern: str) -> tuple[Any, Any]:
+    schema = {"type": "string", "pattern": pattern, "examples": [example]}
+    return BeforeValidator(parse), WithJsonSchema(schema)
+
+
+_N = r"^\d*\.?\d+ ?"
+Duration = Annotated[float, *_quantity(parse_duration, "10s", rf"{_N}(ns|us|ms|s|min|h)$")]
+"""Seconds; written ``"10s"``, ``"250ms"``, ``"5min"``."""
+Rate = Annotated[float, *_quantity(parse_rate, "100Mbit", rf"{_N}[kKMGT]?bit(/s)?$|^unlimited$")]
+"""Bits per second; written ``"100Mbit"``, or ``"unlimited"`` for infinity."""
+Size = Annotated[float, *_quantity(parse_size, "256K", rf"{_N}(B|[kMG]B|[KMG]i?B?|[KMG])$")]
+"""Whole bytes; written ``"1448B"``, ``"64kB"`` (SI), ``"256K"`` or ``"256KiB"`` (binary)."""
+Ratio = Annotated[float, *_quantity(parse_ratio, "2%", rf"{_N}%$")]
+"""A fraction of one; written ``"2%"``."""
+
+
+class Parameters(BaseModel):
+    """Base of a backend's parameters: frozen, and an unknown name is an error.
+
+    Every field needs a description, and a quantity needs one of the types above. Where two
+    backends have the same parameter they give it the same name, so that one axis sweeps both:
+    ``duration``, ``interval``, ``omit``, ``streams``, ``window``, ``rate``, ``bytes``, ``count``,
+    ``length``, ``protocol``, ``congestion_control``, ``mss``, ``dscp``, ``no_delay``,
+    ``ip_version``.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Direction(StrEnum):
+    """Which way the measured traffic goes, seen from the flow's ``from`` host."""
+
+    SEND = "send"
+    RECEIVE = "receive"
+    BOTH = "both"
+    ROUND_TRIP = "round-trip"
+
+
+class Role(StrEnum):
+    """The two ends of a flow: the client runs on ``from``, the server on ``to``."""
+
+    CLIENT = "client"
+    SERVER = "server"
+
+
+# --- metrics ---------------------------------------------------------------------------------
+
+
+class Fold(StrEnum):
+    """How the samples of one metric become a flow's single figure."""
+
+    RATE = "rate"
+    """Summed over streams, then the mean over time, weighted by the intervals' lengths."""
+    COUNT = "count"
+    """Summed over streams and intervals."""
+    DISTRIBUTION = "distribution"
+    """Min, mean, median, 95th percentile and max over all samples of all streams."""
+    VALUE = "value"
+    """The last value seen; for figures that only a tool's own summary gives."""
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """What a name in ``Sample.metrics`` or ``Summary.metrics`` means.
+
+    ``better`` is ``"higher"``, ``"lower"`` or ``""`` where neither is. ``per`` names the counts
+    that a ratio is made of, (part, whole): then the flow's figure is the quotient of their sums.
+    """
+
+    name: str
+    description: str
+    fold: Fold
+    better: str = ""
+    per: tuple[str, str] | None = None
+
+
+def _metrics(*metrics: Metric) -> Mapping[str, Metric]:
+    return MappingProxyType({metric.name: metric for metric in metrics})
+
+
+METRICS: Mapping[str, Metric] = _metrics(
+    Metric("throughput_bps", "payload bits received per second (goodput, RFC 6349)",
+           Fold.RATE, "higher"),
+    Metric("sent_bps", "payload bits handed to the network per second, by the sender's count",
+           Fold.RATE),
+    Metric("bytes_received", "payload bytes received", Fold.COUNT),
+    Metric("bytes_sent", "payload bytes sent", Fold.COUNT),
+    Metric("rtt_s", "round-trip time of a probe, such as an ICMP echo", Fold.DISTRIBUTION, "lower"),
+    Metric("tcp_rtt_s", "the sender's smoothed round-trip time (tcpi_rtt, RFC 6298)",
+           Fold.DISTRIBUTION, "lower"),
+    Metric("tcp_rttvar_s", "variation of the smoothed round-trip time (tcpi_rttvar, RFC 6298)",
+           Fold.DISTRIBUTION),
+    Metric("tcp_min_rtt_s", "least round-trip time the sender has seen (tcpi_min_rtt)",
+           Fold.DISTRIBUTION, "lower"),
+    Metric("owd_s", "one-way delay (RFC 7679); negative when the clocks differ by more",
+           Fold.DISTRIBUTION, "lower"),
+    Metric("owd_error_s", "error estimate of the one-way delay (RFC 4656, 4.1.2)",
+           Fold.DISTRIBUTION),
+    Metric("clock_synchronized", "1 when both clocks say they are synchronized, else 0",
+           Fold.VALUE),
+    Metric("loss_ratio", "packets lost of those sent (RFC 7680)", Fold.VALUE, "lower",
+           per=("packets_lost", "packets_sent")),
+    Metric("packets_sent", "packets sent", Fold.COUNT),
+    Metric("packets_received", "packets received, duplicates not counted", Fold.COUNT),
+    Metric("packets_lost", "packets that did not arrive", Fold.COUNT, "lower"),
+    Metric("packets_duplicated", "packets that arrived more than once", Fold.COUNT, "lower"),
+    Metric("packets_reordered", "packets that arrived after a later one (RFC 4737)",
+           Fold.COUNT, "lower"),
+    Metric("packets_in_error", "probes answered by an ICMP error", Fold.COUNT, "lower"),
+    Metric("jitter_rfc3550_s", "smoothed interarrival jitter (RFC 3550, 6.4.1)",
+           Fold.DISTRIBUTION, "lower"),
+    Metric("pdv_p95_p50_s", "delay variation as OWAMP reports it: 95th less 50th percentile",
+           Fold.VALUE, "lower"),
+    Metric("hops", "routers passed, from the received time to live", Fold.DISTRIBUTION),
+    Metric("retransmits", "TCP segments sent again (tcpi_total_retrans)", Fold.COUNT, "lower"),
+    Metric("cwnd_bytes", "the sender's congestion window (tcpi_snd_cwnd x MSS)",
+           Fold.DISTRIBUTION),
+    Metric("peer_window_bytes", "receive window that the peer advertises (tcpi_snd_wnd)",
+           Fold.DISTRIBUTION),
+    Metric("path_mtu_bytes", "path MTU as the kernel knows it (tcpi_pmtu)", Fold.DISTRIBUTION),
+    Metric("reordering", "the sender's reordering degree, in segments (tcpi_reordering)",
+           Fold.DISTRIBUTION),
+    Metric("cpu_client_ratio", "CPU time of the client process per second; 1 is one core",
+           Fold.VALUE, "lower"),
+    Metric("cpu_server_ratio", "CPU time of the server process per second; 1 is one core",
+           Fold.VALUE, "lower"),
+)  # fmt: skip
+"""The metrics that every backend may use. A backend declares its own in `Capabilities.metrics`."""
+
+
+# --- events ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """The server accepts clients from now on. A server's parser must say it once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """The tool told at which wall-clock time its own second 0 was (``epoch_s``, Unix time)."""
+
+    epoch_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What one interval of one stream showed.
+
+    ``start_s`` and ``end_s`` count from the start of the measurement (after any omitted part, so
+    omitted samples lie at or below zero). ``direction`` is send, receive or round-trip, never
+    both.
+    """
+
+    start_s: float
+    end_s: float
+    metrics: Mapping[str, float]
+    stream: int = 0
+    direction: Direction = Direction.SEND
+    omitted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """The tool's own final figures for one direction.
+
+    A value may be a distribution: a mapping with some of ``min``, ``mean``, ``median``, ``p95``,
+    ``max``.
+    """
+
+    metrics: Mapping[str, float | Mapping[str, float]]
+    direction: Direction = Direction.SEND
+
+
+@dataclass(frozen=True, slots=True)
+class Effective:
+    """What was in force, beside what was asked: ``{"window_bytes": 425984, ...}``."""
+
+    settings: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Warn:
+    """Something the user should know about this flow; the measurement stands."""
+
+    message: str
+
+
+class FailureKind(StrEnum):
+    """Why a flow failed; decides whether another attempt makes sense."""
+
+    BUSY = "busy"
+    """The server measures for somebody else: try its next port, then wait."""
+    UNREACHABLE = "unreachable"
+    """No connection: refused, no route, timed out, unknown name."""
+    REFUSED = "refused"
+    """The peer answered and will not do what was asked; asking again is of no use."""
+    PARAMETER = "parameter"
+    """The tool does not accept a parameter here; asking again is of no use."""
+    PEER = "peer"
+    """The peer went away or broke the protocol during the measurement."""
+    TOOL = "tool"
+    """The tool itself failed, or gave no result."""
+
+    @property
+    def retryable(self) -> bool:
+        """Whether another attempt may succeed."""
+        return self not in (FailureKind.PARAMETER, FailureKind.REFUSED)
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """The measurement failed. Samples seen before are kept; the flow is marked failed."""
+
+    kind: FailureKind
+    message: str
+    hint: str = ""
+
+
+Event = Ready | Started | Sample | Summary | Effective | Warn | Failure
+
+
+# --- parsers ---------------------------------------------------------------------------------
+
+
+class ParserError(Exception):
+    """The only exception a parser may raise: what the tool printed is not what it prints."""
+
+
+class Channel(StrEnum):
+    """Where bytes came from."""
+
+    STDOUT = "stdout"
+    STDERR = "stderr"
+
+
+class Parser(ABC):
+    """Turns what one command prints into events, however the bytes are cut.
+
+    A parser holds all its state in itself and touches nothing else. It never blocks, keeps a
+    bounded amount of undigested input, and raises nothing but `ParserError`.
+    """
+
+    @abstractmethod
+    def feed(self, data: bytes, channel: Channel = Channel.STDOUT) -> Sequence[Event]:
+        """Take the next bytes of a channel and return the events they complete."""
+
+    @abstractmethod
+    def close(self, exit_code: int) -> Sequence[Event]:
+        """Take the end of the command and return the last events.
+
+        ``exit_code`` is negative when a signal ended the command (``-15`` for SIGTERM).
+        """
+
+
+class LineParser(Parser):
+    """A parser for tools that print lines: write `line`, and `end` where needed.
+
+    Lines are decoded as UTF-8 with replacement and lose their line end. A line longer than
+    ``max_line`` bytes raises ParserError.
+    """
+
+    max_line = 1 << 20
+
+    def __init__(self) -> None:
+        self._pending = {Channel.STDOUT: b"", Channel.STDERR: b""}
+
+    @abstractmethod
+    def line(self, text: str, channel: Channel) -> Iterable[Event]:
+        """Return the events of one whole line."""
+
+    def end(self, exit_code: int) -> Iterable[Event]:
+        """Return the events of the command's end; called after the last line."""
+        return ()
+
+    def feed(self, data: bytes, channel: Channel = Channel.STDOUT) -> Sequence[Event]:
+        *lines, rest = (self._pending[channel] + data).split(b"\n")
+        if len(rest) > self.max_line:
+            raise ParserError(f"a line of more than {self.max_line} bytes on {channel}")
+        self._pending[channel] = rest
+        return [event for raw in lines for event in self._decode(raw, channel)]
+
+    def close(self, exit_code: int) -> Sequence[Event]:
+        rest = [
+            event
+            for channel, raw in self._pending.items()
+            if raw
+            for event in self._decode(raw, channel)
+        ]
+        self._pending = dict.fromkeys(self._pending, b"")
+        return [*rest, *self.end(exit_code)]
+
+    def _decode(self, raw: bytes, channel: Channel) -> Iterable[Event]:
+        return self.line(raw.decode("utf-8", "replace").rstrip("\r"), channel)
+
+
+def replay(
+    parser: Parser,
+    stdout: bytes,
+    stderr: bytes = b"",
+    exit_code: int = 0,
+    cuts: Iterable[int] = (),
+) -> list[Event]:
+    """Feed a transcript to a parser, cut at the given offsets of ``stdout``; for tests.
+
+    Any cuts must give equal events. Raises what the parser raises.
+    """
+    bounds = [0, *sorted(cut for cut in cuts if 0 < cut < len(stdout)), len(stdout)]
+    events: list[Event] = []
+    for start, stop in pairwise(bounds):
+        events += parser.feed(stdout[start:stop])
+    if stderr:
+        events += parser.feed(stderr, Channel.STDERR)
+    return [*events, *parser.close(exit_code)]
+
+
+# --- backends --------------------------------------------------------------------------------
+
+P = TypeVar("P", bound=Parameters)
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What a backend can do, as data.
+
+    ``directions``: the first is the default. ``default_port``: where a server listens, None for
+    tools that need none. ``needs_server``: a peer program must run on the ``to`` host; where
+    benchctl owns that host it starts `Backend.server` first. ``waits_for_start``: the client can
+    be started early and waits itself for `Flow.start_at_s`. ``metrics``: the names the backend may
+    emit that are not in METRICS, described.
+    """
+
+    directions: tuple[Direction, ...]
+    protocols: tuple[str, ...] = ()
+    default_port: int | None = None
+    needs_server: bool = False
+    needs_root: bool = False
+    waits_for_start: bool = False
+    metrics: tuple[Metric, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """How to find out whether a program is there: run ``argv``, read its version."""
+
+    argv: tuple[str, ...]
+    install: str
+    """How to get the program, in one line: ``apt install iperf3``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A program that was found on a host: its version and what it can do."""
+
+    version: str
+    features: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Flow(Generic[P]):
+    """One measurement, as a backend gets to know it.
+
+    ``address`` is where the client finds the server, ``port`` the one that this attempt uses
+    (None where the backend has no port). ``source_address`` and ``source_device`` are set when
+    the flow names an interface. ``owns_server`` says that benchctl runs the server too. ``tool``
+    is what `read_probe` found on the host where the command will run. ``start_at_s`` (Unix time)
+    is set only for backends that wait themselves.
+    """
+
+    params: P
+    direction: Direction
+    address: str
+    port: int | None
+    tool: Tool
+    owns_server: bool = False
+    source_address: str | None = None
+    source_device: str | None = None
+    start_at_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A program to run and the parser of what it prints.
+
+    ``stop_signal`` asks it to end early and tell what it has: ``"SIGINT"`` or ``"SIGTERM"``.
+    A program is looked up in the host's PATH; Python's own is ``sys.executable``.
+    """
+
+    argv: tuple[str, ...]
+    parser: Parser
+    env: Mapping[str, str] = field(default_factory=dict)
+    stop_signal: str = "SIGINT"
+
+
+class Backend(ABC, Generic[P]):
+    """One tool. Subclasses set the four attributes and write the methods; nothing does I/O."""
+
+    name: str
+    summary: str
+    """What the tool measures, in one line."""
+    parameters: type[P]
+    capabilities: Capabilities
+
+    @abstractmethod
+    def probe(self, role: Role) -> Probe | None:
+        """Return how to look for the program of a role; None when it needs none."""
+
+    @abstractmethod
+    def read_probe(self, role: Role, exit_code: int, output: str) -> Tool:
+        """Read what the probe printed (stdout, then stderr).
+
+        Raises ValueError with the reason when the program cannot be used.
+        """
+
+    @abstractmethod
+    def client(self, flow: Flow[P]) -> Command:
+        """Return the command that measures; it runs on the ``from`` host.
+
+        Raises ValueError when this tool's version cannot do what the flow asks.
+        """
+
+    def server(self, flow: Flow[P]) -> Command | None:
+        """Return the peer's command; None when the backend needs none.
+
+        It runs on the ``to`` host and should end by itself after one client.
+        """
+        return None
+
+    @abstractmethod
+    def duration_s(self, params: P) -> float:
+        """Return the expected time of the client from its start to its end, omit included."""
+
+    def traffic_bytes(self, params: P) -> float | None:
+        """Return the payload bytes the flow will send, or None when only the network decides."""
+        return None

@@ -1,0 +1,55 @@
+"""The errors of benchctl, split by whose fault they are.
+
+Every error carries one line that says what is wrong and where, and a hint that says what to do.
+`exit_code` is what the command line ends with; the numbers are documented and never change.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class BenchctlError(Exception):
+    """Base of every error that benchctl reports without a traceback.
+
+    Args:
+        message: what is wrong and where, in one line.
+        hint: what to do about it, in one line; may be empty.
+    """
+
+    exit_code: ClassVar[int] = 4
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class UsageError(BenchctlError):
+    """The command line asks for something that cannot be."""
+
+    exit_code = 2
+
+
+class ProfileError(BenchctlError):
+    """The profile or the topology file is wrong; the message starts with file and line."""
+
+    exit_code = 2
+
+
+class MissingError(BenchctlError):
+    """A tool, a peer or a plugin that the profile names is not there."""
+
+    exit_code = 3
+
+
+class StoreError(BenchctlError):
+    """The store cannot be read or written: locked, full, damaged or of a newer version."""
+
+    exit_code = 4
+
+
+class LabError(BenchctlError):
+    """The lab cannot be built here, or a link does not keep its promise."""
+
+    exit_code = 3
