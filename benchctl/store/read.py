@@ -1,0 +1,244 @@
+"""Questions to the store: runs, their trials, flows, figures, samples and notes.
+
+Rows come back as frozen dataclasses with their JSON read. A reader never blocks the runner and may
+ask as often as it likes; `samples` and `notes` take the last id seen, to read on from there.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, TypeVar
+
+from benchctl.errors import UsageError
+from benchctl.store.database import Liveness, connect, store_errors
+from benchctl.store.record import Figure, Figures
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One execution of a profile; see the schema for its columns."""
+
+    id: int
+    name: str
+    profile: str
+    title: str
+    created_time: float
+    started_time: float | None
+    finished_time: float | None
+    status: str
+    error: str
+    seed: int
+    trials: int
+    settings: Mapping[str, Any]
+    profile_text: str
+    profile_sha256: str
+    facts: Mapping[str, Any]
+    tags: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One point of the matrix, one repeat."""
+
+    id: int
+    run_id: int
+    position: int
+    repeat: int
+    point: Mapping[str, Any]
+    flows: Sequence[Mapping[str, Any]]
+    lab: Mapping[str, Any]
+    duration_s: float
+    deadline_s: float
+    status: str
+    error: str
+    started_time: float | None
+    finished_time: float | None
+    start_skew_s: float | None
+    fairness_jain: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """One attempt of one flow."""
+
+    id: int
+    trial_id: int
+    attempt: int
+    name: str
+    backend: str
+    source: str
+    target: str
+    direction: str
+    port: int | None
+    status: str
+    failure: str
+    error: str
+    hint: str
+    client: Sequence[str]
+    server: Sequence[str]
+    requested: Mapping[str, Any]
+    effective: Mapping[str, Any]
+    expected: Mapping[str, Any]
+    started_time: float | None
+    finished_time: float | None
+    exit_code: int | None
+    stderr: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What one interval of one stream showed."""
+
+    id: int
+    flow_id: int
+    role: str
+    stream: int
+    direction: str
+    start_s: float
+    end_s: float
+    arrived_s: float
+    omitted: bool
+    metrics: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Something said about a run, one of its trials or flows."""
+
+    id: int
+    trial_id: int | None
+    flow_id: int | None
+    time: float
+    level: str
+    text: str
+
+
+_JSON_COLUMNS = frozenset(
+    "settings facts tags point flows lab client server requested effective expected metrics".split()
+)
+
+
+def _make(kind: type[T], row: sqlite3.Row) -> T:
+    values = {
+        field.name: json.loads(row[field.name]) if field.name in _JSON_COLUMNS else row[field.name]
+        for field in fields(kind)  # type: ignore[arg-type]
+    }
+    return kind(**values)
+
+
+_SAMPLES = """
+SELECT sample.id, flow_id, role, number AS stream, direction, start_s, end_s, arrived_s, omitted,
+       metrics
+FROM sample JOIN stream ON stream.id = stream_id
+"""
+
+
+class Reader:
+    """Reads one store. Every method raises StoreError when it cannot."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._connection = connect(path)
+        self._liveness = Liveness(path)
+
+    def close(self) -> None:
+        """Close the store."""
+        self._connection.close()
+
+    def runs(self) -> list[Run]:
+        """Return every run, the newest first."""
+        return self._all(Run, "SELECT * FROM run ORDER BY id DESC")
+
+    def run(self, run_id: int) -> Run:
+        """Return one run by id."""
+        return self._all(Run, "SELECT * FROM run WHERE id = ?", run_id)[0]
+
+    def find(self, text: str) -> Run:
+        """Return the run that ``text`` names: ``last``, its name, or a part of only one name.
+
+        Raises UsageError when there is none, or more than one.
+        """
+        runs = self.runs()
+        if text == "last" and runs:
+            return runs[0]
+        matches = [run for run in runs if run.name == text] or [r for r in runs if text in r.name]
+        if len(matches) == 1:
+            return matches[0]
+        if matches:
+            names = ", ".join(run.name for run in matches[:5])
+            raise UsageError(f'"{text}" names {len(matches)} runs', f"such as {names}")
+        raise UsageError(f'no run "{text}"', 'see "benchctl runs"; "last" names the newest')
+
+    def is_alive(self, run: Run) -> bool:
+        """Return whether a runner is measuring this run now."""
+        return self._liveness.is_alive(run.id)
+
+    def trials(self, run_id: int) -> list[Trial]:
+        """Return the trials of a run, in order of execution."""
+        return self._all(Trial, "SELECT * FROM trial WHERE run_id = ? ORDER BY position", run_id)
+
+    def flows(self, trial_id: int, *, all_attempts: bool = False) -> list[Flow]:
+        """Return the flows of a trial, of its last attempt or of all."""
+        last = "AND attempt = (SELECT max(attempt) FROM flow WHERE trial_id = ?1)"
+        return self._all(
+            Flow,
+            f"SELECT * FROM flow WHERE trial_id = ?1 {'' if all_attempts else last} ORDER BY id",
+            trial_id,
+        )
+
+    def attempts(self, trial_id: int) -> int:
+        """Return how often a trial was tried."""
+        return self._value("SELECT coalesce(max(attempt), 0) FROM flow WHERE trial_id=?", trial_id)
+
+    def figures(self, flow_id: int) -> Figures:
+        """Return a flow's final figures by (direction, metric)."""
+        return {
+            (row["direction"], row["metric"]): Figure(
+                row["value"], row["origin"], json.loads(row["spread"])
+            )
+            for row in self._rows("SELECT * FROM figure WHERE flow_id = ?", flow_id)
+        }
+
+    def samples(self, flow_id: int, after: int = 0) -> Iterator[Sample]:
+        """Yield the samples of a flow with an id above ``after``, in order of arrival."""
+        query = f"{_SAMPLES} WHERE flow_id = ? AND sample.id > ? ORDER BY sample.id"
+        for row in self._rows(query, flow_id, after):
+            yield _make(Sample, row)
+
+    def new_samples(self, run_id: int, after: int) -> Iterator[Sample]:
+        """Yield the samples of a whole run with an id above ``after``, in order of arrival."""
+        query = (
+            f"{_SAMPLES} JOIN flow ON flow.id = flow_id JOIN trial ON trial.id = trial_id"
+            " WHERE sample.id > ? AND run_id = ? ORDER BY sample.id"
+        )
+        for row in self._rows(query, after, run_id):
+            yield _make(Sample, row)
+
+    def last_sample_id(self) -> int:
+        """Return the id of the newest sample of any run, or 0."""
+        return self._value("SELECT coalesce(max(id), 0) FROM sample")
+
+    def notes(self, run_id: int, after: int = 0) -> list[Note]:
+        """Return the notes of a run with an id above ``after``."""
+        query = "SELECT * FROM note WHERE run_id = ? AND id > ? ORDER BY id"
+        return self._all(Note, query, run_id, after)
+
+    def changes(self) -> int:
+        """Return a number that differs after another process has written to the store."""
+        return self._value("PRAGMA data_version")
+
+    def _rows(self, query: str, *values: Any) -> Iterator[sqlite3.Row]:
+        with store_errors(self.path):
+            yield from self._connection.execute(query, values)
+
+    def _all(self, kind: type[T], query: str, *values: Any) -> list[T]:
+        return [_make(kind, row) for row in self._rows(query, *values)]
+
+    def _value(self, query: str, *values: Any) -> int:
+        return int(next(self._rows(query, *values))[0])

@@ -1,0 +1,184 @@
+"""What the runner writes while it measures.
+
+Samples are gathered and written in batches (`Recorder.flush`, several times a second); everything
+else is written at once, after the samples that came before it.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import sqlite3
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchctl.store.database import connect, store_errors, transaction
+
+Figures = Mapping[tuple[str, str], "Figure"]
+"""Figures by (direction, metric)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A flow's final figure of one metric.
+
+    ``value`` is the figure, or the mean of a distribution whose other figures are in ``spread``
+    (min, mean, median, p95, max). ``origin`` is "tool" or "samples".
+    """
+
+    value: float
+    origin: str
+    spread: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class NewTrial:
+    """A trial as it is planned; the three mappings are written as JSON."""
+
+    repeat: int
+    point: Mapping[str, Any]
+    flows: Sequence[Mapping[str, Any]]
+    lab: Mapping[str, Any]
+    duration_s: float
+    deadline_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class NewRun:
+    """A run as it is planned."""
+
+    profile: str
+    title: str
+    seed: int
+    trials: int
+    settings: Mapping[str, Any]
+    profile_text: str
+    profile_sha256: str
+
+
+def create_run(path: Path, run: NewRun, trials: Iterable[NewTrial], now: float) -> tuple[int, str]:
+    """Write a planned run and its trials; returns its id and its name. Raises StoreError."""
+    stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(now))
+    name = f"{stamp}-{secrets.token_hex(2)}"
+    with store_errors(path):
+        connection = connect(path, write=True)
+        with transaction(connection):
+            cursor = connection.execute(
+                "INSERT INTO run (name, profile, title, created_time, status, seed, trials,"
+                " settings, profile_text, profile_sha256) VALUES (?,?,?,?,'planned',?,?,?,?,?)",
+                (name, run.profile, run.title, now, run.seed, run.trials,
+                 json.dumps(run.settings), run.profile_text, run.profile_sha256),
+            )  # fmt: skip
+            run_id = int(cursor.lastrowid or 0)
+            connection.executemany(
+                "INSERT INTO trial (run_id, position, repeat, point, flows, lab, duration_s,"
+                " deadline_s, status) VALUES (?,?,?,?,?,?,?,?,'planned')",
+                (
+                    (run_id, position, t.repeat, json.dumps(t.point), json.dumps(t.flows),
+                     json.dumps(t.lab), t.duration_s, t.deadline_s)
+                    for position, t in enumerate(trials)
+                ),
+            )  # fmt: skip
+        connection.close()
+    return run_id, name
+
+
+class Recorder:
+    """Writes one run. Every method raises StoreError when the store cannot be written."""
+
+    def __init__(self, path: Path, run_id: int) -> None:
+        self._path = path
+        self._run_id = run_id
+        self._connection = connect(path, write=True)
+        self._samples: list[tuple[int, float, float, float, bool, str]] = []
+        self._streams: dict[tuple[int, str, int, str], int] = {}
+
+    def update_run(self, **columns: Any) -> None:
+        """Set columns of the run."""
+        self._update("run", self._run_id, columns)
+
+    def update_trial(self, trial_id: int, **columns: Any) -> None:
+        """Set columns of a trial."""
+        self._update("trial", trial_id, columns)
+
+    def update_flow(self, flow_id: int, **columns: Any) -> None:
+        """Set columns of a flow."""
+        self._update("flow", flow_id, columns)
+
+    def add_flow(self, trial_id: int, **columns: Any) -> int:
+        """Write one attempt of a flow; returns its id."""
+        return self._insert("flow", {"trial_id": trial_id, **columns})
+
+    def add_note(
+        self, text: str, level: str, time: float, trial_id: int | None, flow_id: int | None
+    ) -> None:
+        """Write a note: level is info, warning or remark."""
+        values = {"run_id": self._run_id, "trial_id": trial_id, "flow_id": flow_id}
+        self._insert("note", {**values, "time": time, "level": level, "text": text})
+
+    def add_figures(self, flow_id: int, figures: Figures) -> None:
+        """Write a flow's final figures."""
+        with store_errors(self._path), transaction(self._connection):
+            self._connection.executemany(
+                "INSERT INTO figure VALUES (?,?,?,?,?,?)",
+                (
+                    (flow_id, direction, metric, f.origin, f.value, json.dumps(dict(f.spread)))
+                    for (direction, metric), f in figures.items()
+                ),
+            )
+
+    def add_sample(
+        self,
+        flow_id: int,
+        role: str,
+        stream: int,
+        direction: str,
+        start_s: float,
+        end_s: float,
+        arrived_s: float,
+        omitted: bool,
+        metrics: Mapping[str, float],
+    ) -> None:
+        """Gather a sample for the next `flush`."""
+        key = (flow_id, role, stream, direction)
+        stream_id = self._streams.get(key)
+        if stream_id is None:
+            values = {"flow_id": flow_id, "role": role, "number": stream, "direction": direction}
+            self._streams[key] = stream_id = self._insert("stream", values)
+        self._samples.append((stream_id, start_s, end_s, arrived_s, omitted, json.dumps(metrics)))
+
+    def flush(self) -> None:
+        """Write the gathered samples."""
+        if not self._samples:
+            return
+        with store_errors(self._path), transaction(self._connection):
+            self._connection.executemany(
+                "INSERT INTO sample (stream_id, start_s, end_s, arrived_s, omitted, metrics)"
+                " VALUES (?,?,?,?,?,?)",
+                self._samples,
+            )
+        self._samples = []
+
+    def close(self) -> None:
+        """Write what is gathered and close the store."""
+        self.flush()
+        self._connection.close()
+
+    def _insert(self, table: str, columns: Mapping[str, Any]) -> int:
+        marks = ",".join("?" * len(columns))
+        statement = f"INSERT INTO {table} ({','.join(columns)}) VALUES ({marks})"
+        cursor = self._write(statement, columns.values())
+        return int(cursor.lastrowid or 0)
+
+    def _update(self, table: str, row_id: int, columns: Mapping[str, Any]) -> None:
+        self.flush()
+        sets = ",".join(f"{name} = ?" for name in columns)
+        self._write(f"UPDATE {table} SET {sets} WHERE id = ?", (*columns.values(), row_id))
+
+    def _write(self, statement: str, values: Iterable[Any]) -> sqlite3.Cursor:
+        encoded = [json.dumps(v) if isinstance(v, dict | list | tuple) else v for v in values]
+        with store_errors(self._path):
+            return self._connection.execute(statement, encoded)

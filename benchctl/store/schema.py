@@ -1,0 +1,104 @@
+"""The tables of the store and what their columns mean."""
+
+VERSION = 1
+
+TABLES = """
+CREATE TABLE run (
+    id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE,          -- what people call it: 20261121-004512-7f3a
+    profile TEXT NOT NULL,              -- short name of the profile
+    title TEXT NOT NULL,
+    created_time REAL NOT NULL,
+    started_time REAL,
+    finished_time REAL,
+    status TEXT NOT NULL,               -- planned, running, ok, failed, interrupted
+    error TEXT NOT NULL DEFAULT '',     -- why the run itself ended early
+    seed INTEGER NOT NULL,
+    trials INTEGER NOT NULL,
+    settings TEXT NOT NULL,             -- JSON: what the runner needs beside the trials
+    profile_text TEXT NOT NULL,
+    profile_sha256 TEXT NOT NULL,
+    facts TEXT NOT NULL DEFAULT '{}',   -- JSON: the hosts as they were
+    tags TEXT NOT NULL DEFAULT '[]'     -- JSON list
+);
+CREATE TABLE trial (
+    id INTEGER PRIMARY KEY,
+    run_id INTEGER NOT NULL REFERENCES run ON DELETE CASCADE,
+    position INTEGER NOT NULL,          -- order of execution, from 0
+    repeat INTEGER NOT NULL,            -- from 1
+    point TEXT NOT NULL,                -- JSON: axis -> value
+    flows TEXT NOT NULL,                -- JSON: the flows as planned
+    lab TEXT NOT NULL,                  -- JSON: settings of the topology for this point
+    duration_s REAL NOT NULL,           -- expected
+    deadline_s REAL NOT NULL,
+    status TEXT NOT NULL,               -- as of a run, or timed_out, skipped
+    error TEXT NOT NULL DEFAULT '',
+    started_time REAL,                  -- common start of the last attempt
+    finished_time REAL,
+    start_skew_s REAL,                  -- last flow's second 0 less the first flow's
+    fairness_jain REAL,
+    UNIQUE (run_id, position)
+);
+CREATE TABLE flow (                     -- one attempt of one flow
+    id INTEGER PRIMARY KEY,
+    trial_id INTEGER NOT NULL REFERENCES trial ON DELETE CASCADE,
+    attempt INTEGER NOT NULL,           -- from 1
+    name TEXT NOT NULL,
+    backend TEXT NOT NULL,
+    source TEXT NOT NULL,
+    target TEXT NOT NULL,
+    direction TEXT NOT NULL,
+    port INTEGER,
+    status TEXT NOT NULL,               -- as of a trial
+    failure TEXT NOT NULL DEFAULT '',   -- kind of failure
+    error TEXT NOT NULL DEFAULT '',
+    hint TEXT NOT NULL DEFAULT '',
+    client TEXT NOT NULL,               -- JSON: the exact command
+    server TEXT NOT NULL,               -- JSON: the peer's command, [] where there is none
+    requested TEXT NOT NULL,            -- JSON: parameters in SI units
+    effective TEXT NOT NULL DEFAULT '{}',
+    expected TEXT NOT NULL DEFAULT '{}',
+    started_time REAL,                  -- its second 0
+    finished_time REAL,
+    exit_code INTEGER,
+    stderr TEXT NOT NULL DEFAULT ''
+);
+CREATE INDEX flow_of_trial ON flow (trial_id);
+CREATE TABLE stream (
+    id INTEGER PRIMARY KEY,
+    flow_id INTEGER NOT NULL REFERENCES flow ON DELETE CASCADE,
+    role TEXT NOT NULL,                 -- which end told it: client, server
+    number INTEGER NOT NULL,
+    direction TEXT NOT NULL             -- send, receive, round-trip
+);
+CREATE INDEX stream_of_flow ON stream (flow_id);
+CREATE TABLE sample (
+    id INTEGER PRIMARY KEY,
+    stream_id INTEGER NOT NULL REFERENCES stream ON DELETE CASCADE,
+    start_s REAL NOT NULL,              -- from the flow's second 0
+    end_s REAL NOT NULL,
+    arrived_s REAL NOT NULL,            -- from the trial's common start
+    omitted INTEGER NOT NULL,
+    metrics TEXT NOT NULL               -- JSON: metric -> value
+);
+CREATE INDEX sample_of_stream ON sample (stream_id);
+CREATE TABLE figure (                   -- a flow's final figures
+    flow_id INTEGER NOT NULL REFERENCES flow ON DELETE CASCADE,
+    direction TEXT NOT NULL,
+    metric TEXT NOT NULL,
+    origin TEXT NOT NULL,               -- tool: its own figure; samples: computed from them
+    value REAL NOT NULL,                -- the figure, or the mean of a distribution
+    spread TEXT NOT NULL DEFAULT '{}',  -- JSON: min, mean, median, p95, max of a distribution
+    PRIMARY KEY (flow_id, direction, metric)
+) WITHOUT ROWID;
+CREATE TABLE note (
+    id INTEGER PRIMARY KEY,
+    run_id INTEGER NOT NULL REFERENCES run ON DELETE CASCADE,
+    trial_id INTEGER REFERENCES trial ON DELETE CASCADE,
+    flow_id INTEGER REFERENCES flow ON DELETE CASCADE,
+    time REAL NOT NULL,
+    level TEXT NOT NULL,                -- info, warning, remark
+    text TEXT NOT NULL
+);
+CREATE INDEX note_of_run ON note (run_id);
+"""
