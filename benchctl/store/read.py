@@ -10,12 +10,13 @@ import json
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
+from benchctl.analysis.figures import Figure, Figures
 from benchctl.errors import UsageError
 from benchctl.store.database import Liveness, connect, store_errors
-from benchctl.store.record import Figure, Figures
 
 T = TypeVar("T")
 
@@ -119,17 +120,14 @@ class Note:
     text: str
 
 
-_JSON_COLUMNS = frozenset(
-    "settings facts tags point flows lab client server requested effective expected metrics".split()
-)
+@cache
+def _columns(kind: type) -> tuple[tuple[str, bool], ...]:
+    """Return the fields of a row class, and whether each is stored as JSON."""
+    return tuple((f.name, str(f.type).startswith(("Mapping", "Sequence"))) for f in fields(kind))
 
 
 def _make(kind: type[T], row: sqlite3.Row) -> T:
-    values = {
-        field.name: json.loads(row[field.name]) if field.name in _JSON_COLUMNS else row[field.name]
-        for field in fields(kind)  # type: ignore[arg-type]
-    }
-    return kind(**values)
+    return kind(**{n: json.loads(row[n]) if is_json else row[n] for n, is_json in _columns(kind)})
 
 
 _SAMPLES = """

@@ -15,23 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchctl.analysis.figures import Figures
 from benchctl.store.database import connect, store_errors, transaction
-
-Figures = Mapping[tuple[str, str], "Figure"]
-"""Figures by (direction, metric)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """A flow's final figure of one metric.
-
-    ``value`` is the figure, or the mean of a distribution whose other figures are in ``spread``
-    (min, mean, median, p95, max). ``origin`` is "tool" or "samples".
-    """
-
-    value: float
-    origin: str
-    spread: Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,154 @@
+"""From the samples of a flow to its final figures.
+
+A fold takes samples one by one and keeps what the final figure needs: an integral for rates, a sum
+for counts, every value for distributions (their median and 95th percentile are exact).
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from benchctl.analysis.statistics import quantile
+from benchctl.api import METRICS, Capabilities, Fold, Metric, Sample, Summary
+
+# Above this the tool's own figure and ours tell two stories, and the user hears of it.
+DISAGREEMENT = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A flow's final figure of one metric, in SI base units.
+
+    ``value`` is the figure, or the mean of a distribution whose other figures are in ``spread``
+    (min, median, p95, max). ``origin`` is "tool" for the tool's own, "samples" for ours.
+    """
+
+    value: float
+    origin: str
+    spread: Mapping[str, float] = field(default_factory=dict)
+
+
+Figures = Mapping[tuple[str, str], Figure]
+"""Figures by (direction, metric)."""
+
+
+def describe(name: str, capabilities: Capabilities | None = None) -> Metric:
+    """Return what a metric name means; a name that no one declared is a distribution."""
+    own = {metric.name: metric for metric in capabilities.metrics} if capabilities else {}
+    return own.get(name) or METRICS.get(name) or Metric(name, "", Fold.DISTRIBUTION)
+
+
+class _Series:
+    """What is kept of one metric in one direction, as one end told it."""
+
+    __slots__ = ("first_s", "integral", "last", "last_s", "values")
+
+    def __init__(self) -> None:
+        self.first_s = float("inf")
+        self.last_s = float("-inf")
+        self.integral = 0.0
+        self.last = 0.0
+        self.values = array("d")
+
+
+class FlowFold:
+    """Folds the samples of one flow, from both ends, into its figures."""
+
+    def __init__(self, capabilities: Capabilities) -> None:
+        self._capabilities = capabilities
+        self._series: dict[tuple[str, str, str], _Series] = {}
+        self._told: dict[tuple[str, str], Figure] = {}
+
+    def add_sample(self, role: str, sample: Sample) -> None:
+        """Take one sample; an omitted one changes nothing."""
+        if sample.omitted:
+            return
+        for name, value in sample.metrics.items():
+            series = self._series.setdefault((sample.direction, name, role), _Series())
+            series.first_s = min(series.first_s, sample.start_s)
+            series.last_s = max(series.last_s, sample.end_s)
+            series.last = value
+            fold = describe(name, self._capabilities).fold
+            if fold is Fold.RATE:
+                series.integral += value * (sample.end_s - sample.start_s)
+            elif fold is Fold.COUNT:
+                series.integral += value
+            elif fold is Fold.DISTRIBUTION:
+                series.values.append(value)
+
+    def add_summary(self, summary: Summary) -> None:
+        """Take the tool's own figures; the first one told of a metric stays."""
+        for name, value in summary.metrics.items():
+            key = (str(summary.direction), name)
+            if isinstance(value, Mapping):
+                spread = dict(value)
+                mean = spread.pop("mean", spread.get("median"))
+                if mean is not None:
+                    self._told.setdefault(key, Figure(mean, "tool", spread))
+            else:
+                self._told.setdefault(key, Figure(float(value), "tool"))
+
+    def figures(self) -> Figures:
+        """Return every figure: the tool's own, and ours where it told none."""
+        ours = self._ours()
+        # A distribution that the tool told in part is ours in whole: it has every value.
+        fuller = {key for key in self._told if key in ours and len(ours[key].spread) > 3}
+        told = {key: figure for key, figure in self._told.items() if key not in fuller}
+        figures = {**ours, **told}
+        for direction in {direction for direction, _ in figures}:
+            self._add_ratios(figures, direction)
+        return dict(sorted(figures.items()))
+
+    def disagreements(self) -> list[str]:
+        """Return a sentence for every rate where the tool's figure and ours differ too much."""
+        ours = self._ours()
+        texts = []
+        for key, told in self._told.items():
+            if key in ours and describe(key[1], self._capabilities).fold is Fold.RATE:
+                mean = (told.value + ours[key].value) / 2
+                if mean and abs(told.value - ours[key].value) / mean > DISAGREEMENT:
+                    texts.append(
+                        f"{key[1]} ({key[0]}): the tool says {told.value:.4g},"
+                        f" its intervals give {ours[key].value:.4g}"
+                    )
+        return texts
+
+    def _ours(self) -> dict[tuple[str, str], Figure]:
+        figures: dict[tuple[str, str], Figure] = {}
+        # "client" sorts before "server": where both ends told a metric, the measuring one counts.
+        for (direction, name, _), series in sorted(self._series.items(), key=lambda item: item[0]):
+            figure = self._figure(name, series)
+            if figure is not None:
+                figures.setdefault((direction, name), figure)
+        return figures
+
+    def _figure(self, name: str, series: _Series) -> Figure | None:
+        fold = describe(name, self._capabilities).fold
+        if fold is Fold.RATE:
+            length_s = series.last_s - series.first_s
+            return Figure(series.integral / length_s, "samples") if length_s > 0 else None
+        if fold is Fold.COUNT:
+            return Figure(series.integral, "samples")
+        if fold is Fold.VALUE:
+            return Figure(series.last, "samples")
+        return Figure(sum(series.values) / len(series.values), "samples", _spread(series.values))
+
+    def _add_ratios(self, figures: dict[tuple[str, str], Figure], direction: str) -> None:
+        for metric in (*METRICS.values(), *self._capabilities.metrics):
+            if metric.per is None or self._told.get((direction, metric.name)):
+                continue
+            part, whole = (figures.get((direction, name)) for name in metric.per)
+            if part and whole and whole.value:
+                figures[direction, metric.name] = Figure(part.value / whole.value, "samples")
+
+
+def _spread(values: array[float]) -> dict[str, float]:
+    ordered = sorted(values)
+    return {
+        "min": ordered[0],
+        "median": quantile(ordered, 0.5),
+        "p95": quantile(ordered, 0.95),
+        "max": ordered[-1],
+    }

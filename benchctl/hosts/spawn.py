@@ -1,0 +1,187 @@
+"""Starts commands on hosts, and sees to it that none outlives the runner.
+
+Every command starts as a shell that waits at a gate: it reads one line, then becomes the command.
+So all flows of a trial are forked and ready before any of them begins, and a command whose runner
+died before the gate opened never begins at all. Each command leads a process group of its own,
+with a parent-death signal where the system has one, and a guardian process as the second rope.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, cast
+
+from benchctl.api import Channel
+from benchctl.hosts import guardian
+from benchctl.hosts.host import Host
+
+OnData = Callable[[Channel, bytes], None]
+
+_GATE = ("sh", "-c", 'read -r _ || exit 125; exec "$@" </dev/null', "benchctl-gate")
+# After its stop signal a tool may still write its summary; iperf3 takes one exchange with its peer.
+STOP_GRACE_S = 2.0
+# Output that a grandchild still holds open after the command itself has ended is not waited for.
+DRAIN_S = 1.0
+
+
+class Process(Protocol):
+    """A command that was started; it waits at its gate until `begin`."""
+
+    pid: int
+
+    def begin(self) -> None:
+        """Open the gate."""
+
+    def send_signal(self, name: str) -> None:
+        """Send a signal to the command and everything it started; a command gone is no error."""
+
+    async def wait(self) -> int:
+        """Wait until the command has ended and all it printed was delivered.
+
+        Returns its exit code, negative for a signal.
+        """
+
+
+class Spawner(Protocol):
+    """Starts commands."""
+
+    async def start(
+        self, host: Host, argv: Sequence[str], env: Mapping[str, str], on_data: OnData
+    ) -> Process:
+        """Start a command up to its gate; what it prints goes to ``on_data`` as it comes."""
+
+
+async def stop(process: Process, name: str, grace_s: float = STOP_GRACE_S) -> int:
+    """Ask a command to end by a signal, kill it when it does not, and return its exit code."""
+    process.send_signal(name)
+    try:
+        return await asyncio.wait_for(asyncio.shield(process.wait()), grace_s)
+    except TimeoutError:
+        process.send_signal("SIGKILL")
+        return await process.wait()
+
+
+async def run(
+    spawner: Spawner, host: Host, argv: Sequence[str], timeout_s: float
+) -> tuple[int, str]:
+    """Run a short command to its end; returns its exit code and what it printed.
+
+    Stdout comes first, then stderr. Raises TimeoutError after ``timeout_s``.
+    """
+    output: dict[Channel, bytearray] = {channel: bytearray() for channel in Channel}
+    process = await spawner.start(
+        host, argv, {}, lambda channel, data: output[channel].extend(data)
+    )
+    process.begin()
+    try:
+        code = await asyncio.wait_for(asyncio.shield(process.wait()), timeout_s)
+    except TimeoutError:
+        await stop(process, "SIGKILL")
+        raise
+    return code, b"".join(output.values()).decode("utf-8", "replace")
+
+
+def _death_signal() -> tuple[str, ...]:
+    # setpriv is util-linux; elsewhere the guardian does it alone.
+    return ("setpriv", "--pdeathsig", "KILL", "--") if shutil.which("setpriv") else ()
+
+
+class _Pipes(asyncio.SubprocessProtocol):
+    """Delivers output, and knows when the command and its output have both ended."""
+
+    def __init__(self, on_data: OnData) -> None:
+        self._on_data = on_data
+        self.exited: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def pipe_data_received(self, fd: int, data: bytes | str) -> None:
+        self._on_data(Channel.STDOUT if fd == 1 else Channel.STDERR, cast("bytes", data))
+
+    def process_exited(self) -> None:
+        if not self.exited.done():
+            self.exited.set_result(None)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if not self.closed.done():
+            self.closed.set_result(None)
+
+
+@dataclass(slots=True)
+class _Local:
+    """A command as a child of this process."""
+
+    pid: int
+    _transport: asyncio.SubprocessTransport
+    _pipes: _Pipes
+    _ended: Callable[[int], None]
+
+    def begin(self) -> None:
+        gate = cast("asyncio.WriteTransport", self._transport.get_pipe_transport(0))
+        gate.write(b"\n")
+        gate.close()
+
+    def send_signal(self, name: str) -> None:
+        if not self._pipes.exited.done():
+            # Gone: it ended a moment ago, and its exit is on its way to us.
+            with suppress(ProcessLookupError):
+                os.killpg(self.pid, signal.Signals[name])
+
+    async def wait(self) -> int:
+        await self._pipes.exited
+        done, _ = await asyncio.wait([self._pipes.closed], timeout=DRAIN_S)
+        if not done:
+            # It left a child behind that still holds its output: end that too.
+            with suppress(ProcessLookupError):
+                os.killpg(self.pid, signal.SIGKILL)
+            self._transport.close()
+        self._ended(self.pid)
+        return self._transport.get_returncode() or 0
+
+
+class LocalSpawner:
+    """Starts commands as children of this process; use as an async context manager."""
+
+    def __init__(self) -> None:
+        self._death_signal = _death_signal()
+        self._guardian: asyncio.subprocess.Process | None = None
+
+    async def __aenter__(self) -> LocalSpawner:
+        self._guardian = await asyncio.create_subprocess_exec(
+            sys.executable, "-I", "-S", str(Path(guardian.__file__)),
+            stdin=asyncio.subprocess.PIPE, start_new_session=True,
+        )  # fmt: skip
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        if self._guardian is not None and self._guardian.stdin is not None:
+            self._guardian.stdin.close()
+            await self._guardian.wait()
+
+    async def start(
+        self, host: Host, argv: Sequence[str], env: Mapping[str, str], on_data: OnData
+    ) -> Process:
+        loop = asyncio.get_running_loop()
+        transport, pipes = await loop.subprocess_exec(
+            lambda: _Pipes(on_data),
+            *host.prefix, *self._death_signal, *_GATE, *argv,
+            env={**os.environ, "LC_ALL": "C", **env}, start_new_session=True,
+        )  # fmt: skip
+        pid = transport.get_pid()
+        self._tell(f"+{pid}\n")
+        return _Local(pid, transport, pipes, self._forget)
+
+    def _forget(self, pid: int) -> None:
+        self._tell(f"-{pid}\n")
+
+    def _tell(self, line: str) -> None:
+        assert self._guardian is not None, "use the spawner as an async context manager"
+        assert self._guardian.stdin is not None
+        self._guardian.stdin.write(line.encode())
