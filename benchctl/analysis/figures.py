@@ -1,11 +1,12 @@
 """From the samples of a flow to its final figures.
 
-A fold takes samples one by one and keeps what the final figure needs: an integral for rates, a sum
-for counts, every value for distributions (their median and 95th percentile are exact).
+A fold takes samples one by one and keeps their values, so that medians and
+percentiles are exact and a rate can be asked for within any window.
 """
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -41,16 +42,22 @@ def describe(name: str, capabilities: Capabilities | None = None) -> Metric:
 
 
 class _Series:
-    """What is kept of one metric in one direction, as one end told it."""
+    """The samples of one metric in one direction, as one end told it."""
 
-    __slots__ = ("first_s", "integral", "last", "last_s", "values")
+    __slots__ = ("ends_s", "starts_s", "values")
 
     def __init__(self) -> None:
-        self.first_s = float("inf")
-        self.last_s = float("-inf")
-        self.integral = 0.0
-        self.last = 0.0
+        self.starts_s = array("d")
+        self.ends_s = array("d")
         self.values = array("d")
+
+    def rate_within(self, from_s: float, to_s: float) -> float:
+        """Return the mean over a window of a rate that is summed over the streams."""
+        integral = sum(
+            value * max(0.0, min(end, to_s) - max(start, from_s))
+            for start, end, value in zip(self.starts_s, self.ends_s, self.values, strict=True)
+        )
+        return integral / (to_s - from_s)
 
 
 class FlowFold:
@@ -67,16 +74,9 @@ class FlowFold:
             return
         for name, value in sample.metrics.items():
             series = self._series.setdefault((sample.direction, name, role), _Series())
-            series.first_s = min(series.first_s, sample.start_s)
-            series.last_s = max(series.last_s, sample.end_s)
-            series.last = value
-            fold = describe(name, self._capabilities).fold
-            if fold is Fold.RATE:
-                series.integral += value * (sample.end_s - sample.start_s)
-            elif fold is Fold.COUNT:
-                series.integral += value
-            elif fold is Fold.DISTRIBUTION:
-                series.values.append(value)
+            series.starts_s.append(sample.start_s)
+            series.ends_s.append(sample.end_s)
+            series.values.append(value)
 
     def add_summary(self, summary: Summary) -> None:
         """Take the tool's own figures; the first one told of a metric stays."""
@@ -100,6 +100,21 @@ class FlowFold:
         for direction in {direction for direction, _ in figures}:
             self._add_ratios(figures, direction)
         return dict(sorted(figures.items()))
+
+    def window_s(self, name: str) -> tuple[float, float] | None:
+        """Return the first start and the last end of a metric's samples; None without any."""
+        found = [series for (_, n, _), series in self._series.items() if n == name]
+        if not found:
+            return None
+        return min(min(s.starts_s) for s in found), max(max(s.ends_s) for s in found)
+
+    def rate_within(self, name: str, from_s: float, to_s: float) -> float:
+        """Return the mean of a rate over a window, all directions and streams together."""
+        ends: dict[str, _Series] = {}
+        for (direction, n, _), series in sorted(self._series.items(), key=lambda item: item[0]):
+            if n == name:
+                ends.setdefault(direction, series)
+        return sum(series.rate_within(from_s, to_s) for series in ends.values())
 
     def disagreements(self) -> list[str]:
         """Return a sentence for every rate where the tool's figure and ours differ too much."""
@@ -125,15 +140,19 @@ class FlowFold:
         return figures
 
     def _figure(self, name: str, series: _Series) -> Figure | None:
-        fold = describe(name, self._capabilities).fold
-        if fold is Fold.RATE:
-            length_s = series.last_s - series.first_s
-            return Figure(series.integral / length_s, "samples") if length_s > 0 else None
-        if fold is Fold.COUNT:
-            return Figure(series.integral, "samples")
-        if fold is Fold.VALUE:
-            return Figure(series.last, "samples")
-        return Figure(sum(series.values) / len(series.values), "samples", _spread(series.values))
+        values = series.values
+        match describe(name, self._capabilities).fold:
+            case Fold.RATE:
+                first_s, last_s = min(series.starts_s), max(series.ends_s)
+                if last_s <= first_s:
+                    return None
+                return Figure(series.rate_within(first_s, last_s), "samples")
+            case Fold.COUNT:
+                return Figure(math.fsum(values), "samples")
+            case Fold.VALUE:
+                return Figure(values[-1], "samples")
+            case Fold.DISTRIBUTION:
+                return Figure(math.fsum(values) / len(values), "samples", _spread(values))
 
     def _add_ratios(self, figures: dict[tuple[str, str], Figure], direction: str) -> None:
         for metric in (*METRICS.values(), *self._capabilities.metrics):

@@ -40,6 +40,7 @@ class Run:
     profile_text: str
     profile_sha256: str
     facts: Mapping[str, Any]
+    runner_pid: int | None
     tags: Sequence[str]
 
 
@@ -121,7 +122,7 @@ class Note:
 
 
 @cache
-def _columns(kind: type) -> tuple[tuple[str, bool], ...]:
+def _columns(kind: Any) -> tuple[tuple[str, bool], ...]:
     """Return the fields of a row class, and whether each is stored as JSON."""
     return tuple((f.name, str(f.type).startswith(("Mapping", "Sequence"))) for f in fields(kind))
 

@@ -19,6 +19,7 @@ CREATE TABLE run (
     profile_text TEXT NOT NULL,
     profile_sha256 TEXT NOT NULL,
     facts TEXT NOT NULL DEFAULT '{}',   -- JSON: the hosts as they were
+    runner_pid INTEGER,                 -- the process that measures; takes signals
     tags TEXT NOT NULL DEFAULT '[]'     -- JSON list
 );
 CREATE TABLE trial (
