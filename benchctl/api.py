@@ -315,7 +315,7 @@ class LineParser(Parser):
 
     def feed(self, data: bytes, channel: Channel = Channel.STDOUT) -> Sequence[Event]:
         *lines, rest = (self._pending[channel] + data).split(b"\n")
-        if len(rest) > self.max_line:
+        if any(len(raw) > self.max_line for raw in (*lines, rest)):
             raise ParserError(f"a line of more than {self.max_line} bytes on {channel}")
         self._pending[channel] = rest
         return [event for raw in lines for event in self._decode(raw, channel)]
