@@ -1,0 +1,20 @@
+"""simpleperf as a backend of benchctl, and as a command of its own.
+
+`simpleperf` (the sub-package) is the tool and knows nothing of benchctl; `backend`, `parameters`
+and `parser` wrap it. The backend is imported only when somebody asks for it: starting the tool
+costs nothing of benchctl.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["BACKEND"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "BACKEND":
+        from benchctl_simpleperf.backend import BACKEND
+
+        return BACKEND
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

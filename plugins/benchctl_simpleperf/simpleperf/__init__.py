@@ -1,0 +1,16 @@
+"""simpleperf: measures what a network carries, with nothing but Python's standard library.
+
+This package is the stand-alone tool. It runs on Python 3.9 and newer, imports nothing outside the
+standard library, and works by its path alone: ``python3 path/to/simpleperf/__main__.py``.
+`bundle` writes it all into one file.
+
+Rules of the package:
+
+- `plain`, `wire`, `protocol`, `settings`, `schedule`, `histogram`, `datagrams`, `tcp_info` and
+  `results` are pure: no sockets, no threads, no clock.
+- Modules import each other by ``from .module import name`` at their top, without renaming, and no
+  two modules define the same top-level name: so the bundle is a plain concatenation.
+- No dataclasses: importing them costs more time than the rest of the start.
+"""
+
+__version__ = "2.0.0"

@@ -1,0 +1,13 @@
+"""Runs simpleperf, as ``python3 -m ...simpleperf`` or by the path of this file."""
+
+import sys
+
+if not __package__:
+    # Run by its path: let the package be found, after everything that Python itself offers.
+    sys.path.append(__file__.rpartition("/")[0].rpartition("/")[0] or "..")
+    __package__ = "simpleperf"
+
+from .cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

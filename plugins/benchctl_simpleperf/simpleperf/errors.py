@@ -1,0 +1,26 @@
+"""What can go wrong, in the words that people and programs are told."""
+
+from __future__ import annotations
+
+__all__ = ["Problem", "describe_os_error"]
+
+
+class Problem(Exception):  # noqa: N818 - it is also a value that is sent and printed
+    """A measurement that cannot be made or went wrong.
+
+    ``kind`` is one of ``busy``, ``unreachable``, ``refused``, ``parameter``, ``peer``, ``tool``:
+    who has to act. The words go over the wire and into ``--events``.
+    """
+
+    KINDS = ("busy", "unreachable", "refused", "parameter", "peer", "tool")
+
+    def __init__(self, kind: str, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.message = message
+        self.hint = hint
+
+
+def describe_os_error(error: OSError) -> str:
+    """Return the system's own words for an error, without its number."""
+    return error.strerror or str(error) or type(error).__name__

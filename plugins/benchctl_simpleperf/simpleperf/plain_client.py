@@ -1,0 +1,125 @@
+"""The client of the plain protocol: sends, says BYE, and waits for the answer.
+
+A plain server tells nothing, so the intervals show what was handed to the kernel (``sent_bps``).
+Each answer proves that all bytes of its stream arrived: the final throughput is all bytes over the
+time from the first byte to the last answer.
+"""
+
+from __future__ import annotations
+
+import select
+import socket
+import time
+from typing import Any
+
+from .errors import Problem, describe_os_error
+from .measurement import Measurement, Row
+from .output import Output
+from .plain import ANSWER, GOODBYE
+from .schedule import SECOND_NS
+from .settings import Settings
+from .sockets import address_text
+from .tcp import PlainSender
+from .waker import Waker
+
+__all__ = ["run_plain_client"]
+
+# How long a server may take to answer when all bytes are with the kernel.
+_ANSWER_TIMEOUT_S = 30.0
+
+
+def run_plain_client(
+    sockets: list[socket.socket], settings: Settings, output: Output, waker: Waker
+) -> None:
+    """Measure over connected sockets and tell `output`. Raises Problem."""
+    names = [address_text(sock.getsockname()) for sock in sockets]
+    streams = [
+        PlainSender(index, sock, settings.share(index)) for index, sock in enumerate(sockets)
+    ]
+    measurement = Measurement(streams, settings.schedule(), waker.wake)
+    start_ns = time.monotonic_ns()
+    output.started({"epoch_s": time.time(), "protocol": "tcp", "plain": True, "streams": names})
+    measurement.start()
+    while measurement.totals is None:
+        waker.wait()
+        if waker.interrupted:
+            measurement.stop()
+        while measurement.rows:
+            output.interval(_interval(measurement.rows.popleft(), names))
+    if measurement.failure:
+        raise Problem("peer", f"while sending: {describe_os_error(measurement.failure)}")
+    answered_ns = _say_goodbye(sockets)
+    counts = [int(totals["bytes_sent"]) for totals in measurement.totals.streams]
+    sent_s = measurement.totals.duration_s
+    seconds = [(at_ns - start_ns) / SECOND_NS for at_ns in answered_ns]
+    output.finished(_result(counts, sent_s, seconds, names))
+
+
+def _say_goodbye(sockets: list[socket.socket]) -> list[int]:
+    """Say BYE on every connection; returns when each answer came. Raises Problem."""
+    answers = dict.fromkeys(sockets, b"")
+    answered_ns = dict.fromkeys(sockets, 0)
+    deadline_s = time.monotonic() + _ANSWER_TIMEOUT_S
+    try:
+        for sock in sockets:
+            sock.sendall(GOODBYE)
+            # The end of the stream tells a server that knows it that nothing follows the BYE.
+            sock.shutdown(socket.SHUT_WR)
+        while answers:
+            left_s = deadline_s - time.monotonic()
+            ready = select.select(list(answers), [], [], max(left_s, 0.0))[0]
+            if not ready:
+                raise Problem("peer", f"no {ANSWER.decode()!r} in {_ANSWER_TIMEOUT_S:.0f} s")
+            for sock in ready:
+                data = sock.recv(len(ANSWER))
+                if not data:
+                    raise Problem("peer", f"the server closed without {ANSWER.decode()!r}")
+                answers[sock] += data
+                if answers[sock].startswith(ANSWER):
+                    answered_ns[sock] = time.monotonic_ns()
+                    del answers[sock]
+    except OSError as error:
+        raise Problem("peer", f"while saying BYE: {describe_os_error(error)}") from error
+    return list(answered_ns.values())
+
+
+def _interval(row: Row, names: list[str]) -> dict[str, Any]:
+    sent = row.metrics["bytes_sent"]
+    return {
+        "direction": "send",
+        "stream": row.stream,
+        "id": names[row.stream],
+        "start_s": row.start_s,
+        "end_s": row.end_s,
+        "omitted": False,
+        "bytes_sent": sent,
+        "sent_bps": _rate(sent, row.end_s - row.start_s),
+    }
+
+
+def _result(
+    counts: list[int], sent_s: float, seconds: list[float], names: list[str]
+) -> dict[str, Any]:
+    def figures(count: int, duration_s: float) -> dict[str, Any]:
+        return {
+            "end_s": duration_s,
+            "bytes_sent": count,
+            "bytes_received": count,
+            "sent_bps": _rate(count, sent_s),
+            "throughput_bps": _rate(count, duration_s),
+        }
+
+    whole = figures(sum(counts), max(seconds))
+    streams = [
+        {"stream": index, "id": name, **figures(count, duration_s)}
+        for index, (name, count, duration_s) in enumerate(zip(names, counts, seconds))
+    ]
+    return {
+        "throughput_bps": whole["throughput_bps"],
+        "duration_s": max(seconds),
+        "directions": {"send": {**whole, "streams": streams}},
+    }
+
+
+def _rate(count: float, seconds: float) -> float:
+    return count * 8 / seconds if seconds > 0 else 0.0

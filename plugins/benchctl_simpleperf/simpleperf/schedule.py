@@ -1,0 +1,65 @@
+"""When intervals end: the same boundaries at both ends of a flow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count
+from typing import NamedTuple
+
+__all__ = ["NEVER", "SECOND_NS", "Boundary", "Schedule"]
+
+SECOND_NS = 1_000_000_000
+
+
+class Boundary(NamedTuple):
+    """The end of one interval, in nanoseconds since the first byte.
+
+    ``number`` counts the intervals from the first byte on; it is what lets the two ends' views of
+    one interval be put together. ``last`` marks the end of the measurement.
+    """
+
+    number: int
+    at_ns: int
+    last: bool
+
+
+NEVER = Boundary(0, 1 << 62, last=True)
+"""Stands for the end of a measurement that has no boundary before it: its bytes decide."""
+
+
+class Schedule(NamedTuple):
+    """How a measurement is divided; times in nanoseconds.
+
+    ``duration_ns`` excludes the omitted part and is None where bytes decide the end.
+    ``interval_ns`` is 0 where no intervals are wanted.
+    """
+
+    omit_ns: int
+    duration_ns: int | None
+    interval_ns: int
+
+    def boundaries(self) -> Iterator[Boundary]:
+        """Yield the interval ends in order; endless where bytes decide the end.
+
+        The end of the omitted part is always a boundary, so no interval lies on both sides.
+        """
+        index = 0
+        for at_ns in _multiples(0, self.omit_ns, self.interval_ns):
+            yield Boundary(index, at_ns, last=False)
+            index += 1
+        end_ns = None if self.duration_ns is None else self.omit_ns + self.duration_ns
+        for at_ns in _multiples(self.omit_ns, end_ns, self.interval_ns):
+            yield Boundary(index, at_ns, last=at_ns == end_ns)
+            index += 1
+
+
+def _multiples(start_ns: int, end_ns: int | None, step_ns: int) -> Iterator[int]:
+    """Yield start + k x step for k = 1, 2, ... below the end, then the end."""
+    if step_ns:
+        for number in count(1):
+            at_ns = start_ns + number * step_ns
+            if end_ns is not None and at_ns >= end_ns:
+                break
+            yield at_ns
+    if end_ns is not None and end_ns > start_ns:
+        yield end_ns

@@ -1,0 +1,56 @@
+"""Lets any thread, and a signal handler, wake a loop that waits on sockets."""
+
+from __future__ import annotations
+
+import select
+import signal
+import socket
+from contextlib import suppress
+from typing import Any
+
+__all__ = ["Waker"]
+
+
+class Waker:
+    """A socket pair: `wake` makes the reading end readable."""
+
+    def __init__(self) -> None:
+        self._reader, self._writer = socket.socketpair()
+        self._reader.setblocking(False)
+        self._writer.setblocking(False)
+        self.interrupted = False
+        """Whether SIGINT or SIGTERM arrived since `catch_signals`."""
+
+    def fileno(self) -> int:
+        return self._reader.fileno()
+
+    def wake(self) -> None:
+        """Make the loop look; safe in every thread and in signal handlers."""
+        with suppress(BlockingIOError):  # So many are pending that one more says nothing new.
+            self._writer.send(b"\0")
+
+    def clear(self) -> None:
+        """Forget the wake-ups so far."""
+        with suppress(BlockingIOError):
+            while self._reader.recv(4096):
+                pass
+
+    def wait(self, timeout_s: float | None = None) -> None:
+        """Wait for a wake-up, for a program that waits for nothing else."""
+        select.select([self._reader], [], [], timeout_s)
+        self.clear()
+
+    def catch_signals(self) -> None:
+        """Turn the first SIGINT or SIGTERM into a wake-up; a second one acts as usual."""
+
+        def interrupt(number: int, _: Any) -> None:
+            self.interrupted = True
+            signal.signal(number, signal.SIG_DFL)
+            self.wake()
+
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, interrupt)
+
+    def close(self) -> None:
+        self._reader.close()
+        self._writer.close()
