@@ -1,0 +1,207 @@
+"""What ping takes, how it is found, and the command that measures.
+
+Two families are known. iputils (Linux) says its name to ``-V``. The ping of macOS and FreeBSD has
+no ``-V``: it prints its usage and sends nothing, and the usage tells the family. BusyBox, GNU
+inetutils and OpenBSD use the same letters for other things and are refused.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from benchctl.api import (
+    Backend,
+    Capabilities,
+    Command,
+    Direction,
+    Duration,
+    Flow,
+    Fold,
+    Metric,
+    Parameters,
+    Probe,
+    Role,
+    Size,
+    Tool,
+)
+from benchctl_ping.parser import PingParser
+
+# As long as a throughput test runs by default, so that ping beside one covers it.
+DEFAULT_DURATION_S = 10.0
+
+# From this version on iputils has -3: every round-trip time to the microsecond. Older ones print
+# three digits, so whole milliseconds from 100 ms on.
+EXACT_SINCE = "20240905"
+
+# The parser keeps a byte for each probe. It is three hours at the shortest interval.
+MOST_PROBES = 10_000_000
+
+METRICS = (
+    Metric("ttl", "time to live of the reply as received; a change is a change of the way back",
+           Fold.DISTRIBUTION),
+    Metric("rtt_mdev_s", "standard deviation of the round-trip times, as ping reports it",
+           Fold.VALUE, "lower"),
+)  # fmt: skip
+
+
+class PingParameters(Parameters):
+    """How many probes, how often, and what each looks like.
+
+    ``count`` and ``duration`` are both upper bounds and the one reached first ends the flow: a
+    profile can give either, and ``duration`` swept over every flow of a trial meets a ping flow
+    that has a count of its own without contradiction. With neither, ping runs for 10 s.
+    """
+
+    count: int | None = Field(default=None, ge=1, description="how many probes to send at most")
+    duration: Duration | None = Field(
+        default=None, gt=0,
+        description="how long to send at most, in seconds; 10 s when there is no count either",
+    )  # fmt: skip
+    # Five a second, because older iputils lets only root send faster.
+    interval: Duration = Field(
+        default=0.2, ge=0.001, le=3600,
+        description="time between two probes, in whole milliseconds; below 2 ms needs root on "
+        "Linux (200 ms before iputils 20210722), below 100 ms on macOS, below 1 s on FreeBSD",
+    )  # fmt: skip
+    # The tool's own, which makes 64 bytes of ICMP. Below 16 bytes a probe has no room for its time
+    # of sending, and ping prints no round-trip time; above 65507 no IPv4 packet can hold it.
+    length: Size = Field(
+        default=56.0, ge=16, le=65507, description="payload of each probe, in bytes"
+    )
+    dscp: int | None = Field(
+        default=None, ge=0, le=63, description="DSCP value of the probes (RFC 2474)"
+    )
+    ip_version: Literal[4, 6] | None = Field(
+        default=None, description="IP version, 4 or 6; as the address has it when not given"
+    )
+    # Longer than any way on earth; iputils would wait for 10 s.
+    timeout: Duration = Field(
+        default=2.0, ge=0.001, le=3600,
+        description="how long to wait after the last probe when no reply came at all, in seconds; "
+        "BSD also counts each later reply as lost; iputils, once it has a reply, waits for two "
+        "round-trip times",
+    )  # fmt: skip
+    ttl: int | None = Field(
+        default=None, ge=1, le=255, description="time to live (hop limit) of the probes"
+    )
+    dont_fragment: bool = Field(
+        default=False, description="forbid fragmentation, here and on the path"
+    )
+
+    @field_validator("interval")
+    @classmethod
+    def _whole_milliseconds(cls, value: float) -> float:
+        # Every ping cuts the rest off, and at 0 ms iputils floods.
+        if not math.isclose(value * 1000, round(value * 1000), rel_tol=1e-9):
+            raise ValueError("ping keeps time in whole milliseconds")
+        return value
+
+    @model_validator(mode="after")
+    def _bounded(self) -> PingParameters:
+        if self.probes > MOST_PROBES:
+            raise ValueError(f"{self.probes} probes are more than {MOST_PROBES}")
+        return self
+
+    @property
+    def probes(self) -> int:
+        """How many probes fit both bounds: those due at 0, interval, … before duration ends."""
+        if self.duration is None and self.count is not None:
+            return self.count
+        # The margin keeps 2.1 s / 0.3 s, which is 7.000000000000001, from becoming eight.
+        due = math.ceil((self.duration or DEFAULT_DURATION_S) / self.interval - 1e-9)
+        return due if self.count is None else min(due, self.count)
+
+
+class Ping(Backend[PingParameters]):
+    """ICMP echo with the system's ping; the other end needs nothing but to answer."""
+
+    name = "ping"
+    summary = "round-trip time and loss by ICMP echo"
+    parameters = PingParameters
+    capabilities = Capabilities(
+        directions=(Direction.ROUND_TRIP,), protocols=("icmp",), metrics=METRICS
+    )
+
+    def probe(self, role: Role) -> Probe | None:
+        if role is Role.SERVER:
+            return None
+        return Probe(("ping", "-V"), "apt install iputils-ping")
+
+    def read_probe(self, role: Role, exit_code: int, output: str) -> Tool:
+        if found := re.search(r"iputils[ -]s?(\d{8})", output):
+            version = found[1]
+            exact = {"exact"} if version >= EXACT_SINCE else set()
+            return Tool(version, frozenset({"iputils", *exact}))
+        if "[-S src_addr]" in output and "[-z tos]" in output:
+            if "boundif" in output:
+                return Tool("macOS", frozenset({"bsd", "device"}))
+            return Tool("BSD", frozenset({"bsd"}))
+        says = output.strip().partition("\n")[0] or "nothing"
+        raise ValueError(f"not the ping of iputils, macOS or FreeBSD; it says: {says}")
+
+    def client(self, flow: Flow[PingParameters]) -> Command:
+        iputils = "iputils" in flow.tool.features
+        options = _iputils(flow) if iputils else _bsd(flow)
+        params = flow.params
+        # iputils counts its probes from 1, the others from 0.
+        parser = PingParser(params.probes, params.interval, first_seq=1 if iputils else 0)
+        return Command(("ping", *options, flow.address), parser, {"LC_ALL": "C"}, "SIGINT")
+
+    def duration_s(self, params: PingParameters) -> float:
+        return params.probes * params.interval
+
+    def traffic_bytes(self, params: PingParameters) -> float | None:
+        return params.probes * params.length
+
+
+def _common(params: PingParameters) -> list[str]:
+    interval = f"{params.interval:.3f}"
+    # ping multiplies by 1000 and cuts: of "1.001" that makes 1000 ms, of "1.0011" the 1001 wanted.
+    if int(float(interval) * 1000) != round(params.interval * 1000):
+        interval += "1"
+    return ["-n", "-c", f"{params.probes}", "-i", interval, "-s", f"{params.length:.0f}"]
+
+
+def _iputils(flow: Flow[PingParameters]) -> list[str]:
+    """Options of iputils; ``-D`` stamps every line, ``-O`` tells of probes not yet answered."""
+    params = flow.params
+    options = ["-D", "-O", *_common(params), "-W", f"{params.timeout:.3f}"]
+    if "exact" in flow.tool.features:
+        options += ["-3"]
+    if params.dscp is not None:
+        options += ["-Q", f"{params.dscp << 2}"]
+    if params.ttl is not None:
+        options += ["-t", f"{params.ttl}"]
+    if params.dont_fragment:
+        options += ["-M", "do"]
+    if params.ip_version is not None:
+        options += [f"-{params.ip_version}"]
+    for source in (flow.source_address, flow.source_device):
+        if source is not None:
+            options += ["-I", source]
+    return options
+
+
+def _bsd(flow: Flow[PingParameters]) -> list[str]:
+    """Options of macOS and FreeBSD; raises ValueError for what their ping cannot do."""
+    params = flow.params
+    if params.ip_version == 6 or ":" in flow.address:
+        raise ValueError("this ping speaks IPv4 only")
+    options = [*_common(params), "-W", f"{params.timeout * 1000:.0f}"]
+    if params.dscp is not None:
+        options += ["-z", f"{params.dscp << 2}"]
+    if params.ttl is not None:
+        options += ["-m", f"{params.ttl}"]
+    if params.dont_fragment:
+        options += ["-D"]
+    if flow.source_address is not None:
+        options += ["-S", flow.source_address]
+    if flow.source_device is not None:
+        if "device" not in flow.tool.features:
+            raise ValueError("this ping cannot be bound to a device; name the interface's address")
+        options += ["-b", flow.source_device]
+    return options

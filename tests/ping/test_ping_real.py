@@ -1,0 +1,118 @@
+"""The ping of this machine on loopback: what the backend expects is what the program does."""
+
+import os
+import signal
+import socket
+import subprocess
+
+import pytest
+from ping_samples import only
+
+from benchctl.api import (
+    Direction,
+    Effective,
+    Failure,
+    FailureKind,
+    Flow,
+    Role,
+    Sample,
+    Summary,
+    replay,
+)
+from benchctl_ping import BACKEND
+
+pytestmark = pytest.mark.tool("ping")
+
+
+def tool():
+    probe = BACKEND.probe(Role.CLIENT)
+    result = subprocess.run(probe.argv, capture_output=True, text=True, check=False, timeout=10)
+    return BACKEND.read_probe(Role.CLIENT, result.returncode, result.stdout + result.stderr)
+
+
+def command(address, source_address=None, source_device=None, **values):
+    params = BACKEND.parameters(**values)
+    return BACKEND.client(
+        Flow(
+            params,
+            Direction.ROUND_TRIP,
+            address,
+            None,
+            tool(),
+            source_address=source_address,
+            source_device=source_device,
+        )
+    )
+
+
+def start(command):
+    return subprocess.Popen(
+        command.argv,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, **command.env},
+    )
+
+
+def measure(address, **values):
+    asked = command(address, **values)
+    with start(asked) as process:
+        stdout, stderr = process.communicate(timeout=10)
+    return replay(asked.parser, stdout, stderr, process.returncode)
+
+
+def has_ipv6():
+    try:
+        with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as probe:
+            probe.bind(("::1", 0))
+    except OSError:
+        return False
+    return True
+
+
+LOOPBACK = [
+    "127.0.0.1",
+    pytest.param("::1", marks=pytest.mark.skipif(not has_ipv6(), reason="no IPv6 loopback")),
+]
+
+
+@pytest.mark.parametrize("address", LOOPBACK)
+def test_loopback_is_measured(address):
+    events = measure(address, count=3, length="1000B", dscp=46, ttl=5, dont_fragment=True)
+    replies = [event for event in events if isinstance(event, Sample)]
+    assert [sorted(reply.metrics) for reply in replies] == 3 * [
+        ["packets_received", "packets_sent", "rtt_s", "ttl"]
+    ]
+    assert all(0 < reply.metrics["rtt_s"] < 1 for reply in replies)
+    summary = only(Summary, events).metrics
+    assert (summary["packets_sent"], summary["packets_received"]) == (3, 3)
+    assert summary["rtt_s"]["min"] <= summary["rtt_s"]["mean"] <= summary["rtt_s"]["max"]
+    settings = next(event.settings for event in events if isinstance(event, Effective))
+    assert settings == {"address": address, "length_bytes": 1000, "count": 3}
+
+
+def test_an_interrupted_ping_tells_what_it_has():
+    asked = command("127.0.0.1", count=1000)
+    with start(asked) as process:
+        head = process.stdout.readline() + process.stdout.readline()
+        process.send_signal(signal.Signals[asked.stop_signal])
+        stdout, stderr = process.communicate(timeout=10)
+    events = replay(asked.parser, head + stdout, stderr, process.returncode)
+    assert only(Summary, events).metrics["packets_received"] >= 1
+    assert not [event for event in events if isinstance(event, Failure)]
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        ({"source_device": "nosuch0"}, FailureKind.PARAMETER),
+        ({"source_address": "192.0.2.1"}, FailureKind.PARAMETER),
+        ({"ip_version": 4, "address": "::1"}, FailureKind.PARAMETER),
+    ],
+)
+def test_what_cannot_be_measured_is_a_failure_of_the_right_kind(values, kind):
+    if "bsd" in tool().features:
+        pytest.skip("BSD's ping words these otherwise")
+    (failure,) = measure(**{"address": "127.0.0.1", "count": 1, **values})
+    assert failure.kind is kind
+    assert failure.hint
