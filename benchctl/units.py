@@ -15,96 +15,143 @@ Inside benchctl every quantity is a float in seconds, bits per second, bytes or 
 
 from __future__ import annotations
 
+import json
 import math
 import re
+from collections.abc import Callable, Mapping
+from functools import lru_cache
 
 UNLIMITED = math.inf
 
-_NUMBER = r"(\d+(?:\.\d*)?|\.\d+)"
-_QUANTITY = re.compile(rf"\s*{_NUMBER}\s*([A-Za-zµ%/]*)\s*\Z")
+_QUANTITY = re.compile(r"([0-9]*\.?[0-9]+) ?([^\s0-9.]*)")
 
-_SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
-_BITS = {"bit": 1.0, "kbit": 1e3, "Kbit": 1e3, "Mbit": 1e6, "Gbit": 1e9, "Tbit": 1e12}
-_BYTES = {
-    "B": 1, "kB": 1e3, "MB": 1e6, "GB": 1e9,
-    "K": 2**10, "M": 2**20, "G": 2**30,
-    "KiB": 2**10, "MiB": 2**20, "GiB": 2**30,
+# Units as (power of ten, factor). The power goes into the text of the number, so that "2.3Gbit" is
+# 2300000000 and not the product of two rounded floats, which is a hair less.
+_Unit = tuple[int, int]
+_SECONDS: dict[str, _Unit] = {
+    "ns": (-9, 1), "us": (-6, 1), "ms": (-3, 1), "s": (0, 1), "min": (0, 60), "h": (0, 3600),
 }  # fmt: skip
-
-
-def _split(text: object, what: str, example: str) -> tuple[float, str]:
-    if isinstance(text, str) and (match := _QUANTITY.match(text)):
-        return float(match[1]), match[2]
-    if isinstance(text, int | float) and not isinstance(text, bool):
-        raise ValueError(f"{text} has no unit; write {what} as in {example}")
-    raise ValueError(f"{text!r} is not {what}; write it as in {example}")
+_BITS: dict[str, _Unit] = {
+    "bit": (0, 1), "kbit": (3, 1), "Mbit": (6, 1), "Gbit": (9, 1), "Tbit": (12, 1),
+}  # fmt: skip
+_BYTES: dict[str, _Unit] = {
+    "B": (0, 1), "kB": (3, 1), "MB": (6, 1), "GB": (9, 1),
+    "K": (0, 2**10), "M": (0, 2**20), "G": (0, 2**30),
+    "KiB": (0, 2**10), "MiB": (0, 2**20), "GiB": (0, 2**30),
+}  # fmt: skip
+_PER_CENT: dict[str, _Unit] = {"%": (-2, 1)}
 
 
 def parse_duration(text: object) -> float:
     """Read a duration such as ``"250ms"``; returns seconds. Raises ValueError."""
-    value, unit = _split(text, "a duration", '"10s" or "250ms"')
-    if unit == "m":
-        raise ValueError(f'"{text}" could be minutes or milliseconds; write "min" or "ms"')
-    if unit not in _SECONDS:
-        raise ValueError(_unknown(text, unit, "duration", _SECONDS))
-    return _finite(value * _SECONDS[unit], text)
+    return _duration(_text(text, "a duration", '"10s" or "250ms"'))
 
 
 def parse_rate(text: object) -> float:
-    """Read a rate such as ``"100Mbit"``; returns bits per second, or infinity for "unlimited"."""
+    """Read a rate such as ``"100Mbit"``; returns bits per second, or infinity for "unlimited".
+
+    Raises ValueError.
+    """
     if text == "unlimited":
         return UNLIMITED
-    value, unit = _split(text, "a rate", '"100Mbit" or "unlimited"')
-    unit = unit.removesuffix("/s")
-    if unit not in _BITS:
-        if unit.lower().endswith("bps") or unit.endswith("B"):
-            raise ValueError(f'"{text}" could be bits or bytes per second; write "Mbit", "Gbit", …')
-        raise ValueError(_unknown(text, unit, "rate", _BITS))
-    return _finite(value * _BITS[unit], text)
+    return _rate(_text(text, "a rate", '"100Mbit" or "unlimited"'))
 
 
 def parse_size(text: object) -> float:
-    """Read a size such as ``"256K"``; returns whole bytes as a float. Raises ValueError."""
-    value, unit = _split(text, "a size", '"256K", "64kB" or "1448B"')
-    if unit == "KB":
-        raise ValueError(f'"{text}" could be 1000 or 1024 bytes each; write "kB" or "KiB"')
-    if unit not in _BYTES:
-        raise ValueError(_unknown(text, unit, "size", _BYTES))
-    return float(round(_finite(value * _BYTES[unit], text)))
+    """Read a size such as ``"256K"``; returns bytes, rounded to whole ones. Raises ValueError."""
+    return _size(_text(text, "a size", '"256K", "64kB" or "1448B"'))
 
 
 def parse_ratio(text: object) -> float:
-    """Read a ratio such as ``"2%"``; returns it as a fraction of one, from 0 to 1."""
-    value, unit = _split(text, "a ratio", '"2%"')
-    if unit != "%":
-        raise ValueError(f'"{text}" is not a ratio; write it in per cent, as in "2%"')
-    if value > 100:
-        raise ValueError(f'"{text}" is more than "100%"')
-    return value / 100
+    """Read a ratio such as ``"2%"``; returns a fraction of one, from 0 to 1. Raises ValueError."""
+    return _ratio(_text(text, "a ratio", '"2%"'))
 
 
-def _unknown(text: object, unit: str, what: str, known: dict[str, float]) -> str:
-    if not unit:
-        return f'"{text}" has no unit; a {what} is in {", ".join(known)}'
-    return f'"{text}": unknown unit "{unit}"; a {what} is in {", ".join(known)}'
+def parse_value(name: str, value: object) -> float:
+    """Read a value by the unit that its name ends with, as in ``rtt_s``; a plain number if none.
+
+    Raises ValueError.
+    """
+    for suffix, (parse, _) in _BY_SUFFIX.items():
+        if name.endswith(suffix):
+            return parse(value)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise ValueError(f"{quoted(value)} is not a number")
+    return float(value)
 
 
-def _finite(value: float, text: object) -> float:
+def quoted(value: object) -> str:
+    """Write a value as TOML has it, in one line: ``"paris"``, ``true``, ``4``."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=not value.isprintable())
+    return str(value)
+
+
+def _text(value: object, what: str, example: str) -> str:
+    if isinstance(value, str) and _QUANTITY.fullmatch(value):
+        return value
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        raise ValueError(f"{value} has no unit; write {what} as in {example}")
+    raise ValueError(f"{quoted(value)} is not {what}; write it as in {example}")
+
+
+# A matrix writes the same few quantities at every one of its points: each is read once.
+@lru_cache(maxsize=1024)
+def _duration(text: str) -> float:
+    if text.endswith("m"):
+        raise ValueError(f'{quoted(text)} could be minutes or milliseconds; write "min" or "ms"')
+    return _value(text, text.replace("µ", "u").replace("μ", "u"), "duration", _SECONDS)
+
+
+@lru_cache(maxsize=1024)
+def _rate(text: str) -> float:
+    plain = text.removesuffix("/s")
+    if plain.lower().endswith("bps") or plain.endswith("B"):
+        raise ValueError(
+            f'{quoted(text)} could be bits or bytes per second; write "Mbit", "Gbit", …'
+        )
+    return _value(text, plain.replace("Kbit", "kbit"), "rate", _BITS)
+
+
+@lru_cache(maxsize=1024)
+def _size(text: str) -> float:
+    if text.endswith("KB"):
+        raise ValueError(f'{quoted(text)} could be 1000 or 1024 bytes each; write "kB" or "KiB"')
+    return float(round(_value(text, text, "size", _BYTES)))
+
+
+@lru_cache(maxsize=1024)
+def _ratio(text: str) -> float:
+    ratio = _value(text, text, "ratio", _PER_CENT)
+    if ratio > 1:
+        raise ValueError(f'{quoted(text)} is more than "100%"')
+    return ratio
+
+
+def _value(text: str, plain: str, what: str, units: Mapping[str, _Unit]) -> float:
+    """Return the value of ``plain``; ``text`` is the same as the user wrote it."""
+    match = _QUANTITY.fullmatch(plain)
+    number, unit = match.groups() if match else ("", plain)
+    if unit not in units:
+        wrong = f"unknown unit {quoted(unit)}" if unit else "no unit"
+        raise ValueError(f"{quoted(text)}: {wrong}; a {what} is in {', '.join(units)}")
+    power, factor = units[unit]
+    value = float(f"{number}e{power}") * factor
     if not math.isfinite(value):
-        raise ValueError(f'"{text}" is too large')
+        raise ValueError(f"{quoted(text)} is too large")
     return value
 
 
 def _scaled(value: float, steps: tuple[tuple[float, str], ...]) -> str:
     """Three significant digits in the largest step that leaves one digit before the point."""
-    magnitude = abs(value)
-    for index, (factor, unit) in enumerate(steps):
-        # 999.6 would be shown as 1000: let the next larger unit have it.
-        if magnitude >= factor * 0.9995 or index == len(steps) - 1:
-            scaled = value / factor
-            digits = max(0, 2 - math.floor(math.log10(abs(scaled)))) if scaled else 0
-            return f"{scaled:.{min(digits, 3)}f} {unit}"
-    raise AssertionError("unreachable: the last step always matches")
+    for factor, unit in steps:
+        scaled = float(f"{value / factor:.3g}")
+        if abs(scaled) >= 1 or unit == steps[-1][1]:
+            break
+    digits = max(0, 2 - math.floor(math.log10(abs(scaled)))) if scaled else 0
+    return f"{scaled:.{min(digits, 3)}f} {unit}"
 
 
 _RATE_STEPS = (
@@ -121,11 +168,12 @@ def format_rate(value_bps: float) -> str:
 
 def format_duration(value_s: float) -> str:
     """Show a duration to a person: ``20.4 ms``; from two minutes on ``5 min 20 s``."""
-    if abs(value_s) < 120:
+    if abs(value_s) < 119.5:
         return _scaled(value_s, _TIME_STEPS) if value_s else "0 s"
-    minutes, seconds = divmod(round(value_s), 60)
+    sign = "-" if value_s < 0 else ""
+    minutes, seconds = divmod(round(abs(value_s)), 60)
     hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes:02d} min" if hours else f"{minutes} min {seconds:02d} s"
+    return sign + (f"{hours} h {minutes:02d} min" if hours else f"{minutes} min {seconds:02d} s")
 
 
 def format_size(value_bytes: float) -> str:
@@ -138,16 +186,21 @@ def format_ratio(value: float) -> str:
     return f"{value * 100:.3g} %"
 
 
-_FORMATS = (("_bps", format_rate), ("_s", format_duration), ("_bytes", format_size),
-            ("_ratio", format_ratio))  # fmt: skip
+_BY_SUFFIX: dict[str, tuple[Callable[[object], float], Callable[[float], str]]] = {
+    "_bps": (parse_rate, format_rate),
+    "_s": (parse_duration, format_duration),
+    "_bytes": (parse_size, format_size),
+    "_ratio": (parse_ratio, format_ratio),
+}
 
 
 def format_value(name: str, value: float) -> str:
     """Show the value of a metric or parameter by the unit that its name ends with."""
-    for suffix, formatter in _FORMATS:
+    for suffix, (_, show) in _BY_SUFFIX.items():
         if name.endswith(suffix):
-            return formatter(value)
-    return f"{value:.5g}" if isinstance(value, float) and not value.is_integer() else f"{value:.0f}"
+            return show(value)
+    whole = abs(value) >= 1e5 or float(value).is_integer()
+    return f"{value:.0f}" if whole else f"{value:.5g}"
 
 
 def unit_of(name: str) -> str:

@@ -122,6 +122,7 @@ class _Local:
     _transport: asyncio.SubprocessTransport
     _pipes: _Pipes
     _ended: Callable[[int], None]
+    _told: bool = False
 
     def begin(self) -> None:
         gate = cast("asyncio.WriteTransport", self._transport.get_pipe_transport(0))
@@ -135,14 +136,17 @@ class _Local:
                 os.killpg(self.pid, signal.Signals[name])
 
     async def wait(self) -> int:
-        await self._pipes.exited
+        # Shielded: who gives up waiting must not take the end away from others.
+        await asyncio.shield(self._pipes.exited)
         done, _ = await asyncio.wait([self._pipes.closed], timeout=DRAIN_S)
         if not done:
             # It left a child behind that still holds its output: end that too.
             with suppress(ProcessLookupError):
                 os.killpg(self.pid, signal.SIGKILL)
             self._transport.close()
-        self._ended(self.pid)
+        if not self._told:
+            self._told = True
+            self._ended(self.pid)
         return self._transport.get_returncode() or 0
 
 

@@ -1,29 +1,29 @@
 """TOML files that remember on which line every key stands.
 
-``tomllib`` parses; a second, forgiving pass over the text only locates keys, so that an error can
-name its line. The two never disagree about values because the second one reads none.
+``tomllib`` parses; a second pass over the text, which is known to be TOML by then, only locates
+keys and the items of lists, so that an error can name its line. The two never disagree about
+values because the second one reads none.
 """
 
 from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from benchctl.errors import ProfileError
+from benchctl.units import quoted
 
 Key = tuple[str | int, ...]
 
-_BARE_OR_QUOTED = r"""(?:[A-Za-z0-9_-]+|"(?:[^"\\]|\\.)*"|'[^']*')"""
-_DOTTED = rf"{_BARE_OR_QUOTED}(?:\s*\.\s*{_BARE_OR_QUOTED})*"
-_HEADER = re.compile(rf"\s*(\[\[?)\s*({_DOTTED})\s*\]\]?")
-_ASSIGN = re.compile(rf"\s*({_DOTTED})\s*=")
-_PART = re.compile(_BARE_OR_QUOTED)
-# What can hide brackets and line ends from a scan: strings of all four kinds, and comments.
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
 _TOKEN = re.compile(
-    r'"""(?:[^\\]|\\.)*?"""|\'\'\'.*?\'\'\'|"(?:[^"\\\n]|\\.)*"|\'[^\'\n]*\'|#[^\n]*|[\[\]{}]', re.S
+    r'"""(?:[^\\]|\\.)*?"""+|\'\'\'.*?\'\'\'+|"(?:[^"\\\n]|\\.)*"|\'[^\'\n]*\''
+    r"|#[^\n]*|[\[\]{},=.\n]|[^\s\[\]{},=.\"'#]+",
+    re.DOTALL,
 )
 
 
@@ -34,7 +34,7 @@ class Source:
     path: Path
     text: str
     data: dict[str, Any]
-    lines: dict[Key, int]
+    lines: Mapping[Key, int]
 
     def line(self, key: Key) -> int:
         """Return the line of a key, or of its nearest ancestor that has one; 1 for the file."""
@@ -51,10 +51,14 @@ class Source:
 
 
 def dotted(key: Key) -> str:
-    """Write a key as people read it: ``flows.main.window``, ``exclude[2].streams``."""
+    """Write a key as people write it: ``flows.main.window``, ``exclude[2]."main.streams"``."""
     text = ""
     for part in key:
-        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+        if isinstance(part, int):
+            text += f"[{part}]"
+        else:
+            name = part if _BARE.fullmatch(part) else quoted(part)
+            text += f".{name}" if text else name
     return text
 
 
@@ -74,71 +78,105 @@ def read_toml(path: Path) -> Source:
 def parse_toml(text: str, path: Path) -> Source:
     """Parse TOML text that came from ``path``. Raises ProfileError."""
     try:
-        data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        return Source(path, text, tomllib.loads(text), _Locator(text).lines)
+    except RecursionError:
+        raise ProfileError(f"{path}:1: not TOML: nested too deeply") from None
+    except ValueError as error:  # TOMLDecodeError, or an integer of thousands of digits
         what = str(error)
         where = re.search(r" \(at line (\d+), column (\d+)\)", what)
         line = where[1] if where else text.count("\n") + 1
         what = what[: where.start()] if where else what.removesuffix(" (at end of document)")
         raise ProfileError(f"{path}:{line}: not TOML: {what[0].lower()}{what[1:]}") from error
-    return Source(path, text, data, _locate(text))
 
 
-def _locate(text: str) -> dict[Key, int]:
-    lines: dict[Key, int] = {}
-    counts: dict[Key, int] = {}
-    table: Key = ()
-    position = number = 0
-    while position < len(text):
-        number += 1
-        end = _end_of_statement(text, position)
-        statement = text[position:end]
-        if header := _HEADER.match(statement):
-            table = _resolve(_parts(header[2]), counts)
-            if header[1] == "[[":
-                counts[table] = counts.get(table, -1) + 1
-                table = (*table, counts[table])
-            _note(lines, table, number)
-        elif assign := _ASSIGN.match(statement):
-            _note(lines, (*table, *_parts(assign[1])), number)
-        number += statement.count("\n")
-        position = end + 1
-    return lines
+class _Locator:
+    """Walks the tokens of a TOML text and notes the line of every key and list item."""
 
+    def __init__(self, text: str) -> None:
+        self.lines: dict[Key, int] = {}
+        self._tables: dict[Key, int] = {}  # index of the current item of each array of tables
+        self._tokens = [token for token in _TOKEN.findall(text) if not token.startswith("#")]
+        self._tokens.append("")
+        self._position = 0
+        self._line = 1
+        table: Key = ()
+        while self._skip("\n") or self._peek():
+            if self._peek() == "[":
+                table = self._header()
+            elif self._peek():
+                key = (*table, *self._key("="))
+                self._value(key, self._line)
 
-def _note(lines: dict[Key, int], key: Key, number: int) -> None:
-    for length in range(1, len(key) + 1):
-        lines.setdefault(key[:length], number)
+    def _peek(self) -> str:
+        return self._tokens[self._position]
 
+    def _take(self) -> str:
+        token = self._tokens[self._position]
+        self._position += 1
+        self._line += token.count("\n")
+        return token
 
-def _resolve(parts: Key, counts: dict[Key, int]) -> Key:
-    """Insert the current index after every array of tables that a header passes through."""
-    key: Key = ()
-    for position, part in enumerate(parts):
-        key = (*key, part)
-        if key in counts and position < len(parts) - 1:
-            key = (*key, counts[key])
-    return key
+    def _skip(self, token: str) -> bool:
+        start = self._position
+        while self._peek() == token:
+            self._take()
+        return self._position > start
 
+    def _key(self, end: str) -> Key:
+        """Take a dotted key and the token that ends it."""
+        parts: list[str] = []
+        while (token := self._take()) != end:
+            if token[0] in "\"'":
+                parts += tomllib.loads(f"{token} = 0")
+            elif token != ".":
+                parts.append(token)
+        return tuple(parts)
 
-def _parts(text: str) -> Key:
-    return tuple(part.strip("\"'") for part in _PART.findall(text))
+    def _header(self) -> Key:
+        line = self._line
+        self._take()
+        array = self._skip("[")
+        parts = self._key("]")
+        self._skip("]")
+        table: Key = ()
+        for part in parts[:-1]:
+            table = (*table, part)
+            if table in self._tables:
+                table = (*table, self._tables[table])
+        table = (*table, parts[-1])
+        if array:
+            self._tables[table] = self._tables.get(table, -1) + 1
+            table = (*table, self._tables[table])
+        self._note(table, line)
+        return table
 
+    def _value(self, key: Key, line: int) -> None:
+        """Take a value, up to the token that ends it, and note where its key or item stands."""
+        self._note(key, line)
+        if self._peek() == "[":
+            self._take()
+            index = 0
+            while self._more("]"):
+                self._value((*key, index), self._line)
+                index += 1
+        elif self._peek() == "{":
+            self._take()
+            while self._more("}"):
+                line = self._line
+                self._value((*key, *self._key("=")), line)
+        else:
+            while self._peek() not in ("", "\n", ",", "]", "}"):
+                self._take()
 
-def _end_of_statement(text: str, start: int) -> int:
-    """Return the offset of the line end that closes the statement at ``start``."""
-    depth, position = 0, start
-    while True:
-        newline = text.find("\n", position)
-        newline = len(text) if newline < 0 else newline
-        token = _TOKEN.search(text, position)
-        if token is None or token.start() >= newline:
-            if depth <= 0 or newline == len(text):
-                return newline
-            position = newline + 1
-            continue
-        if token[0] in "[{":
-            depth += 1
-        elif token[0] in "]}":
-            depth -= 1
-        position = token.end()
+    def _more(self, end: str) -> bool:
+        """Skip to the next item of a list or inline table; False after taking its end."""
+        while self._peek() in ("\n", ","):
+            self._take()
+        if self._peek() == end:
+            self._take()
+            return False
+        return True
+
+    def _note(self, key: Key, line: int) -> None:
+        for length in range(1, len(key) + 1):
+            self.lines.setdefault(key[:length], line)

@@ -10,7 +10,6 @@ import json
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -121,14 +120,16 @@ class Note:
     text: str
 
 
-@cache
-def _columns(kind: Any) -> tuple[tuple[str, bool], ...]:
-    """Return the fields of a row class, and whether each is stored as JSON."""
-    return tuple((f.name, str(f.type).startswith(("Mapping", "Sequence"))) for f in fields(kind))
+# A field's name, and whether its column holds JSON: those are the mappings and the sequences.
+_COLUMNS = {
+    kind: tuple((f.name, str(f.type).startswith(("Mapping", "Sequence"))) for f in fields(kind))
+    for kind in (Run, Trial, Flow, Sample, Note)
+}
 
 
 def _make(kind: type[T], row: sqlite3.Row) -> T:
-    return kind(**{n: json.loads(row[n]) if is_json else row[n] for n, is_json in _columns(kind)})
+    columns = _COLUMNS[kind]  # type: ignore[index]
+    return kind(**{n: json.loads(row[n]) if is_json else row[n] for n, is_json in columns})
 
 
 _SAMPLES = """

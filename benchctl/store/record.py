@@ -19,6 +19,10 @@ from benchctl.analysis.figures import Figures
 from benchctl.store.database import connect, store_errors, transaction
 
 
+StreamKey = tuple[int, str, int, str]
+"""Flow id, role, number and direction of a stream."""
+
+
 @dataclass(frozen=True, slots=True)
 class NewTrial:
     """A trial as it is planned; the three mappings are written as JSON."""
@@ -78,8 +82,9 @@ class Recorder:
         self._path = path
         self._run_id = run_id
         self._connection = connect(path, write=True)
-        self._samples: list[tuple[int, float, float, float, bool, str]] = []
-        self._streams: dict[tuple[int, str, int, str], int] = {}
+        self._samples: list[tuple[StreamKey, tuple[float, float, float, bool, str]]] = []
+        self._notes: list[tuple[int, int | None, int | None, float, str, str]] = []
+        self._streams: dict[StreamKey, int] = {}
 
     def update_run(self, **columns: Any) -> None:
         """Set columns of the run."""
@@ -100,9 +105,8 @@ class Recorder:
     def add_note(
         self, text: str, level: str, time: float, trial_id: int | None, flow_id: int | None
     ) -> None:
-        """Write a note: level is info, warning or remark."""
-        values = {"run_id": self._run_id, "trial_id": trial_id, "flow_id": flow_id}
-        self._insert("note", {**values, "time": time, "level": level, "text": text})
+        """Gather a note for the next `flush`: level is info, warning or remark."""
+        self._notes.append((self._run_id, trial_id, flow_id, time, level, text))
 
     def add_figures(self, flow_id: int, figures: Figures) -> None:
         """Write a flow's final figures."""
@@ -128,29 +132,39 @@ class Recorder:
         metrics: Mapping[str, float],
     ) -> None:
         """Gather a sample for the next `flush`."""
-        key = (flow_id, role, stream, direction)
-        stream_id = self._streams.get(key)
-        if stream_id is None:
-            values = {"flow_id": flow_id, "role": role, "number": stream, "direction": direction}
-            self._streams[key] = stream_id = self._insert("stream", values)
-        self._samples.append((stream_id, start_s, end_s, arrived_s, omitted, json.dumps(metrics)))
+        row = (start_s, end_s, arrived_s, omitted, json.dumps(metrics))
+        self._samples.append(((flow_id, role, stream, direction), row))
 
     def flush(self) -> None:
-        """Write the gathered samples."""
-        if not self._samples:
+        """Write the gathered samples and notes."""
+        if not self._samples and not self._notes:
             return
         with store_errors(self._path), transaction(self._connection):
+            for key, _ in self._samples:
+                if key not in self._streams:
+                    self._streams[key] = self._insert_stream(key)
             self._connection.executemany(
                 "INSERT INTO sample (stream_id, start_s, end_s, arrived_s, omitted, metrics)"
                 " VALUES (?,?,?,?,?,?)",
-                self._samples,
+                ((self._streams[key], *row) for key, row in self._samples),
             )
-        self._samples = []
+            self._connection.executemany(
+                "INSERT INTO note (run_id, trial_id, flow_id, time, level, text)"
+                " VALUES (?,?,?,?,?,?)",
+                self._notes,
+            )
+        self._samples, self._notes = [], []
 
     def close(self) -> None:
         """Write what is gathered and close the store."""
         self.flush()
         self._connection.close()
+
+    def _insert_stream(self, key: StreamKey) -> int:
+        cursor = self._connection.execute(
+            "INSERT INTO stream (flow_id, role, number, direction) VALUES (?,?,?,?)", key
+        )
+        return int(cursor.lastrowid or 0)
 
     def _insert(self, table: str, columns: Mapping[str, Any]) -> int:
         marks = ",".join("?" * len(columns))

@@ -1,0 +1,141 @@
+"""Runs a planned run, trial after trial, and keeps the store current."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from benchctl.api import Direction
+from benchctl.backends import Registry
+from benchctl.engine.flow import INTERRUPTED, OK
+from benchctl.engine.network import from_settings
+from benchctl.engine.tools import Toolbox
+from benchctl.engine.trial import Attempts, Signals, TrialRunner
+from benchctl.errors import BenchctlError, StoreError
+from benchctl.hosts import facts
+from benchctl.hosts.spawn import LocalSpawner
+from benchctl.profile.bind import FlowPlan, Trial
+from benchctl.store import read
+from benchctl.store.database import Liveness
+from benchctl.store.record import Recorder
+
+# A sample is in the store within half a second of its arrival: twice as often as that needs.
+FLUSH_S = 0.25
+RUNNING, FAILED = "running", "failed"
+# What still has to be measured: never begun, or cut short.
+OPEN = ("planned", "running", "interrupted")
+
+
+class Runner:
+    """Runs the open trials of one run."""
+
+    def __init__(self, store: Path, run_id: int, registry: Registry) -> None:
+        self._store = store
+        self._run_id = run_id
+        self._registry = registry
+        self._signals = Signals()
+
+    async def run(self) -> str:
+        """Measure what is open; returns the run's final status.
+
+        Raises BenchctlError when the run cannot go on; what was measured is in the store.
+        """
+        with Liveness(self._store).hold(self._run_id):
+            recorder = Recorder(self._store, self._run_id)
+            try:
+                return await self._run(recorder)
+            finally:
+                recorder.close()
+
+    async def _run(self, recorder: Recorder) -> str:
+        reader = read.Reader(self._store)
+        run = reader.run(self._run_id)
+        trials = reader.trials(run.id)
+        loop = asyncio.get_running_loop()
+        for name in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(name, self._signals.stop.set)
+        loop.add_signal_handler(signal.SIGUSR1, self._signals.skip.set)
+        started = run.started_time or time.time()
+        recorder.update_run(status=RUNNING, started_time=started, error="", runner_pid=os.getpid())
+        flusher = asyncio.ensure_future(self._flush(recorder))
+        measuring = asyncio.ensure_future(self._measure(recorder, reader, run, trials))
+        try:
+            await asyncio.wait([flusher, measuring], return_when=asyncio.FIRST_COMPLETED)
+            if flusher.done():  # the store failed: end the tools in order, then say so
+                self._signals.stop.set()
+                await asyncio.wait([measuring])
+                flusher.result()
+            measuring.result()
+        except BenchctlError as error:
+            if not isinstance(error, StoreError):
+                recorder.update_run(
+                    status=FAILED, error=f"{error.message}", finished_time=time.time()
+                )
+            raise
+        finally:
+            flusher.cancel()
+        statuses = {trial.status for trial in reader.trials(run.id)}
+        reader.close()
+        if self._signals.stop.is_set() or statuses & set(OPEN):
+            status = INTERRUPTED
+        else:
+            status = OK if statuses <= {OK, "skipped"} else FAILED
+        recorder.update_run(status=status, finished_time=time.time())
+        return status
+
+    async def _flush(self, recorder: Recorder) -> None:
+        while True:
+            await asyncio.sleep(FLUSH_S)
+            recorder.flush()
+
+    async def _measure(
+        self, recorder: Recorder, reader: read.Reader, run: read.Run, trials: list[read.Trial]
+    ) -> None:
+        settings = run.settings
+        async with LocalSpawner() as spawner:
+            toolbox = Toolbox(spawner)
+            about = facts.collect()
+            recorder.update_run(facts=about)
+            runner = TrialRunner(
+                self._registry,
+                from_settings(settings["network"]),
+                toolbox,
+                spawner,
+                recorder,
+                Attempts(settings["attempts"], settings["backoff_s"]),
+                self._signals,
+                time.time,
+                run.seed,
+            )
+            resting = False
+            for row in trials:
+                if row.status not in OPEN or self._signals.stop.is_set():
+                    continue
+                if resting and settings["pause_s"]:
+                    await self._rest(settings["pause_s"])
+                resting = True
+                self._signals.skip.clear()
+                await runner.run(row.id, _trial(row), reader.attempts(row.id) + 1)
+            recorder.update_run(facts={**about, "tools": toolbox.versions()})
+
+    async def _rest(self, length_s: float) -> None:
+        try:
+            await asyncio.wait_for(self._signals.stop.wait(), length_s)
+        except TimeoutError:
+            return
+
+
+def _trial(row: read.Trial) -> Trial:
+    flows = tuple(_flow(flow) for flow in row.flows)
+    return Trial(
+        row.position, row.repeat, row.point, flows, row.lab, row.duration_s, row.deadline_s
+    )
+
+
+def _flow(data: Mapping[str, Any]) -> FlowPlan:
+    return FlowPlan(**{**data, "direction": Direction(data["direction"])})

@@ -1,0 +1,63 @@
+"""Looks for the programs that backends need, on the hosts that will run them."""
+
+from __future__ import annotations
+
+import shutil
+
+from benchctl.api import Role, Tool
+from benchctl.backends import AnyBackend
+from benchctl.errors import MissingError
+from benchctl.hosts.host import Host
+from benchctl.hosts.spawn import Spawner, run
+
+PROBE_TIMEOUT_S = 10.0
+
+
+class Toolbox:
+    """Probes each backend's programs once; hosts share this machine's programs."""
+
+    def __init__(self, spawner: Spawner) -> None:
+        self._spawner = spawner
+        self._found: dict[tuple[str, Role], Tool] = {}
+
+    async def find(self, backend: AnyBackend, role: Role, host: Host) -> Tool:
+        """Return the program of one end of a backend's flows.
+
+        Raises MissingError, with the reason and how to get it, when it is not usable.
+        """
+        key = (backend.name, role)
+        if key not in self._found:
+            self._found[key] = await self._probe(backend, role, host)
+        return self._found[key]
+
+    async def _probe(self, backend: AnyBackend, role: Role, host: Host) -> Tool:
+        probe = backend.probe(role)
+        if probe is None:
+            return Tool("")
+        program = probe.argv[0]
+        what = f'backend "{backend.name}"'
+        if shutil.which(program) is None:
+            raise MissingError(f"{what}: no program {program} in the PATH", probe.install)
+        try:
+            code, output = await run(self._spawner, host, probe.argv, PROBE_TIMEOUT_S)
+        except TimeoutError:
+            raise MissingError(
+                f"{what}: {' '.join(probe.argv)} did not end within {PROBE_TIMEOUT_S:.0f} s"
+            ) from None
+        try:
+            return backend.read_probe(role, code, output)
+        except ValueError as error:
+            raise MissingError(f"{what}: {error}", probe.install) from error
+
+    def versions(self) -> dict[str, str]:
+        """Return the version of every program that was found, by backend."""
+        return {name: tool.version for (name, _), tool in self._found.items() if tool.version}
+
+    async def of_flow(
+        self, backend: AnyBackend, source: Host, target: Host | None
+    ) -> dict[Role, Tool]:
+        """Return the programs of both ends; the server's only where benchctl runs it."""
+        tools = {Role.CLIENT: await self.find(backend, Role.CLIENT, source)}
+        if target is not None and backend.capabilities.needs_server:
+            tools[Role.SERVER] = await self.find(backend, Role.SERVER, target)
+        return tools

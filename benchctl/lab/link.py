@@ -1,0 +1,226 @@
+"""The link model: what happens to frames in one direction of a link.
+
+No I/O and no clock: time is a parameter, in nanoseconds, and never runs backwards. The rules:
+
+- a frame that finds the transmitter idle is sent at once; one that finds it busy waits; one that
+  finds `queue_packets` waiting is dropped (drop-tail);
+- sending takes size x 8 / rate, rounded up to a nanosecond, so that no window of time ever sees
+  more than the rate;
+- at the end of its transmission a frame is lost with the probability of the moment, or starts on
+  its way: it arrives after the delay, give or take the jitter (uniform, as netem's default);
+- without jitter no frame overtakes another, even when the delay shrinks;
+- every frame that arrived is delivered, dropped, lost, waiting or on its way.
+
+The caller hands in frames with the time they came (`arrive`), and takes out those that are due
+(`due`); `next_ns` says when to look again.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+import random
+from collections import deque
+from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
+
+from benchctl.lab.model import Settings
+
+NEVER_NS = 1 << 63
+"""A time that does not come."""
+
+Frame = TypeVar("Frame")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """New settings for one direction, from a moment on.
+
+    ``at_ns`` is on the clock that drives the model; None means at once. Values that are None stay.
+    With ``over_ns`` the values move there linearly, which is how a link fades (the queue, a whole
+    number, changes at once).
+    """
+
+    at_ns: int | None = None
+    over_ns: int = 0
+    rate_bps: float | None = None
+    delay_s: float | None = None
+    jitter_s: float | None = None
+    loss_ratio: float | None = None
+    queue_packets: int | None = None
+
+    def target(self, settings: Settings) -> Settings:
+        """Return where the change leads from the given settings."""
+        new = {
+            name: value
+            for name in ("rate_bps", "delay_s", "jitter_s", "loss_ratio", "queue_packets")
+            if (value := getattr(self, name)) is not None
+        }
+        return replace(settings, **new)
+
+
+class Course:
+    """The settings of one direction as a function of time: steps and ramps."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.next_ns = NEVER_NS
+        """When `settings` will no longer hold; in the past while a ramp is under way."""
+        self._changes: list[tuple[int, int, Change]] = []
+        self._ramp: tuple[int, int, Settings, Settings] | None = None
+        self._count = 0
+
+    def add(self, change: Change, now_ns: int) -> None:
+        """Take a change; one that is due at once replaces a ramp under way."""
+        at_ns = now_ns if change.at_ns is None else change.at_ns
+        self._count += 1
+        heapq.heappush(self._changes, (at_ns, self._count, change))
+        self.next_ns = min(self.next_ns, at_ns)
+
+    def advance(self, now_ns: int) -> None:
+        """Bring `settings` to their values at a time."""
+        while self._changes and self._changes[0][0] <= now_ns:
+            at_ns, _, change = heapq.heappop(self._changes)
+            self._follow_ramp(at_ns)
+            start, end = self.settings, change.target(self.settings)
+            self.settings = replace(start, queue_packets=end.queue_packets)
+            self._ramp = (at_ns, at_ns + change.over_ns, start, end)
+        self._follow_ramp(now_ns)
+        coming_ns = self._changes[0][0] if self._changes else NEVER_NS
+        self.next_ns = now_ns if self._ramp else coming_ns
+
+    def _follow_ramp(self, now_ns: int) -> None:
+        if self._ramp is None:
+            return
+        start_ns, end_ns, start, end = self._ramp
+        if now_ns >= end_ns:
+            self.settings, self._ramp = end, None
+            return
+        part = (now_ns - start_ns) / (end_ns - start_ns)
+        self.settings = replace(
+            self.settings,
+            rate_bps=_between(start.rate_bps, end.rate_bps, part),
+            delay_s=_between(start.delay_s, end.delay_s, part),
+            jitter_s=_between(start.jitter_s, end.jitter_s, part),
+            loss_ratio=_between(start.loss_ratio, end.loss_ratio, part),
+        )
+
+
+def _between(start: float, end: float, part: float) -> float:
+    # From or to "unlimited" there is no middle: the change happens at its end.
+    return start if math.isinf(start) or math.isinf(end) else start + (end - start) * part
+
+
+@dataclass(slots=True)
+class Counters:
+    """What happened to the frames of one direction so far."""
+
+    arrived: int = 0
+    delivered: int = 0
+    dropped: int = 0
+    """Found the queue full."""
+    lost: int = 0
+    """Lost on the way, as `loss_ratio` asked."""
+    queue_max: int = 0
+    """The most frames that ever waited."""
+
+
+class OneWay(Generic[Frame]):
+    """One direction of a link. A frame is anything; its size in bytes comes beside it."""
+
+    def __init__(self, settings: Settings, seed: str) -> None:
+        self.counters = Counters()
+        self._course = Course(settings)
+        self._random = random.Random(seed).random
+        self._waiting: deque[tuple[int, Frame]] = deque()
+        self._flying: list[tuple[int, int, Frame]] = []
+        self._sent = 0
+        self._free_ns = 0
+        self._last_ns = 0
+        self._load()
+
+    def _load(self) -> None:
+        """Prepare the numbers that every frame needs."""
+        settings = self._course.settings
+        self._ns_per_byte = 8e9 / settings.rate_bps
+        self._loss = settings.loss_ratio
+        self._limit = settings.queue_packets
+        self._jitter_ns = round(settings.jitter_s * 1e9)
+        self._least_ns = math.ceil(settings.delay_s * 1e9) - self._jitter_ns
+
+    @property
+    def settings(self) -> Settings:
+        """The settings in force at the time that was last told."""
+        return self._course.settings
+
+    @property
+    def queued(self) -> int:
+        """How many frames wait."""
+        return len(self._waiting)
+
+    @property
+    def flying(self) -> int:
+        """How many frames are being sent or on their way."""
+        return len(self._flying)
+
+    def change(self, change: Change, now_ns: int) -> None:
+        """Take new settings, now or for later."""
+        self._serve(now_ns)
+        self._course.add(change, now_ns)
+
+    def arrive(self, now_ns: int, size: int, frame: Frame) -> None:
+        """Take a frame that came at ``now_ns``."""
+        self._serve(now_ns)
+        counters = self.counters
+        counters.arrived += 1
+        if self._free_ns <= now_ns:
+            self._send(now_ns, size, frame)
+        elif len(self._waiting) < self._limit:
+            self._waiting.append((size, frame))
+            if len(self._waiting) > counters.queue_max:
+                counters.queue_max = len(self._waiting)
+        else:
+            counters.dropped += 1
+
+    def due(self, now_ns: int) -> list[Frame]:
+        """Return the frames that arrive at the far end by ``now_ns``, in the order they do."""
+        self._serve(now_ns)
+        flying, frames = self._flying, []
+        while flying and flying[0][0] <= now_ns:
+            frames.append(heapq.heappop(flying)[2])
+        self.counters.delivered += len(frames)
+        return frames
+
+    def next_ns(self) -> int:
+        """Return the time until which `due` has nothing new to say; NEVER_NS when all is quiet."""
+        next_ns = self._flying[0][0] if self._flying else NEVER_NS
+        if not self._waiting:
+            return next_ns
+        if self._course.next_ns < NEVER_NS:
+            return min(next_ns, self._free_ns)
+        # The frame at the head cannot arrive before this, so there is no need to look earlier.
+        return min(next_ns, self._free_ns + self._least_ns)
+
+    def _serve(self, now_ns: int) -> None:
+        """Start the transmission of every frame whose turn has come."""
+        while self._waiting and self._free_ns <= now_ns:
+            self._send(self._free_ns, *self._waiting.popleft())
+        if self._course.next_ns <= now_ns:
+            self._course.advance(now_ns)
+            self._load()
+
+    def _send(self, start_ns: int, size: int, frame: Frame) -> None:
+        if self._course.next_ns <= start_ns:
+            self._course.advance(start_ns)
+            self._load()
+        free_ns = self._free_ns = start_ns + math.ceil(size * self._ns_per_byte)
+        if self._loss and self._random() < self._loss:
+            self.counters.lost += 1
+            return
+        arrival_ns = free_ns + self._least_ns
+        if self._jitter_ns:
+            arrival_ns += int(2 * self._jitter_ns * self._random())
+        else:
+            arrival_ns = self._last_ns = max(arrival_ns, self._last_ns)
+        self._sent += 1
+        heapq.heappush(self._flying, (arrival_ns, self._sent, frame))

@@ -1,0 +1,183 @@
+"""What a lab is made of: nodes, links, and what each direction of a link promises.
+
+Plain frozen data, shared by the pure modules and by the process that builds the lab. Everything
+is in SI base units. A `Topology` from `topology.load_topology` is complete: every interface has a
+name, a hardware address and, unless it is a switch's port, an address; every node has its routes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from ipaddress import IPv4Interface, IPv4Network
+from pathlib import Path
+
+ETHERNET_HEADER_BYTES = 14
+"""What a frame carries beside its IP packet, as AF_PACKET and the kernel's qdiscs count it."""
+
+
+class Emulator(StrEnum):
+    """Who delays and drops packets."""
+
+    AUTO = "auto"
+    """The kernel where it has netem, else benchctl."""
+    KERNEL = "kernel"
+    USER = "user"
+
+
+class Kind(StrEnum):
+    """What a node does with packets that are not for itself."""
+
+    HOST = "host"
+    """Drops them."""
+    ROUTER = "router"
+    """Forwards them by address."""
+    SWITCH = "switch"
+    """Forwards frames by hardware address; has no address of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What one direction of a link does to frames, in this order.
+
+    A frame waits in a queue of at most ``queue_packets`` (the one being sent not counted) and is
+    dropped when the queue is full; it is sent at ``rate_bps``, which counts whole Ethernet frames
+    without preamble, checksum and gap, as the kernel's qdiscs do; it is lost on the way with the
+    probability ``loss_ratio``; it arrives ``delay_s`` after its last bit was sent, give or take
+    ``jitter_s``, uniformly. Frames keep their order where there is no jitter.
+    """
+
+    rate_bps: float = math.inf
+    delay_s: float = 0.0
+    jitter_s: float = 0.0
+    loss_ratio: float = 0.0
+    # What Linux gives a network device (txqueuelen) and netem (limit) unless told otherwise.
+    queue_packets: int = 1000
+
+    @property
+    def ideal(self) -> bool:
+        """Whether frames pass at once, all of them."""
+        return math.isinf(self.rate_bps) and not (self.delay_s or self.jitter_s or self.loss_ratio)
+
+
+@dataclass(frozen=True, slots=True)
+class Interface:
+    """One end of a link: the network device ``device`` of ``node``.
+
+    ``label`` is the name a person gave it (wired, wireless), or empty. ``address`` is None at a
+    switch.
+    """
+
+    node: str
+    device: str
+    mac: str
+    label: str = ""
+    address: IPv4Interface | None = None
+
+    @property
+    def ip(self) -> str:
+        """The address as text, without its prefix length."""
+        assert self.address is not None, f"{self.node} {self.device} is a switch's port"
+        return str(self.address.ip)
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A cable between two nodes; ``settings[i]`` is the direction that leaves ``ends[i]``."""
+
+    name: str
+    ends: tuple[Interface, Interface]
+    settings: tuple[Settings, Settings] = (Settings(), Settings())
+    mtu: int = 1500
+
+    @property
+    def ideal(self) -> bool:
+        """Whether the link is a bare cable in both directions, so that nothing emulates it."""
+        return all(settings.ideal for settings in self.settings)
+
+    def leaving(self, node: str) -> Settings:
+        """Return the direction that leaves a node."""
+        return self.settings[0 if self.ends[0].node == node else 1]
+
+    def far(self, node: str) -> Interface:
+        """Return the end that is not at ``node``."""
+        return self.ends[1 if self.ends[0].node == node else 0]
+
+    def near(self, node: str) -> Interface:
+        """Return the end at ``node``."""
+        return self.ends[0 if self.ends[0].node == node else 1]
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Where packets to a network go.
+
+    ``via`` is None for a network that the device itself is on. ``initcwnd`` is the initial
+    congestion window in segments, or None for the kernel's own (10, RFC 6928). ``table`` is 0 for
+    the main table, else that of the interface with this number (see `routing`).
+    """
+
+    network: IPv4Network
+    device: str
+    via: str | None = None
+    initcwnd: int | None = None
+    table: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """A command that runs on a host while the lab stands.
+
+    The lab is ready once something listens on all of ``ports`` (TCP).
+    """
+
+    argv: tuple[str, ...]
+    ports: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A host, router or switch.
+
+    ``sysctl`` maps full dotted names to values. ``aliases`` are more names under which it is
+    known inside the lab. ``routes`` are all its routes, those that were given and those worked
+    out; ``initcwnd`` is the initial window of the latter.
+    """
+
+    name: str
+    kind: Kind
+    aliases: tuple[str, ...] = ()
+    sysctl: Mapping[str, str] = field(default_factory=dict)
+    initcwnd: int | None = None
+    services: tuple[Service, ...] = ()
+    routes: tuple[Route, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """A whole lab."""
+
+    name: str
+    nodes: Mapping[str, Node]
+    links: Mapping[str, Link]
+    title: str = ""
+    emulator: Emulator = Emulator.AUTO
+    seed: int = 1
+    path: Path | None = None
+
+    @property
+    def hosts(self) -> list[str]:
+        """The names of the hosts, in the order of the file."""
+        return [node.name for node in self.nodes.values() if node.kind is Kind.HOST]
+
+    def interfaces(self, node: str) -> list[Interface]:
+        """Return the interfaces of a node, in the order of the links."""
+        return [end for link in self.links.values() for end in link.ends if end.node == node]
+
+    def links_of(self, node: str) -> list[Link]:
+        """Return the links of a node, in the order of the file."""
+        return [
+            link for link in self.links.values() if node in (link.ends[0].node, link.ends[1].node)
+        ]
