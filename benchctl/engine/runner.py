@@ -55,7 +55,7 @@ class Runner:
     async def _run(self, recorder: Recorder) -> str:
         reader = read.Reader(self._store)
         run = reader.run(self._run_id)
-        trials = reader.trials(run.id)
+        trials = list(reader.trials(run.id))
         loop = asyncio.get_running_loop()
         for name in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(name, self._signals.stop.set)

@@ -133,8 +133,8 @@ def _make(kind: type[T], row: sqlite3.Row) -> T:
 
 
 _SAMPLES = """
-SELECT sample.id, flow_id, role, number AS stream, direction, start_s, end_s, arrived_s, omitted,
-       metrics
+SELECT sample.id, flow_id, role, number AS stream, stream.direction, start_s, end_s, arrived_s,
+       omitted, metrics
 FROM sample JOIN stream ON stream.id = stream_id
 """
 
@@ -179,9 +179,11 @@ class Reader:
         """Return whether a runner is measuring this run now."""
         return self._liveness.is_alive(run.id)
 
-    def trials(self, run_id: int) -> list[Trial]:
-        """Return the trials of a run, in order of execution."""
-        return self._all(Trial, "SELECT * FROM trial WHERE run_id = ? ORDER BY position", run_id)
+    def trials(self, run_id: int, from_position: int = 0) -> Iterator[Trial]:
+        """Yield the trials of a run from a position on, in order of execution."""
+        query = "SELECT * FROM trial WHERE run_id = ? AND position >= ? ORDER BY position"
+        for row in self._rows(query, run_id, from_position):
+            yield _make(Trial, row)
 
     def flows(self, trial_id: int, *, all_attempts: bool = False) -> list[Flow]:
         """Return the flows of a trial, of its last attempt or of all."""
@@ -211,18 +213,14 @@ class Reader:
         for row in self._rows(query, flow_id, after):
             yield _make(Sample, row)
 
-    def new_samples(self, run_id: int, after: int) -> Iterator[Sample]:
-        """Yield the samples of a whole run with an id above ``after``, in order of arrival."""
+    def samples_of_trial(self, trial_id: int, after: int = 0) -> Iterator[Sample]:
+        """Yield the samples of all flows of a trial with an id above ``after``."""
         query = (
-            f"{_SAMPLES} JOIN flow ON flow.id = flow_id JOIN trial ON trial.id = trial_id"
-            " WHERE sample.id > ? AND run_id = ? ORDER BY sample.id"
+            f"{_SAMPLES} JOIN flow ON flow.id = flow_id"
+            " WHERE trial_id = ? AND sample.id > ? ORDER BY sample.id"
         )
-        for row in self._rows(query, after, run_id):
+        for row in self._rows(query, trial_id, after):
             yield _make(Sample, row)
-
-    def last_sample_id(self) -> int:
-        """Return the id of the newest sample of any run, or 0."""
-        return self._value("SELECT coalesce(max(id), 0) FROM sample")
 
     def notes(self, run_id: int, after: int = 0) -> list[Note]:
         """Return the notes of a run with an id above ``after``."""

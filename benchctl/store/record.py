@@ -18,7 +18,6 @@ from typing import Any
 from benchctl.analysis.figures import Figures
 from benchctl.store.database import connect, store_errors, transaction
 
-
 StreamKey = tuple[int, str, int, str]
 """Flow id, role, number and direction of a stream."""
 
