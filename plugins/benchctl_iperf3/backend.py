@@ -1,0 +1,184 @@
+"""How to find iperf3, which commands to run, and which format this version speaks."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from benchctl.api import (
+    Backend,
+    Capabilities,
+    Command,
+    Direction,
+    Flow,
+    Probe,
+    Role,
+    Tool,
+)
+from benchctl_iperf3.errors import ended
+from benchctl_iperf3.parameters import Iperf3Parameters
+from benchctl_iperf3.stream import JsonStream
+from benchctl_iperf3.text import TextClient, TextServer
+
+# --bidir came with 3.7, and the text has not changed since.
+OLDEST = (3, 7)
+
+# What a version can do, by the first that can ...
+_SINCE = {
+    "debug-levels": (3, 12),
+    "json-stream": (3, 17),
+    "long-omit": (3, 18),
+    "large-mss": (3, 21),
+}
+# ... and by what `iperf3 --version` says it was built with.
+_BUILT_WITH = {
+    "bind to device": "bind-device",
+    "TCP congestion algorithm setting": "congestion-control",
+    "sendfile / zerocopy": "zero-copy",
+}
+
+_VERSION = re.compile(r"^iperf (\d+)\.(\d+)(\S*)", re.MULTILINE)
+
+_DIRECTION_FLAGS = {Direction.SEND: (), Direction.RECEIVE: ("-R",), Direction.BOTH: ("--bidir",)}
+
+# What to expect of a network that nobody described, when a byte count has no rate.
+_ASSUMED_BPS = 10e6
+
+
+class Iperf3(Backend[Iperf3Parameters]):
+    """TCP and UDP throughput by iperf3, 3.7 or newer."""
+
+    name = "iperf3"
+    summary = "TCP and UDP throughput, loss and jitter, one way or both (iperf3)"
+    parameters = Iperf3Parameters
+    capabilities = Capabilities(
+        directions=tuple(_DIRECTION_FLAGS),
+        protocols=("tcp", "udp"),
+        default_port=5201,
+        needs_server=True,
+    )
+
+    def probe(self, role: Role) -> Probe:
+        return Probe(
+            ("iperf3", "--version"),
+            "apt install iperf3, dnf install iperf3 or brew install iperf3",
+        )
+
+    def read_probe(self, role: Role, exit_code: int, output: str) -> Tool:
+        match = _VERSION.search(output)
+        if exit_code or not match:
+            raise ValueError(f"iperf3 --version says {output.strip()[:80]!r} ({ended(exit_code)})")
+        version = (int(match[1]), int(match[2]))
+        if version < OLDEST:
+            least = ".".join(map(str, OLDEST))
+            raise ValueError(f"iperf3 {match[1]}.{match[2]} is too old; {least} is the least")
+        features = {name for name, since in _SINCE.items() if version >= since}
+        features |= {name for words, name in _BUILT_WITH.items() if words in output}
+        return Tool(f"{match[1]}.{match[2]}{match[3]}", frozenset(features))
+
+    def client(self, flow: Flow[Iperf3Parameters]) -> Command:
+        _check(flow)
+        live = "json-stream" in flow.tool.features
+        argv = (
+            "iperf3",
+            *("-c", flow.address, "-p", str(flow.port)),
+            *_DIRECTION_FLAGS[flow.direction],
+            *_measurement(flow.params),
+            *_sockets(flow),
+            *(("--json-stream",) if live else _text_flags(flow)),
+        )
+        return Command(argv, JsonStream(flow) if live else TextClient(flow))
+
+    def server(self, flow: Flow[Iperf3Parameters]) -> Command:
+        # In JSON a server says nothing before its client is there, so it speaks text.
+        argv = (
+            *("iperf3", "-s", "-1", "-B", flow.address, "-p", str(flow.port)),
+            *("-i", f"{flow.params.interval:g}"),
+            *_text_flags(flow),
+        )
+        return Command(argv, TextServer(flow), stop_signal="SIGTERM")
+
+    def duration_s(self, params: Iperf3Parameters) -> float:
+        return params.omit + (params.duration or _transfer_s(params))
+
+    def traffic_bytes(self, params: Iperf3Parameters) -> float | None:
+        if params.bytes is not None:
+            return params.bytes
+        if math.isinf(params.rate):
+            return None
+        return params.rate * params.streams * self.duration_s(params) / 8
+
+
+def _transfer_s(params: Iperf3Parameters) -> float:
+    rate_bps = params.rate * params.streams
+    bits = (params.bytes or 0.0) * 8
+    # Versions from 3.17 on stop at the end of an interval.
+    return bits / (_ASSUMED_BPS if math.isinf(rate_bps) else rate_bps) + params.interval
+
+
+def _measurement(params: Iperf3Parameters) -> tuple[str, ...]:
+    flags: list[str] = ["-i", f"{params.interval:g}"]
+    if params.bytes is not None:
+        flags += ["-n", f"{params.bytes:.0f}"]
+    else:
+        flags += ["-t", f"{params.duration:.0f}"]
+    if params.omit:
+        flags += ["-O", f"{params.omit:.0f}"]
+    if params.streams > 1:
+        flags += ["-P", str(params.streams)]
+    if params.protocol == "udp":
+        # The packet counter has 32 bits otherwise, which last for 80 minutes at 10 Gbit/s.
+        flags += ["-u", "--udp-counters-64bit"]
+    if math.isfinite(params.rate):
+        flags += ["-b", f"{params.rate:.0f}"]
+    elif params.protocol == "udp":
+        flags += ["-b", "0"]
+    if params.length is not None:
+        flags += ["-l", f"{params.length:.0f}"]
+    return tuple(flags)
+
+
+def _sockets(flow: Flow[Iperf3Parameters]) -> tuple[str, ...]:
+    params = flow.params
+    flags: list[str] = ["--connect-timeout", f"{params.connect_timeout * 1e3:.0f}"]
+    if params.window is not None:
+        flags += ["-w", f"{params.window:.0f}"]
+    if params.mss is not None:
+        flags += ["-M", f"{params.mss:.0f}"]
+    if params.congestion_control is not None:
+        flags += ["-C", params.congestion_control]
+    if params.dscp:
+        flags += ["--dscp", str(params.dscp)]
+    if params.ip_version != "auto":
+        flags += [f"-{params.ip_version}"]
+    if params.no_delay:
+        flags += ["-N"]
+    if params.zero_copy:
+        flags += ["-Z"]
+    if flow.source_address is not None:
+        flags += ["-B", flow.source_address]
+    if flow.source_device is not None:
+        flags += ["--bind-dev", flow.source_device]
+    return tuple(flags)
+
+
+def _text_flags(flow: Flow[Iperf3Parameters]) -> tuple[str, ...]:
+    flags = ("-V", "-f", "k", "--forceflush")
+    # For UDP the debug output has a message for each packet out of order, without a line end.
+    detailed = "debug-levels" in flow.tool.features and flow.params.protocol == "tcp"
+    return (*flags, "--debug=1") if detailed else flags
+
+
+def _check(flow: Flow[Iperf3Parameters]) -> None:
+    """Raise ValueError for what this iperf3 cannot do."""
+    params = flow.params
+    needs = (
+        ("bind-device", flow.source_device is not None, "bind to a device: name an address"),
+        ("congestion-control", params.congestion_control is not None, "set congestion_control"),
+        ("zero-copy", params.zero_copy, "do zero_copy"),
+        ("long-omit", params.omit > 60, "omit more than 60 s: that is for 3.18 and later"),
+        ("large-mss", (params.mss or 0) > 9216, "set an mss beyond 9216 B: that is for 3.21"),
+    )
+    for feature, asked, what in needs:
+        if asked and feature not in flow.tool.features:
+            raise ValueError(f"iperf3 {flow.tool.version} here cannot {what}")

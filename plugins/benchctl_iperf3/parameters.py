@@ -1,0 +1,143 @@
+"""What an iperf3 flow may ask for, with the limits of iperf3 itself.
+
+Limits are those of src/iperf.h; where versions differ the newest counts here, and
+`benchctl_iperf3.backend` refuses what the version at hand cannot do.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
+
+from benchctl.api import Duration, Parameters, Rate, Size
+
+# RFC 2474 (class selectors), 2597 (AF), 3246 (EF), 5865 (VA), 8622 (LE).
+DSCP_NAMES = {
+    **{f"cs{n}": 8 * n for n in range(8)},
+    **{f"af{c}{drop}": 8 * c + 2 * drop for c in range(1, 5) for drop in range(1, 4)},
+    "ef": 46,
+    "va": 44,
+    "le": 1,
+}
+
+TCP_ONLY = ("mss", "congestion_control", "no_delay", "zero_copy")
+UDP_LENGTHS = (16, 65507)
+TCP_LENGTHS = (1, 2**20)
+
+
+def _whole_seconds(value: float) -> float:
+    # iperf3 reads -t and -O with atoi(): "2.5" would silently become 2.
+    if not value.is_integer():
+        raise ValueError(f"{value:g} s: iperf3 takes whole seconds here")
+    return value
+
+
+def _dscp(value: object) -> object:
+    if isinstance(value, str) and value.lower() in DSCP_NAMES:
+        return DSCP_NAMES[value.lower()]
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= 63:
+        return value
+    raise ValueError(f"{value!r} is not a DSCP: 0 to 63, or one of {', '.join(DSCP_NAMES)}")
+
+
+WholeSeconds = Annotated[Duration, AfterValidator(_whole_seconds)]
+Dscp = Annotated[
+    int,
+    BeforeValidator(_dscp),
+    WithJsonSchema(
+        {"anyOf": [{"type": "integer", "minimum": 0, "maximum": 63}, {"enum": [*DSCP_NAMES]}]}
+    ),
+]
+
+
+def _default_duration(given: dict[str, Any]) -> float | None:
+    # 10 s is iperf3's own, so a plain run compares with one made by hand.
+    return 10.0 if given.get("bytes") is None else None
+
+
+def _default_rate(given: dict[str, Any]) -> float:
+    # iperf3's own: a UDP sender without a limit floods the network.
+    return 1e6 if given.get("protocol") == "udp" else float("inf")
+
+
+def _default_length(given: dict[str, Any]) -> float | None:
+    # Without -l iperf3 takes the MSS of its control connection, which differs from path to path
+    # (32768 on loopback). 1448 is what it takes on IPv4 Ethernet, and it fits IPv6 there too.
+    return 1448.0 if given.get("protocol") == "udp" else None
+
+
+class Iperf3Parameters(Parameters):
+    """Parameters of one iperf3 flow; defaults are those of iperf3 unless they say why not."""
+
+    protocol: Literal["tcp", "udp"] = Field("tcp", description="transport that carries the data")
+    bytes: Size | None = Field(
+        None, ge=1, description="bytes to send over all streams, each way, instead of a duration"
+    )
+    duration: WholeSeconds | None = Field(
+        default_factory=_default_duration,
+        ge=1,
+        le=86400,
+        description="whole seconds to send, after the omitted ones; 10 s unless bytes is given",
+    )
+    omit: WholeSeconds = Field(
+        0.0,
+        ge=0,
+        le=600,
+        description="whole seconds at the start that do not count (TCP slow start);"
+        " up to 60 s before iperf3 3.18",
+    )
+    interval: Duration = Field(1.0, ge=0.1, le=60, description="seconds between two samples")
+    streams: int = Field(1, ge=1, le=128, description="parallel connections, each way")
+    rate: Rate = Field(
+        default_factory=_default_rate,
+        ge=1,
+        description="bits per second that each stream may send;"
+        " unlimited for TCP and 1 Mbit/s for UDP unless given",
+    )
+    length: Size | None = Field(
+        default_factory=_default_length,
+        description="bytes of one write (TCP, 128 KiB unless given) or one datagram (UDP, 1448 B)",
+    )
+    window: Size | None = Field(
+        None,
+        ge=1,
+        le=512 * 2**20,
+        description="bytes of the socket buffers at both ends (bounds the TCP window);"
+        " the kernel's autotuning unless given",
+    )
+    mss: Size | None = Field(
+        None,
+        ge=88,
+        le=32767,
+        description="largest TCP segment in bytes (TCP_MAXSEG); up to 9216 B before iperf3 3.21",
+    )
+    congestion_control: str | None = Field(
+        None,
+        pattern=r"^[A-Za-z0-9_]+$",
+        description="TCP congestion control at both ends, such as cubic or bbr;"
+        " the host's default unless given",
+    )
+    dscp: Dscp = Field(0, description="DSCP of the data, 0 to 63 or a name such as ef or af41")
+    ip_version: Literal["auto", 4, 6] = Field("auto", description="IP version to connect over")
+    no_delay: bool = Field(False, description="send small writes at once (TCP_NODELAY)")
+    zero_copy: bool = Field(False, description="send with sendfile(), which costs less CPU")
+    # iperf3 waits for ever. 5 s outlives two lost SYNs, which are sent again after 1 s and 3 s.
+    connect_timeout: Duration = Field(
+        5.0, ge=0.001, le=3600, description="seconds until an unanswered connection fails"
+    )
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Iperf3Parameters:
+        if self.bytes is not None and self.duration is not None:
+            raise ValueError("duration and bytes exclude each other: leave one out")
+        if self.bytes is None and self.duration is None:
+            raise ValueError("duration or bytes must be given")
+        if self.protocol == "udp":
+            for name in TCP_ONLY:
+                if getattr(self, name) != type(self).model_fields[name].default:
+                    raise ValueError(f"{name} is for TCP only")
+        least, most = UDP_LENGTHS if self.protocol == "udp" else TCP_LENGTHS
+        if self.length is not None and not least <= self.length <= most:
+            raise ValueError(f"length is {least} to {most} bytes for {self.protocol.upper()}")
+        return self

@@ -1,0 +1,217 @@
+"""What both formats of iperf3 have in common: streams, intervals, complaints, the end.
+
+iperf3 has four habits that must not reach the figures, whatever the format:
+
+- an omitted interval counts its time from 0, and the first measured one again from 0;
+- when the server goes away, the last interval is told twice;
+- the last interval may be a crumb of a millisecond with an absurd rate;
+- exit code 0 says nothing: a run counts when its end was told, and when data arrived.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from benchctl.api import (
+    Channel,
+    Direction,
+    Effective,
+    Event,
+    Failure,
+    FailureKind,
+    Flow,
+    LineParser,
+    ParserError,
+    Role,
+    Sample,
+    Summary,
+    Warn,
+)
+from benchctl_iperf3.errors import classify, ended
+from benchctl_iperf3.parameters import Iperf3Parameters
+
+Metrics = dict[str, float | Mapping[str, float]]
+
+MAX_STREAMS = 2 * 128  # -P has this limit, and --bidir doubles it
+_MAX_WORDS = 500
+
+# The other settings are those of the client, who tells them.
+_OF_EACH_END = ("version", "send_buffer_bytes", "receive_buffer_bytes", "mss_bytes")
+
+_FATAL = re.compile(r"(?:\S*/)?iperf3: ((?:error|interrupt|parameter error|SERVER ERROR) - .*)")
+_WARNING = re.compile(r"warning: +(.*)", re.IGNORECASE)
+_NAME = re.compile(r"^(\S*/)?iperf3: ")
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """What the tool tells of one stream in one interval, by the tool's own clock.
+
+    ``sends`` says whether this end is the one that sends.
+    """
+
+    socket: int
+    start_s: float
+    end_s: float
+    sends: bool
+    omitted: bool
+    metrics: Mapping[str, float]
+
+
+@dataclass(slots=True)
+class Stream:
+    """One connection: its number, which way its data goes, and its last interval."""
+
+    number: int
+    sends: bool | None = None
+    last: tuple[float, float, bool] | None = None
+
+
+def arrivals(packets: float, lost: float, jitter_s: float) -> dict[str, float]:
+    """Return the metrics of UDP that only the receiver knows, from the sequence numbers it saw."""
+    metrics = {"packets_received": packets - lost, "packets_lost": lost}
+    if packets > lost:  # else nothing came, and the jitter is an old one
+        metrics["jitter_rfc3550_s"] = jitter_s
+    # A late packet was counted as lost before and is now taken back: the count may be negative,
+    # and then it is no share of this interval's packets.
+    if lost >= 0:
+        metrics["loss_ratio"] = lost / packets
+    return metrics
+
+
+class Report(LineParser):
+    """Base of the parsers: takes intervals and complaints, and tells samples and the end."""
+
+    def __init__(self, flow: Flow[Iperf3Parameters], role: Role) -> None:
+        super().__init__()
+        self.flow = flow
+        self.role = role
+        self.streams: dict[int, Stream] = {}
+        self.settings: dict[str, Any] = {}
+        """What was in force: ``version``, ``protocol``, ``streams``, ``length_bytes``,
+        ``rate_bps`` of a stream, ``dscp``, ``mss_bytes``, ``send_buffer_bytes``,
+        ``receive_buffer_bytes``, ``window_bytes`` where a window was asked for,
+        ``congestion_control`` of the end that sends and ``peer_congestion_control``."""
+        self.finals: dict[Direction, Metrics] = {}
+        """The tool's figures for the whole run, by direction, until the end tells them."""
+        self.failure: Failure | None = None
+        self.words = ""
+        """The first words that belong to no format."""
+        self._told: dict[str, Any] = {}
+
+    @property
+    def directions(self) -> tuple[Direction, ...]:
+        """Which ways data goes in this flow."""
+        if self.flow.direction is Direction.BOTH:
+            return (Direction.SEND, Direction.RECEIVE)
+        return (self.flow.direction,)
+
+    @abstractmethod
+    def report(self, text: str) -> Iterable[Event]:
+        """Return the events of one line of stdout."""
+
+    def line(self, text: str, channel: Channel) -> Iterable[Event]:
+        return self.report(text) if channel is Channel.STDOUT else self._complaint(text)
+
+    def stream(self, socket: int) -> Stream:
+        """Return the stream of a socket; streams are numbered as they connect."""
+        if socket not in self.streams:
+            if len(self.streams) == MAX_STREAMS:
+                raise ParserError(f"iperf3 tells of more than {MAX_STREAMS} streams")
+            self.streams[socket] = Stream(len(self.streams))
+        return self.streams[socket]
+
+    def direction(self, sends: bool) -> Direction:
+        """Return which way data goes that this end sends, or does not send."""
+        return Direction.SEND if sends is (self.role is Role.CLIENT) else Direction.RECEIVE
+
+    def sample(self, interval: Interval) -> Iterable[Event]:
+        """Return the sample of an interval, or nothing when the interval must not count."""
+        stream = self.stream(interval.socket)
+        stream.sends = interval.sends
+        key = (interval.start_s, interval.end_s, interval.omitted)
+        last, stream.last = stream.last, key
+        crumb = interval.end_s - interval.start_s < self.flow.params.interval / 10
+        # A transfer of few bytes may end within a crumb, and then that is all there is to tell.
+        if key == last or (crumb and last is not None):
+            return
+        yield from self.effective()
+        start_s, end_s = interval.start_s, interval.end_s
+        if interval.omitted:
+            start_s, end_s = (min(t - self.flow.params.omit, 0.0) for t in (start_s, end_s))
+        yield Sample(
+            start_s,
+            end_s,
+            interval.metrics,
+            stream.number,
+            self.direction(interval.sends),
+            interval.omitted,
+        )
+
+    def effective(self) -> Iterable[Event]:
+        """Return all settings known by now, if there are more than were told before."""
+        if self.settings != self._told:
+            self._told = dict(self.settings)
+            if self.role is Role.CLIENT:
+                yield Effective(self._told)
+            else:
+                own = {name: self._told[name] for name in _OF_EACH_END if name in self._told}
+                yield Effective({f"server_{name}": value for name, value in own.items()})
+
+    def window_was_set(self) -> None:
+        """Take note that the buffers are as asked, and not left to the kernel's autotuning."""
+        receives = self.flow.direction is Direction.RECEIVE
+        buffer = "receive_buffer_bytes" if receives else "send_buffer_bytes"
+        if buffer in self.settings:
+            self.settings["window_bytes"] = self.settings[buffer]
+
+    def congestion_control(self, own: object, peer: object) -> None:
+        """Take what the end that sends used (in both directions: the client), and the other."""
+        for name, value in (("congestion_control", own), ("peer_congestion_control", peer)):
+            if value:
+                self.settings.setdefault(name, str(value))
+
+    def fail(self, message: str) -> None:
+        """Take an error; the first one is the cause, later ones are its consequences."""
+        self.failure = self.failure or classify(message[:_MAX_WORDS])
+
+    def remark(self, text: str) -> None:
+        """Keep the first words that belong to no format: they may explain a failure."""
+        self.words = self.words or _NAME.sub("", text.strip())[:_MAX_WORDS]
+
+    def _complaint(self, text: str) -> Iterable[Event]:
+        if match := _FATAL.match(text):
+            self.fail(match[1])
+        elif match := _WARNING.match(text):
+            yield Warn(match[1])
+        else:
+            self.remark(text)
+
+    def outcome(self, exit_code: int) -> Iterable[Event]:
+        """Return the client's last events: its figures, or why there are none."""
+        yield from self.effective()
+        if failure := self.failure or self._without_result(exit_code):
+            yield failure
+            return
+        for direction, metrics in self.finals.items():
+            yield Summary(metrics, direction)
+        if self.words:
+            yield Warn(self.words)
+        if exit_code:
+            yield Warn(f"iperf3 told its result and then ended with {ended(exit_code)}")
+
+    def _without_result(self, exit_code: int) -> Failure | None:
+        received = [self.finals.get(way, {}).get("throughput_bps") for way in self.directions]
+        if None in received:
+            return classify(self.words or f"no result ({ended(exit_code)})")
+        if 0 in received:
+            return Failure(
+                FailureKind.TOOL,
+                "moved no data: the receiver counted 0 bytes",
+                "a firewall may let the control connection through but not the data",
+            )
+        return None

@@ -1,0 +1,45 @@
+"""Reads values out of JSON that may be anything, and raises nothing but ParserError."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from benchctl.api import ParserError
+
+JsonObject = Mapping[str, Any]
+
+
+def load(text: str) -> JsonObject:
+    """Return the JSON object that a text holds."""
+    try:
+        return as_object(json.loads(text))
+    except (ValueError, RecursionError) as error:
+        raise ParserError(f"not JSON: {error}: {text[:80]!r}") from None
+
+
+def as_object(value: object) -> JsonObject:
+    """Return a value that must be an object."""
+    if not isinstance(value, dict):
+        raise ParserError(f"{str(value)[:80]!r} stands where an object was expected")
+    return value
+
+
+def objects(row: JsonObject, name: str) -> Sequence[JsonObject]:
+    """Return a list of objects; a missing one is empty."""
+    value = row.get(name, [])
+    if not isinstance(value, list):
+        raise ParserError(f"{name} is {str(value)[:80]!r} and not a list")
+    return [as_object(item) for item in value]
+
+
+def number(row: JsonObject, name: str) -> float | None:
+    """Return a finite number, or None where it is missing or null."""
+    value = row.get(name)
+    if value is None:
+        return None
+    # The bound spares float() an overflow and everyone after it an infinity.
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e30:
+        raise ParserError(f"{name} is {str(value)[:80]!r} and not a number")
+    return float(value)
