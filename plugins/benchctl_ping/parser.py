@@ -3,7 +3,8 @@
 **Time.** iputils stamps a line (``-D``) with the wall clock when it prints it, which is when the
 reply has come in. So a sample ends at its stamp and starts one round-trip time earlier. The other
 measure, sequence number times interval, is not the truth: ping waits at least the interval, and
-runs late by some milliseconds each time. It stands in where there are no stamps (BSD).
+runs late by some milliseconds each time. It stands in where there are no stamps (BSD). A step of
+the clock during the run moves the samples after it, not their round-trip times.
 
 **Counting.** Each reply is a packet sent and received. Which probes were lost is known only at the
 end, since a reply may come late: then every unbroken run of unanswered probes becomes one sample.
