@@ -1,0 +1,78 @@
+"""What repeats of the same point say together, and whether it is what was expected."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from benchctl.analysis.figures import Figures
+from benchctl.analysis.statistics import Spread, spread
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """The figures of one flow of one trial that ended well."""
+
+    point: Mapping[str, Any]
+    flow: str
+    figures: Figures
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One metric of one flow at one point, over all repeats.
+
+    A distribution (``rtt_s``) enters with its mean of each repeat.
+    """
+
+    point: Mapping[str, Any]
+    flow: str
+    direction: str
+    metric: str
+    spread: Spread
+
+
+def summarize(measured: Iterable[Measured]) -> list[Row]:
+    """Group by point, flow, direction and metric, in the order of first appearance."""
+    groups: dict[tuple[Any, ...], tuple[Measured, list[float]]] = {}
+    for one in measured:
+        for (direction, metric), figure in one.figures.items():
+            key = (tuple(one.point.items()), one.flow, direction, metric)
+            groups.setdefault(key, (one, []))[1].append(figure.value)
+    return [
+        Row(one.point, flow, direction, metric, spread(values))
+        for (_, flow, direction, metric), (one, values) in groups.items()
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether one expectation was met at one point."""
+
+    text: str
+    met: bool
+
+
+def judge(expectations: Sequence[Mapping[str, Any]], rows: Sequence[Row]) -> list[Verdict]:
+    """Hold rows against expectations: metric, flow, where, at_least, at_most in SI units."""
+    verdicts = []
+    for wanted in expectations:
+        matching = [row for row in rows if _concerns(wanted, row)]
+        if not matching:
+            verdicts.append(Verdict(f"{wanted['metric']}: nothing was measured", False))
+        for row in matching:
+            low, high = wanted.get("at_least"), wanted.get("at_most")
+            mean = row.spread.mean
+            met = (low is None or mean >= low) and (high is None or mean <= high)
+            where = ", ".join(f"{axis}={value}" for axis, value in row.point.items())
+            verdicts.append(Verdict(f"{row.metric} of {row.flow} at {where or 'its point'}", met))
+    return verdicts
+
+
+def _concerns(wanted: Mapping[str, Any], row: Row) -> bool:
+    return (
+        row.metric == wanted["metric"]
+        and wanted.get("flow") in (None, row.flow)
+        and all(row.point.get(axis) == value for axis, value in wanted.get("where", {}).items())
+    )

@@ -1,0 +1,25 @@
+"""``benchctl doctor``: whether this machine can measure well."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+
+def doctor(
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+) -> None:
+    """Check kernel, congestion controls, buffers, namespaces, clock and tools."""
+    from benchctl.backends import installed
+    from benchctl.engine.health import examine
+
+    findings = examine(installed())
+    if as_json:
+        print(json.dumps([finding.as_dict() for finding in findings], indent=2))
+        return
+    for finding in findings:
+        print(f"{finding.mark} {finding.subject:<20} {finding.text}")
+        if finding.remedy:
+            print(f"{'':<26} {finding.remedy}")

@@ -1,0 +1,57 @@
+"""``benchctl export``: a run in another format, or its samples."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from benchctl.cli.options import Format, Output, RunName, StorePath, format_for, open_reader
+
+if TYPE_CHECKING:
+    from benchctl.store.read import Reader, Run
+
+
+def export(
+    name: RunName = "last",
+    form: Format = None,
+    output: Output = None,
+    samples: Annotated[
+        bool, typer.Option("--samples", help="Every sample as CSV, in SI base units.")
+    ] = False,
+    store: StorePath = None,
+) -> None:
+    """Write a run as table, md, csv, json or jsonl, or all its samples as CSV."""
+    from benchctl.cli.watch import write_result
+
+    reader = open_reader(store)
+    run = reader.find(name)
+    if samples:
+        _write_samples(reader, run, output)
+    else:
+        write_result(reader, run, format_for(form, output), output)
+
+
+def _write_samples(reader: Reader, run: Run, output: Path | None) -> None:
+    import csv
+
+    axes = run.settings["axes"]
+    file = sys.stdout if output is None else output.open("w", encoding="utf-8", newline="")
+    writer = csv.writer(file, lineterminator="\n")
+    heads = ["trial", "repeat", *axes, "flow", "attempt", "told_by", "stream", "direction"]
+    writer.writerow([*heads, "start_s", "end_s", "omitted", "metric", "value", "unit"])
+    from benchctl.units import unit_of
+
+    for trial in reader.trials(run.id):
+        flows = {flow.id: flow for flow in reader.flows(trial.id, all_attempts=True)}
+        point = [trial.point.get(axis, "") for axis in axes]
+        for one in reader.samples_of_trial(trial.id):
+            flow = flows[one.flow_id]
+            where = [trial.position, trial.repeat, *point, flow.name, flow.attempt, one.role]
+            what = [one.stream, one.direction, one.start_s, one.end_s, int(one.omitted)]
+            for metric, value in one.metrics.items():
+                writer.writerow([*where, *what, metric, value, unit_of(metric)])
+    if output is not None:
+        file.close()

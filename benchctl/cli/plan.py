@@ -1,0 +1,108 @@
+"""``benchctl plan``: what would run."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from benchctl.cli.options import Assignments, Only, ProfileName, Repeats, Yes
+
+if TYPE_CHECKING:
+    from benchctl.cli.planning import Planned
+    from benchctl.profile.bind import Trial
+
+# A screen's worth; the whole of a large matrix helps nobody who did not ask for it.
+SHOWN = 12
+
+
+def plan(
+    profile: ProfileName,
+    assignments: Assignments = None,
+    only: Only = None,
+    repeats: Repeats = None,
+    every: Annotated[bool, typer.Option("--all", help="Show every trial.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a trial.")] = False,
+    yes: Yes = False,
+) -> None:
+    """Show what would run: trials, order, exact commands, total time. Sends nothing."""
+    from benchctl.cli.planning import planned
+    from benchctl.engine.preflight import first_missing
+
+    prepared = planned(profile, assignments, only, repeats, yes)
+    shown = len(prepared.plan) if every or as_json else min(SHOWN, len(prepared.plan))
+    if not as_json:
+        _print_head(prepared)
+    for index in range(shown):
+        trial = prepared.plan.trial(index)
+        if as_json:
+            print(json.dumps(_entry(trial, prepared)))
+        else:
+            _print_trial(trial, prepared)
+    if shown < len(prepared.plan):
+        print(f"\n… and {len(prepared.plan) - shown:,} more; --all shows them")
+    if missing := first_missing(prepared.tools):
+        sys.stdout.flush()
+        raise missing
+
+
+def _print_head(prepared: Planned) -> None:
+    from benchctl.units import format_duration
+
+    plan = prepared.plan
+    model = plan.document.model
+    trials = "1 trial" if len(plan) == 1 else f"{len(plan):,} trials"
+    points = "1 point" if len(plan.points) == 1 else f"{len(plan.points):,} points"
+    order = f"{model.run.order}, seed {plan.seed}" if len(plan) > 1 else f"seed {plan.seed}"
+    print(f"{plan.document.name}: {model.title}" if model.title else plan.document.name)
+    print(f"{trials}: {points} x {plan.repeats}, {order}")
+    print(f"expected time {format_duration(plan.duration_s)}")
+    for axis in plan.matrix.axes:
+        values = dict.fromkeys(str(v.shown) for p in plan.points for v in p if v.axis == axis)
+        print(f"  {axis}: {', '.join(values)}")
+
+
+def _print_trial(trial: Trial, prepared: Planned) -> None:
+    from benchctl.units import format_duration
+
+    point = " ".join(f"{axis}={value}" for axis, value in trial.point.items())
+    repeat = f"repeat {trial.repeat}" if prepared.plan.repeats > 1 else ""
+    print("\n" + "  ".join(filter(None, [
+        f"[{trial.index + 1}]", point, repeat, format_duration(trial.duration_s),
+    ])))  # fmt: skip
+    for flow, role, argv in _commands(trial, prepared):
+        name = f"{flow} {role}" if len(trial.flows) > 1 else role
+        print(f"  {name}: {argv}")
+
+
+def _commands(trial: Trial, prepared: Planned) -> list[tuple[str, str, str]]:
+    from benchctl.engine.preflight import commands_of
+    from benchctl.errors import MissingError
+
+    try:
+        found = commands_of(trial, prepared.registry, prepared.network, prepared.tools)
+    except (MissingError, ValueError) as error:
+        return [("", "no command", str(error))]
+    return [
+        (commands.flow, role, shlex.join(argv))
+        for commands in found
+        for role, argv in (("server", commands.server), ("client", commands.client))
+        if argv
+    ]
+
+
+def _entry(trial: Trial, prepared: Planned) -> dict[str, object]:
+    return {
+        "index": trial.index,
+        "repeat": trial.repeat,
+        "point": trial.point,
+        "duration_s": trial.duration_s,
+        "deadline_s": trial.deadline_s,
+        "commands": [
+            {"flow": flow, "end": role, "command": argv}
+            for flow, role, argv in _commands(trial, prepared)
+        ],
+    }

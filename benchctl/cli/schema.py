@@ -1,0 +1,15 @@
+"""``benchctl schema``: the JSON schema of profiles."""
+
+from __future__ import annotations
+
+import json
+
+
+def schema() -> None:
+    """Print the JSON schema of profiles, for editors that complete and check TOML."""
+    from benchctl.backends import installed
+    from benchctl.profile.schema import json_schema
+
+    registry = installed()
+    loaded = [registry.load(name) for name in sorted(registry.candidates)]
+    print(json.dumps(json_schema(loaded), indent=2))

@@ -1,0 +1,67 @@
+"""``benchctl show``: one run."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from benchctl.cli.options import RunName, StorePath, open_reader
+
+if TYPE_CHECKING:
+    from benchctl.store.read import Reader, Run
+
+
+def show(
+    name: RunName = "last",
+    trials: Annotated[bool, typer.Option("--trials", help="Every attempt of every flow.")] = False,
+    facts: Annotated[bool, typer.Option("--facts", help="The hosts as they were.")] = False,
+    profile: Annotated[bool, typer.Option("--profile", help="The profile's text.")] = False,
+    store: StorePath = None,
+) -> None:
+    """Show a run: its summary, or its trials, the facts of its hosts, its profile."""
+    from benchctl.report.document import document_of
+    from benchctl.report.formats import table
+
+    reader = open_reader(store)
+    run = reader.find(name)
+    if profile:
+        print(run.profile_text)
+    elif facts:
+        print(json.dumps(run.facts, indent=2))
+    elif trials:
+        _print_trials(reader, run)
+    else:
+        _print_head(reader, run)
+        print(table(document_of(reader, run)), end="")
+        for note in reader.notes(run.id):
+            print(f"{note.level}: {note.text}")
+
+
+def _print_head(reader: Reader, run: Run) -> None:
+    from benchctl.report.document import timestamp
+
+    died = run.status == "running" and not reader.is_alive(run)
+    print(f"run {run.name}  {run.profile}{f': {run.title}' if run.title else ''}")
+    print(f"started {timestamp(run.started_time) or '-'}  {'died' if died else run.status}", end="")
+    print(f"  {run.trials} trials, {run.settings['order']}, seed {run.seed}\n")
+
+
+def _print_trials(reader: Reader, run: Run) -> None:
+    from benchctl.report.progress import trial_title
+    from benchctl.units import format_value
+
+    for trial in reader.trials(run.id):
+        print(f"{trial_title(trial, run)}: {trial.status}")
+        for flow in reader.flows(trial.id, all_attempts=True):
+            error = f": {flow.error}" if flow.error else ""
+            print(f"  {flow.name}, attempt {flow.attempt}: {flow.status}{error}")
+            print(f"    $ {shlex.join(flow.client)}")
+            for key, value in flow.effective.items():
+                asked = flow.requested.get(key)
+                print(f"    {key} = {value}{f' (asked {asked})' if asked is not None else ''}")
+            for (direction, metric), figure in reader.figures(flow.id).items():
+                told = "" if figure.origin == "tool" else "  (from the samples)"
+                print(f"    {direction:<10} {metric} = {format_value(metric, figure.value)}{told}")

@@ -1,0 +1,150 @@
+"""Watches a runner until it ends: narrates, passes signals on, prints the result."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import typer
+
+from benchctl.engine.launch import Runner, launch
+from benchctl.errors import StoreError
+from benchctl.report.document import document_of
+from benchctl.report.events import event_lines
+from benchctl.report.formats import FORMATS
+from benchctl.report.progress import LiveNarrator, Narrator, PlainNarrator
+from benchctl.store.follow import Follower, RunEvent
+from benchctl.store.read import Reader, Run
+from benchctl.store.record import Recorder
+
+POLL_S = 0.1
+SIGNAL_CODES = {signal.SIGINT: 130, signal.SIGTERM: 143}
+
+
+class _Asked:
+    """What signals this process was sent."""
+
+    def __init__(self) -> None:
+        self.by: signal.Signals | None = None
+        self.times = 0
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """Note SIGINT and SIGTERM instead of dying of them."""
+        before = {number: signal.signal(number, self._note) for number in SIGNAL_CODES}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _note(self, number: int, _: object) -> None:
+        self.by = self.by or signal.Signals(number)
+        self.times += 1
+
+
+def measure(
+    store: Path, run_id: int, form: str, output: Path | None, *, live_events: bool, quiet: bool
+) -> None:
+    """Start the runner of a run, watch it to its end and print its result.
+
+    Ends the process with the exit code that the result calls for. Raises StoreError.
+    """
+    reader = Reader(store)
+    run = reader.run(run_id)
+    asked = _Asked()
+    narrator = _narrator(run, quiet)
+    events = _event_writer(output) if live_events else None
+    with asked.listening():
+        runner = launch(store, run_id)
+        _watch(runner, Follower(reader, run_id), narrator, events, asked, store, run_id)
+    run = reader.run(run_id)
+    for line in runner.error():
+        print(f"benchctl: {line}", file=sys.stderr)
+    if run.status == "running":
+        print(f"benchctl: the runner died (exit code {runner.exit_code})", file=sys.stderr)
+    if asked.times < 2 and not live_events:
+        write_result(reader, run, form, output)
+    if run.status in ("interrupted", "running"):
+        print(f"benchctl: go on with: benchctl resume {run.name}", file=sys.stderr)
+    raise typer.Exit(_exit_code(reader, run, runner, asked))
+
+
+def _watch(
+    runner: Runner,
+    follower: Follower,
+    narrator: Narrator,
+    write_events: Callable[[RunEvent], None] | None,
+    asked: _Asked,
+    store: Path,
+    run_id: int,
+) -> None:
+    passed_on = 0
+    try:
+        while True:
+            ended = runner.ended(POLL_S)
+            for event in follower.poll():
+                narrator.tell(event)
+                if write_events is not None:
+                    write_events(event)
+            narrator.tick()
+            if ended:
+                return
+            if asked.times > passed_on:
+                passed_on = asked.times
+                if asked.times == 1:
+                    runner.interrupt()
+                else:
+                    runner.kill()
+                    Recorder(store, run_id).update_run(status="interrupted")
+                    return
+    finally:
+        narrator.close()
+
+
+def write_result(reader: Reader, run: Run, form: str, output: Path | None) -> None:
+    """Write a run's result in a format, to a file or to stdout."""
+    if form == "jsonl":
+        lines = event_lines(Follower(reader, run.id).poll())
+        if output is None:
+            sys.stdout.writelines(lines)
+        else:
+            with output.open("w", encoding="utf-8") as file:
+                file.writelines(lines)
+        return
+    text = FORMATS[form](document_of(reader, run))
+    if output is None:
+        sys.stdout.write(text)
+    else:
+        output.write_text(text, encoding="utf-8")
+
+
+def _narrator(run: Run, quiet: bool) -> Narrator:
+    if quiet:
+        return PlainNarrator(run, lambda _: None)
+    if sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
+        return LiveNarrator(run, sys.stderr)
+    return PlainNarrator(run, sys.stderr.write)
+
+
+def _event_writer(output: Path | None) -> Callable[[RunEvent], None]:
+    file = sys.stdout if output is None else output.open("w", encoding="utf-8")
+
+    def write(event: RunEvent) -> None:
+        file.writelines(event_lines([event]))
+        file.flush()
+
+    return write
+
+
+def _exit_code(reader: Reader, run: Run, runner: Runner, asked: _Asked) -> int:
+    if asked.by is not None:
+        return SIGNAL_CODES[asked.by]
+    if runner.exit_code != 0:
+        return runner.exit_code if runner.exit_code > 0 else StoreError.exit_code
+    unmet = any(not e["met"] for e in document_of(reader, run)["expectations"])
+    return 1 if run.status != "ok" or unmet else 0

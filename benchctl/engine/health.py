@@ -1,0 +1,106 @@
+"""Whether this machine can measure well, and what to do where it can't."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from benchctl.api import Role
+from benchctl.backends import Registry
+from benchctl.engine.network import Network
+from benchctl.engine.preflight import look
+from benchctl.errors import MissingError
+from benchctl.hosts import facts
+from benchctl.hosts.host import LOCAL
+from benchctl.lab import capability
+from benchctl.units import format_duration, format_size
+
+# A window of 16 MiB fills 1 Gbit/s over 130 ms; less caps a long fat path (RFC 6349, 3.3.1).
+_ENOUGH_BUFFER = 16 * 2**20
+# A core that is busy with something else shows in every figure.
+_BUSY_LOAD = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at. ``level`` is ok, note or problem."""
+
+    subject: str
+    level: str
+    text: str
+    remedy: str = ""
+
+    @property
+    def mark(self) -> str:
+        """A word for the level, of one width."""
+        return {"ok": "ok     ", "note": "note   ", "problem": "problem"}[self.level]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the finding as JSON-like data."""
+        return asdict(self)
+
+
+def examine(registry: Registry) -> list[Finding]:
+    """Look at the machine, the lab's needs and the tools."""
+    about = facts.collect()
+    return [*_system(about), *_tcp(about), *_clock(about), *_lab(), *_tools(registry)]
+
+
+def _system(about: dict[str, Any]) -> Iterator[Finding]:
+    kernel = f"{about['system']} {about['kernel']}, Python {about['python']}"
+    yield Finding("kernel", "ok", kernel)
+    load, cores = about["load_1min"], about["cpu"]["count"]
+    text = f"load {load} on {cores} cores"
+    if load > cores * _BUSY_LOAD:
+        yield Finding("load", "note", text, "something else runs here and will show in the figures")
+    else:
+        yield Finding("load", "ok", text)
+
+
+def _tcp(about: dict[str, Any]) -> Iterator[Finding]:
+    sysctls = about["sysctls"]
+    if "tcp_congestion_control" in sysctls:
+        there = sysctls["tcp_available_congestion_control"]
+        text = f"{sysctls['tcp_congestion_control']} (there are: {there})"
+        yield Finding("congestion control", "ok", text)
+    for name, limit in (("tcp_rmem", "receive buffer"), ("tcp_wmem", "send buffer")):
+        if name not in sysctls:
+            continue
+        most = int(sysctls[name].split()[2])
+        text = f"up to {format_size(most)}"
+        if most < _ENOUGH_BUFFER:
+            remedy = f"long fat paths want more: sysctl -w net.ipv4.{name}='4096 131072 33554432'"
+            yield Finding(limit, "note", text, remedy)
+        else:
+            yield Finding(limit, "ok", text)
+
+
+def _clock(about: dict[str, Any]) -> Iterator[Finding]:
+    clock = about["clock"]
+    if not clock:
+        return
+    error = format_duration(clock["max_error_s"])
+    if clock["synchronized"]:
+        yield Finding("clock", "ok", f"synchronized, error at most {error}")
+    else:
+        yield Finding(
+            "clock", "note", "not synchronized",
+            "one-way delays carry an unknown offset; run chrony or ntpd on both ends",
+        )  # fmt: skip
+
+
+def _lab() -> Iterator[Finding]:
+    for ability in capability.examine():
+        level = "ok" if ability.there else "note"
+        yield Finding(ability.name, level, ability.text, ability.remedy)
+
+
+def _tools(registry: Registry) -> Iterator[Finding]:
+    network = Network({LOCAL.name: LOCAL})
+    tools = look(registry, network, {(name, Role.CLIENT) for name in registry.candidates})
+    for (name, _), tool in tools.items():
+        if isinstance(tool, MissingError):
+            yield Finding(name, "problem", tool.message, tool.hint)
+        else:
+            yield Finding(name, "ok", tool.version or "there")

@@ -1,0 +1,90 @@
+"""What can be known before anything is sent: devices, programs, and the exact commands."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from benchctl.api import Role, Tool
+from benchctl.backends import Registry
+from benchctl.engine.network import Network, check_interfaces, describe_flow
+from benchctl.engine.tools import Toolbox
+from benchctl.errors import MissingError
+from benchctl.hosts.spawn import LocalSpawner
+from benchctl.profile.bind import FlowPlan, Trial
+
+Tools = Mapping[tuple[str, Role], Tool | MissingError]
+"""What was found of each end of each backend."""
+
+
+@dataclass(frozen=True, slots=True)
+class FlowCommands:
+    """The exact commands of a flow; ``server`` is empty where benchctl runs none."""
+
+    flow: str
+    client: tuple[str, ...]
+    server: tuple[str, ...]
+
+
+def needed(trials: Iterable[Trial], network: Network) -> set[tuple[str, Role]]:
+    """Return which ends of which backends benchctl has to run."""
+    flows = {(flow.backend, flow.to) for trial in trials for flow in trial.flows}
+    clients = {(backend, Role.CLIENT) for backend, _ in flows}
+    return clients | {(backend, Role.SERVER) for backend, to in flows if to in network.hosts}
+
+
+def look(registry: Registry, network: Network, ends: Iterable[tuple[str, Role]]) -> Tools:
+    """Look for the programs of backends. Raises MissingError only for a missing device."""
+    check_interfaces(network)
+    return asyncio.run(_look(registry, network, sorted(ends)))
+
+
+async def _look(
+    registry: Registry, network: Network, ends: Iterable[tuple[str, Role]]
+) -> dict[tuple[str, Role], Tool | MissingError]:
+    found: dict[tuple[str, Role], Tool | MissingError] = {}
+    local = network.hosts["local"]
+    async with LocalSpawner() as spawner:
+        toolbox = Toolbox(spawner)
+        for name, role in ends:
+            try:
+                backend = registry.load(name)
+                if role is Role.CLIENT or backend.capabilities.needs_server:
+                    found[name, role] = await toolbox.find(backend, role, local)
+            except MissingError as error:
+                found[name, role] = error
+    return found
+
+
+def first_missing(tools: Tools) -> MissingError | None:
+    """Return the error of the first program that is not there, if any."""
+    return next((tool for tool in tools.values() if isinstance(tool, MissingError)), None)
+
+
+def commands_of(
+    trial: Trial, registry: Registry, network: Network, tools: Tools
+) -> list[FlowCommands]:
+    """Return the commands of a trial's first attempt; ports that are looked for are the defaults.
+
+    Raises MissingError for a program that is not there, ValueError when a tool cannot do it.
+    """
+    return [_commands(flow, registry, network, tools) for flow in trial.flows]
+
+
+def _commands(plan: FlowPlan, registry: Registry, network: Network, tools: Tools) -> FlowCommands:
+    backend = registry.load(plan.backend)
+    there: dict[Role, Tool] = {}
+    for role in Role:
+        tool = tools.get((plan.backend, role))
+        if isinstance(tool, MissingError):
+            raise tool
+        if tool is not None:
+            there[role] = tool
+    peer = network.peers.get(plan.to)
+    port = peer.ports[0] if peer and peer.ports else backend.capabilities.default_port
+    client = backend.client(describe_flow(plan, backend, network, port, there, Role.CLIENT))
+    server = None
+    if peer is None and backend.capabilities.needs_server:
+        server = backend.server(describe_flow(plan, backend, network, port, there, Role.SERVER))
+    return FlowCommands(plan.name, client.argv, server.argv if server else ())

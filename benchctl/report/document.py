@@ -1,0 +1,140 @@
+"""A run as one JSON-like document: what ``--format json`` prints, and what the tables are made of.
+
+The keys are documented in docs/output.md; ``schema_version`` changes when one changes its meaning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from benchctl.analysis.figures import Figure, Figures
+from benchctl.analysis.summary import Measured, Row, judge, summarize
+from benchctl.store.read import Flow, Reader, Run, Trial
+from benchctl.units import unit_of
+
+SCHEMA_VERSION = 1
+
+Document = dict[str, Any]
+
+
+def document_of(reader: Reader, run: Run) -> Document:
+    """Read a run, finished or not, as a document. Raises StoreError."""
+    trials: list[dict[str, Any]] = []
+    measured: list[Measured] = []
+    for trial in reader.trials(run.id):
+        if trial.status in ("planned", "running"):
+            continue
+        flows = []
+        attempts = reader.attempts(trial.id)
+        for flow in reader.flows(trial.id):
+            figures = reader.figures(flow.id)
+            flows += list(flow_entries(flow, figures, attempts))
+            if flow.status == "ok":
+                measured.append(Measured(trial.point, flow.name, figures))
+        trials.append(trial_entry(trial, flows))
+    rows = summarize(measured)
+    verdicts = judge(run.settings["expect"], rows)
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "run": run_entry(run),
+        "trials": trials,
+        "summary": [summary_entry(row) for row in rows],
+        "expectations": [{"text": verdict.text, "met": verdict.met} for verdict in verdicts],
+    }
+
+
+def run_entry(run: Run) -> dict[str, Any]:
+    """Return what a document says of the run itself."""
+    return {
+        "id": run.name,
+        "profile": run.profile,
+        "title": run.title,
+        "started": timestamp(run.started_time),
+        "finished": timestamp(run.finished_time),
+        "status": run.status,
+        "error": run.error,
+        "seed": run.seed,
+        "order": run.settings["order"],
+        "trials": run.trials,
+        "axes": run.settings["axes"],
+        "varying": run.settings["varying"],
+        "profile_sha256": run.profile_sha256,
+        "facts": run.facts,
+    }
+
+
+def trial_entry(trial: Trial, flows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return what a document says of a trial."""
+    return {
+        "index": trial.position,
+        "repeat": trial.repeat,
+        "point": trial.point,
+        "status": trial.status,
+        "error": trial.error,
+        "started": timestamp(trial.started_time),
+        "start_skew_s": trial.start_skew_s,
+        "fairness_jain": trial.fairness_jain,
+        "flows": flows,
+    }
+
+
+def flow_entries(flow: Flow, figures: Figures, attempts: int) -> Iterator[dict[str, Any]]:
+    """Yield what a document says of a flow: one entry for each direction it measured."""
+    directions = sorted({direction for direction, _ in figures}) or [flow.direction]
+    for direction in directions:
+        own = {metric: figure for (d, metric), figure in figures.items() if d == direction}
+        yield {
+            "name": flow.name,
+            "backend": flow.backend,
+            "from": flow.source,
+            "to": flow.target,
+            "direction": direction,
+            "status": flow.status,
+            "error": flow.error,
+            "hint": flow.hint,
+            "attempts": attempts,
+            "port": flow.port,
+            "command": flow.client,
+            "server_command": flow.server,
+            "requested": flow.requested,
+            "effective": flow.effective,
+            "expected": flow.expected,
+            "metrics": {metric: _value(figure) for metric, figure in own.items()},
+            "sources": {metric: figure.origin for metric, figure in own.items()},
+        }
+
+
+def _value(figure: Figure) -> float | Mapping[str, float]:
+    if not figure.spread:
+        return figure.value
+    names = ("min", "mean", "median", "p95", "max")
+    spread = {**figure.spread, "mean": figure.value}
+    return {name: spread[name] for name in names if name in spread}
+
+
+def summary_entry(row: Row) -> dict[str, Any]:
+    """Return what a document says of one metric over the repeats."""
+    spread = row.spread
+    return {
+        "point": row.point,
+        "flow": row.flow,
+        "direction": row.direction,
+        "metric": row.metric,
+        "n": spread.n,
+        "mean": spread.mean,
+        "ci95_low": spread.ci95_low,
+        "ci95_high": spread.ci95_high,
+        "median": spread.median,
+        "min": spread.min,
+        "max": spread.max,
+        "unit": unit_of(row.metric),
+    }
+
+
+def timestamp(time: float | None) -> str | None:
+    """Write a Unix time in ISO 8601, UTC, to the millisecond."""
+    if time is None:
+        return None
+    return datetime.fromtimestamp(time, UTC).isoformat(timespec="milliseconds")

@@ -1,0 +1,79 @@
+"""A run as a stream of events, one JSON object a line: ``--format jsonl``.
+
+The same lines come out live and afterwards. Each has ``event``; times are ISO 8601 in UTC.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from benchctl.report.document import flow_entries, run_entry, timestamp, trial_entry
+from benchctl.store.follow import (
+    FlowEnded,
+    FlowStarted,
+    Noted,
+    RunEnded,
+    RunEvent,
+    Sampled,
+    TrialEnded,
+    TrialStarted,
+)
+
+
+def event_lines(events: Iterable[RunEvent]) -> Iterator[str]:
+    """Write each event as a line with its line end."""
+    for event in events:
+        for data in _entries(event):
+            yield json.dumps(data, allow_nan=False) + "\n"
+
+
+def _entries(event: RunEvent) -> Iterator[dict[str, Any]]:
+    match event:
+        case TrialStarted(trial):
+            yield {
+                "event": "trial_started",
+                "index": trial.position,
+                "repeat": trial.repeat,
+                "point": trial.point,
+                "started": timestamp(trial.started_time),
+            }
+        case FlowStarted(trial, flow):
+            yield {
+                "event": "flow_started",
+                "trial": trial.position,
+                "flow": flow.name,
+                "attempt": flow.attempt,
+                "command": flow.client,
+                "server_command": flow.server,
+            }
+        case Sampled(flow, sample):
+            yield {
+                "event": "sample",
+                "flow": flow.name,
+                "attempt": flow.attempt,
+                "told_by": sample.role,
+                "stream": sample.stream,
+                "direction": sample.direction,
+                "start_s": sample.start_s,
+                "end_s": sample.end_s,
+                "omitted": bool(sample.omitted),
+                "metrics": sample.metrics,
+            }
+        case FlowEnded(trial, flow, figures):
+            for entry in flow_entries(flow, figures, flow.attempt):
+                yield {"event": "flow_ended", "trial": trial.position, **entry}
+        case TrialEnded(trial):
+            entry = trial_entry(trial, [])
+            del entry["flows"]
+            yield {"event": "trial_ended", **entry}
+        case Noted(note):
+            yield {
+                "event": "note",
+                "time": timestamp(note.time),
+                "level": note.level,
+                "text": note.text,
+            }
+        case RunEnded(run):
+            yield {"event": "run_ended", **run_entry(run)}

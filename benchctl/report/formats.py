@@ -1,0 +1,104 @@
+"""The formats of a document: table, markdown, CSV and JSON; each a pure function to text."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Mapping
+
+from benchctl.report.document import Document
+from benchctl.report.pivot import pivot
+from benchctl.units import format_duration
+
+
+def table(document: Document) -> str:
+    """Return the summary as an aligned table for a terminal, with what went wrong below it."""
+    shown = pivot(document)
+    widths = [max(map(len, column)) for column in zip(shown.heads, *shown.rows, strict=True)]
+
+    def line(cells: tuple[str, ...]) -> str:
+        padded = (
+            cell.rjust(width) if right else cell.ljust(width)
+            for cell, width, right in zip(cells, widths, shown.numeric, strict=True)
+        )
+        return "  ".join(padded).rstrip()
+
+    lines = [line(shown.heads), "  ".join("─" * width for width in widths)]
+    lines += map(line, shown.rows)
+    if not shown.rows:
+        lines = ["nothing was measured"]
+    return "\n".join([*lines, *_remarks(document)]) + "\n"
+
+
+def markdown(document: Document) -> str:
+    """Return the summary as a table in GitHub's markdown."""
+    shown = pivot(document)
+    rule = ["---:" if right else "---" for right in shown.numeric]
+
+    def line(cells: tuple[str, ...] | list[str]) -> str:
+        return f"| {' | '.join(cell.replace('|', '&#124;') for cell in cells)} |"
+
+    run = document["run"]
+    head = f"# {run['title'] or run['profile']}\n\nRun {run['id']}, {run['status']}.\n"
+    lines = [head, line(shown.heads), line(rule), *map(line, shown.rows)]
+    remarks = _remarks(document)
+    return "\n".join([*lines, *([""] if remarks else []), *remarks]) + "\n"
+
+
+def comma_separated(document: Document) -> str:
+    """Return the summary in SI base units, one line for each metric of each point."""
+    axes = document["run"]["axes"]
+    fields = ["n", "mean", "ci95_low", "ci95_high", "median", "min", "max", "unit"]
+    rows = [
+        [
+            *(entry["point"].get(axis, "") for axis in axes),
+            *(entry[name] for name in ("flow", "direction", "metric")),
+            *(entry[name] for name in fields),
+        ]
+        for entry in document["summary"]
+    ]
+    return write_csv([*axes, "flow", "direction", "metric", *fields], rows)
+
+
+def write_csv(heads: list[str], rows: list[list[object]]) -> str:
+    """Write rows as CSV (RFC 4180, but with a bare line feed)."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(heads)
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def as_json(document: Document) -> str:
+    """Return the whole document, indented."""
+    return json.dumps(document, indent=2, allow_nan=False) + "\n"
+
+
+FORMATS: Mapping[str, Callable[[Document], str]] = {
+    "table": table,
+    "md": markdown,
+    "csv": comma_separated,
+    "json": as_json,
+}
+"""Every format that is a function of the document; ``jsonl`` is the stream of events."""
+
+
+def _remarks(document: Document) -> list[str]:
+    """Return what a reader of the table must know besides its figures."""
+    lines: list[str] = []
+    for trial in document["trials"]:
+        where = ", ".join(f"{axis}={value}" for axis, value in trial["point"].items())
+        name = f"trial {trial['index'] + 1}{f' ({where})' if where else ''}"
+        if trial["status"] != "ok":
+            lines.append(f"{name}, repeat {trial['repeat']}: {trial['status']}: {trial['error']}")
+        elif trial["fairness_jain"] is not None:
+            lines.append(
+                f"{name}, repeat {trial['repeat']}: Jain's index {trial['fairness_jain']:.4f},"
+                f" start skew {format_duration(trial['start_skew_s'])}"
+            )
+    lines += [f"expected but not so: {e['text']}" for e in document["expectations"] if not e["met"]]
+    done, planned = len(document["trials"]), document["run"]["trials"]
+    if done < planned:
+        lines.append(f"{planned - done} of {planned} trials were not measured")
+    return ["", *lines] if lines else []

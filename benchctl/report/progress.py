@@ -1,0 +1,167 @@
+"""The progress of a run on stderr: live bars on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from typing import IO, Protocol
+
+from rich.console import Console
+from rich.live import Live
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.table import Table
+from rich.text import Text
+
+from benchctl.store.follow import (
+    FlowEnded,
+    FlowStarted,
+    Noted,
+    RunEvent,
+    Sampled,
+    TrialEnded,
+    TrialStarted,
+)
+from benchctl.store.read import Run, Trial
+from benchctl.units import format_duration, format_value
+
+# What a running flow is known by: the first of these that its samples carry.
+SHOWN = ("throughput_bps", "sent_bps", "rtt_s", "owd_s")
+
+
+class Narrator(Protocol):
+    """Tells a person how a run goes on."""
+
+    def tell(self, event: RunEvent) -> None:
+        """Take one event."""
+
+    def tick(self) -> None:
+        """Draw what has changed; called several times a second."""
+
+    def close(self) -> None:
+        """Leave the terminal as it was."""
+
+
+class PlainNarrator:
+    """One line when a trial ends, and one for every warning."""
+
+    def __init__(self, run: Run, write: Callable[[str], object]) -> None:
+        self._run = run
+        self._write = write
+        self._figures: dict[str, str] = {}
+
+    def tell(self, event: RunEvent) -> None:
+        match event:
+            case TrialStarted():
+                self._figures = {}
+            case FlowEnded(_, flow, figures):
+                for (direction, metric), figure in figures.items():
+                    if metric in SHOWN and flow.status == "ok":
+                        key = f"{flow.name} {direction}"
+                        self._figures.setdefault(key, format_value(metric, figure.value))
+                if flow.status == "failed":
+                    self._write(f"  attempt {flow.attempt}, {flow.name}: {flow.error}\n")
+            case TrialEnded(trial):
+                told = ", ".join(f"{name} {text}" for name, text in self._figures.items())
+                self._write(
+                    f"{trial_title(trial, self._run)}: {trial.status} {told}".rstrip() + "\n"
+                )
+            case Noted(note):
+                self._write(f"  {note.level}: {note.text}\n")
+            case _:
+                pass
+
+    def tick(self) -> None:
+        """Nothing moves between lines."""
+
+    def close(self) -> None:
+        """Nothing to leave."""
+
+
+class LiveNarrator:
+    """A bar for the run, and the current figure of each flow below it."""
+
+    def __init__(self, run: Run, stream: IO[str], clock: Callable[[], float] = time.time) -> None:
+        self._run = run
+        self._clock = clock
+        self._console = Console(file=stream)
+        self._plain = PlainNarrator(
+            run, lambda text: self._console.print(text.rstrip(), markup=False)
+        )
+        self._progress = Progress(
+            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
+            TextColumn("{task.fields[left]}"), console=self._console,
+        )  # fmt: skip
+        self._bar = self._progress.add_task(run.profile, total=run.trials, left="")
+        self._trial: Trial | None = None
+        self._done = 0
+        self._spent_s = 0.0
+        # Current value by flow, then by (role, direction, stream): the streams of a flow add up.
+        self._now: dict[str, dict[tuple[str, str, int], tuple[str, float]]] = defaultdict(dict)
+        # Drawn by `tick`, so that nothing but the event loop of the command draws.
+        self._live = Live(console=self._console, auto_refresh=False, transient=True)
+        self._live.start()
+
+    def tell(self, event: RunEvent) -> None:
+        match event:
+            case TrialStarted(trial):
+                self._trial = trial
+            case FlowStarted():
+                self._now.clear()
+            case Sampled(flow, sample):
+                for name in SHOWN:
+                    if name in sample.metrics:
+                        stream = (sample.role, sample.direction, sample.stream)
+                        self._now[flow.name][stream] = (name, sample.metrics[name])
+                        break
+            case TrialEnded(trial):
+                self._done += 1
+                self._spent_s += (trial.finished_time or 0) - (trial.started_time or 0)
+                self._trial = None
+            case _:
+                pass
+        self._plain.tell(event)
+
+    def tick(self) -> None:
+        self._progress.update(self._bar, completed=self._done, left=self._time_left())
+        grid = Table.grid(padding=(0, 2))
+        grid.add_row(self._progress)
+        if self._trial is not None:
+            grid.add_row(Text(trial_title(self._trial, self._run), style="bold"))
+            for name, streams in self._now.items():
+                grid.add_row(Text(f"  {name}: {_current(streams)}"))
+        self._live.update(grid, refresh=True)
+
+    def close(self) -> None:
+        self._live.stop()
+
+    def _time_left(self) -> str:
+        left = self._run.trials - self._done
+        each_s = self._spent_s / self._done if self._done else None
+        running = 0.0
+        if self._trial is not None and self._trial.started_time is not None:
+            each_s = self._trial.duration_s if each_s is None else each_s
+            running = min(self._clock() - self._trial.started_time, each_s)
+        return f"{format_duration(max(0.0, left * each_s - running))} left" if each_s else ""
+
+
+def _current(streams: dict[tuple[str, str, int], tuple[str, float]]) -> str:
+    """Show what a flow does now, by direction: rates of streams added, delays of the last."""
+    texts = []
+    for direction in sorted({key[1] for key in streams}):
+        # One end tells it; where both do, the one whose metric comes first in SHOWN.
+        here = {key: told for key, told in streams.items() if key[1] == direction}
+        best = min((told[0] for told in here.values()), key=SHOWN.index)
+        values = [value for name, value in here.values() if name == best]
+        value = sum(values) if best.endswith("_bps") else values[-1]
+        texts.append(f"{direction} {format_value(best, value)}")
+    return ", ".join(texts)
+
+
+def trial_title(trial: Trial, run: Run) -> str:
+    """Name a trial: its number, its point and its repeat."""
+    point = " ".join(
+        f"{axis}={trial.point[axis]}" for axis in run.settings["varying"] if axis in trial.point
+    )
+    repeat = f" repeat {trial.repeat}" if trial.repeat > 1 else ""
+    return f"[{trial.position + 1}/{run.trials}]{f' {point}' if point else ''}{repeat}"
