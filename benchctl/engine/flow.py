@@ -149,8 +149,9 @@ class FlowAttempt:
     async def finished(self) -> None:
         """Wait until the client has ended by itself."""
         if self._client.process is not None and self.failure is None:
-            await self._client.process.wait()
+            self._client.exit_code = await self._client.process.wait()
             self.has_ended = True
+            self._close(self._client)
 
     async def end(self, status: str, reason: str = "") -> None:
         """End what is still running, take the last events, and write the result.
@@ -158,7 +159,7 @@ class FlowAttempt:
         ``status`` is "" for a flow that had its time; otherwise why it was cut short.
         """
         self._interrupted_by = reason
-        if self._client.process is not None:
+        if self._client.process is not None and not self.has_ended:
             if self._begun:
                 self._client.exit_code = await stop(
                     self._client.process, self._client.command.stop_signal

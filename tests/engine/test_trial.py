@@ -1,0 +1,262 @@
+import pytest
+from engine.fakes import (
+    EPOCH,
+    GOOD,
+    SERVER,
+    EarlyBackend,
+    FakeBackend,
+    FakeSpawner,
+    Script,
+    run_virtual,
+)
+
+from benchctl.api import Direction
+from benchctl.backends import Candidate, Registry
+from benchctl.engine.network import Network, Peer
+from benchctl.engine.tools import Toolbox
+from benchctl.engine.trial import Attempts, Signals, TrialRunner
+from benchctl.hosts.host import LOCAL
+from benchctl.profile.bind import FlowPlan, Trial
+from benchctl.store.read import Reader
+from benchctl.store.record import NewRun, NewTrial, Recorder, create_run
+
+REGISTRY = Registry(
+    {
+        "fake": Candidate("fake", "tests", FakeBackend),
+        "early": Candidate("early", "tests", EarlyBackend),
+    }
+)
+NETWORK = Network({"local": LOCAL}, {"public": Peer("203.0.113.1", (9200, 9202))})
+
+
+def flow(name="main", to="local", label="x", delay_s=0.0, backend="fake"):
+    return FlowPlan(
+        name,
+        backend,
+        "local",
+        to,
+        None,
+        Direction.SEND,
+        delay_s,
+        {"duration": "1s", "label": label},
+    )
+
+
+def trial(*flows, deadline_s=16.0):
+    return Trial(0, 1, {}, flows or (flow(),), {}, 1.0, deadline_s)
+
+
+class Outcome:
+    def __init__(self, status, spawner, reader, row):
+        self.status, self.log, self.commands = status, spawner.log, spawner.started
+        self.reader, self.trial = reader, row
+        self.flows = reader.flows(row.id, all_attempts=True)
+
+    @property
+    def last(self):
+        return self.flows[-1]
+
+
+@pytest.fixture
+def measure(tmp_path):
+    def measure(scripts, *flows, attempts=1, during=None, deadline_s=16.0):
+        store = tmp_path / "runs.sqlite"
+        run_id, _ = create_run(
+            store,
+            NewRun("p", "", 1, 1, {}, "", ""),
+            [NewTrial(1, {}, [], {}, 1.0, 16.0)],
+            EPOCH,
+        )
+        spawner = FakeSpawner(scripts)
+        signals = Signals()
+
+        async def main(loop):
+            recorder = Recorder(store, run_id)
+            runner = TrialRunner(
+                REGISTRY, NETWORK, Toolbox(spawner), spawner, recorder, Attempts(attempts, 2.0),
+                signals, lambda: EPOCH + loop.time(), seed=1,
+            )  # fmt: skip
+            if during is not None:
+                loop.call_later(during[0], during[1], signals)
+            status = await runner.run(1, trial(*flows, deadline_s=deadline_s))
+            recorder.close()
+            return status
+
+        status = run_virtual(main)
+        reader = Reader(store)
+        return Outcome(status, spawner, reader, next(reader.trials(run_id)))
+
+    return measure
+
+
+def test_a_good_flow_leaves_samples_figures_and_times(measure):
+    outcome = measure({"server": SERVER, "client": GOOD})
+    assert outcome.status == outcome.trial.status == outcome.last.status == "ok"
+    samples = list(outcome.reader.samples(outcome.last.id))
+    assert [(s.start_s, s.end_s, s.metrics["throughput_bps"]) for s in samples] == [
+        (0, 0.5, 100),
+        (0.5, 1, 300),
+    ]
+    figure = outcome.reader.figures(outcome.last.id)["send", "throughput_bps"]
+    assert (figure.value, figure.origin) == (200, "tool")
+    # The server was ready after 10 ms; then the client's second 0.
+    assert outcome.last.started_time == pytest.approx(EPOCH + 0.01)
+    assert outcome.last.exit_code == 0
+
+
+def test_the_client_starts_only_when_the_server_is_ready(measure):
+    outcome = measure({"server": SERVER, "client": GOOD})
+    begun = [(at, name.split()[0]) for at, what, name in outcome.log if what == "begin"]
+    assert begun == [(0, "server"), (pytest.approx(0.01), "client")]
+
+
+def test_a_server_that_is_never_ready_fails_the_flow_and_is_ended(measure):
+    outcome = measure({"server": Script(ends_s=None), "client": GOOD})
+    assert outcome.status == "failed"
+    assert "not ready within 10 s" in outcome.last.error
+    assert [what for _, what, name in outcome.log if name.startswith("server")][-1] == "SIGINT"
+
+
+def test_a_server_that_fails_says_why(measure):
+    outcome = measure({"server": Script([(0, "fail tool port in use")], 0.1, 1), "client": GOOD})
+    assert (outcome.status, outcome.last.error) == ("failed", "port in use")
+
+
+def test_a_busy_peer_moves_on_through_its_ports_then_backs_off(measure):
+    busy = Script([(0.1, "fail busy somebody else measures")], 0.1, 1)
+    scripts = {"client 9200": [busy, GOOD], "client 9201": [busy], "client 9202": [busy]}
+    outcome = measure(scripts, flow(to="public"), attempts=2)
+    assert outcome.status == "ok"
+    assert [f.port for f in outcome.flows] == [9200, 9201, 9202, 9200]
+    assert [f.status for f in outcome.flows] == ["failed"] * 3 + ["ok"]
+    assert [f.attempt for f in outcome.flows] == [1, 2, 3, 4]
+    begun = [at for at, what, _ in outcome.log if what == "begin"]
+    assert begun[1] - begun[0] < 0.2  # the next port at once
+    assert 1.5 <= begun[3] - begun[2] - 0.1 <= 2.5  # 2 s, give or take a quarter
+
+
+def test_attempts_end_when_the_peer_stays_busy(measure):
+    busy = Script([(0.1, "fail busy somebody else measures")], 0.1, 1)
+    outcome = measure({"client": busy}, flow(to="public"), attempts=2)
+    assert outcome.status == "failed"
+    assert len(outcome.flows) == 6
+    assert outcome.trial.error == "main: somebody else measures"
+
+
+def test_a_tool_that_dies_is_tried_again_and_its_stderr_kept(measure):
+    dies = Script([(0.1, "!it hurts")], 0.2, 139)
+    outcome = measure({"server": SERVER, "client": [dies, GOOD]}, attempts=2)
+    assert [f.status for f in outcome.flows] == ["failed", "ok"]
+    assert outcome.flows[0].error == "client ended with code 139: it hurts"
+    assert outcome.flows[0].stderr == "it hurts\n"
+
+
+def test_a_wrong_parameter_is_not_tried_again(measure):
+    wrong = Script([(0.1, "fail parameter no such algorithm")], 0.1, 1)
+    outcome = measure({"server": SERVER, "client": wrong}, attempts=5)
+    assert len(outcome.flows) == 1
+    assert outcome.last.hint == "do something"
+
+
+def test_a_tool_that_hangs_is_ended_at_its_deadline_and_keeps_its_samples(measure):
+    hangs = Script([(0.5, "sample 0 0.5 100")], ends_s=None, on_signal=None)
+    outcome = measure({"server": SERVER, "client": hangs}, deadline_s=5.0, attempts=3)
+    assert outcome.status == outcome.last.status == "timed_out"
+    assert len(outcome.flows) == 1
+    assert len(list(outcome.reader.samples(outcome.last.id))) == 1
+    signals = [(at, what) for at, what, name in outcome.log if name.startswith("client")][1:]
+    assert signals == [(5.0, "SIGINT"), (7.0, "SIGKILL")]
+
+
+@pytest.mark.parametrize(
+    ("line", "error"),
+    [
+        ("crash", "the plugin's parser failed: RuntimeError: a bug in the plugin"),
+        ("total 0", "moved no data"),
+        ("set window 5", "ended without any result"),
+    ],
+)
+def test_a_flow_without_a_result_is_failed_whatever_its_exit_code(measure, line, error):
+    outcome = measure({"server": SERVER, "client": Script([(0.1, line)], 1.0, 0)})
+    assert (outcome.status, outcome.last.error) == ("failed", error)
+
+
+def test_an_interrupt_keeps_what_was_measured(measure):
+    late = Script([(0.5, "sample 0 0.5 100")], 100.0, says_on_signal="total 90")
+    outcome = measure(
+        {"server": SERVER, "client": late}, during=(3.0, lambda s: s.stop.set()), deadline_s=120
+    )
+    assert outcome.status == outcome.last.status == "interrupted"
+    figure = outcome.reader.figures(outcome.last.id)["send", "throughput_bps"]
+    assert (figure.value, figure.origin) == (90, "tool")
+    assert outcome.last.error == "interrupted by the user"
+
+
+def test_a_trial_can_be_skipped_while_it_waits_to_try_again(measure):
+    busy = Script([(0.1, "fail busy somebody else measures")], 0.1, 1)
+    outcome = measure(
+        {"client": busy}, flow(to="public"), attempts=9, during=(1.0, lambda s: s.skip.set())
+    )
+    assert outcome.trial.status == "skipped"
+
+
+def test_flows_of_a_trial_begin_together_when_all_are_ready(measure):
+    slow = Script([(0.3, "ready")], ends_s=None)
+    outcome = measure(
+        {"server a": SERVER, "server b": slow, "client": GOOD}, flow("a", label="a"),
+        flow("b", label="b"),
+    )  # fmt: skip
+    begun = {name.split()[1]: at for at, what, name in outcome.log if name.startswith("client")}
+    assert outcome.status == "ok"
+    assert begun["a"] == begun["b"] == pytest.approx(0.5)
+    assert outcome.trial.start_skew_s == pytest.approx(0.0)
+    assert outcome.trial.fairness_jain == pytest.approx(1.0)
+    assert {f.port for f in outcome.flows} != {outcome.last.port}  # a port for each server
+
+
+def test_a_delayed_flow_begins_later_and_is_no_skew(measure):
+    outcome = measure({"server": SERVER, "client": GOOD}, flow("a"), flow("b", delay_s=2.0))
+    begun = [at for at, what, name in outcome.log if name.startswith("client") and what == "begin"]
+    assert begun == [pytest.approx(0.5), pytest.approx(2.5)]
+    assert outcome.trial.start_skew_s == pytest.approx(0.0)
+    assert outcome.trial.fairness_jain is None  # they share no time
+
+
+def test_a_tool_that_waits_itself_is_told_the_start_and_begun_before_it(measure):
+    outcome = measure(
+        {"server": SERVER, "client": GOOD, "early": GOOD}, flow("a"), flow("b", backend="early")
+    )
+    begun = {name.split()[0]: at for at, what, name in outcome.log if what == "begin"}
+    assert begun["early"] == pytest.approx(0.01)
+    assert begun["client"] == pytest.approx(0.5)
+    assert any(f"at={EPOCH + 0.5}" in command for command in outcome.commands)
+
+
+def test_a_flow_that_fails_ends_the_others_of_its_trial(measure):
+    dies = Script([], 0.2, 1)
+    lasts = Script([(0.5, "sample 0 0.5 100")], 100.0)
+    outcome = measure(
+        {"server": SERVER, "client a": dies, "client b": lasts}, flow("a", label="a"),
+        flow("b", label="b"), deadline_s=120,
+    )  # fmt: skip
+    assert outcome.status == "failed"
+    assert {f.name: f.status for f in outcome.flows} == {"a": "failed", "b": "interrupted"}
+    assert outcome.last.error == "ended because another flow of its trial failed"
+
+
+def test_what_was_in_force_and_warnings_are_kept(measure):
+    tells = Script(
+        [(0.1, "set window_bytes 425984"), (0.1, "warn mind the gap"), (1, "total 5")], 1
+    )
+    outcome = measure({"server": SERVER, "client": tells})
+    assert outcome.last.effective == {"window_bytes": "425984"}
+    assert outcome.last.requested == {"duration": 1.0, "label": "x"}
+    assert [note.text for note in outcome.reader.notes(1)] == ["mind the gap"]
+
+
+def test_a_tool_whose_total_contradicts_its_intervals_is_noted(measure):
+    lies = Script([(0.5, "sample 0 1 100"), (1, "total 200")], 1.1)
+    outcome = measure({"server": SERVER, "client": lies})
+    assert outcome.status == "ok"
+    (note,) = outcome.reader.notes(1)
+    assert note.text == "throughput_bps (send): the tool says 200, its intervals give 100"
