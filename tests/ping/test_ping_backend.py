@@ -3,7 +3,7 @@ import shlex
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from ping_samples import BSD, NAMES, transcript
+from ping.ping_samples import BSD, NAMES, transcript
 from pydantic import ValidationError
 
 from benchctl.api import METRICS, Direction, Failure, Flow, Role, Sample, Summary, Tool, replay

@@ -3,7 +3,7 @@ from collections import Counter
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from ping_samples import BSD, NAMES, events, only, parser, said, transcript
+from ping.ping_samples import BSD, NAMES, events, only, parser, said, transcript
 
 from benchctl.api import (
     Channel,

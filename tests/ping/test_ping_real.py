@@ -6,7 +6,7 @@ import socket
 import subprocess
 
 import pytest
-from ping_samples import only
+from ping.ping_samples import only
 
 from benchctl.api import (
     Direction,

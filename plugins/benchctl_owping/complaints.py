@@ -1,0 +1,106 @@
+"""What owping says on stderr: which lines matter, and what failure they mean.
+
+owping ends with 0 after many failures, and with words that name the symptom ("Unable to open
+control connection") rather than the cause. The table below is what each was seen to mean.
+"""
+
+from __future__ import annotations
+
+import re
+
+from benchctl.api import Direction, Failure, FailureKind
+
+# Different complaints worth keeping.
+MOST_TEXTS = 16
+
+# Said on every run without NTP, and while it makes room for packets: no news about this flow.
+_NOISE = re.compile(r"NTP: |alloc_node: |PacketAlloc: |BucketIncrementDelay: ")
+
+# The "to" session is printed first; when it is missing, owping says so.
+_TO_IS_MISSING = re.compile(r"Unable to fetch data for sid|\"to\" session")
+
+CLOCKS_HINT = (
+    "unless the test was stopped early, the clocks differ by more than the loss timeout: "
+    "synchronize them, or give a longer timeout"
+)
+
+# The first pattern that any complaint matches decides.
+_CAUSES = tuple(
+    (re.compile(pattern), kind, hint)
+    for pattern, kind, hint in (
+        (r"getaddrinfo\(\)",
+         FailureKind.UNREACHABLE, "check the name and the name service, or give an address"),
+        ("Cannot assign requested address|SO_BINDTODEVICE",
+         FailureKind.PARAMETER, "the flow's interface or source address is not on this host"),
+        ("No Common Modes",
+         FailureKind.REFUSED, "its owampd allows no test without authentication from here: see "
+         "authmode and allow_open_mode in its configuration"),
+        ("Unable to open control connection",
+         FailureKind.UNREACHABLE, "does owampd run there, and is its TCP port open? benchctl does "
+         "not start it"),
+        ("Server denied test",
+         FailureKind.REFUSED, "a limit on bandwidth or disk in its owamp-server.limits, or not an "
+         "OWAMP server; its log names the reason"),
+        ("Server denied request for to session data",
+         FailureKind.PEER, CLOCKS_HINT),
+        ("Invalid (value|numeric|Schedule|DSCP|test|option)|invalid option|usage:",
+         FailureKind.PARAMETER, "this version of owping does not take what was asked for"),
+        (r"Test session\(s\) Failed|Unable to (read|write)|Session Failed",
+         FailureKind.PEER, "owampd went away or broke off; see its log"),
+    )
+)  # fmt: skip
+
+
+class Complaints:
+    """The lines that owping wrote to stderr, without the noise of every run."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self._usage = False
+
+    def add(self, line: str) -> None:
+        """Take a line."""
+        text = line.strip().removeprefix("owping: ")
+        # What follows the usage is the list of all options.
+        if self._usage or not text or _NOISE.match(text):
+            return
+        self._usage = text.startswith("usage:")
+        if text not in self.texts and len(self.texts) < MOST_TEXTS:
+            self.texts.append(text)
+
+    @property
+    def to_is_missing(self) -> bool:
+        """Whether owping said that it has no data of the session towards the server."""
+        return any(_TO_IS_MISSING.search(text) for text in self.texts)
+
+    def cause(self) -> Failure | None:
+        """Return the failure that the complaints mean, if they are known to mean one."""
+        for pattern, kind, hint in _CAUSES:
+            if any(pattern.search(text) for text in self.texts):
+                return Failure(kind, f"owping: {'; '.join(self.texts[:3])}", hint)
+        return None
+
+    def failure(self, exit_code: int) -> Failure:
+        """Return why owping gave no result."""
+        if cause := self.cause():
+            return cause
+        if exit_code < 0:
+            message = f"owping was ended by signal {-exit_code} before it gave a result"
+            return Failure(FailureKind.TOOL, message)
+        said = self.texts[-1] if self.texts else "no result"
+        return Failure(FailureKind.TOOL, f"owping ended with exit code {exit_code}: {said}")
+
+
+def nothing_sent(direction: Direction) -> Failure:
+    """Return the failure of a session that has no packets, whatever the exit code says."""
+    return Failure(FailureKind.PEER, f"owping has no packet in direction {direction}", CLOCKS_HINT)
+
+
+def nothing_arrived(direction: Direction, sent: int) -> Failure:
+    """Return the failure of a session whose packets were all lost."""
+    return Failure(
+        FailureKind.UNREACHABLE,
+        f"none of {sent} packets arrived in direction {direction}",
+        "the UDP test ports must be open on both hosts (test_ports here, testports in "
+        f"owamp-server.conf); {CLOCKS_HINT}",
+    )

@@ -1,0 +1,45 @@
+"""Figures of a set of values: what a histogram says, and OWAMP's own percentile."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+
+def spread(counts: Mapping[float, int]) -> dict[str, float]:
+    """Return min, mean, median, p95 and max of values that come with a count each.
+
+    Percentiles are the least value that so many of all values do not exceed (nearest rank).
+    There must be a value.
+    """
+    total = sum(counts.values())
+    values = sorted(counts)
+
+    def percentile(share: float) -> float:
+        below = 0
+        for value in values:
+            below += counts[value]
+            if below >= share * total:
+                return value
+        return values[-1]
+
+    return {
+        "min": values[0],
+        "mean": sum(value * count for value, count in counts.items()) / total,
+        "median": percentile(0.5),
+        "p95": percentile(0.95),
+        "max": values[-1],
+    }
+
+
+def pdv_p95_p50_s(delays_s: Sequence[float], sent: int) -> float | None:
+    """Return the 95th less the 50th percentile of sorted delays, as OWAMP reckons them.
+
+    It counts a lost packet as one that took forever: the shares are of the packets sent, and with
+    more than 5 % lost there is no 95th percentile (None). Source: CalculateJitter in owamp's
+    stats.c.
+    """
+    high, middle = (math.ceil(share * sent) - 1 for share in (0.95, 0.5))
+    if high >= len(delays_s):
+        return None
+    return delays_s[high] - delays_s[middle]

@@ -1,0 +1,169 @@
+"""Reads the packets of one session (``owping -R``): a sample for each.
+
+A line is ``SEQ SENDTIME SSYNC SERR RECVTIME RSYNC RERR TTL``. Times are 32.32 fixed point seconds
+since 1900 (RFC 4656, 4.1.2), read from a clock that counts microseconds. A lost packet has a
+RECVTIME of zero and the SENDTIME that was scheduled for it; its line comes when it was given up.
+The lines are in the order of arrival.
+
+- Delays are never clamped: a negative one says that the clocks differ.
+- Samples lie on the sender's clock, from the sending of the first packet that arrived; they have
+  no length, as the receiver's clock may be another time altogether.
+- A packet counts as lost, too, when the sender stalled for longer than the timeout and skipped it:
+  the raw lines do not tell (the summaries of ``-M`` do).
+- A packet that comes twice with another SENDTIME belongs to another session. Two sessions in one
+  output are refused, as nothing tells them apart.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections.abc import Iterable, Iterator
+
+from benchctl.api import (
+    Channel,
+    Direction,
+    Event,
+    LineParser,
+    ParserError,
+    Sample,
+    Started,
+    Summary,
+    Warn,
+)
+from benchctl_owping.clocks import ClockView, warnings
+from benchctl_owping.complaints import Complaints, nothing_arrived
+from benchctl_owping.figures import pdv_p95_p50_s
+
+# The Unix epoch in seconds of 1900 (RFC 868).
+UNIX_EPOCH_S = 2_208_988_800
+
+_ERROR = r"\d{1,12}(?:\.\d{1,12})?(?:e[+-]\d{1,2})?"
+_PACKET = re.compile(
+    rf"(?P<seq>\d{{1,10}}) (?P<sent>\d{{1,20}}) (?P<ssync>[01]) (?P<serr>{_ERROR})"
+    rf" (?P<received>\d{{1,20}}) (?P<rsync>[01]) (?P<rerr>{_ERROR}) (?P<ttl>\d{{1,3}})"
+)
+
+
+class RawParser(LineParser):
+    """Parses one session of at most ``count`` packets."""
+
+    # A line has 110 characters; the rest is for words on stderr.
+    max_line = 4096
+
+    def __init__(self, count: int, direction: Direction) -> None:
+        super().__init__()
+        self._direction = direction
+        self._complaints = Complaints()
+        self._garbled = ""
+        self._sent_at = array("Q", bytes(8 * count))
+        self._delays_s = array("d")
+        self._zero = 0
+        self._sent = 0
+        self._duplicates = 0
+        self._highest = self._previous = -1
+        self._reordered = self._overtaken = 0
+        self._synchronized = True
+        self._error_s = 0.0
+
+    def line(self, text: str, channel: Channel) -> Iterable[Event]:
+        if channel is Channel.STDERR:
+            self._complaints.add(text)
+        elif match := _PACKET.fullmatch(text):
+            return self._packet(match)
+        elif text and not text.startswith("Approximately "):
+            self._garbled = self._garbled or text
+        return ()
+
+    def end(self, exit_code: int) -> Iterable[Event]:
+        return [*self._finish(exit_code)]
+
+    def _packet(self, match: re.Match[str]) -> Iterable[Event]:
+        seq, sent, received = (int(match[name]) for name in ("seq", "sent", "received"))
+        if seq >= len(self._sent_at):
+            raise ParserError(f"packet {seq} of {len(self._sent_at)}")
+        if not 0 < sent < 1 << 64 or received >= 1 << 64:
+            raise ParserError(f"packet {seq} has a time that cannot be")
+        if self._sent_at[seq] not in (0, sent):
+            raise ParserError(f"packet {seq} comes from two sessions")
+        events: list[Event] = []
+        if not self._zero:
+            self._zero = sent
+            # On this host's clock, whichever end it is.
+            local = received if received and self._direction is Direction.RECEIVE else sent
+            events.append(Started(local / 2**32 - UNIX_EPOCH_S))
+        if self._sent_at[seq]:
+            if not received:
+                raise ParserError(f"packet {seq} is lost twice, or lost and received")
+            self._duplicates += 1
+            metrics = {"packets_duplicated": 1.0}
+        else:
+            self._sent_at[seq] = sent
+            self._sent += 1
+            metrics = {"packets_sent": 1.0}
+            metrics |= self._arrival(seq, match) if received else {"packets_lost": 1.0}
+        if received:
+            self._overtaken += seq < self._previous
+            self._previous = seq
+        at_s = (sent - self._zero) / 2**32
+        events.append(Sample(at_s, at_s, metrics, direction=self._direction))
+        return events
+
+    def _arrival(self, seq: int, match: re.Match[str]) -> dict[str, float]:
+        """Take a packet that arrived for the first time; returns its metrics."""
+        delay_s = (int(match["received"]) - int(match["sent"])) / 2**32
+        self._delays_s.append(delay_s)
+        self._reordered += seq < self._highest
+        self._highest = max(self._highest, seq)
+        metrics = {
+            "packets_received": 1.0,
+            "owd_s": delay_s,
+            "hops": 255.0 - int(match["ttl"]),
+        }
+        if match["ssync"] == match["rsync"] == "1":
+            error_s = float(match["serr"]) + float(match["rerr"])
+            self._error_s = max(self._error_s, error_s)
+            metrics["owd_error_s"] = error_s
+        else:
+            self._synchronized = False
+        return metrics
+
+    def _finish(self, exit_code: int) -> Iterator[Event]:
+        if not self._sent:
+            yield self._complaints.failure(exit_code)
+            return
+        # When a signal cuts the output, its last line is half of one.
+        if self._garbled and exit_code >= 0:
+            raise ParserError(f"owping -R does not print {self._garbled[:80]!r}")
+        yield Summary(self._figures(), self._direction)
+        cause = self._complaints.cause()
+        if not cause:
+            yield from map(Warn, self._complaints.texts)
+        if self._delays_s:
+            view = ClockView(self._synchronized, self._error_s, min(self._delays_s))
+            yield from warnings({self._direction: view})
+        if self._sent < len(self._sent_at):
+            yield Warn(f"{self._sent} of {len(self._sent_at)} packets were sent")
+        if cause or exit_code < 0:
+            yield self._complaints.failure(exit_code)
+        elif not self._delays_s:
+            yield nothing_arrived(self._direction, self._sent)
+
+    def _figures(self) -> dict[str, float]:
+        received = len(self._delays_s)
+        lost = self._sent - received
+        figures = {
+            "packets_sent": float(self._sent),
+            "packets_received": float(received),
+            "packets_lost": float(lost),
+            "packets_duplicated": float(self._duplicates),
+            "packets_reordered": float(self._reordered),
+            "packets_1_reordered": float(self._overtaken),
+            "loss_ratio": lost / self._sent,
+        }
+        if received:
+            figures["clock_synchronized"] = float(self._synchronized)
+            variation_s = pdv_p95_p50_s(sorted(self._delays_s), self._sent)
+            if variation_s is not None:
+                figures["pdv_p95_p50_s"] = variation_s
+        return figures

@@ -1,0 +1,264 @@
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from owping.owping_samples import (
+    RECEIVE,
+    SEND,
+    START,
+    SYNCED,
+    UNKNOWN,
+    packet,
+    raw,
+    samples,
+    summaries,
+    transcript,
+    warned,
+)
+
+from benchctl.api import (
+    Channel,
+    Event,
+    Failure,
+    FailureKind,
+    ParserError,
+    Sample,
+    Started,
+    replay,
+)
+from benchctl_owping.figures import pdv_p95_p50_s, spread
+from benchctl_owping.raw import RawParser
+
+UNIX_START = START / 2**32 - 2_208_988_800
+
+
+def session(*packets):
+    return b"".join(packets)
+
+
+def test_each_packet_is_a_sample():
+    stdout, stderr, code = transcript("raw_R")
+    # Both directions were asked for: the first hundred lines are one session.
+    told = raw(b"".join(stdout.splitlines(keepends=True)[:100]), stderr, code)
+    assert told[0] == Started(pytest.approx(17197939890665772141 / 2**32 - 2_208_988_800))
+    first, second, *_ = samples(told)
+    assert first == Sample(
+        0.0,
+        0.0,
+        {
+            "packets_sent": 1,
+            "packets_received": 1,
+            "owd_s": (17197939890666240292 - 17197939890665772141) / 2**32,
+            "hops": 0,
+        },
+        direction=SEND,
+    )
+    assert second.start_s == (17197939890679722195 - 17197939890665772141) / 2**32
+    assert len(samples(told)) == 100
+    figures = summaries(told)[SEND]
+    delays = sorted(sample.metrics["owd_s"] for sample in samples(told))
+    assert figures == {
+        "packets_sent": 100,
+        "packets_received": 100,
+        "packets_lost": 0,
+        "packets_duplicated": 0,
+        "packets_reordered": 0,
+        "packets_1_reordered": 0,
+        "loss_ratio": 0,
+        "clock_synchronized": 0,
+        "pdv_p95_p50_s": delays[94] - delays[49],
+    }
+    assert warned(told) == [
+        "the clocks of the two hosts are not synchronized: one-way delays carry an unknown "
+        "offset, and only differences of delays in one direction can be relied on"
+    ]
+
+
+def test_two_sessions_in_one_output_are_refused():
+    with pytest.raises(ParserError, match="two sessions"):
+        raw(*transcript("raw_R"))
+
+
+def test_duplicates_are_counted_and_not_measured_twice():
+    told = raw(*transcript("shim_dup_to_R"))
+    figures = summaries(told)[SEND]
+    assert (figures["packets_sent"], figures["packets_duplicated"]) == (100, 10)
+    assert sum("owd_s" in sample.metrics for sample in samples(told)) == 100
+    assert sum(s.metrics.get("packets_duplicated", 0) for s in samples(told)) == 10
+
+
+def test_lost_packets_come_late_and_count_at_their_scheduled_time():
+    told = raw(
+        session(
+            packet(0, 0.0, 0.01), packet(2, 0.2, 0.01), packet(3, 0.3, 0.01), packet(1, 0.1, None)
+        ),
+        count=4,
+    )
+    lost = samples(told)[-1]
+    assert lost.metrics == {"packets_sent": 1, "packets_lost": 1}
+    assert lost.start_s == pytest.approx(0.1)
+    figures = summaries(told)[SEND]
+    assert (figures["packets_lost"], figures["loss_ratio"]) == (1, 0.25)
+    assert figures["packets_reordered"] == 0
+    # A quarter lost: there is no 95th percentile of the packets sent.
+    assert "pdv_p95_p50_s" not in figures
+
+
+def test_reordered_packets_are_those_that_came_after_a_later_one():
+    order = [0, 3, 1, 2, 4]
+    told = raw(session(*(packet(seq, seq / 10, 0.5) for seq in order)), count=5)
+    figures = summaries(told)[SEND]
+    # 1 and 2 came after 3 (RFC 4737, 3); only 1 came right after a later one (5.3).
+    assert figures["packets_reordered"] == 2
+    assert figures["packets_1_reordered"] == 1
+
+
+def test_negative_delays_are_kept():
+    told = raw(session(packet(0, 0.0, -0.063), packet(1, 0.1, -0.042)), count=2)
+    delays = [sample.metrics["owd_s"] for sample in samples(told)]
+    assert delays == pytest.approx([-0.063, -0.042])
+    assert all(sample.start_s == sample.end_s for sample in samples(told))
+
+
+def test_the_start_is_told_by_the_clock_of_this_host():
+    line = packet(0, 0.0, 0.25)
+    assert raw(line, direction=SEND, count=1)[0].epoch_s == pytest.approx(UNIX_START)
+    assert raw(line, direction=RECEIVE, count=1)[0].epoch_s == pytest.approx(UNIX_START + 0.25)
+
+
+def test_hops_are_counted_from_the_time_to_live():
+    told = raw(packet(0, 0.0, 0.01, ttl=253), count=1)
+    assert samples(told)[0].metrics["hops"] == 2
+
+
+def test_the_error_counts_only_when_both_clocks_are_synchronized():
+    told = raw(session(packet(0, 0.0, 0.01, SYNCED), packet(1, 0.1, 0.01, SYNCED)), count=2)
+    assert samples(told)[0].metrics["owd_error_s"] == pytest.approx(5.0068e-05)
+    assert summaries(told)[SEND]["clock_synchronized"] == 1
+    assert warned(told) == []
+    told = raw(session(packet(0, 0.0, 0.01, SYNCED), packet(1, 0.1, 0.01, UNKNOWN)), count=2)
+    assert "owd_error_s" not in samples(told)[1].metrics
+    assert summaries(told)[SEND]["clock_synchronized"] == 0
+    assert "not synchronized" in warned(told)[0]
+
+
+def test_clocks_synchronized_worse_than_the_delay_are_told():
+    told = raw(packet(0, 0.0, 0.0525, (1, "0.252")), count=1)
+    assert warned(told) == [
+        "the clocks are synchronized only to within 504 ms, and the least delay in direction send "
+        "is 52.5 ms: the delays are not to be trusted further than that"
+    ]
+
+
+def test_a_session_that_lost_everything_tells_so_and_fails():
+    told = raw(session(*(packet(seq, seq / 10, None) for seq in range(3))), count=3)
+    assert summaries(told)[SEND]["loss_ratio"] == 1
+    assert "clock_synchronized" not in summaries(told)[SEND]
+    assert told[-1].kind is FailureKind.UNREACHABLE
+
+
+def test_a_session_that_ended_early_is_a_measurement_with_a_warning():
+    told = raw(packet(0, 0.0, 0.01, SYNCED), count=300)
+    assert warned(told) == ["1 of 300 packets were sent"]
+    assert not [event for event in told if isinstance(event, Failure)]
+
+
+def test_no_packets_at_all_is_a_failure():
+    (failure,) = raw(b"")
+    assert failure.kind is FailureKind.TOOL
+
+
+def test_a_killed_owping_keeps_the_packets_it_printed():
+    whole = packet(0, 0.0, 0.01, SYNCED)
+    told = raw(whole + packet(1, 0.1, 0.01)[:30], code=-9, count=2)
+    assert len(samples(told)) == 1
+    assert told[-1].kind is FailureKind.TOOL
+
+
+@pytest.mark.parametrize(
+    "line",
+    [b"what is this\n", packet(7, 0.0, 0.01), b"0 00000000000000000000 0 1 0 0 1 255\n",
+     b"0 99999999999999999999 0 1 0 0 1 255\n", packet(0, 0.0, None)],
+)  # fmt: skip
+def test_what_owping_does_not_print_is_refused(line):
+    with pytest.raises(ParserError):
+        raw(packet(0, 0.0, 0.01) + line, count=7)
+
+
+@given(
+    st.sampled_from(["raw_R", "shim_dup_to_R"]),
+    st.lists(st.integers(0, 12_000), max_size=40),
+)
+def test_any_cut_gives_equal_events(name, cuts):
+    stdout, stderr, code = transcript(name)
+    stdout = b"".join(stdout.splitlines(keepends=True)[:100])
+    told = replay(RawParser(100, SEND), stdout, stderr, code, cuts)
+    assert told == raw(stdout, stderr, code)
+
+
+def test_one_byte_at_a_time_gives_equal_events():
+    stdout, stderr, code = transcript("shim_dup_to_R")
+    told = replay(RawParser(100, SEND), stdout, stderr, code, range(len(stdout)))
+    assert told == raw(stdout, stderr, code)
+
+
+@st.composite
+def mutated(draw):
+    """A transcript with some bytes replaced, cut out or repeated."""
+    stdout = transcript("shim_dup_to_R")[0]
+    data = bytearray(b"".join(stdout.splitlines(keepends=True)[:20]))
+    for _ in range(draw(st.integers(1, 4))):
+        at = draw(st.integers(0, len(data)))
+        data[at : at + draw(st.integers(0, 20))] = draw(
+            st.binary(max_size=8) | st.sampled_from([b"9" * 30, b"\n", b"-1", b"e99", b"0", b" "])
+        )
+    return bytes(data)
+
+
+@given(mutated() | st.binary(max_size=500), st.integers(-64, 255))
+def test_damaged_output_gives_events_or_a_parser_error(data, code):
+    try:
+        told = raw(data, data, code)
+    except ParserError:
+        return
+    assert all(isinstance(event, Event) for event in told)
+
+
+def test_memory_stays_bounded_whatever_comes():
+    sink = RawParser(10, SEND)
+    for n in range(5000):
+        sink.feed(f"owping: complaint {n}\n".encode(), Channel.STDERR)
+        sink.feed(packet(1, 0.1, 0.01) + b"rubbish\n")
+    assert len(sink._complaints.texts) <= 16
+    assert len(sink._delays_s) == 1
+    with pytest.raises(ParserError):
+        sink.feed(b"x" * 5000)
+
+
+def owamp_percentile(delays, share, sent):
+    """Walk the sorted delays as owamp's BucketBufferSortPercentile walks its buckets."""
+    for reached, delay in enumerate(sorted(delays), start=1):
+        if reached >= share * sent:
+            return delay
+    return None
+
+
+@given(st.lists(st.floats(-1, 1), min_size=1, max_size=60), st.integers(0, 60))
+def test_the_variation_is_reckoned_as_owamp_reckons_it(delays, lost):
+    sent = len(delays) + lost
+    high, middle = (owamp_percentile(delays, share, sent) for share in (0.95, 0.5))
+    expected = None if high is None or middle is None else high - middle
+    assert pdv_p95_p50_s(sorted(delays), sent) == expected
+
+
+@given(st.dictionaries(st.integers(-500, 500), st.integers(1, 20), min_size=1))
+def test_the_spread_of_a_histogram_is_that_of_its_values(counts):
+    values = sorted(value for value, count in counts.items() for _ in range(count))
+    assert spread(counts) == {
+        "min": values[0],
+        "mean": pytest.approx(sum(values) / len(values)),
+        "median": values[math.ceil(0.5 * len(values)) - 1],
+        "p95": values[math.ceil(0.95 * len(values)) - 1],
+        "max": values[-1],
+    }
