@@ -151,7 +151,7 @@ def _scaled(value: float, steps: tuple[tuple[float, str], ...]) -> str:
         if abs(scaled) >= 1 or unit == steps[-1][1]:
             break
     digits = max(0, 2 - math.floor(math.log10(abs(scaled)))) if scaled else 0
-    return f"{scaled:.{min(digits, 3)}f} {unit}"
+    return f"{value / factor:.{min(digits, 3)}f} {unit}"
 
 
 _RATE_STEPS = (
@@ -159,6 +159,7 @@ _RATE_STEPS = (
 )  # fmt: skip
 _TIME_STEPS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
 _SIZE_STEPS = ((2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB"), (1.0, "B"))
+_STEPS = {"_bps": _RATE_STEPS, "_s": _TIME_STEPS, "_bytes": _SIZE_STEPS}
 
 
 def format_rate(value_bps: float) -> str:
@@ -201,6 +202,19 @@ def format_value(name: str, value: float) -> str:
             return show(value)
     whole = abs(value) >= 1e5 or float(value).is_integer()
     return f"{value:.0f}" if whole else f"{value:.5g}"
+
+
+def scale_of(name: str, value: float) -> tuple[float, str]:
+    """Return the factor and the unit that show a value best: ``(1e6, "Mbit/s")``.
+
+    For a scale or a column of figures that share one unit, by the unit that the name ends with.
+    """
+    if name.endswith("_ratio"):
+        return 0.01, "%"
+    steps = next((steps for suffix, steps in _STEPS.items() if name.endswith(suffix)), ((1.0, ""),))
+    if not value:
+        return next(step for step in steps if step[0] == 1.0)
+    return next((step for step in steps if abs(value) >= step[0]), steps[-1])
 
 
 def unit_of(name: str) -> str:
