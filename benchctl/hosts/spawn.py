@@ -143,7 +143,7 @@ class _Local:
             # It left a child behind that still holds its output: end that too.
             with suppress(ProcessLookupError):
                 os.killpg(self.pid, signal.SIGKILL)
-            self._transport.close()
+        self._transport.close()
         if not self._told:
             self._told = True
             self._ended(self.pid)

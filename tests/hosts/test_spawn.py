@@ -1,0 +1,155 @@
+import asyncio
+import os
+import select
+import signal
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from benchctl.api import Channel
+from benchctl.hosts.host import LOCAL, Host
+from benchctl.hosts.spawn import LocalSpawner, run, stop
+
+
+def spawned(main):
+    async def wrapped():
+        async with LocalSpawner() as spawner:
+            return await main(spawner)
+
+    return asyncio.run(wrapped())
+
+
+async def start(spawner, *argv, host=LOCAL):
+    output = []
+    process = await spawner.start(
+        host, argv, {}, lambda channel, data: output.append((channel, data))
+    )
+    return process, output
+
+
+def has_ended(pid):
+    """Wait until a process that need not be our child has ended; False after 5 s."""
+    try:
+        watch = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    poll = select.poll()
+    poll.register(watch)
+    ended = bool(poll.poll(5000))
+    os.close(watch)
+    return ended
+
+
+linux_only = pytest.mark.skipif(sys.platform != "linux", reason="waits by pidfd")
+
+
+def test_a_command_waits_at_its_gate(tmp_path):
+    made = tmp_path / "made"
+
+    async def main(spawner):
+        process, _ = await start(spawner, "touch", str(made))
+        other, _ = await start(spawner, "true")
+        other.begin()
+        await other.wait()
+        before = made.exists()
+        process.begin()
+        return before, await process.wait(), made.exists()
+
+    assert spawned(main) == (False, 0, True)
+
+
+def test_output_and_exit_code_are_delivered_before_the_wait_ends():
+    async def main(spawner):
+        process, output = await start(spawner, "sh", "-c", "echo out; echo err >&2; exit 7")
+        process.begin()
+        return await process.wait(), sorted(output)
+
+    assert spawned(main) == (7, [(Channel.STDERR, b"err\n"), (Channel.STDOUT, b"out\n")])
+
+
+def test_a_host_puts_its_words_before_the_command():
+    there = Host("there", "127.0.0.1", prefix=("env", "WHERE=there"))
+
+    async def main(spawner):
+        return await run(spawner, there, ["sh", "-c", "echo $WHERE $LC_ALL"], 5)
+
+    assert spawned(main) == (0, "there C\n")
+
+
+@linux_only
+def test_a_signal_reaches_everything_the_command_started():
+    async def main(spawner):
+        process, output = await start(spawner, "sh", "-c", "sleep 60 & echo $!; wait")
+        process.begin()
+        while not output:
+            await asyncio.sleep(0.01)
+        code = await stop(process, "SIGTERM")
+        return code, has_ended(int(output[0][1]))
+
+    assert spawned(main) == (-signal.SIGTERM, True)
+
+
+def test_a_command_that_ignores_its_signal_is_killed():
+    async def main(spawner):
+        process, output = await start(
+            spawner, "sh", "-c", "trap '' INT; echo ready; sleep 60; sleep 60"
+        )
+        process.begin()
+        while not output:
+            await asyncio.sleep(0.01)
+        return await stop(process, "SIGINT", grace_s=0.05)
+
+    assert spawned(main) == -signal.SIGKILL
+
+
+@linux_only
+def test_a_child_left_behind_does_not_hold_up_the_end():
+    async def main(spawner):
+        process, output = await start(spawner, "sh", "-c", "sleep 60 & echo $!")
+        process.begin()
+        return await process.wait(), has_ended(int(output[0][1]))
+
+    assert spawned(main) == (0, True)
+
+
+def test_a_probe_that_hangs_is_ended():
+    async def main(spawner):
+        with pytest.raises(TimeoutError):
+            await run(spawner, LOCAL, ["sleep", "60"], 0.05)
+
+    spawned(main)
+
+
+RUNNER = textwrap.dedent("""
+    import asyncio, sys
+    from benchctl.hosts.host import LOCAL
+    from benchctl.hosts.spawn import LocalSpawner
+
+    async def main():
+        async with LocalSpawner() as spawner:
+            begun = await spawner.start(LOCAL, ["sh", "-c", sys.argv[1]], {}, lambda *_: None)
+            held = await spawner.start(LOCAL, ["touch", sys.argv[2]], {}, lambda *_: None)
+            begun.begin()
+            print(begun.pid, held.pid, flush=True)
+            await asyncio.sleep(60)
+
+    asyncio.run(main())
+""")
+
+
+@linux_only
+@pytest.mark.parametrize("clear", ["", "setpriv --pdeathsig clear "])
+def test_nothing_outlives_a_runner_that_was_killed(tmp_path, clear):
+    # Without the kernel's signal, as for programs with capabilities, the guardian does it.
+    made = tmp_path / "made"
+    runner = subprocess.Popen(
+        [sys.executable, "-c", RUNNER, f"exec {clear}sleep 60", str(made)], stdout=subprocess.PIPE
+    )
+    pids = [int(pid) for pid in runner.stdout.readline().split()]
+    runner.kill()
+    runner.wait()
+    assert all(has_ended(pid) for pid in pids)
+    assert not made.exists()
+    runner.stdout.close()
