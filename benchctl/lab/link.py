@@ -20,8 +20,10 @@ from __future__ import annotations
 import heapq
 import math
 import random
+from bisect import insort
 from collections import deque
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from typing import Generic, TypeVar
 
 from benchctl.lab.model import Settings
@@ -125,6 +127,18 @@ class Counters:
     """The most frames that ever waited."""
 
 
+class _Costs(dict[int, int]):
+    """Nanoseconds of transmission by size; TCP knows two or three sizes."""
+
+    def __init__(self, rate_bps: float) -> None:
+        super().__init__()
+        self._ns_per_byte = 8e9 / rate_bps
+
+    def __missing__(self, size: int) -> int:
+        cost_ns = self[size] = math.ceil(size * self._ns_per_byte)
+        return cost_ns
+
+
 class OneWay(Generic[Frame]):
     """One direction of a link. A frame is anything; its size in bytes comes beside it."""
 
@@ -133,8 +147,8 @@ class OneWay(Generic[Frame]):
         self._course = Course(settings)
         self._random = random.Random(seed).random
         self._waiting: deque[tuple[int, Frame]] = deque()
-        self._flying: list[tuple[int, int, Frame]] = []
-        self._sent = 0
+        # Sent or being sent, by their time of arrival.
+        self._flying: deque[tuple[int, Frame]] = deque()
         self._free_ns = 0
         self._last_ns = 0
         self._load()
@@ -142,16 +156,12 @@ class OneWay(Generic[Frame]):
     def _load(self) -> None:
         """Prepare the numbers that every frame needs."""
         settings = self._course.settings
-        self._ns_per_byte = 8e9 / settings.rate_bps
+        self._costs = _Costs(settings.rate_bps)
         self._loss = settings.loss_ratio
         self._limit = settings.queue_packets
         self._jitter_ns = round(settings.jitter_s * 1e9)
         self._least_ns = math.ceil(settings.delay_s * 1e9) - self._jitter_ns
-
-    @property
-    def settings(self) -> Settings:
-        """The settings in force at the time that was last told."""
-        return self._course.settings
+        self._change_ns = self._course.next_ns
 
     @property
     def queued(self) -> int:
@@ -163,31 +173,41 @@ class OneWay(Generic[Frame]):
         """How many frames are being sent or on their way."""
         return len(self._flying)
 
+    @property
+    def foreseen(self) -> bool:
+        """Whether no frame that comes from now on can be due before `next_ns`."""
+        return bool(self._flying) and not self._jitter_ns
+
     def change(self, change: Change, now_ns: int) -> None:
         """Take new settings, now or for later."""
         self._serve(now_ns)
         self._course.add(change, now_ns)
+        self._change_ns = self._course.next_ns
 
     def arrive(self, now_ns: int, size: int, frame: Frame) -> None:
         """Take a frame that came at ``now_ns``."""
-        self._serve(now_ns)
+        waiting = self._waiting
+        if waiting:
+            self._serve(now_ns)
         counters = self.counters
         counters.arrived += 1
         if self._free_ns <= now_ns:
             self._send(now_ns, size, frame)
-        elif len(self._waiting) < self._limit:
-            self._waiting.append((size, frame))
-            if len(self._waiting) > counters.queue_max:
-                counters.queue_max = len(self._waiting)
+        elif (length := len(waiting)) < self._limit:
+            waiting.append((size, frame))
+            if length >= counters.queue_max:
+                counters.queue_max = length + 1
         else:
             counters.dropped += 1
 
     def due(self, now_ns: int) -> list[Frame]:
         """Return the frames that arrive at the far end by ``now_ns``, in the order they do."""
-        self._serve(now_ns)
-        flying, frames = self._flying, []
+        if self._waiting:
+            self._serve(now_ns)
+        flying = self._flying
+        frames = []
         while flying and flying[0][0] <= now_ns:
-            frames.append(heapq.heappop(flying)[2])
+            frames.append(flying.popleft()[1])
         self.counters.delivered += len(frames)
         return frames
 
@@ -196,31 +216,32 @@ class OneWay(Generic[Frame]):
         next_ns = self._flying[0][0] if self._flying else NEVER_NS
         if not self._waiting:
             return next_ns
-        if self._course.next_ns < NEVER_NS:
+        if self._change_ns < NEVER_NS:
             return min(next_ns, self._free_ns)
         # The frame at the head cannot arrive before this, so there is no need to look earlier.
         return min(next_ns, self._free_ns + self._least_ns)
 
     def _serve(self, now_ns: int) -> None:
         """Start the transmission of every frame whose turn has come."""
-        while self._waiting and self._free_ns <= now_ns:
-            self._send(self._free_ns, *self._waiting.popleft())
-        if self._course.next_ns <= now_ns:
-            self._course.advance(now_ns)
-            self._load()
+        waiting, send = self._waiting, self._send
+        while waiting and (free_ns := self._free_ns) <= now_ns:
+            size, frame = waiting.popleft()
+            send(free_ns, size, frame)
 
     def _send(self, start_ns: int, size: int, frame: Frame) -> None:
-        if self._course.next_ns <= start_ns:
+        if self._change_ns <= start_ns:
             self._course.advance(start_ns)
             self._load()
-        free_ns = self._free_ns = start_ns + math.ceil(size * self._ns_per_byte)
+        free_ns = self._free_ns = start_ns + self._costs[size]
         if self._loss and self._random() < self._loss:
             self.counters.lost += 1
             return
         arrival_ns = free_ns + self._least_ns
         if self._jitter_ns:
             arrival_ns += int(2 * self._jitter_ns * self._random())
-        else:
-            arrival_ns = self._last_ns = max(arrival_ns, self._last_ns)
-        self._sent += 1
-        heapq.heappush(self._flying, (arrival_ns, self._sent, frame))
+            insort(self._flying, (arrival_ns, frame), key=itemgetter(0))
+            return
+        if arrival_ns < self._last_ns:
+            arrival_ns = self._last_ns
+        self._last_ns = arrival_ns
+        self._flying.append((arrival_ns, frame))

@@ -1,0 +1,92 @@
+"""Addresses worked out: one subnet per segment, one address per interface.
+
+A segment takes the subnet of the addresses that were given on it, or the next free /24 of
+10.0.0.0/8; its interfaces count up from .1 in the order of the links. So the same file always
+gives the same addresses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from ipaddress import IPv4Address, IPv4Interface, IPv4Network
+
+from benchctl.lab.model import Interface, Topology
+from benchctl.lab.segments import segments
+
+POOL = IPv4Network("10.0.0.0/8")
+PREFIX = 24
+
+
+class AddressError(ValueError):
+    """An address that was given, or has to be given, is wrong; ``end`` is its interface."""
+
+    def __init__(self, end: Interface, what: str) -> None:
+        super().__init__(what)
+        self.end = end
+
+
+def assign(topology: Topology) -> Topology:
+    """Return the topology with an address at every end that is not a switch's port.
+
+    Raises AddressError, or SwitchLoopError from `segments`.
+    """
+    groups = segments(topology)
+    given = [_given_network(group) for group in groups]
+    _check_given(groups)
+    taken = [network for network in given if network]
+    addresses: dict[tuple[str, str], IPv4Interface] = {}
+    pool = POOL.subnets(new_prefix=PREFIX)
+    for group, network in zip(groups, given, strict=True):
+        chosen = network or next(
+            subnet for subnet in pool if not any(subnet.overlaps(other) for other in taken)
+        )
+        used = {end.address.ip for end in group if end.address}
+        free = (address for address in chosen.hosts() if address not in used)
+        for end in group:
+            if end.address:
+                continue
+            address = next(free, None)
+            if address is None:
+                raise AddressError(end, f"no address is left in {chosen}")
+            addresses[end.node, end.device] = IPv4Interface((address, chosen.prefixlen))
+    links = {}
+    for name, link in topology.links.items():
+        near, far = (
+            replace(end, address=addresses.get((end.node, end.device), end.address))
+            for end in link.ends
+        )
+        links[name] = replace(link, ends=(near, far))
+    return replace(topology, links=links)
+
+
+def _given_network(group: Sequence[Interface]) -> IPv4Network | None:
+    network = None
+    for end in group:
+        if end.address is None:
+            continue
+        network = network or end.address.network
+        if end.address.network != network:
+            raise AddressError(
+                end, f"{end.address} is not in {network}, the subnet of the same segment"
+            )
+    return network
+
+
+def _check_given(groups: Sequence[Sequence[Interface]]) -> None:
+    owners: dict[IPv4Address, Interface] = {}
+    networks: dict[IPv4Network, int] = {}
+    for number, group in enumerate(groups):
+        for end in group:
+            if end.address is None:
+                continue
+            address, network = end.address.ip, end.address.network
+            if address in owners:
+                raise AddressError(end, f"{address} is used twice, first by {owners[address].node}")
+            if network.prefixlen < 31 and address in (network[0], network[-1]):
+                raise AddressError(end, f"{end.address} is not an address that a host can have")
+            for other, owner in networks.items():
+                if owner != number and network.overlaps(other):
+                    raise AddressError(end, f"{network} overlaps {other} of another segment")
+            owners[address] = end
+            networks[network] = number

@@ -1,0 +1,130 @@
+"""What this machine lets a lab do, and what to do where it does not.
+
+A lab needs network, mount and PID namespaces: those of root, or those that an ordinary user gets
+inside a user namespace of its own. Everything else is either found in every kernel that has these,
+or has a stand-in.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+# linux/capability.h
+_CAP_NET_ADMIN = 12
+_CAP_SYS_ADMIN = 21
+
+# Settings by which systems forbid user namespaces: the value that forbids, and who has it.
+_FORBIDDING = {
+    "kernel/unprivileged_userns_clone": ("0", "kernel.unprivileged_userns_clone=1"),
+    "kernel/apparmor_restrict_unprivileged_userns": (
+        "1", "kernel.apparmor_restrict_unprivileged_userns=0",
+    ),
+    "user/max_user_namespaces": ("0", "user.max_user_namespaces=15000"),
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Ability:
+    """One thing a machine can or cannot do: ``text`` says what was found, ``remedy`` what helps."""
+
+    name: str
+    there: bool
+    text: str
+    remedy: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Launcher:
+    """How to start a process with namespaces of its own: the words before its command."""
+
+    argv: tuple[str, ...]
+    user_namespace: bool
+
+
+def launcher() -> Launcher:
+    """Return how a lab's processes are started by this user."""
+    user_namespace = not _is_root()
+    user = ("--user", "--map-root-user") if user_namespace else ()
+    # The first child is init of a PID namespace, and dies with its parent: then the kernel kills
+    # all that is left in there.
+    return Launcher(
+        ("unshare", *user, "--mount", "--pid", "--fork", "--kill-child", "--"), user_namespace
+    )
+
+
+def examine() -> list[Ability]:
+    """Return what this machine lets a lab do."""
+    if sys.platform != "linux":
+        return [Ability("lab", False, "needs Linux", "run benchctl in a Linux virtual machine")]
+    return list(_examine())
+
+
+def remedy() -> str:
+    """Return what to do when this user can have no namespaces; empty where nothing is known."""
+    for path, (value, setting) in _FORBIDDING.items():
+        file = Path("/proc/sys", path)
+        if file.exists() and file.read_text().strip() == value:
+            return f"sysctl {setting}, or run as root"
+    if not Path("/proc/self/ns/user").exists():
+        return "this kernel has no user namespaces: run as root"
+    return "run as root; in a container, start it with --privileged"
+
+
+def _examine() -> Iterator[Ability]:
+    for program in ("unshare", "nsenter"):
+        if not shutil.which(program):
+            yield Ability("lab", False, f"no program {program}", "install util-linux")
+            return
+    how = launcher()
+    argv = (*how.argv, "unshare", "--net", "--", sys.executable, "-m", __name__)
+    result = subprocess.run(argv, capture_output=True, text=True, check=False)
+    whose = "as an ordinary user, in a user namespace" if how.user_namespace else "as root"
+    if result.returncode:
+        yield Ability("lab", False, f"no namespaces {whose}: {result.stderr.strip()}", remedy())
+        return
+    yield Ability("lab", True, f"namespaces {whose}")
+    for found in json.loads(result.stdout):
+        yield Ability(**found)
+
+
+def _is_root() -> bool:
+    if os.geteuid() != 0:
+        return False
+    lines = Path("/proc/self/status").read_text().splitlines()
+    effective = next(int(line.split()[1], 16) for line in lines if line.startswith("CapEff"))
+    return all(effective >> bit & 1 for bit in (_CAP_NET_ADMIN, _CAP_SYS_ADMIN))
+
+
+def _look_inside() -> list[dict[str, object]]:
+    """Return what this process may do, which has namespaces of its own."""
+    from pyroute2 import IPRoute  # slow to import, and of no use outside of this process
+
+    from benchctl.lab import qdisc
+    from benchctl.lab.ring import Ring
+
+    with IPRoute() as netlink:
+        netlink.link("add", kind="veth", ifname="near", peer="far")
+        kernel = qdisc.missing(netlink, "near")
+    Ring("near", 1500)
+    return [
+        {"name": "lab emulator", "there": True, "text": "benchctl's own: packet sockets work"},
+        {
+            "name": "lab kernel emulator",
+            "there": not kernel,
+            "text": f"the kernel has no {kernel}" if kernel else "the kernel has netem and tbf",
+            "remedy": "load it (sch_netem, sch_tbf); until then benchctl emulates links itself"
+            if kernel
+            else "",
+        },
+    ]
+
+
+if __name__ == "__main__":
+    print(json.dumps(_look_inside()))

@@ -1,0 +1,132 @@
+"""The process that is one direction of an emulated link: it moves frames between packet sockets.
+
+One process per direction, because most of the work is the kernel's (it runs the far side's whole
+network stack inside the call that sends a frame), and data and its acknowledgements then share
+two cores. It sleeps until a frame comes or one is due,
+with the precision of select (microseconds; epoll rounds up to milliseconds), and never spins. The
+time a frame came is the kernel's stamp, so that the process's own lateness delays nothing unless
+it exceeds the link's delay.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import select
+import time
+from dataclasses import asdict
+from multiprocessing.connection import Connection
+from typing import Any
+
+from benchctl.lab.link import NEVER_NS, OneWay
+from benchctl.lab.messages import AskCounters, ChangeLink, DirectionCounters, Request
+from benchctl.lab.model import Settings
+from benchctl.lab.ring import Outlet, Ring
+from benchctl.lab.syscalls import set_timer_slack
+
+# Between two looks at the clock: enough to spare system calls, few enough that a full batch
+# (about 0.3 ms) does not make due frames late.
+_BATCH = 64
+# A ring holds more than comes in such a time at any rate that an emulator can carry.
+_RING_PATIENCE_S = 2e-3
+# What a person would call a miss: more than the worst wake-up of an idle machine.
+_LATE_NS = 1_000_000
+
+
+class _Direction:
+    """One direction of a link: frames come in at one device and leave by another."""
+
+    def __init__(self, settings: Settings, seed: str, devices: tuple[str, str], mtu: int) -> None:
+        self.way: OneWay[bytes] = OneWay(settings, seed)
+        self.source = Ring(devices[0], mtu)
+        self._send = Outlet(devices[1]).send
+        self._now_ns = 0
+        self._late = 0
+        self._late_max_ns = 0
+        self._refused = 0
+
+    def take(self) -> bool:
+        """Give the model the frames that have come; returns whether there may be more."""
+        arrive, now_ns = self.way.arrive, self._now_ns
+        frames = self.source.receive(_BATCH)
+        for stamp_ns, frame in frames:
+            # A frame that came while we delivered others: the model's time never runs backwards.
+            if stamp_ns > now_ns:
+                now_ns = stamp_ns
+            arrive(now_ns, len(frame), frame)
+        self._now_ns = now_ns
+        return len(frames) == _BATCH
+
+    def deliver(self) -> int:
+        """Send the frames that are due; returns when to look again."""
+        self._now_ns = now_ns = max(time.monotonic_ns(), self._now_ns)
+        late_ns = now_ns - self.way.next_ns()
+        if late_ns < 0:
+            return now_ns - late_ns
+        frames = self.way.due(now_ns)
+        for frame in frames:
+            try:
+                self._send(frame)
+            except OSError:
+                # The far device is down or its backlog full: a cable would lose it, too.
+                self._refused += 1
+        if frames:
+            self._late_max_ns = max(self._late_max_ns, late_ns)
+            self._late += len(frames) if late_ns > _LATE_NS else 0
+        return self.way.next_ns()
+
+    def counters(self) -> DirectionCounters:
+        return DirectionCounters(
+            **asdict(self.way.counters),
+            queued=self.way.queued,
+            late=self._late,
+            late_max_ns=self._late_max_ns,
+            missed=self.source.count_dropped(),
+            refused=self._refused,
+        )
+
+
+def run_direction(
+    settings: Settings, seed: str, devices: tuple[str, str], mtu: int, control: Connection
+) -> None:
+    """Be one direction of a link, from one device to another, until ``control`` is closed.
+
+    Sends None once ready.
+    """
+    # 50 us by default, which every frame would be late by.
+    set_timer_slack(1)
+    _hurry()
+    direction = _Direction(settings, seed, devices, mtu)
+    control.send(None)
+    # Nothing here makes cycles, and a collection would stop the link for milliseconds.
+    gc.disable()
+    anything: list[Any] = [direction.source, control]
+    while True:
+        more = direction.take()
+        next_ns = direction.deliver()
+        readers, timeout_s = anything, None
+        if more:
+            timeout_s = 0.0
+        elif next_ns < NEVER_NS:
+            timeout_s = max(0, next_ns - time.monotonic_ns()) / 1e9
+            if direction.way.foreseen:
+                # Frames that come meanwhile can wait, stamped as they are, in the ring.
+                readers, timeout_s = [control], min(timeout_s, _RING_PATIENCE_S)
+        if control in select.select(readers, [], [], timeout_s)[0]:
+            try:
+                request: Request = control.recv()
+            except EOFError:
+                return
+            match request:
+                case ChangeLink(_, _, change):
+                    direction.way.change(change, time.monotonic_ns())
+                case AskCounters():
+                    control.send(direction.counters())
+
+
+def _hurry() -> None:
+    """Run before ordinary processes where we may: a link does not wait for its turn."""
+    try:
+        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
+    except PermissionError:
+        return  # only for root; others get the precision that the machine's load leaves

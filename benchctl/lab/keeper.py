@@ -1,0 +1,152 @@
+"""The process that holds a lab: builds it, keeps it, and takes it away by ending.
+
+It runs as init of a PID namespace of its own (`lab` starts it so). Everything of the lab lives in
+there: emulators, services, and the commands that run on its hosts. When it ends, in whatever way,
+the kernel kills all of them, and with the last of them go the namespaces and cables. It ends when
+the connection to the runner closes, and that is all the cleaning up there is.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import select
+import signal
+import sys
+import traceback
+from collections.abc import Callable
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
+from typing import NoReturn
+
+from pyroute2.netlink.exceptions import NetlinkError
+
+from benchctl.lab.emulator import run_direction
+from benchctl.lab.messages import AskCounters, Broken, Built, Request
+from benchctl.lab.model import Emulator, Link, Topology
+from benchctl.lab.namespaces import Namespaces
+from benchctl.lab.services import Running, ServiceError
+from benchctl.lab.syscalls import enter_network
+
+
+class _EmulatorError(Exception):
+    """An emulator ended."""
+
+
+class Keeper:
+    """A lab, from its building to its end."""
+
+    def __init__(self, topology: Topology, emulator: Emulator) -> None:
+        self._topology = topology
+        self._namespaces = Namespaces(topology, emulator)
+        self._controls: dict[tuple[str, int], Connection] = {}
+        self._emulators: dict[int, str] = {}
+        self._services: dict[int, Running] = {}
+
+    def build(self) -> Built:
+        """Build the lab. Raises OSError, NetlinkError or ServiceError."""
+        self._namespaces.build()
+        # What was imported is shared with the emulators for as long as nobody touches it.
+        gc.freeze()
+        enter_network(self._namespaces.emulator)
+        for link in self._namespaces.emulated:
+            self._start_emulator(link, 0)
+            self._start_emulator(link, 1)
+        for control in self._controls.values():
+            control.recv()
+        self._start_services()
+        # /proc is still the runner's, so this is the number by which the runner knows us.
+        pid = int(os.readlink("/proc/self"))
+        return Built(pid, self._namespaces.descriptors, Emulator.USER)
+
+    def serve(self, runner: Connection) -> None:
+        """Pass requests to emulators until the runner is gone.
+
+        Raises ServiceError or _EmulatorError when a part of the lab ends.
+        """
+        wake, wakeup = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        signal.set_wakeup_fd(wakeup)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        while True:
+            # First: a child may have ended before the signal had its handler.
+            self._reap()
+            ready = select.select([runner, wake], [], [])[0]
+            if wake in ready:
+                os.read(wake, 4096)
+            if runner in ready:
+                try:
+                    request: Request = runner.recv()
+                except EOFError:
+                    return
+                control = self._controls[request.link, request.direction]
+                control.send(request)
+                if isinstance(request, AskCounters):
+                    runner.send(control.recv())
+
+    def _start_emulator(self, link: Link, direction: int) -> None:
+        ours, theirs = Pipe()
+        pid = os.fork()
+        if not pid:
+            ours.close()
+            near, far = self._namespaces.devices(link)
+            devices = (far, near) if direction else (near, far)
+            seed = f"{self._topology.seed} {link.name} {direction}"
+            settings = link.settings[direction]
+            _end_with(lambda: run_direction(settings, seed, devices, link.mtu, theirs))
+        theirs.close()
+        self._emulators[pid] = link.name
+        self._controls[link.name, direction] = ours
+
+    def _start_services(self) -> None:
+        started = []
+        for node in self._topology.nodes.values():
+            enter_network(self._namespaces.descriptors[node.name])
+            for service in node.services:
+                running = Running(node.name, service)
+                self._services[running.pid] = running
+                started.append((node.name, running))
+        for host, running in started:
+            enter_network(self._namespaces.descriptors[host])
+            running.wait_ready()
+
+    def _reap(self) -> None:
+        """Take leave of children that have ended; orphans of the lab's commands are ours too."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if not pid:
+                return
+            if pid in self._services:
+                raise self._services[pid].ended(status)
+            if pid in self._emulators:
+                raise _EmulatorError(f"the emulator of link {self._emulators[pid]} ended")
+
+
+def _end_with(work: Callable[[], None]) -> NoReturn:
+    """End this forked process with the work, never returning into its parent's code."""
+    try:
+        work()
+    except BaseException:
+        traceback.print_exc()
+        os._exit(1)
+    os._exit(0)
+
+
+def main() -> None:
+    """Keep the lab whose topology comes over the connection with the given descriptor."""
+    # Ctrl-C is for the runner, which closes the lab in its own time.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    runner = Connection(int(sys.argv[1]))
+    topology, emulator = runner.recv()
+    try:
+        keeper = Keeper(topology, emulator)
+        runner.send(keeper.build())
+        keeper.serve(runner)
+    except (OSError, NetlinkError, ServiceError, _EmulatorError) as error:
+        runner.send(Broken(str(error)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,164 @@
+"""A lab from the runner's side: build it, run commands on its hosts, change its links.
+
+The runner keeps one connection to the keeper process. When the runner ends, by any signal, the
+connection closes, the keeper ends, and the kernel takes everything away; see `keeper`.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
+from types import MappingProxyType, TracebackType
+
+from benchctl.errors import LabError
+from benchctl.hosts.host import Host, Way
+from benchctl.lab import capability
+from benchctl.lab.capability import Launcher
+from benchctl.lab.link import Change
+from benchctl.lab.messages import AskCounters, Broken, Built, ChangeLink, DirectionCounters, Request
+from benchctl.lab.model import Emulator, Topology
+
+# A lab of nine hosts takes one second; this is for machines in trouble.
+_BUILD_TIMEOUT_S = 60.0
+
+# Stands between nsenter and the command. nsenter puts only its children into the PID namespace,
+# so somebody has to fork, outlive the signals that the runner sends to the whole process group,
+# and end the way the command ended. What shells say about a child's death is not the command's
+# output, so it goes nowhere.
+_RELAY = (
+    "exec 9>&2 2>/dev/null; trap : HUP INT QUIT TERM; "
+    '"$@" 2>&9 9>&-; code=$?; trap - HUP INT QUIT TERM; '
+    '[ "$code" -le 128 ] || kill -s "$(kill -l "$code")" $$; exit "$code"'
+)
+
+
+class Lab:
+    """A lab that stands; a context manager.
+
+    ``nodes`` are all nodes by name, as hosts to run commands on; the commands of one must be
+    started as a process group of their own and are signalled as a group. A node's address is that
+    of its first interface, and empty for a switch. ``emulator`` says who emulates the links.
+    """
+
+    def __init__(
+        self,
+        topology: Topology,
+        built: Built,
+        launcher: Launcher,
+        connection: Connection,
+        process: subprocess.Popen[bytes],
+    ) -> None:
+        self.topology = topology
+        self.emulator = built.emulator
+        self.nodes: Mapping[str, Host] = MappingProxyType(
+            {name: _host(topology, name, built, launcher) for name in topology.nodes}
+        )
+        self._connection = connection
+        self._process = process
+
+    @classmethod
+    def build(cls, topology: Topology, emulator: Emulator | None = None) -> Lab:
+        """Build a lab, with the topology's own choice of emulator where none is given.
+
+        Raises LabError when the kernel refuses, or a service of the lab does not start.
+        """
+        connection, theirs = Pipe()
+        log = os.memfd_create("lab keeper")
+        launcher = capability.launcher()
+        argv = (*launcher.argv, sys.executable, "-m", "benchctl.lab.keeper", str(theirs.fileno()))
+        # A session of its own: Ctrl-C in the terminal is for the runner alone.
+        process = subprocess.Popen(
+            argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+            pass_fds=[theirs.fileno()], start_new_session=True,
+        )  # fmt: skip
+        theirs.close()
+        try:
+            connection.send((topology, emulator or topology.emulator))
+            built = connection.recv() if connection.poll(_BUILD_TIMEOUT_S) else None
+        except (EOFError, BrokenPipeError):
+            built = None
+        if isinstance(built, Built):
+            os.close(log)
+            return cls(topology, built, launcher, connection, process)
+        connection.close()
+        process.kill()
+        process.wait()
+        last_words = os.pread(log, 1 << 16, 0).decode("utf-8", "replace").strip()
+        os.close(log)
+        if isinstance(built, Broken):
+            raise LabError(f"the lab cannot be built: {built.reason}")
+        raise LabError(
+            f"the lab cannot be built: {last_words.splitlines()[-1] if last_words else 'no answer'}",
+            capability.remedy(),
+        )
+
+    def __enter__(self) -> Lab:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Take the lab away; when this returns, no process of it is left."""
+        self._connection.close()
+        self._process.wait()
+
+    def change(self, link: str, change: Change, leaving: str | None = None) -> None:
+        """Change the settings of a link, now or at a time on the monotonic clock.
+
+        With ``leaving``, only the direction that leaves this node. Raises LabError when the lab
+        does not stand any more.
+        """
+        ends = self.topology.links[link].ends
+        for direction, end in enumerate(ends):
+            if leaving in (None, end.node):
+                self._tell(ChangeLink(link, direction, change))
+
+    def counters(self, link: str, leaving: str) -> DirectionCounters:
+        """Return what happened so far in the direction of an emulated link that leaves a node.
+
+        Raises LabError when the lab does not stand any more.
+        """
+        direction = 0 if self.topology.links[link].ends[0].node == leaving else 1
+        self._tell(AskCounters(link, direction))
+        try:
+            answer = self._connection.recv()
+        except EOFError:
+            raise LabError("the lab does not stand any more") from None
+        if isinstance(answer, Broken):
+            raise LabError(f"the lab does not stand any more: {answer.reason}")
+        counters: DirectionCounters = answer
+        return counters
+
+    def _tell(self, request: Request) -> None:
+        try:
+            self._connection.send(request)
+        except BrokenPipeError:
+            raise LabError("the lab does not stand any more") from None
+
+
+def _host(topology: Topology, name: str, built: Built, launcher: Launcher) -> Host:
+    ends = [end for end in topology.interfaces(name) if end.address]
+    # To enter the user namespace one is in already is an error (setns(2), EINVAL).
+    user = ("--user", "--preserve-credentials") if launcher.user_namespace else ()
+    prefix = (
+        "nsenter", f"--target={built.pid}", *user, "--mount", "--pid",
+        f"--net=/proc/{built.pid}/fd/{built.networks[name]}", "--no-fork", "--",
+        "sh", "-c", _RELAY, "benchctl-relay",
+    )  # fmt: skip
+    return Host(
+        name=name,
+        address=ends[0].ip if ends else "",
+        prefix=prefix,
+        interfaces={end.label or end.device: Way(end.device, end.ip) for end in ends},
+        shares_ports=False,
+    )

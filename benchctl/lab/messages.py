@@ -1,0 +1,71 @@
+"""What runner, keeper and emulators say to each other, over connections that pickle."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from benchctl.lab.link import Change
+from benchctl.lab.model import Emulator
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """The lab stands.
+
+    ``pid`` is the keeper's, as the runner sees it, and ``networks`` are the keeper's descriptors
+    of the nodes' network namespaces. ``emulator`` is the one that was chosen.
+    """
+
+    pid: int
+    networks: Mapping[str, int]
+    emulator: Emulator
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """The lab could not be built, or does not stand any more."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeLink:
+    """Asks for new settings in the direction that leaves ``ends[direction]`` of a link."""
+
+    link: str
+    direction: int
+    change: Change
+
+
+@dataclass(frozen=True, slots=True)
+class AskCounters:
+    """Asks for the `DirectionCounters` of the direction that leaves ``ends[direction]``."""
+
+    link: str
+    direction: int
+
+
+Request = ChangeLink | AskCounters
+
+
+@dataclass(frozen=True, slots=True)
+class DirectionCounters:
+    """What happened so far in one direction of an emulated link; all but two count frames.
+
+    ``arrived`` = ``delivered`` + ``dropped`` (the queue was full) + ``lost`` (as ``loss_ratio``
+    asked) + ``queued`` (wait now) + those on their way. What an emulator should never have:
+    ``late`` were delivered more than 1 ms after they were due, ``late_max_ns`` at worst; ``missed``
+    found the emulator too busy to take them; ``refused`` could not be handed to the far device.
+    """
+
+    arrived: int
+    delivered: int
+    dropped: int
+    lost: int
+    queued: int
+    queue_max: int
+    late: int
+    late_max_ns: int
+    missed: int
+    refused: int

@@ -1,0 +1,90 @@
+"""Which interfaces hear each other: what cables and switches join is one segment.
+
+Switches have no spanning tree in a lab, so they must not form a loop: then there is exactly one
+way between any two interfaces of a segment.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from benchctl.lab.model import Interface, Kind, Link, Settings, Topology
+
+
+@dataclass(frozen=True, slots=True)
+class Hop:
+    """One link, passed from ``link.ends[direction]`` to the other end."""
+
+    link: Link
+    direction: int
+
+    @property
+    def settings(self) -> Settings:
+        """What this direction of the link does to frames."""
+        return self.link.settings[self.direction]
+
+    @property
+    def end(self) -> Interface:
+        """The interface it arrives at."""
+        return self.link.ends[1 - self.direction]
+
+
+class SwitchLoopError(ValueError):
+    """Switches form a loop; ``link`` closes it."""
+
+    def __init__(self, link: Link) -> None:
+        super().__init__(f"link {link.name} closes a loop of switches")
+        self.link = link
+
+
+def segments(topology: Topology) -> list[tuple[Interface, ...]]:
+    """Return the segments: the addressed interfaces of each, all in the order of the links.
+
+    Raises SwitchLoopError.
+    """
+    root: dict[str, str] = {}
+
+    def find(key: str) -> str:
+        while key in root:
+            key = root[key]
+        return key
+
+    def is_port(end: Interface) -> bool:
+        return topology.nodes[end.node].kind is Kind.SWITCH
+
+    def key_of(end: Interface) -> str:
+        # All ports of a switch are one place; every other interface is one of its own.
+        return end.node if is_port(end) else f"{end.node}/{end.device}"
+
+    ends = []
+    for link in topology.links.values():
+        near, far = (find(key_of(end)) for end in link.ends)
+        if near == far:
+            raise SwitchLoopError(link)
+        root[far] = near
+        ends += [end for end in link.ends if not is_port(end)]
+    groups: dict[str, list[Interface]] = {}
+    for end in ends:
+        groups.setdefault(find(key_of(end)), []).append(end)
+    return [tuple(group) for group in groups.values()]
+
+
+def cables(topology: Topology, start: Interface, end: Interface) -> tuple[Hop, ...]:
+    """Return the links between two interfaces of one segment, in the order they are passed.
+
+    Raises LookupError when they are not on one segment.
+    """
+    first = next(link for link in topology.links.values() if start in link.ends)
+    stack = [(Hop(first, first.ends.index(start)),)]
+    while stack:
+        path = stack.pop()
+        here = path[-1].end
+        if here == end:
+            return path
+        if topology.nodes[here.node].kind is Kind.SWITCH:
+            stack += [
+                (*path, Hop(link, 0 if link.ends[0].node == here.node else 1))
+                for link in topology.links_of(here.node)
+                if link is not path[-1].link
+            ]
+    raise LookupError(f"{start.node} {start.device} and {end.node} {end.device} are not joined")

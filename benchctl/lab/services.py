@@ -1,0 +1,76 @@
+"""Programs that run on the hosts of a lab while it stands: servers, mostly.
+
+A service is ready once something listens on each of its ports. One that ends takes the lab with
+it: a lab without it is not the one that the topology promises.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import time
+from pathlib import Path
+
+from benchctl.lab.model import Service
+
+# A server needs milliseconds; a loaded machine, and a program that loads a model, need more.
+READY_TIMEOUT_S = 10.0
+_POLL_S = 0.005
+_STATE_LISTEN = "0A"
+"""As /proc/net/tcp writes TCP_LISTEN (net/ipv4/tcp_ipv4.c, include/net/tcp_states.h)."""
+
+
+class ServiceError(Exception):
+    """A service ended, or does not listen."""
+
+
+class Running:
+    """A service that was started in this process's network namespace."""
+
+    def __init__(self, host: str, service: Service) -> None:
+        self._service = service
+        self._name = f"{host}: {shlex.join(service.argv)}"
+        self._log = os.memfd_create(f"{host} service")
+        null = os.open(os.devnull, os.O_RDONLY)
+        streams = [(os.POSIX_SPAWN_DUP2, null, 0)]
+        streams += [(os.POSIX_SPAWN_DUP2, self._log, number) for number in (1, 2)]
+        self.pid = os.posix_spawnp(
+            service.argv[0], service.argv, os.environ, file_actions=streams,
+            setsigdef=[signal.SIGINT],
+        )  # fmt: skip
+        os.close(null)
+
+    def wait_ready(self) -> None:
+        """Wait until it listens; to be called in its network namespace. Raises ServiceError."""
+        deadline_s = time.monotonic() + READY_TIMEOUT_S
+        while missing := set(self._service.ports) - _listening():
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                raise self.ended(status)
+            if time.monotonic() > deadline_s:
+                ports = ", ".join(map(str, sorted(missing)))
+                raise ServiceError(f"{self._name}: does not listen on port {ports}{self._output()}")
+            time.sleep(_POLL_S)
+
+    def ended(self, status: int) -> ServiceError:
+        """Return the error that tells of its end with a wait status."""
+        code = os.waitstatus_to_exitcode(status)
+        how = f"exit code {code}" if code >= 0 else f"signal {-code}"
+        return ServiceError(f"{self._name}: ended with {how}{self._output()}")
+
+    def _output(self) -> str:
+        # Its last words, where it had any.
+        lines = os.pread(self._log, 1 << 16, 0).decode("utf-8", "replace").split("\n")
+        last = [line.strip() for line in lines if line.strip()][-1:]
+        return f": {last[0]}" if last else ""
+
+
+def _listening() -> set[int]:
+    ports = set()
+    for table in ("tcp", "tcp6"):
+        lines = Path("/proc/self/net", table).read_text().splitlines()[1:]
+        for fields in map(str.split, lines):
+            if fields[3] == _STATE_LISTEN:
+                ports.add(int(fields[1].rpartition(":")[2], 16))
+    return ports
