@@ -2,9 +2,14 @@
 
 from pathlib import Path
 
+from hypothesis import settings
+
 from benchctl.api import Direction, Sample, Summary, Warn, replay
 from benchctl_owping.machine import MachineParser
 from benchctl_owping.raw import RawParser
+
+# The same examples on every run, and no matter how busy the machine is.
+REPEATABLE = settings(derandomize=True, deadline=None)
 
 SAMPLES = Path(__file__).with_name("samples")
 SEND, RECEIVE = Direction.SEND, Direction.RECEIVE

@@ -5,6 +5,7 @@ from owping.owping_samples import (
     BOTH,
     MACHINE,
     RECEIVE,
+    REPEATABLE,
     SEND,
     machine,
     samples,
@@ -223,6 +224,7 @@ def test_a_summary_that_contradicts_itself_is_refused(what, instead):
         replay(parser("shim_loss_to_M"), stdout.replace(what, instead), stderr, code)
 
 
+@REPEATABLE
 @given(st.sampled_from(sorted(MACHINE)), st.lists(st.integers(0, 4000), max_size=40))
 def test_any_cut_gives_equal_events(name, cuts):
     told = replay(parser(name), *transcript(name), cuts)
@@ -249,6 +251,7 @@ def mutated(draw):
     return bytes(data)
 
 
+@REPEATABLE
 @given(mutated() | st.binary(max_size=500), st.integers(-64, 255))
 def test_damaged_output_gives_events_or_a_parser_error(data, code):
     try:

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from owping.owping_samples import (
     RECEIVE,
+    REPEATABLE,
     SEND,
     START,
     SYNCED,
@@ -186,6 +187,7 @@ def test_what_owping_does_not_print_is_refused(line):
         raw(packet(0, 0.0, 0.01) + line, count=7)
 
 
+@REPEATABLE
 @given(
     st.sampled_from(["raw_R", "shim_dup_to_R"]),
     st.lists(st.integers(0, 12_000), max_size=40),
@@ -216,6 +218,7 @@ def mutated(draw):
     return bytes(data)
 
 
+@REPEATABLE
 @given(mutated() | st.binary(max_size=500), st.integers(-64, 255))
 def test_damaged_output_gives_events_or_a_parser_error(data, code):
     try:
@@ -244,6 +247,7 @@ def owamp_percentile(delays, share, sent):
     return None
 
 
+@REPEATABLE
 @given(st.lists(st.floats(-1, 1), min_size=1, max_size=60), st.integers(0, 60))
 def test_the_variation_is_reckoned_as_owamp_reckons_it(delays, lost):
     sent = len(delays) + lost
@@ -252,6 +256,7 @@ def test_the_variation_is_reckoned_as_owamp_reckons_it(delays, lost):
     assert pdv_p95_p50_s(sorted(delays), sent) == expected
 
 
+@REPEATABLE
 @given(st.dictionaries(st.integers(-500, 500), st.integers(1, 20), min_size=1))
 def test_the_spread_of_a_histogram_is_that_of_its_values(counts):
     values = sorted(value for value, count in counts.items() for _ in range(count))

@@ -3,7 +3,7 @@ import shlex
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from ping.ping_samples import BSD, NAMES, transcript
+from ping.ping_samples import BSD, NAMES, REPEATABLE, transcript
 from pydantic import ValidationError
 
 from benchctl.api import METRICS, Direction, Failure, Flow, Role, Sample, Summary, Tool, replay
@@ -75,6 +75,7 @@ def test_the_command_for_macos_and_freebsd():
             argv(MACOS, **values)
 
 
+@REPEATABLE
 @given(st.integers(1, 3_600_000))
 def test_ping_reads_the_interval_that_was_asked_for(milliseconds):
     words = argv(IPUTILS, count=1, interval=f"{milliseconds}ms").split()

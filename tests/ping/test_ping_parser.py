@@ -3,7 +3,7 @@ from collections import Counter
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from ping.ping_samples import BSD, NAMES, events, only, parser, said, transcript
+from ping.ping_samples import BSD, NAMES, REPEATABLE, events, only, parser, said, transcript
 
 from benchctl.api import (
     Channel,
@@ -344,6 +344,7 @@ def test_statistics_that_cannot_be_are_refused(statistics):
         said(HEADER + statistics + "\n")
 
 
+@REPEATABLE
 @given(st.sampled_from(NAMES), st.lists(st.integers(0, 2000), max_size=40))
 def test_any_cut_gives_equal_events(name, cuts):
     stdout, stderr, code = transcript(name)
@@ -368,6 +369,7 @@ def mutated(draw):
     return bytes(data)
 
 
+@REPEATABLE
 @given(mutated() | st.binary(max_size=500), st.integers(-64, 255))
 def test_damaged_output_gives_events_or_a_parser_error(data, code):
     try:
