@@ -93,8 +93,8 @@ class OwpingParameters(Parameters):
     dscp: int | None = Field(
         default=None, ge=0, le=63, description="DSCP value of the packets (RFC 2474)"
     )
-    ip_version: Literal[4, 6] | None = Field(
-        default=None, description="IP version, 4 or 6; as the address has it when not given"
+    ip_version: Literal["auto", 4, 6] = Field(
+        default="auto", description="IP version, 4 or 6; auto goes by the address"
     )
     test_ports: str | None = Field(
         default=None, pattern=r"^\d{1,5}-\d{1,5}$",
@@ -188,7 +188,7 @@ def _options(flow: Flow[OwpingParameters]) -> list[str]:
         options += ["-D", f"{params.dscp}"]
     if params.test_ports is not None:
         options += ["-P", params.test_ports]
-    if params.ip_version is not None:
+    if params.ip_version != "auto":
         options += [f"-{params.ip_version}"]
     if flow.source_address is not None:
         options += ["-S", flow.source_address]

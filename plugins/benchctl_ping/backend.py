@@ -75,8 +75,8 @@ class PingParameters(Parameters):
     dscp: int | None = Field(
         default=None, ge=0, le=63, description="DSCP value of the probes (RFC 2474)"
     )
-    ip_version: Literal[4, 6] | None = Field(
-        default=None, description="IP version, 4 or 6; as the address has it when not given"
+    ip_version: Literal["auto", 4, 6] = Field(
+        default="auto", description="IP version, 4 or 6; auto goes by the address"
     )
     # Longer than any way on earth; iputils would wait for 10 s.
     timeout: Duration = Field(
@@ -178,7 +178,7 @@ def _iputils(flow: Flow[PingParameters]) -> list[str]:
         options += ["-t", f"{params.ttl}"]
     if params.dont_fragment:
         options += ["-M", "do"]
-    if params.ip_version is not None:
+    if params.ip_version != "auto":
         options += [f"-{params.ip_version}"]
     for source in (flow.source_address, flow.source_device):
         if source is not None:
