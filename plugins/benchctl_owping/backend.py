@@ -173,6 +173,7 @@ class Owping(Backend[OwpingParameters]):
         return OVERHEAD_S + params.packets * params.interval + timeout_s
 
     def traffic_bytes(self, params: OwpingParameters) -> float | None:
+        # In each direction that is measured.
         return params.packets * params.length
 
 
