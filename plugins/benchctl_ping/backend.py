@@ -67,11 +67,12 @@ class PingParameters(Parameters):
         description="time between two probes, in whole milliseconds; below 2 ms needs root on "
         "Linux (200 ms before iputils 20210722), below 100 ms on macOS, below 1 s on FreeBSD",
     )  # fmt: skip
-    # The tool's own, which makes 64 bytes of ICMP. Below 16 bytes a probe has no room for its time
-    # of sending, and ping prints no round-trip time; above 65507 no IPv4 packet can hold it.
+    # The tool's own, which makes 64 bytes of ICMP. Below 16 bytes ping prints no round-trip time;
+    # more than 65507 no IPv4 packet can hold.
     length: Size = Field(
-        default=56.0, ge=16, le=65507, description="payload of each probe, in bytes"
-    )
+        default=56.0, ge=16, le=65507,
+        description="payload of each probe, in bytes; 16 of them hold its time of sending",
+    )  # fmt: skip
     dscp: int | None = Field(
         default=None, ge=0, le=63, description="DSCP value of the probes (RFC 2474)"
     )
