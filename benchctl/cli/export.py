@@ -37,11 +37,11 @@ def export(
 def _write_samples(reader: Reader, run: Run, output: Path | None) -> None:
     import csv
 
-    axes = run.settings["axes"]
+    axes = list(run.values)
     file = sys.stdout if output is None else output.open("w", encoding="utf-8", newline="")
     writer = csv.writer(file, lineterminator="\n")
-    heads = ["trial", "repeat", *axes, "flow", "attempt", "told_by", "stream", "direction"]
-    writer.writerow([*heads, "start_s", "end_s", "omitted", "metric", "value", "unit"])
+    heads = ["trial", "repeat", *axes, "flow", "attempt", "told_by", "stream"]
+    writer.writerow([*heads, "flow_direction", "start_s", "end_s", "omitted", "metric", "value", "unit"])
     from benchctl.units import unit_of
 
     for trial in reader.trials(run.id):

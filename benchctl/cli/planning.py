@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from benchctl.backends import Registry, installed
 from benchctl.engine.network import Network, network_of
 from benchctl.engine.preflight import Tools, look, needed
+from benchctl.engine.prepare import expectations
 from benchctl.profile.load import load_profile
 from benchctl.profile.plan import MOST_TRIALS, Plan, make_plan
 
@@ -42,5 +43,6 @@ def planned(
         repeats=repeats,
         most_trials=None if yes else MOST_TRIALS,
     )
+    expectations(document)  # a bound that cannot be read is found before anything runs
     network = network_of(document.model)
     return Planned(plan, network, registry, look(registry, network, needed(plan, network)))

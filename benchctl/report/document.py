@@ -34,7 +34,7 @@ def document_of(reader: Reader, run: Run) -> Document:
             if flow.status == "ok":
                 measured.append(Measured(trial.point, flow.name, figures))
         trials.append(trial_entry(trial, flows))
-    rows = summarize(measured)
+    rows = sorted(summarize(measured), key=lambda row: _place(run, row))
     verdicts = judge(run.settings["expect"], rows)
     return {
         "schema_version": SCHEMA_VERSION,
@@ -43,6 +43,14 @@ def document_of(reader: Reader, run: Run) -> Document:
         "summary": [summary_entry(row) for row in rows],
         "expectations": [{"text": verdict.text, "met": verdict.met} for verdict in verdicts],
     }
+
+
+def _place(run: Run, row: Row) -> tuple[int, ...]:
+    """Return where a row stands: as its values do on their axes."""
+    return tuple(
+        values.index(row.point[axis]) if axis in row.point else len(values)
+        for axis, values in run.values.items()
+    )
 
 
 def run_entry(run: Run) -> dict[str, Any]:
@@ -58,8 +66,7 @@ def run_entry(run: Run) -> dict[str, Any]:
         "seed": run.seed,
         "order": run.settings["order"],
         "trials": run.trials,
-        "axes": run.settings["axes"],
-        "varying": run.settings["varying"],
+        "axes": run.values,
         "profile_sha256": run.profile_sha256,
         "facts": run.facts,
     }

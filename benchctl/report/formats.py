@@ -48,7 +48,7 @@ def markdown(document: Document) -> str:
 
 def comma_separated(document: Document) -> str:
     """Return the summary in SI base units, one line for each metric of each point."""
-    axes = document["run"]["axes"]
+    axes = list(document["run"]["axes"])
     fields = ["n", "mean", "ci95_low", "ci95_high", "median", "min", "max", "unit"]
     rows = [
         [
@@ -58,7 +58,7 @@ def comma_separated(document: Document) -> str:
         ]
         for entry in document["summary"]
     ]
-    return write_csv([*axes, "flow", "direction", "metric", *fields], rows)
+    return write_csv([*axes, "flow", "flow_direction", "metric", *fields], rows)
 
 
 def write_csv(heads: list[str], rows: list[list[object]]) -> str:

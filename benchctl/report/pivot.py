@@ -48,13 +48,15 @@ def pivot(document: Document) -> Pivot:
         if any(name not in g and stand_in in g for g in groups.values()):
             place = metrics.index(name) + 1 if name in metrics else 0
             metrics.insert(place, stand_in)
-    varying = document["run"]["varying"]
+    varying = [axis for axis, values in document["run"]["axes"].items() if len(values) > 1]
     flows = len({flow for _, flow, _ in groups}) > 1
     directions = len({direction for _, _, direction in groups}) > 1
     promised = [
         name for name in ("throughput_bps", "rtt_s") if any(name in e for e in expected.values())
     ]
-    heads = [*varying, *["flow"] * flows, *["direction"] * directions, "n"]
+    # With an axis of that name, a trial of both directions has a row for each.
+    way = "measured" if "direction" in varying else "direction"
+    heads = [*varying, *["flow"] * flows, *[way] * directions, "n"]
     text_columns = len(heads) - 1
     for name in metrics:
         heads.append(title_of(name))

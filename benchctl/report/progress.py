@@ -55,10 +55,11 @@ class PlainNarrator:
             case TrialStarted():
                 self._figures = {}
             case FlowEnded(_, flow, figures):
-                for (direction, metric), figure in figures.items():
-                    if metric in SHOWN and flow.status == "ok":
-                        key = f"{flow.name} {direction}"
-                        self._figures.setdefault(key, format_value(metric, figure.value))
+                for metric in SHOWN if flow.status == "ok" else ():
+                    for (direction, name), figure in figures.items():
+                        if name == metric:
+                            text = format_value(metric, figure.value)
+                            self._figures.setdefault(f"{flow.name} {direction}", text)
                 if flow.status == "failed":
                     self._write(f"  attempt {flow.attempt}, {flow.name}: {flow.error}\n")
             case TrialEnded(trial):
@@ -160,8 +161,6 @@ def _current(streams: dict[tuple[str, str, int], tuple[str, float]]) -> str:
 
 def trial_title(trial: Trial, run: Run) -> str:
     """Name a trial: its number, its point and its repeat."""
-    point = " ".join(
-        f"{axis}={trial.point[axis]}" for axis in run.settings["varying"] if axis in trial.point
-    )
+    point = " ".join(f"{axis}={trial.point[axis]}" for axis in run.varying if axis in trial.point)
     repeat = f" repeat {trial.repeat}" if trial.repeat > 1 else ""
     return f"[{trial.position + 1}/{run.trials}]{f' {point}' if point else ''}{repeat}"

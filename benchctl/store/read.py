@@ -42,6 +42,17 @@ class Run:
     runner_pid: int | None
     tags: Sequence[str]
 
+    @property
+    def values(self) -> Mapping[str, Sequence[Any]]:
+        """The values of every axis, in the order of the profile."""
+        values: Mapping[str, Sequence[Any]] = self.settings["values"]
+        return values
+
+    @property
+    def varying(self) -> tuple[str, ...]:
+        """The axes that have more than one value."""
+        return tuple(axis for axis, values in self.values.items() if len(values) > 1)
+
 
 @dataclass(frozen=True, slots=True)
 class Trial:
