@@ -4,8 +4,6 @@ It ends with the command line's exit codes; an error is one line on stderr. When
 input closes, whoever started it is gone, and it stops as on SIGTERM; a detached run has none.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal
@@ -13,29 +11,39 @@ import stat
 import sys
 from pathlib import Path
 
-from benchctl.backends import installed
-from benchctl.engine.runner import Runner
-from benchctl.errors import BenchctlError
+# Held back until the runner listens: a stop that comes while Python still imports is not lost.
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-async def _main(store: Path, run_id: int) -> None:
+async def _run(store: Path, run_id: int) -> None:
+    from benchctl.backends import installed
+    from benchctl.engine.runner import Runner
+
+    runner = Runner(store, run_id, installed())
     loop = asyncio.get_running_loop()
     stdin = sys.stdin.fileno()
 
     def starter_gone() -> None:
         if not os.read(stdin, 1):
             loop.remove_reader(stdin)
-            os.kill(os.getpid(), signal.SIGTERM)
+            runner.signals.stop.set()
 
+    for name in SIGNALS:
+        loop.add_signal_handler(name, runner.signals.stop.set)
+    loop.add_signal_handler(signal.SIGUSR1, runner.signals.skip.set)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
     if stat.S_ISFIFO(os.fstat(stdin).st_mode):
         loop.add_reader(stdin, starter_gone)
-    await Runner(store, run_id, installed()).run()
+    await runner.run()
 
 
 def main() -> int:
     """Run one run to its end; returns the exit code."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+    from benchctl.errors import BenchctlError
+
     try:
-        asyncio.run(_main(Path(sys.argv[1]), int(sys.argv[2])))
+        asyncio.run(_run(Path(sys.argv[1]), int(sys.argv[2])))
     except BenchctlError as error:
         print(error.message, file=sys.stderr)
         if error.hint:

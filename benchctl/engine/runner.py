@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -38,7 +37,8 @@ class Runner:
         self._store = store
         self._run_id = run_id
         self._registry = registry
-        self._signals = Signals()
+        self.signals = Signals()
+        """What the outside may ask: to stop the run, or to skip the trial."""
 
     async def run(self) -> str:
         """Measure what is open; returns the run's final status.
@@ -56,10 +56,6 @@ class Runner:
         reader = read.Reader(self._store)
         run = reader.run(self._run_id)
         trials = list(reader.trials(run.id))
-        loop = asyncio.get_running_loop()
-        for name in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(name, self._signals.stop.set)
-        loop.add_signal_handler(signal.SIGUSR1, self._signals.skip.set)
         started = run.started_time or time.time()
         recorder.update_run(status=RUNNING, started_time=started, error="", runner_pid=os.getpid())
         flusher = asyncio.ensure_future(self._flush(recorder))
@@ -67,7 +63,7 @@ class Runner:
         try:
             await asyncio.wait([flusher, measuring], return_when=asyncio.FIRST_COMPLETED)
             if flusher.done():  # the store failed: end the tools in order, then say so
-                self._signals.stop.set()
+                self.signals.stop.set()
                 await asyncio.wait([measuring])
                 flusher.result()
             measuring.result()
@@ -81,7 +77,7 @@ class Runner:
             flusher.cancel()
         statuses = {trial.status for trial in reader.trials(run.id)}
         reader.close()
-        if self._signals.stop.is_set() or statuses & set(OPEN):
+        if self.signals.stop.is_set() or statuses & set(OPEN):
             status = INTERRUPTED
         else:
             status = OK if statuses <= {OK, "skipped"} else FAILED
@@ -108,24 +104,24 @@ class Runner:
                 spawner,
                 recorder,
                 Attempts(settings["attempts"], settings["backoff_s"]),
-                self._signals,
+                self.signals,
                 time.time,
                 run.seed,
             )
             resting = False
             for row in trials:
-                if row.status not in OPEN or self._signals.stop.is_set():
+                if row.status not in OPEN or self.signals.stop.is_set():
                     continue
                 if resting and settings["pause_s"]:
                     await self._rest(settings["pause_s"])
                 resting = True
-                self._signals.skip.clear()
+                self.signals.skip.clear()
                 await runner.run(row.id, _trial(row), reader.attempts(row.id) + 1)
             recorder.update_run(facts={**about, "tools": toolbox.versions()})
 
     async def _rest(self, length_s: float) -> None:
         try:
-            await asyncio.wait_for(self._signals.stop.wait(), length_s)
+            await asyncio.wait_for(self.signals.stop.wait(), length_s)
         except TimeoutError:
             return
 

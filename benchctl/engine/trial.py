@@ -267,8 +267,8 @@ class TrialRunner:
         return bool(done)
 
     def _finish(self, trial_id: int, trial: Trial, flows: list[FlowAttempt], status: str) -> str:
-        failed = next((flow for flow in flows if flow.failure), None)
-        error = f"{failed.name}: {failed.failure.message}" if failed and failed.failure else ""
+        failed = [f"{flow.name}: {flow.failure.message}" for flow in flows if flow.failure]
+        error = failed[0] if failed else f"not finished within {trial.deadline_s:g} s"
         starts = [
             flow.second_0 - plan.delay_s
             for plan, flow in zip(trial.flows, flows, strict=True)
@@ -277,7 +277,7 @@ class TrialRunner:
         self._recorder.update_trial(
             trial_id,
             status=status,
-            error="" if status == OK else error,
+            error=error if status in (FAILED, TIMED_OUT) else "",
             finished_time=self._wall(),
             start_skew_s=max(starts) - min(starts) if len(starts) > 1 else None,
             fairness_jain=_fairness(flows) if status == OK else None,

@@ -91,7 +91,8 @@ def _remarks(document: Document) -> list[str]:
         where = ", ".join(f"{axis}={value}" for axis, value in trial["point"].items())
         name = f"trial {trial['index'] + 1}{f' ({where})' if where else ''}"
         if trial["status"] != "ok":
-            lines.append(f"{name}, repeat {trial['repeat']}: {trial['status']}: {trial['error']}")
+            error = f": {trial['error']}" if trial["error"] else ""
+            lines.append(f"{name}, repeat {trial['repeat']}: {trial['status']}{error}")
         elif trial["fairness_jain"] is not None:
             lines.append(
                 f"{name}, repeat {trial['repeat']}: Jain's index {trial['fairness_jain']:.4f},"
