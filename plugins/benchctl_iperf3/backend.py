@@ -148,7 +148,8 @@ def _sockets(flow: Flow[Iperf3Parameters]) -> tuple[str, ...]:
     if params.congestion_control is not None:
         flags += ["-C", params.congestion_control]
     if params.dscp:
-        flags += ["--dscp", str(params.dscp)]
+        # --dscp takes a number for the whole TOS byte in old versions (seen in 3.7 and 3.9).
+        flags += ["-S", str(params.dscp << 2)]
     if params.ip_version != "auto":
         flags += [f"-{params.ip_version}"]
     if params.no_delay:
@@ -177,7 +178,11 @@ def _check(flow: Flow[Iperf3Parameters]) -> None:
         ("congestion-control", params.congestion_control is not None, "set congestion_control"),
         ("zero-copy", params.zero_copy, "do zero_copy"),
         ("long-omit", params.omit > 60, "omit more than 60 s: that is for 3.18 and later"),
-        ("large-mss", (params.mss or 0) > 9216, "set an mss beyond 9216 B: that is for 3.21"),
+        (
+            "large-mss",
+            (params.mss or 0) > 9216,
+            "set an mss beyond 9216 B: that is for 3.21 and later",
+        ),
     )
     for feature, asked, what in needs:
         if asked and feature not in flow.tool.features:

@@ -74,6 +74,12 @@ _TABLE: tuple[tuple[str, FailureKind, str], ...] = (
     ),
     (r"connect to server", FailureKind.UNREACHABLE, ""),
     (
+        # What 3.9 makes of every connection that --connect-timeout gave up.
+        r"send control message: Bad file descriptor",
+        FailureKind.UNREACHABLE,
+        "no connection: check the address and the port, and that an iperf3 server runs",
+    ),
+    (
         # The control connection stands; the one for the data does not.
         r"(connect|create a new|initialize) stream"
         r"|read from stream socket: (Resource temporarily unavailable|Connection refused)",

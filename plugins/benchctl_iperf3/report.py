@@ -154,13 +154,12 @@ class Report(LineParser):
 
     def effective(self) -> Iterable[Event]:
         """Return all settings known by now, if there are more than were told before."""
-        if self.settings != self._told:
-            self._told = dict(self.settings)
-            if self.role is Role.CLIENT:
-                yield Effective(self._told)
-            else:
-                own = {name: self._told[name] for name in _OF_EACH_END if name in self._told}
-                yield Effective({f"server_{name}": value for name, value in own.items()})
+        known = dict(self.settings)
+        if self.role is Role.SERVER:
+            known = {f"server_{name}": known[name] for name in _OF_EACH_END if name in known}
+        if known != self._told:
+            self._told = known
+            yield Effective(known)
 
     def window_was_set(self) -> None:
         """Take note that the buffers are as asked, and not left to the kernel's autotuning."""
@@ -169,11 +168,11 @@ class Report(LineParser):
         if buffer in self.settings:
             self.settings["window_bytes"] = self.settings[buffer]
 
-    def congestion_control(self, own: object, peer: object) -> None:
+    def congestion_control(self, own: str, peer: str) -> None:
         """Take what the end that sends used (in both directions: the client), and the other."""
         for name, value in (("congestion_control", own), ("peer_congestion_control", peer)):
             if value:
-                self.settings.setdefault(name, str(value))
+                self.settings.setdefault(name, value)
 
     def fail(self, message: str) -> None:
         """Take an error; the first one is the cause, later ones are its consequences."""

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from benchctl.api import Direction, Event, Flow, Role
 from benchctl_iperf3.parameters import Iperf3Parameters
 from benchctl_iperf3.report import Interval, Metrics, Report, arrivals
-from benchctl_iperf3.values import JsonObject, as_object, load, number, objects
+from benchctl_iperf3.values import JsonObject, as_object, load, number, objects, string
 
 _Fields = tuple[tuple[str, str, float], ...]
 
@@ -79,7 +79,7 @@ class JsonStream(Report):
                 rows = objects(as_object(data), "streams")
                 return [event for row in rows for event in self.sample(_interval(row))]
             case "error":
-                self.fail(str(data))
+                self.fail(string(document, "data"))
             case "end":
                 self._end(as_object(data))
         return ()
@@ -91,12 +91,13 @@ class JsonStream(Report):
         for connection in objects(data, "connected"):
             self.stream(_socket(connection))
         test = as_object(data.get("test_start", {}))
-        self.settings["version"] = str(data.get("version", "")).removeprefix("iperf ")
-        self.settings["protocol"] = str(test.get("protocol", "")).lower()
+        self.settings["version"] = string(data, "version").removeprefix("iperf ")
+        self.settings["protocol"] = string(test, "protocol").lower()
         self.settings["dscp"] = int(number(test, "tos") or 0) >> 2
         for source, names in ((test, _TEST_SETTINGS), (data, _START_SETTINGS)):
-            told = {setting: int(number(source, name) or 0) for name, setting in names}
-            self.settings |= {setting: value for setting, value in told.items() if value}
+            for name, setting in names:
+                if value := number(source, name):
+                    self.settings[setting] = int(value)
         if number(data, "sock_bufsize"):
             self.window_was_set()
 
@@ -121,7 +122,7 @@ class JsonStream(Report):
         # CPU time is of the hosts and not of a direction: it is told once.
         cpu = as_object(data.get("cpu_utilization_percent", {}))
         self.finals[self.directions[0]] |= _metrics(cpu, _CPU)
-        ends = [data.get(f"{end}_tcp_congestion") for end in ("sender", "receiver")]
+        ends = [string(data, f"{end}_tcp_congestion") for end in ("sender", "receiver")]
         # In both directions iperf3 means the second one here, in which the server sends.
         own, peer = reversed(ends) if both else ends
         self.congestion_control(own, peer)

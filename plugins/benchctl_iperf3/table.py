@@ -21,6 +21,7 @@ _ROW = re.compile(
     rf" +{_NUMBER}-{_NUMBER} +sec +{_NUMBER} ([KMGT]?)Bytes +{_NUMBER} ([KMGT]?)bits/sec(.*)"
 )
 _ROW_LIKE = re.compile(r"\[ *(\d+|SUM)\].* sec .*bits/sec")
+_OVER_NO_TIME = re.compile(r" -?(nan|inf) [KMGT]?bits/sec")
 _ARRIVALS = re.compile(rf" +{_NUMBER} ms +(-?\d{{1,18}}|Unknown)/(\d{{1,18}})")
 _COUNT = re.compile(rf" +(-?\d{{1,18}})\b(?: +{_NUMBER} ([KMGT]?)Bytes)?")
 
@@ -51,13 +52,13 @@ class Row:
 
 
 def read_row(text: str) -> Row | None:
-    """Return a line of a table, or None for any other line.
+    """Return a line of a table, or None for any other line, or for a rate over no time at all.
 
     Raises ParserError for a line that only looks like one.
     """
     match = _ROW.match(text)
     if not match:
-        if _ROW_LIKE.match(text):
+        if _ROW_LIKE.match(text) and not _OVER_NO_TIME.search(text):
             raise ParserError(f"not a line of iperf3's table: {text[:120]!r}")
         return None
     name, way, start, end, amount, amount_unit, rate, rate_unit, rest = match.groups()

@@ -143,7 +143,7 @@ class TextClient(TextReport):
 
     def other(self, text: str) -> Iterable[Event]:
         if match := _CONGESTION.match(text):
-            own, peer = (match[2], None) if match[1] == "snd" else (None, match[2])
+            own, peer = (match[2], "") if match[1] == "snd" else ("", match[2])
             self.congestion_control(own, peer)
         elif match := _CPU.match(text):
             self._cpu = self._cpu or (float(match[1]) / 100, float(match[2]) / 100)

@@ -22,7 +22,7 @@ def load(text: str) -> JsonObject:
 def as_object(value: object) -> JsonObject:
     """Return a value that must be an object."""
     if not isinstance(value, dict):
-        raise ParserError(f"{str(value)[:80]!r} stands where an object was expected")
+        raise ParserError(f"{type(value).__name__} where an object belongs")
     return value
 
 
@@ -30,7 +30,7 @@ def objects(row: JsonObject, name: str) -> Sequence[JsonObject]:
     """Return a list of objects; a missing one is empty."""
     value = row.get(name, [])
     if not isinstance(value, list):
-        raise ParserError(f"{name} is {str(value)[:80]!r} and not a list")
+        raise ParserError(f"{name} is {type(value).__name__} and not a list")
     return [as_object(item) for item in value]
 
 
@@ -41,5 +41,13 @@ def number(row: JsonObject, name: str) -> float | None:
         return None
     # The bound spares float() an overflow and everyone after it an infinity.
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e30:
-        raise ParserError(f"{name} is {str(value)[:80]!r} and not a number")
+        raise ParserError(f"{name} is not a plausible number")
     return float(value)
+
+
+def string(row: JsonObject, name: str) -> str:
+    """Return a text; a missing one is empty."""
+    value = row.get(name, "")
+    if not isinstance(value, str):
+        raise ParserError(f"{name} is {type(value).__name__} and not a text")
+    return value

@@ -1,0 +1,83 @@
+"""Transcripts of real runs, and the flows they belong to.
+
+A transcript is samples/VERSION/NAME with .cmd, .out, .err and .rc. Those named *.client and
+*.server were made by the commands of this backend itself.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchctl.api import Direction, Flow, Role, Sample, Summary, replay
+from benchctl_iperf3 import BACKEND
+from benchctl_iperf3.stream import JsonStream
+from benchctl_iperf3.text import TextClient, TextServer
+
+SAMPLES = Path(__file__).parent / "samples"
+
+
+@dataclass(frozen=True)
+class Transcript:
+    stdout: bytes
+    stderr: bytes
+    exit_code: int
+
+
+def transcript(name):
+    return Transcript(
+        (SAMPLES / f"{name}.out").read_bytes(),
+        (SAMPLES / f"{name}.err").read_bytes(),
+        int((SAMPLES / f"{name}.rc").read_text()),
+    )
+
+
+def tool(version="3.12"):
+    said = transcript(f"{version}/version")
+    return BACKEND.read_probe(Role.CLIENT, said.exit_code, said.stdout.decode())
+
+
+def flow(direction="send", version="3.12", source_address=None, source_device=None, **parameters):
+    return Flow(
+        BACKEND.parameters(**parameters),
+        Direction(direction),
+        "192.0.2.1",
+        5201,
+        tool(version),
+        source_address=source_address,
+        source_device=source_device,
+    )
+
+
+def parser_of(name, direction="send", **parameters):
+    """Return the parser that fits a transcript by its name."""
+    if name.endswith(".server") or "fail_server" in name:
+        return TextServer(flow(direction, **parameters))
+    json = "stream" in name or (name.startswith("3.21/") and name.endswith(".client"))
+    return (JsonStream if json else TextClient)(flow(direction, **parameters))
+
+
+def events(name, direction="send", exit_code=None, **parameters):
+    """Replay a transcript with the parser that fits its name."""
+    told = transcript(name)
+    code = told.exit_code if exit_code is None else exit_code
+    return replay(parser_of(name, direction, **parameters), told.stdout, told.stderr, code)
+
+
+def only(kind, told):
+    return [event for event in told if isinstance(event, kind)]
+
+
+def samples(told):
+    return only(Sample, told)
+
+
+def summary(told, direction=Direction.SEND):
+    [found] = [event for event in only(Summary, told) if event.direction is direction]
+    return found.metrics
+
+
+def effective(told, kind):
+    """Return all settings that were told, the later ones winning."""
+    settings = {}
+    for event in only(kind, told):
+        settings |= event.settings
+    return settings

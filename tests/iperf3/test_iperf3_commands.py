@@ -1,0 +1,212 @@
+"""Which command a flow becomes, on which version, and which parameters may be asked for."""
+
+import pytest
+from iperf3.iperf3_support import flow, tool
+from pydantic import ValidationError
+
+from benchctl.api import Direction, Flow, Role, Tool
+from benchctl_iperf3 import BACKEND
+from benchctl_iperf3.stream import JsonStream
+from benchctl_iperf3.text import TextClient, TextServer
+
+
+def client(*args, **kwargs):
+    return " ".join(BACKEND.client(flow(*args, **kwargs)).argv)
+
+
+def parameters(**values):
+    return BACKEND.parameters.model_validate(values)
+
+
+def test_an_old_client_speaks_text_and_a_new_one_json():
+    assert client() == (
+        "iperf3 -c 192.0.2.1 -p 5201 -i 1 -t 10 --connect-timeout 5000"
+        " -V -f k --forceflush --debug=1"
+    )
+    assert client(version="3.21") == (
+        "iperf3 -c 192.0.2.1 -p 5201 -i 1 -t 10 --connect-timeout 5000 --json-stream"
+    )
+    assert isinstance(BACKEND.client(flow()).parser, TextClient)
+    assert isinstance(BACKEND.client(flow(version="3.21")).parser, JsonStream)
+
+
+def test_a_server_speaks_text_in_every_version_to_say_when_it_listens():
+    for version in ("3.12", "3.21"):
+        command = BACKEND.server(flow("receive", version, interval="500ms"))
+        assert " ".join(command.argv) == (
+            "iperf3 -s -1 -B 192.0.2.1 -p 5201 -i 0.5 -V -f k --forceflush --debug=1"
+        )
+        assert isinstance(command.parser, TextServer)
+        assert command.stop_signal == "SIGTERM"
+
+
+def test_details_are_not_asked_for_where_they_would_flood_or_are_unknown():
+    assert "--debug" not in client(protocol="udp")
+    assert "--debug" not in " ".join(BACKEND.server(flow(protocol="udp")).argv)
+    old = Flow(parameters(), Direction.SEND, "192.0.2.1", 5201, Tool("3.9"))
+    assert BACKEND.client(old).argv[-4:] == ("-V", "-f", "k", "--forceflush")
+
+
+def test_every_tcp_parameter_reaches_the_command():
+    assert client(
+        "receive",
+        "3.21",
+        source_address="192.0.2.9",
+        source_device="eth1",
+        duration="1min",
+        omit="2s",
+        interval="250ms",
+        streams=8,
+        rate="1.5Gbit",
+        length="64K",
+        window="4M",
+        mss="1400B",
+        congestion_control="bbr",
+        dscp="AF41",
+        ip_version=6,
+        no_delay=True,
+        zero_copy=True,
+        connect_timeout="250ms",
+    ) == (
+        "iperf3 -c 192.0.2.1 -p 5201 -R -i 0.25 -t 60 -O 2 -P 8 -b 1500000000 -l 65536"
+        " --connect-timeout 250 -w 4194304 -M 1400 -C bbr -S 136 -6 -N -Z"
+        " -B 192.0.2.9 --bind-dev eth1 --json-stream"
+    )
+
+
+def test_udp_always_has_a_length_a_rate_and_wide_counters():
+    assert client("both", protocol="udp") == (
+        "iperf3 -c 192.0.2.1 -p 5201 --bidir -i 1 -t 10 -u --udp-counters-64bit"
+        " -b 1000000 -l 1448 --connect-timeout 5000 -V -f k --forceflush"
+    )
+    assert " -b 0 " in client(protocol="udp", rate="unlimited")
+
+
+def test_bytes_replace_the_default_duration_but_not_a_given_one():
+    assert " -n 10485760 " in client(bytes="10M")
+    assert "-t" not in client(bytes="10M").split()
+    assert parameters(bytes="10M").duration is None
+    assert parameters().duration == 10
+    with pytest.raises(ValidationError, match="duration and bytes exclude each other"):
+        parameters(bytes="10M", duration="10s")
+    with pytest.raises(ValidationError, match="duration or bytes must be given"):
+        parameters(duration=None)
+
+
+@pytest.mark.parametrize(
+    ("name", "good", "bad"),
+    [
+        ("duration", ("1s", "24h"), ("0s", "25h", "1500ms", "10")),
+        ("omit", ("0s", "10min"), ("11min", "500ms")),
+        ("interval", ("100ms", "1min"), ("99ms", "61s")),
+        ("streams", (1, 128), (0, 129, 1.5)),
+        ("window", ("1K", "512M"), ("0B", "513M", "64KB")),
+        ("mss", ("88B", "32767B"), ("87B", "32768B")),
+        ("rate", ("1bit", "unlimited"), ("0bit", "10Mbps")),
+        ("bytes", ("1B", "100G"), ("0B",)),
+        ("length", ("1B", "1M"), ("0B", "2M")),
+        ("dscp", (0, 63, "ef", "CS6", "af13"), (64, -1, "af44", True)),
+        ("ip_version", ("auto", 4, 6), (5, "ipv4")),
+        ("congestion_control", ("cubic",), ("", "-x", "a b")),
+        ("connect_timeout", ("1ms", "1h"), ("0s", "2h")),
+        ("protocol", ("tcp", "udp"), ("sctp",)),
+        ("no_such_parameter", (), (1,)),
+    ],
+)
+def test_limits_are_those_of_the_tool(name, good, bad):
+    for value in good:
+        parameters(**{name: value})
+    for value in bad:
+        with pytest.raises(ValidationError):
+            parameters(**{name: value})
+
+
+def test_udp_has_its_own_lengths_and_refuses_what_is_tcp_only():
+    parameters(protocol="udp", length="16B", window="1M")
+    parameters(protocol="udp", length="65507B")
+    for wrong in (
+        {"length": "15B"},
+        {"length": "65508B"},
+        {"mss": "1400B"},
+        {"congestion_control": "reno"},
+        {"no_delay": True},
+        {"zero_copy": True},
+    ):
+        with pytest.raises(ValidationError):
+            parameters(protocol="udp", **wrong)
+
+
+def test_every_parameter_is_described():
+    fields = BACKEND.parameters.model_fields
+    assert all(field.description for field in fields.values())
+    schema = BACKEND.parameters.model_json_schema()
+    assert set(schema["properties"]) == set(fields)
+
+
+def test_the_dscp_names_are_those_of_the_rfcs():
+    values = {"cs0": 0, "cs7": 56, "af11": 10, "af22": 20, "af43": 38, "ef": 46, "va": 44, "le": 1}
+    for name, value in values.items():
+        assert parameters(dscp=name).dscp == value
+
+
+@pytest.mark.parametrize(
+    ("features", "asked", "says"),
+    [
+        ((), {"source_device": "eth0"}, "cannot bind to a device"),
+        ((), {"congestion_control": "reno"}, "cannot set congestion_control"),
+        ((), {"zero_copy": True}, "cannot do zero_copy"),
+        ((), {"omit": "61s"}, "3.18 and later"),
+        ((), {"mss": "9217B"}, "3.21 and later"),
+    ],
+)
+def test_what_a_version_cannot_do_is_refused_before_it_runs(features, asked, says):
+    device = asked.pop("source_device", None)
+    lacking = Flow(
+        parameters(**asked),
+        Direction.SEND,
+        "192.0.2.1",
+        5201,
+        Tool("3.12", frozenset(features)),
+        source_device=device,
+    )
+    with pytest.raises(ValueError, match=says):
+        BACKEND.client(lacking)
+
+
+def test_the_probe_tells_version_and_features():
+    old, new = tool("3.12"), tool("3.21")
+    assert (old.version, new.version) == ("3.12", "3.21")
+    assert old.features == {"debug-levels", "congestion-control", "zero-copy", "bind-device"}
+    assert new.features == old.features | {"json-stream", "long-omit", "large-mss"}
+    assert BACKEND.probe(Role.CLIENT).argv == ("iperf3", "--version")
+
+
+@pytest.mark.parametrize(
+    ("exit_code", "output", "says"),
+    [
+        (0, "iperf version 2.1.8 (12 August 2022) pthreads", "says 'iperf version 2.1.8"),
+        (0, "iperf 3.5 (cJSON 1.5.2)", "3.5 is too old; 3.7 is the least"),
+        (127, "", "exit code 127"),
+        (1, "iperf 3.12 (cJSON 1.7.15)", "exit code 1"),
+    ],
+)
+def test_a_probe_of_something_else_says_why_it_cannot_be_used(exit_code, output, says):
+    with pytest.raises(ValueError, match=says):
+        BACKEND.read_probe(Role.CLIENT, exit_code, output)
+
+
+def test_patch_versions_are_kept():
+    assert BACKEND.read_probe(Role.SERVER, 0, "iperf 3.17.1 (cJSON 1.7.15)\n").version == "3.17.1"
+
+
+def test_the_expected_time_covers_what_is_omitted_and_what_is_sent():
+    assert BACKEND.duration_s(parameters(duration="30s", omit="3s")) == 33
+    # 100 MB at 2 x 50 Mbit/s, and up to an interval more before new versions stop.
+    assert BACKEND.duration_s(parameters(bytes="100MB", rate="50Mbit", streams=2)) == 9
+    assert BACKEND.duration_s(parameters(bytes="10MB")) == 9
+
+
+def test_the_traffic_is_known_where_the_network_does_not_decide_it():
+    assert BACKEND.traffic_bytes(parameters()) is None
+    assert BACKEND.traffic_bytes(parameters(bytes="5MB")) == 5e6
+    assert BACKEND.traffic_bytes(parameters(protocol="udp", duration="8s", streams=2)) == 2e6

@@ -1,0 +1,75 @@
+"""Which kind of failure each message of iperf3 is."""
+
+import signal
+
+import pytest
+from iperf3.iperf3_support import events, only
+
+from benchctl.api import Failure, FailureKind
+from benchctl_iperf3.errors import classify, ended
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("3.12/fail_busy_text", FailureKind.BUSY),
+        ("3.12/fail_bind_nonlocal_text", FailureKind.PARAMETER),
+        ("3.12/fail_connect_timeout_blackhole_text", FailureKind.UNREACHABLE),
+        ("3.12/fail_badflag_text", FailureKind.PARAMETER),
+        ("3.12/fail_bigP_text", FailureKind.PARAMETER),
+        ("3.12/bad_congestion.client", FailureKind.PARAMETER),
+        ("3.12/fail_server_port_in_use_text", FailureKind.BUSY),
+        ("3.12/fail_server_bind_nonlocal_text", FailureKind.PARAMETER),
+        ("3.21/json_stream_busy", FailureKind.BUSY),
+        ("3.21/json_stream_refused", FailureKind.UNREACHABLE),
+        ("3.21/json_stream_C_bad", FailureKind.PARAMETER),
+        ("3.21/fail_not_iperf_server_text", FailureKind.PEER),
+        ("3.21/fail_unknown_host_text", FailureKind.UNREACHABLE),
+        ("3.21/fail_unreachable_text", FailureKind.UNREACHABLE),
+    ],
+)
+def test_each_real_failure_has_its_kind(name, kind):
+    [failure] = only(Failure, events(name))
+    assert failure.kind is kind
+    assert failure.message
+    assert not failure.message.startswith(("iperf3", "error"))
+
+
+@pytest.mark.parametrize(
+    ("message", "kind"),
+    [
+        ("error - unable to connect to server: Resource temporarily unavailable", "unreachable"),
+        ("error - unable to send control message: Bad file descriptor", "unreachable"),
+        ("error - unable to connect stream: Connection timed out", "unreachable"),
+        ("error - unable to read from stream socket: Connection refused", "unreachable"),
+        ("error - unable to read from stream socket: Connection reset by peer", "peer"),
+        ("error - unable to write to stream socket: Broken pipe", "peer"),
+        ("error - unable to write to stream socket: Message too long", "parameter"),
+        ("error - socket buffer size not set correctly", "parameter"),
+        ("error - unable to set TCP/SCTP MSS: Invalid argument", "parameter"),
+        ("error - Unable to bind-to-device (check perror, maybe permissions?)", "parameter"),
+        ("error - int_errno=37: ", "refused"),
+        ("error - int_errno=137: ", "tool"),
+        ("error - total required bandwidth is larger than server limit", "refused"),
+        ("error - test authorization failed", "refused"),
+        ("error - unable to receive control message - port may not be available", "peer"),
+        ("error - idle timeout for receiving data", "peer"),
+        ("interrupt - the client has terminated by signal Terminated(15)", "tool"),
+        ("option '--debug' doesn't allow an argument", "tool"),
+        ("something that no version says", "tool"),
+    ],
+)
+def test_the_particular_message_wins_over_the_general(message, kind):
+    assert classify(message).kind == FailureKind(kind)
+
+
+def test_a_congestion_control_that_is_not_there_is_hinted_at_with_the_command_that_lists_them():
+    [failure] = only(Failure, events("3.12/bad_congestion.client"))
+    assert "tcp_available_congestion_control" in failure.hint
+    assert not failure.kind.retryable
+
+
+def test_the_ways_to_end_have_words():
+    assert ended(3) == "exit code 3"
+    assert ended(-signal.SIGSEGV) == "SIGSEGV"
+    assert ended(-200) == "signal 200"

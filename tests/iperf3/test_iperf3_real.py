@@ -1,0 +1,285 @@
+"""The real program on loopback: what both ends tell must agree."""
+
+import os
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+from iperf3.iperf3_support import effective, only, samples, summary
+
+from benchctl.api import (
+    Channel,
+    Direction,
+    Effective,
+    Failure,
+    FailureKind,
+    Flow,
+    Ready,
+    Role,
+    Sample,
+    Summary,
+)
+from benchctl_iperf3 import BACKEND
+
+pytestmark = [
+    pytest.mark.tool("iperf3"),
+    pytest.mark.skipif(sys.platform != "linux", reason="TCP_INFO and socket buffers as on Linux"),
+]
+
+ADDRESS = "127.0.0.1"
+DEADLINE_S = 20
+
+
+class End:
+    """A command that runs, and the events of its parser so far."""
+
+    def __init__(self, command):
+        self.command = command
+        self.events = []
+        self.process = subprocess.Popen(
+            command.argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL
+        )
+        self.channels = {
+            self.process.stdout: Channel.STDOUT,
+            self.process.stderr: Channel.STDERR,
+        }
+
+    def take(self, file):
+        if data := os.read(file.fileno(), 65536):
+            self.events += self.command.parser.feed(data, self.channels[file])
+            return
+        del self.channels[file]
+        file.close()
+        if not self.channels:
+            self.events += self.command.parser.close(self.process.wait())
+
+
+def drive(ends, until=lambda: False):
+    """Read from all ends until a condition holds, or all have ended."""
+    deadline = time.monotonic() + DEADLINE_S
+    with selectors.DefaultSelector() as selector:
+        for end in ends:
+            for file in end.channels:
+                selector.register(file, selectors.EVENT_READ, end)
+        while selector.get_map() and not until():
+            ready = selector.select(deadline - time.monotonic())
+            assert ready, f"nothing within {DEADLINE_S} s"
+            for key, _ in ready:
+                key.data.take(key.fileobj)
+                if key.fileobj.closed:
+                    selector.unregister(key.fileobj)
+
+
+class Bench:
+    """Starts both ends of a flow, and ends what a test leaves behind."""
+
+    def __init__(self):
+        with socket.socket() as probe:
+            probe.bind((ADDRESS, 0))
+            self.port = probe.getsockname()[1]
+        self.ends = []
+        self.tool = None
+
+    @property
+    def tells_details(self):
+        """Whether this version tells more than its tables show."""
+        return "debug-levels" in self.tool.features
+
+    def flow(self, direction="send", **parameters):
+        probed = BACKEND.probe(Role.CLIENT).argv
+        said = subprocess.run(probed, capture_output=True, text=True, check=False)
+        self.tool = BACKEND.read_probe(Role.CLIENT, said.returncode, said.stdout + said.stderr)
+        parameters = {"interval": "200ms", **parameters}
+        if "bytes" not in parameters:
+            parameters.setdefault("duration", "1s")
+        model = BACKEND.parameters(**parameters)
+        return Flow(model, Direction(direction), ADDRESS, self.port, self.tool, owns_server=True)
+
+    def start(self, command):
+        self.ends.append(End(command))
+        return self.ends[-1]
+
+    def server(self, flow):
+        server = self.start(BACKEND.server(flow))
+        drive([server], until=lambda: server.events)
+        assert server.events[0] == Ready()
+        return server
+
+    def run(self, *args, **parameters):
+        """Measure; returns the events of the client and of the server."""
+        flow = self.flow(*args, **parameters)
+        server = self.server(flow)
+        client = self.start(BACKEND.client(flow))
+        drive([client, server])
+        return client.events, server.events
+
+    def run_until_first_sample(self, **parameters):
+        flow = self.flow(**parameters)
+        server = self.server(flow)
+        client = self.start(BACKEND.client(flow))
+        drive([client, server], until=lambda: samples(client.events))
+        return client, server
+
+    def close(self):
+        for end in self.ends:
+            if end.process.poll() is None:
+                end.process.kill()
+                end.process.wait()
+            for file in end.channels:
+                file.close()
+
+
+@pytest.fixture
+def bench():
+    bench = Bench()
+    yield bench
+    bench.close()
+
+
+def counted(events, name, direction=Direction.SEND):
+    return sum(sample.metrics[name] for sample in samples(events) if sample.direction is direction)
+
+
+def assert_ends_agree(client, server, direction, streams):
+    """Compare what both ends counted in one direction, interval by interval and in all."""
+    sender, receiver = (client, server) if direction is Direction.SEND else (server, client)
+    metrics = summary(client, direction)
+    # The ends stop within milliseconds of each other, and their last crumb is left out.
+    assert metrics["bytes_received"] == pytest.approx(metrics["bytes_sent"], rel=0.05)
+    assert counted(sender, "bytes_sent", direction) == pytest.approx(
+        metrics["bytes_sent"], rel=0.05
+    )
+    assert counted(receiver, "bytes_received", direction) == pytest.approx(
+        metrics["bytes_received"], rel=0.05
+    )
+    for end in (sender, receiver):
+        of_way = [sample for sample in samples(end) if sample.direction is direction]
+        assert len({sample.stream for sample in of_way}) == streams
+        # On a busy machine the crumb may be long enough to count.
+        assert 5 * streams <= len(of_way) <= 6 * streams
+
+
+@pytest.mark.parametrize("direction", ["send", "receive"])
+@pytest.mark.parametrize("streams", [1, 3])
+def test_tcp_one_way(bench, direction, streams):
+    client, server = bench.run(direction, streams=streams)
+    way = Direction(direction)
+    assert_ends_agree(client, server, way, streams)
+    metrics = summary(client, way)
+    assert metrics["throughput_bps"] == pytest.approx(metrics["bytes_received"] * 8, rel=0.05)
+    for sample in samples(client if way is Direction.SEND else server):
+        assert sample.metrics["cwnd_bytes"] > 0
+        assert not bench.tells_details or 0 < sample.metrics["tcp_rtt_s"] < 1
+    if bench.tells_details:
+        assert metrics["cpu_client_ratio"] > 0
+        assert metrics["cpu_server_ratio"] > 0
+
+
+@pytest.mark.parametrize("protocol", ["tcp", "udp"])
+def test_both_ways_at_once(bench, protocol):
+    client, server = bench.run("both", protocol=protocol, rate="50Mbit", streams=2)
+    for way in (Direction.SEND, Direction.RECEIVE):
+        assert_ends_agree(client, server, way, 2)
+        assert summary(client, way)["throughput_bps"] == pytest.approx(100e6, rel=0.1)
+
+
+@pytest.mark.parametrize("direction", ["send", "receive"])
+def test_udp_keeps_its_rate_and_counts_every_datagram(bench, direction):
+    client, server = bench.run(direction, protocol="udp", rate="20Mbit", length="1000B")
+    way = Direction(direction)
+    assert_ends_agree(client, server, way, 1)
+    metrics = summary(client, way)
+    assert metrics["throughput_bps"] == pytest.approx(20e6, rel=0.05)
+    assert metrics["packets_lost"] == pytest.approx(
+        metrics["loss_ratio"] * (metrics["packets_received"] + metrics["packets_lost"])
+    )
+    assert metrics["bytes_sent"] == metrics["packets_sent"] * 1000
+    receiver = server if way is Direction.SEND else client
+    assert all(sample.metrics["jitter_rfc3550_s"] > 0 for sample in samples(receiver))
+
+
+def test_omitted_seconds_lie_before_zero_at_both_ends(bench):
+    for events in bench.run(omit="1s", rate="50Mbit"):
+        omitted = [sample for sample in samples(events) if sample.omitted]
+        assert [sample.end_s <= 0 for sample in samples(events)] == [
+            sample.omitted for sample in samples(events)
+        ]
+        assert omitted[0].start_s == pytest.approx(-1, abs=0.05)
+        # The end of the omitted part may come a moment before its last interval is told.
+        assert len(omitted) in (4, 5)
+
+
+def test_a_byte_count_ends_the_run(bench):
+    client, _ = bench.run(bytes="5M", interval="1s")
+    assert summary(client)["bytes_sent"] >= 5 * 2**20
+    assert counted(client, "bytes_sent") == summary(client)["bytes_sent"]
+
+
+def test_what_was_asked_and_what_was_in_force(bench):
+    client, server = bench.run(window="64K", congestion_control="reno", mss="1000B", dscp="af11")
+    settings = effective(client, Effective) | effective(server, Effective)
+    if bench.tells_details:
+        # Linux doubles what it is asked for (socket(7), SO_SNDBUF).
+        assert settings["window_bytes"] == settings["server_receive_buffer_bytes"] == 2 * 65536
+    assert settings["congestion_control"] == settings["peer_congestion_control"] == "reno"
+    assert settings["mss_bytes"] in (1000, 988)
+    assert settings["dscp"] == 10
+
+
+def test_nobody_there_is_unreachable(bench):
+    client = bench.start(BACKEND.client(bench.flow()))
+    drive([client])
+    [failure] = only(Failure, client.events)
+    assert failure.kind is FailureKind.UNREACHABLE
+
+
+def test_a_server_that_measures_for_another_is_busy(bench):
+    first, server = bench.run_until_first_sample()
+    second = bench.start(BACKEND.client(bench.flow()))
+    drive([first, second, server])
+    [failure] = only(Failure, second.events)
+    # 3.9 sends into the closed connection, and then misses the server's answer.
+    missed = bench.tool.version == "3.9"
+    assert failure.kind is (FailureKind.PEER if missed else FailureKind.BUSY)
+    assert only(Summary, first.events)
+
+
+def test_a_port_in_use_is_busy_for_a_server(bench):
+    bench.server(bench.flow())
+    second = bench.start(BACKEND.server(bench.flow()))
+    drive([second])
+    assert [failure.kind for failure in only(Failure, second.events)] == [FailureKind.BUSY]
+    assert Ready() not in second.events
+
+
+def test_an_unknown_congestion_control_is_a_parameter_error(bench):
+    flow = bench.flow(congestion_control="nosuch")
+    bench.server(flow)
+    client = bench.start(BACKEND.client(flow))
+    drive([client])
+    [failure] = only(Failure, client.events)
+    assert failure.kind is FailureKind.PARAMETER
+
+
+def test_a_server_that_is_killed_leaves_samples_and_a_failure(bench):
+    client, server = bench.run_until_first_sample(duration="5s")
+    server.process.kill()
+    drive([client, server])
+    [failure] = only(Failure, client.events)
+    assert failure.kind is FailureKind.PEER
+    ends = [sample.end_s for sample in samples(client.events)]
+    assert ends == sorted(set(ends))
+
+
+def test_a_client_that_is_interrupted_leaves_samples_and_no_result(bench):
+    client, server = bench.run_until_first_sample(duration="5s")
+    client.process.send_signal(getattr(signal, client.command.stop_signal))
+    drive([client, server])
+    [failure] = only(Failure, client.events)
+    assert failure.kind is FailureKind.TOOL
+    assert only(Sample, client.events)
+    assert not only(Summary, client.events)
