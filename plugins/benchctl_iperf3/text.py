@@ -173,17 +173,16 @@ class TextClient(TextReport):
         self._cpu = _cpu_ratio(own), _cpu_ratio(peer)
         streams = tuple(self.streams.values())
         ours, theirs = objects(own, "streams"), objects(peer, "streams")
-        if len(streams) == len(ours) == len(theirs):
-            totals = dict.fromkeys(self.finals, (0.0, 0.0))
-            for stream, *ends in zip(streams, ours, theirs, strict=True):
-                direction = self.direction(bool(stream.sends))
-                counts = [number(end, "bytes") or 0.0 for end in ends]
-                sent, received = counts if stream.sends else reversed(counts)
-                if direction in totals:
-                    total = totals[direction]
-                    totals[direction] = (total[0] + sent, total[1] + received)
-            for direction, (sent, received) in totals.items():
-                self.finals[direction] |= {"bytes_sent": sent, "bytes_received": received}
+        if not len(streams) == len(ours) == len(theirs):
+            return
+        for direction, final in self.finals.items():
+            ends = [  # (sender, receiver)
+                (here, there) if stream.sends else (there, here)
+                for stream, here, there in zip(streams, ours, theirs, strict=True)
+                if self.direction(stream.sends is True) is direction
+            ]
+            final["bytes_sent"] = sum(number(sender, "bytes") or 0.0 for sender, _ in ends)
+            final["bytes_received"] = sum(number(end, "bytes") or 0.0 for _, end in ends)
 
 
 def _cpu_ratio(results: JsonObject) -> float:
