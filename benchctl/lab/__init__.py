@@ -1,0 +1,12 @@
+"""Virtual networks on one machine, gone without a trace.
+
+Pure: `model` is what a lab is made of; `topology` reads it from a file (its shape is in `schema`),
+with `segments`, `addressing` and `routing` working out what the file leaves open; `expect` is what
+theory says of it; `link` is the model of one direction of a link; `script` and `names` are what
+the kernel and the C library are told.
+
+The rest does: `lab` is what the runner uses. It starts the `keeper`, a process that builds the lab
+(`namespaces`), starts its `services` and its links (`emulator` over packet `ring`s, or `kernel`),
+and whose end is the lab's end. `capability` says what a machine allows, `verify` measures whether
+links keep their promises.
+"""

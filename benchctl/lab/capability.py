@@ -20,6 +20,8 @@ from pathlib import Path
 _CAP_NET_ADMIN = 12
 _CAP_SYS_ADMIN = 21
 
+_PROGRAMS = {"unshare": "util-linux", "nsenter": "util-linux", "ip": "iproute2", "tc": "iproute2"}
+
 # Settings by which systems forbid user namespaces: the value that forbids, and who has it.
 _FORBIDDING = {
     "kernel/unprivileged_userns_clone": ("0", "kernel.unprivileged_userns_clone=1"),
@@ -78,9 +80,9 @@ def remedy() -> str:
 
 
 def _examine() -> Iterator[Ability]:
-    for program in ("unshare", "nsenter"):
+    for program, package in _PROGRAMS.items():
         if not shutil.which(program):
-            yield Ability("lab", False, f"no program {program}", "install util-linux")
+            yield Ability("lab", False, f"no program {program}", f"install {package}")
             return
     how = launcher()
     argv = (*how.argv, "unshare", "--net", "--", sys.executable, "-m", __name__)
@@ -104,23 +106,19 @@ def _is_root() -> bool:
 
 def _look_inside() -> list[dict[str, object]]:
     """Return what this process may do, which has namespaces of its own."""
-    from pyroute2 import IPRoute  # slow to import, and of no use outside of this process
-
-    from benchctl.lab import qdisc
+    from benchctl.lab.namespaces import kernel_cannot_emulate
     from benchctl.lab.ring import Ring
 
-    with IPRoute() as netlink:
-        netlink.link("add", kind="veth", ifname="near", peer="far")
-        kernel = qdisc.missing(netlink, "near")
-    Ring("near", 1500)
+    Ring("lo", 1500)
+    reason = kernel_cannot_emulate()
     return [
         {"name": "lab emulator", "there": True, "text": "benchctl's own: packet sockets work"},
         {
             "name": "lab kernel emulator",
-            "there": not kernel,
-            "text": f"the kernel has no {kernel}" if kernel else "the kernel has netem and tbf",
-            "remedy": "load it (sch_netem, sch_tbf); until then benchctl emulates links itself"
-            if kernel
+            "there": not reason,
+            "text": reason or "the kernel has netem and tbf",
+            "remedy": "load sch_netem and sch_tbf; until then benchctl emulates links itself"
+            if reason
             else "",
         },
     ]

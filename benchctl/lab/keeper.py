@@ -8,7 +8,6 @@ the connection to the runner closes, and that is all the cleaning up there is.
 
 from __future__ import annotations
 
-import gc
 import os
 import select
 import signal
@@ -17,14 +16,14 @@ import traceback
 from collections.abc import Callable
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
-from typing import NoReturn
-
-from pyroute2.netlink.exceptions import NetlinkError
+from pathlib import Path
+from typing import Any, NoReturn
 
 from benchctl.lab.emulator import run_direction
+from benchctl.lab.kernel import KernelLinks
 from benchctl.lab.messages import AskCounters, Broken, Built, Request
 from benchctl.lab.model import Emulator, Link, Topology
-from benchctl.lab.namespaces import Namespaces
+from benchctl.lab.namespaces import BuildError, Namespaces, kernel_cannot_emulate
 from benchctl.lab.services import Running, ServiceError
 from benchctl.lab.syscalls import enter_network
 
@@ -38,39 +37,49 @@ class Keeper:
 
     def __init__(self, topology: Topology, emulator: Emulator) -> None:
         self._topology = topology
-        self._namespaces = Namespaces(topology, emulator)
+        self._emulator = emulator
+        self._namespaces = Namespaces(topology)
+        self._kernel: KernelLinks | None = None
         self._controls: dict[tuple[str, int], Connection] = {}
         self._emulators: dict[int, str] = {}
         self._services: dict[int, Running] = {}
 
     def build(self) -> Built:
-        """Build the lab. Raises OSError, NetlinkError or ServiceError."""
-        self._namespaces.build()
-        # What was imported is shared with the emulators for as long as nobody touches it.
-        gc.freeze()
-        enter_network(self._namespaces.emulator)
-        for link in self._namespaces.emulated:
-            self._start_emulator(link, 0)
-            self._start_emulator(link, 1)
+        """Build the lab. Raises OSError, BuildError or ServiceError."""
+        self._namespaces.create()
+        if self._emulator is Emulator.AUTO:
+            enter_network(self._namespaces.emulator)
+            self._emulator = Emulator.USER if kernel_cannot_emulate() else Emulator.KERNEL
+        shaped = {name: link for name, link in self._topology.links.items() if not link.ideal}
+        if self._emulator is Emulator.KERNEL:
+            self._namespaces.connect([])
+            self._kernel = KernelLinks(self._namespaces, shaped)
+        else:
+            self._namespaces.connect(list(shaped.values()))
+            for link in shaped.values():
+                self._start_emulator(link, 0)
+                self._start_emulator(link, 1)
         for control in self._controls.values():
             control.recv()
         self._start_services()
         # /proc is still the runner's, so this is the number by which the runner knows us.
-        pid = int(os.readlink("/proc/self"))
-        return Built(pid, self._namespaces.descriptors, Emulator.USER)
+        pid = int(Path("/proc/self").readlink().name)
+        return Built(pid, self._namespaces.descriptors, self._emulator)
 
     def serve(self, runner: Connection) -> None:
-        """Pass requests to emulators until the runner is gone.
+        """Do what the runner asks until it is gone.
 
-        Raises ServiceError or _EmulatorError when a part of the lab ends.
+        Raises BuildError, ServiceError or _EmulatorError when a part of the lab fails.
         """
         wake, wakeup = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.set_wakeup_fd(wakeup)
         signal.signal(signal.SIGCHLD, lambda *_: None)
+        readers: list[Any] = [runner, wake]
         while True:
             # First: a child may have ended before the signal had its handler.
             self._reap()
-            ready = select.select([runner, wake], [], [])[0]
+            timeout_s = self._kernel.advance() if self._kernel else None
+            ready = select.select(readers, [], [], timeout_s)[0]
             if wake in ready:
                 os.read(wake, 4096)
             if runner in ready:
@@ -78,13 +87,22 @@ class Keeper:
                     request: Request = runner.recv()
                 except EOFError:
                     return
-                control = self._controls[request.link, request.direction]
-                control.send(request)
-                if isinstance(request, AskCounters):
-                    runner.send(control.recv())
+                self._obey(request, runner)
+
+    def _obey(self, request: Request, runner: Connection) -> None:
+        if self._kernel is None:
+            control = self._controls[request.link, request.direction]
+            control.send(request)
+            if isinstance(request, AskCounters):
+                runner.send(control.recv())
+        elif isinstance(request, AskCounters):
+            runner.send(None)
+        else:
+            self._kernel.change(request.link, request.direction, request.change)
 
     def _start_emulator(self, link: Link, direction: int) -> None:
         ours, theirs = Pipe()
+        enter_network(self._namespaces.emulator)
         pid = os.fork()
         if not pid:
             ours.close()
@@ -144,7 +162,7 @@ def main() -> None:
         keeper = Keeper(topology, emulator)
         runner.send(keeper.build())
         keeper.serve(runner)
-    except (OSError, NetlinkError, ServiceError, _EmulatorError) as error:
+    except (OSError, BuildError, ServiceError, _EmulatorError) as error:
         runner.send(Broken(str(error)))
 
 

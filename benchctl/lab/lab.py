@@ -87,12 +87,13 @@ class Lab:
         connection.close()
         process.kill()
         process.wait()
-        last_words = os.pread(log, 1 << 16, 0).decode("utf-8", "replace").strip()
+        words = os.pread(log, 1 << 16, 0).decode("utf-8", "replace").split("\n")
         os.close(log)
         if isinstance(built, Broken):
             raise LabError(f"the lab cannot be built: {built.reason}")
+        last = next((line for line in reversed(words) if line.strip()), "no answer")
         raise LabError(
-            f"the lab cannot be built: {last_words.splitlines()[-1] if last_words else 'no answer'}",
+            f"the lab cannot be built: {last}",
             capability.remedy(),
         )
 
@@ -123,10 +124,10 @@ class Lab:
             if leaving in (None, end.node):
                 self._tell(ChangeLink(link, direction, change))
 
-    def counters(self, link: str, leaving: str) -> DirectionCounters:
+    def counters(self, link: str, leaving: str) -> DirectionCounters | None:
         """Return what happened so far in the direction of an emulated link that leaves a node.
 
-        Raises LabError when the lab does not stand any more.
+        None where the kernel emulates it. Raises LabError when the lab does not stand any more.
         """
         direction = 0 if self.topology.links[link].ends[0].node == leaving else 1
         self._tell(AskCounters(link, direction))
@@ -136,7 +137,7 @@ class Lab:
             raise LabError("the lab does not stand any more") from None
         if isinstance(answer, Broken):
             raise LabError(f"the lab does not stand any more: {answer.reason}")
-        counters: DirectionCounters = answer
+        counters: DirectionCounters | None = answer
         return counters
 
     def _tell(self, request: Request) -> None:

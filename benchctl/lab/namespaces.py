@@ -3,6 +3,9 @@
 Runs inside the keeper process, which is alone in its mount and PID namespaces. Network namespaces
 have no names: a descriptor holds each, and the process that holds the descriptors takes them with
 it. Nothing here connects a namespace of the lab to one outside it.
+
+The work is done by ip and tc, in batches: a person can read what is asked of the kernel
+(`script`), and a lab of a dozen nodes stands in a fraction of a second.
 """
 
 from __future__ import annotations
@@ -10,29 +13,22 @@ from __future__ import annotations
 import fcntl
 import socket
 import struct
+import subprocess
+import time
 from array import array
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
-from pyroute2 import IPRoute
-
-from benchctl.lab import names
-from benchctl.lab.addressing import segments
-from benchctl.lab.model import Emulator, Interface, Kind, Link, Node, Topology
-from benchctl.lab.routing import interface_tables
+from benchctl.lab import names, script
+from benchctl.lab.model import Kind, Link, Settings, Topology
 from benchctl.lab.syscalls import MS_BIND, enter_network, mount, new_network, unmount
-
-BRIDGE = "switch"
-"""The device that joins the ports of a switch."""
 
 _EVERY_NODE = {
     # The lab is IPv4; neighbour and router discovery would be noise on idle links.
     "net.ipv6.conf.all.disable_ipv6": "1",
     "net.ipv6.conf.default.disable_ipv6": "1",
-    # These two come from the machine's own settings otherwise, and drop what arrives by an
-    # interface that is not the way back.
+    # A new namespace takes these from the machine's own settings, and with them drops what
+    # arrives by an interface that is not the way back.
     "net.ipv4.conf.all.rp_filter": "0",
     "net.ipv4.conf.default.rp_filter": "0",
     "net.ipv4.conf.all.send_redirects": "0",
@@ -41,125 +37,121 @@ _EVERY_NODE = {
     "net.ipv4.tcp_no_metrics_save": "1",
 }
 
-# linux/sockios.h, linux/ethtool.h. Frames then are what a cable carries: whole, at most one MTU,
-# with their checksums, one by one.
+# linux/sockios.h, linux/ethtool.h. Without them frames are what a cable carries: one by one, at
+# most one MTU long, with their checksums.
 _SIOCETHTOOL = 0x8946
+_SIOCGIFFLAGS = 0x8913
+_IFF_RUNNING = 0x40
+_RUNNING_TIMEOUT_S = 10.0
+_RUNNING_POLL_S = 0.001
 _OFFLOADS = {"tx checksum": 0x17, "tso": 0x1F, "gso": 0x24, "gro": 0x2C}
+
+
+class BuildError(Exception):
+    """The kernel, or a program that talks to it, refused."""
 
 
 class Namespaces:
     """The network namespaces of a lab; `build` makes them."""
 
-    def __init__(self, topology: Topology, emulator: Emulator) -> None:
-        self.topology = topology
-        self.emulated = [
-            link
-            for link in topology.links.values()
-            if emulator is not Emulator.KERNEL and not link.ideal
-        ]
+    def __init__(self, topology: Topology) -> None:
+        self._topology = topology
         self.descriptors: dict[str, int] = {}
+        """By node."""
         self.emulator = -1
         """The namespace where emulators have their ends of the cables."""
 
-    def build(self) -> None:
-        """Build everything. Raises OSError or NetlinkError where the kernel refuses."""
-        _mount_names(self.topology)
-        self.emulator = self._create(_EVERY_NODE)
-        for node in self.topology.nodes.values():
+    def create(self) -> None:
+        """Create the namespaces, still empty. Raises OSError."""
+        _mount_names(self._topology)
+        for node in self._topology.nodes.values():
             forward = {"net.ipv4.ip_forward": str(int(node.kind is Kind.ROUTER))}
-            self.descriptors[node.name] = self._create({**forward, **_EVERY_NODE, **node.sysctl})
-        with self._inside(self.emulator) as netlink:
-            for index, link in enumerate(self.topology.links.values()):
-                if link in self.emulated:
-                    for side, end in zip("ab", link.ends, strict=True):
-                        self._lay_emulated(netlink, f"{index}{side}", end, link)
-                else:
-                    self._lay(netlink, link)
-        neighbours = _neighbours(self.topology)
-        for node in self.topology.nodes.values():
-            with self._inside(self.descriptors[node.name]) as netlink:
-                self._configure(netlink, node, neighbours)
+            self.descriptors[node.name] = _create({**forward, **_EVERY_NODE, **node.sysctl})
+        self.emulator = _create(_EVERY_NODE)
+
+    def connect(self, emulated: Sequence[Link]) -> None:
+        """Lay the cables, with room for an emulator on some, and configure the nodes.
+
+        Raises BuildError or OSError.
+        """
+        devices = {link.name: self.devices(link) for link in emulated}
+        enter_network(self.emulator)
+        run_batch("ip", script.cables(self._topology, devices, self._place))
+        for pair in devices.values():
+            for device in pair:
+                _set_offloads_off(device)
+        for name, node in self._topology.nodes.items():
+            enter_network(self.descriptors[name])
+            for end in self._topology.interfaces(name):
+                _set_offloads_off(end.device)
+            run_batch("ip", script.node(self._topology, node))
+        for name in self._topology.nodes:
+            enter_network(self.descriptors[name])
+            _await_running([end.device for end in self._topology.interfaces(name)])
 
     def devices(self, link: Link) -> tuple[str, str]:
         """Return the emulator's devices of a link, in the order of its ends."""
-        index = list(self.topology.links).index(link.name)
-        return f"{index}a", f"{index}b"
+        index = list(self._topology.links).index(link.name)
+        return f"link{index}a", f"link{index}b"
 
-    def _create(self, sysctl: dict[str, str]) -> int:
-        descriptor = new_network()
-        for name, value in sysctl.items():
+    def emulate(self, link: Link, direction: int, settings: Settings) -> None:
+        """Let the kernel emulate one direction of a link. Raises BuildError."""
+        end = link.ends[direction]
+        enter_network(self.descriptors[end.node])
+        run_batch("tc", script.disciplines(end.device, settings, link.mtu))
+
+    def _place(self, node: str) -> str:
+        # This process's /proc is the one that programs it starts have, too; its number there is
+        # not the one it has in its own PID namespace.
+        return f"/proc/{Path('/proc/self').readlink()}/fd/{self.descriptors[node]}"
+
+
+def run_batch(program: str, lines: Sequence[str]) -> None:
+    """Give lines to ip or tc, in this process's network namespace. Raises BuildError."""
+    try:
+        result = subprocess.run(
+            [program, "-batch", "-"], input="\n".join(lines), capture_output=True, text=True,
+            check=False,
+        )  # fmt: skip
+    except FileNotFoundError:
+        raise BuildError(f"no program {program}; install iproute2") from None
+    if result.returncode:
+        what = " ".join(result.stderr.split())
+        raise BuildError(f"{program}: {what}")
+
+
+def kernel_cannot_emulate() -> str:
+    """Return why the kernel cannot emulate links, or an empty text; changes qdiscs of ``lo``."""
+    try:
+        run_batch("tc", script.disciplines("lo", script.EVERY_KIND, 1500))
+    except BuildError as error:
+        return str(error)
+    return ""
+
+
+def _create(sysctl: Mapping[str, str]) -> int:
+    descriptor = new_network()
+    for name, value in sysctl.items():
+        try:
             Path("/proc/sys", *name.split(".")).write_text(value)
-        return descriptor
-
-    @contextmanager
-    def _inside(self, descriptor: int) -> Iterator[IPRoute]:
-        enter_network(descriptor)
-        with IPRoute() as netlink:
-            netlink.link("set", index=1, state="up")
-            yield netlink
-
-    def _peer(self, end: Interface, mtu: int) -> dict[str, Any]:
-        return {
-            "ifname": end.device,
-            "address": end.mac,
-            "mtu": mtu,
-            "net_ns_fd": self.descriptors[end.node],
-        }
-
-    def _lay(self, netlink: IPRoute, link: Link) -> None:
-        """Lay a cable from node to node."""
-        near, far = (self._peer(end, link.mtu) for end in link.ends)
-        netlink.link("add", kind="veth", **near, peer=far)
-
-    def _lay_emulated(self, netlink: IPRoute, device: str, end: Interface, link: Link) -> None:
-        """Lay a cable from a node to its emulator."""
-        peer = self._peer(end, link.mtu)
-        netlink.link("add", kind="veth", ifname=device, mtu=link.mtu, state="up", peer=peer)
-        _set_offloads_off(device)
-
-    def _configure(
-        self, netlink: IPRoute, node: Node, neighbours: dict[Interface, list[Interface]]
-    ) -> None:
-        ends = self.topology.interfaces(node.name)
-        bridge = None
-        if node.kind is Kind.SWITCH:
-            netlink.link("add", ifname=BRIDGE, kind="bridge", state="up")
-            bridge = socket.if_nametoindex(BRIDGE)
-        index = {end.device: socket.if_nametoindex(end.device) for end in ends}
-        for end in ends:
-            _set_offloads_off(end.device)
-            port = {"master": bridge} if bridge is not None else {}
-            netlink.link("set", index=index[end.device], state="up", **port)
-            if end.address is None:
-                continue
-            address = {"address": str(end.address.ip), "prefixlen": end.address.network.prefixlen}
-            netlink.addr("add", index=index[end.device], **address)
-            for other in neighbours[end]:
-                # Known for ever: no frame is spent, or lost, on asking (ARP).
-                netlink.neigh(
-                    "add", ifindex=index[end.device], dst=other.ip, lladdr=other.mac,
-                    state="permanent",
-                )  # fmt: skip
-        for table, end in interface_tables(self.topology, node):
-            netlink.rule("add", table=table, priority=table, src=end.ip, src_len=32)
-            netlink.rule("add", table=table, priority=table, oifname=end.device)
-        for route in node.routes:
-            metrics = {"metrics": {"initcwnd": route.initcwnd}} if route.initcwnd else {}
-            gateway = {"gateway": route.via} if route.via else {"scope": "link"}
-            # The kernel made the route to a device's own network in the main table already.
-            action = "add" if route.table or route.via else "replace"
-            netlink.route(
-                action, dst=str(route.network), oif=index[route.device],
-                table=route.table or 254, **gateway, **metrics,
-            )  # fmt: skip
+        except OSError as error:
+            raise BuildError(f"sysctl {name} = {value}: {error.strerror}") from None
+    return descriptor
 
 
-def _neighbours(topology: Topology) -> dict[Interface, list[Interface]]:
-    return {
-        end: [other for other in segment if other is not end]
-        for segment in segments(topology)
-        for end in segment
-    }
+def _await_running(devices: Sequence[str]) -> None:
+    """Wait until devices carry frames; the kernel gets there in its own time (linkwatch)."""
+    deadline_s = time.monotonic() + _RUNNING_TIMEOUT_S
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        for device in devices:
+            request = struct.pack("16sh22x", device.encode(), 0)
+            while (
+                not struct.unpack_from("16xh", fcntl.ioctl(sock, _SIOCGIFFLAGS, request))[0]
+                & _IFF_RUNNING
+            ):
+                if time.monotonic() > deadline_s:
+                    raise BuildError(f"the device {device} does not come up")
+                time.sleep(_RUNNING_POLL_S)
 
 
 def _set_offloads_off(device: str) -> None:
@@ -179,14 +171,14 @@ def _mount_names(topology: Topology) -> None:
         nsswitch: names.nsswitch_file(nsswitch.read_text() if nsswitch.exists() else ""),
     }
     # A file system in memory, mounted only until its files are bound to their places.
-    mount("lab", "/tmp", "tmpfs")  # noqa: S108
+    mount("lab", "/tmp", "tmpfs")
     for place, text in files.items():
         if not place.exists():
             continue  # and then nobody looks there
-        draft = Path("/tmp", place.name)  # noqa: S108
+        draft = Path("/tmp", place.name)
         draft.write_text(text)
         mount(str(draft), str(place), flags=MS_BIND)
-    unmount("/tmp")  # noqa: S108
+    unmount("/tmp")
     # glibc asks this daemon, which lives outside the lab, before it reads any file.
     for cache in (Path("/run/nscd"), Path("/var/run/nscd")):
         if cache.is_dir():

@@ -67,7 +67,7 @@ class Ring:
     def receive(self, most: int) -> list[tuple[int, bytes]]:
         """Return at most so many frames that have come, with their times on the monotonic clock."""
         memory, words, offset = self._memory, self._words, self._offset
-        frames = []
+        frames: list[tuple[int, bytes]] = []
         shift_ns = time.time_ns() - time.monotonic_ns()
         while len(frames) < most:
             if words[offset >> 2] == _TP_STATUS_KERNEL:

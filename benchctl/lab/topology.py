@@ -1,0 +1,311 @@
+"""From a topology file to a validated `Topology`: every error names file, line and element."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from ipaddress import IPv4Network
+from itertools import permutations
+from pathlib import Path
+from typing import Any, get_args
+
+from pydantic import BaseModel, ValidationError
+
+from benchctl.lab.addressing import AddressError, assign
+from benchctl.lab.model import Interface, Kind, Link, Node, Route, Service, Settings, Topology
+from benchctl.lab.routing import interface_tables, route, walk
+from benchctl.lab.schema import (
+    DirectionTable,
+    HostTable,
+    LinkTable,
+    RouterTable,
+    RouteTable,
+    ServiceTable,
+    SwitchTable,
+    TopologyFile,
+)
+from benchctl.lab.segments import SwitchLoopError, segments
+from benchctl.profile.explain import explain, nearest
+from benchctl.profile.source import Key, Source, merge, read_toml
+from benchctl.units import quoted
+
+_KINDS = {"hosts": Kind.HOST, "routers": Kind.ROUTER, "switches": Kind.SWITCH}
+_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_-]*[A-Za-z0-9])?\Z")
+# A network device's name has at most 15 characters (IFNAMSIZ in linux/if.h).
+_LABEL = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,14}\Z")
+_TAKEN_DEVICES = ("lo", "switch")
+
+
+def load_topology(path: Path, settings: Mapping[str, Any] | None = None) -> Topology:
+    """Read and check a topology file.
+
+    ``settings`` replace values of the file, by dotted name: ``{"links.core.loss": "2%"}``.
+    Raises ProfileError.
+    """
+    return build_topology(read_toml(path), settings or {})
+
+
+def build_topology(source: Source, settings: Mapping[str, Any]) -> Topology:
+    """Check what a topology file says, with values replaced as in `load_topology`.
+
+    Raises ProfileError.
+    """
+    data = source.data
+    for name, value in settings.items():
+        key = tuple(name.split("."))
+        if key[0] in ("links", *_KINDS) and len(key) > 1 and key[1] not in data.get(key[0], {}):
+            known = data.get(key[0], {})
+            raise source.error(key[:2], "there is no such element", nearest(key[1], known))
+        for part in reversed(key):
+            value = {part: value}
+        data = merge(data, value)
+    try:
+        tables = TopologyFile.model_validate(data)
+    except ValidationError as error:
+        raise source.error(*explain(error, data, _names_in)) from None
+    return _Builder(source, tables).build()
+
+
+def _names_in(key: Key, model: type[BaseModel] = TopologyFile) -> list[str]:
+    """Return the names that the table at a key of a topology file may hold."""
+    for position, part in enumerate(key):
+        if part in model.model_fields:
+            inner = _model_in(model.model_fields[str(part)].annotation)
+            if inner is not None:
+                return _names_in(key[position + 1 :], inner)
+    return list(model.model_fields)
+
+
+def _model_in(annotation: Any) -> type[BaseModel] | None:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next((model for arg in get_args(annotation) if (model := _model_in(arg))), None)
+
+
+class _Builder:
+    """Turns tables that are well formed into a topology, or says why they are none."""
+
+    def __init__(self, source: Source, tables: TopologyFile) -> None:
+        self._source = source
+        self._tables = tables
+        self._elements: dict[str, tuple[Key, RouterTable | SwitchTable]] = {}
+        self._ports: dict[str, list[str]] = {}
+        self._count = 0
+
+    def build(self) -> Topology:
+        nodes = {name: self._node(name, key, table) for name, key, table in self._named()}
+        self._check_aliases()
+        links = {name: self._link(name, table) for name, table in self._tables.links.items()}
+        topology = Topology(
+            name=self._source.path.stem,
+            nodes=nodes,
+            links=links,
+            title=self._tables.title,
+            emulator=self._tables.emulator,
+            seed=self._tables.seed,
+            path=self._source.path,
+        )
+        try:
+            topology = assign(topology)
+        except SwitchLoopError as error:
+            key = ("links", error.link.name)
+            raise self._source.error(key, "closes a loop of switches", "remove one link") from None
+        except AddressError as error:
+            raise self._source.error(self._address_key(topology, error.end), str(error)) from None
+        topology = route(self._with_given_routes(topology))
+        self._check_paths(topology)
+        return topology
+
+    def _named(self) -> Iterable[tuple[str, Key, RouterTable | SwitchTable]]:
+        """Return every node's name, key and table, once its name is known to be good."""
+        for group in _KINDS:
+            for name, table in getattr(self._tables, group).items():
+                key: Key = (group, name)
+                if not _NAME.match(name):
+                    raise self._source.error(
+                        key, "a name has letters, digits, - and _, and begins and ends with no sign"
+                    )
+                if name in self._elements:
+                    other = self._source.line(self._elements[name][0])
+                    raise self._source.error(key, f"this name is taken already, in line {other}")
+                self._elements[name] = (key, table)
+                yield name, key, table
+
+    def _node(self, name: str, key: Key, table: RouterTable | SwitchTable) -> Node:
+        kind = _KINDS[str(key[0])]
+        if isinstance(table, SwitchTable):
+            return Node(name, kind)
+        sysctl = {}
+        for where, values in (((), self._tables.sysctl), (key, table.sysctl)):
+            for setting, value in values.items():
+                full = setting if "." in setting else f"net.ipv4.{setting}"
+                if not re.fullmatch(r"net(\.[A-Za-z0-9_-]+)+", full):
+                    raise self._source.error(
+                        (*where, "sysctl", setting), "not a setting of a host's own network",
+                        "write tcp_sack, or in full net.ipv4.tcp_sack",
+                    )  # fmt: skip
+                sysctl[full] = str(value)
+        if not isinstance(table, HostTable):
+            return Node(name, kind, sysctl=sysctl)
+        services = tuple(service for each in table.services for service in _services(each))
+        return Node(name, kind, tuple(table.aliases), sysctl, table.initcwnd, services)
+
+    def _check_aliases(self) -> None:
+        taken = dict.fromkeys(self._elements, "a node")
+        for name, (key, table) in self._elements.items():
+            for alias in table.aliases if isinstance(table, HostTable) else ():
+                where = (*key, "aliases")
+                if not all(_NAME.match(part) for part in alias.split(".")):
+                    raise self._source.error(where, f"{quoted(alias)} is not a host name")
+                if alias in taken:
+                    raise self._source.error(where, f"{quoted(alias)} also names {taken[alias]}")
+                taken[alias] = name
+
+    def _link(self, name: str, table: LinkTable) -> Link:
+        key: Key = ("links", name)
+        near, far = (self._end(key, text, table) for text in table.between)
+        if near.node == far.node:
+            raise self._source.error((*key, "between"), f"joins {near.node} to itself")
+        for node in (*table.toward, *table.addresses):
+            if node not in (near.node, far.node):
+                group = "toward" if node in table.toward else "addresses"
+                raise self._source.error(
+                    (*key, group, node), f"the link does not go to {quoted(node)}",
+                    nearest(node, (near.node, far.node)),
+                )  # fmt: skip
+        return Link(
+            name,
+            (near, far),
+            (self._settings(key, table, far.node), self._settings(key, table, near.node)),
+            table.mtu,
+        )
+
+    def _end(self, key: Key, text: str, table: LinkTable) -> Interface:
+        node, colon, label = text.partition(":")
+        if node not in self._elements:
+            raise self._source.error(
+                (*key, "between"), f"there is no node {quoted(node)}", nearest(node, self._elements)
+            )
+        if colon and (not _LABEL.match(label) or label in _TAKEN_DEVICES):
+            raise self._source.error(
+                (*key, "between"), f"{quoted(label)} cannot name an interface",
+                "up to 15 letters, digits, - and _, a letter first; not lo or switch",
+            )  # fmt: skip
+        devices = self._ports.setdefault(node, [])
+        device = label or f"eth{len(devices)}"
+        if device in devices:
+            raise self._source.error((*key, "between"), f"{node} has an interface {device} already")
+        devices.append(device)
+        self._count += 1
+        # Locally administered (IEEE 802, bit 1 of the first octet), and the same in every run.
+        mac = "02:00:00:" + self._count.to_bytes(3).hex(":")
+        address = table.addresses.get(node)
+        if address and self._elements[node][0][0] == "switches":
+            raise self._source.error((*key, "addresses", node), "a switch has no address")
+        return Interface(node, device, mac, label, address)
+
+    def _settings(self, key: Key, table: LinkTable, toward: str) -> Settings:
+        """Return the settings of the direction toward a node."""
+        own = table.toward.get(toward, DirectionTable())
+        names = {
+            "rate": "rate_bps", "delay": "delay_s", "jitter": "jitter_s", "loss": "loss_ratio",
+            "queue": "queue_packets",
+        }  # fmt: skip
+        given = {
+            field: value
+            for name, field in names.items()
+            for value in [
+                getattr(own, name) if getattr(own, name) is not None else getattr(table, name)
+            ]
+            if value is not None
+        }
+        settings = Settings(**given)
+        if settings.jitter_s > settings.delay_s:
+            where = (*key, "toward", toward) if own.jitter or own.delay else key
+            raise self._source.error(
+                (*where, "jitter"), "the jitter is greater than the delay",
+                "a frame cannot arrive before it was sent",
+            )  # fmt: skip
+        return settings
+
+    def _address_key(self, topology: Topology, end: Interface) -> Key:
+        link = next(
+            link.name
+            for link in topology.links.values()
+            for other in link.ends
+            if (other.node, other.device) == (end.node, end.device)
+        )
+        return ("links", link, "addresses", end.node) if end.address else ("links", link)
+
+    def _with_given_routes(self, topology: Topology) -> Topology:
+        nodes = {}
+        for name, node in topology.nodes.items():
+            key, table = self._elements[name]
+            routes: list[Route] = []
+            for index, given in enumerate(table.routes if isinstance(table, RouterTable) else ()):
+                routes += self._given(topology, node, (*key, "routes", index), given)
+            nodes[name] = replace(node, routes=tuple(routes))
+        return replace(topology, nodes=nodes)
+
+    def _given(self, topology: Topology, node: Node, key: Key, given: RouteTable) -> list[Route]:
+        """Return a given route, once for every address of its goal and every table it is in."""
+        neighbours = [
+            (out, via)
+            for segment in segments(topology)
+            for out in segment
+            for via in segment
+            if out.node == node.name and via.node != node.name
+        ]
+        steps = [(out, via) for out, via in neighbours if given.via in (via.node, via.ip)]
+        if not steps:
+            raise self._source.error(
+                (*key, "via"), f"{quoted(given.via)} is no neighbour of {node.name}",
+                nearest(given.via, {via.node for _, via in neighbours}),
+            )  # fmt: skip
+        out, via = steps[0]
+        numbers = [number for number, end in interface_tables(topology, node) if end == out]
+        initcwnd = given.initcwnd or node.initcwnd
+        return [
+            Route(network, out.device, via.ip, initcwnd, table)
+            for network in self._goals(topology, key, given)
+            for table in (0, *numbers)
+        ]
+
+    def _goals(self, topology: Topology, key: Key, given: RouteTable) -> list[IPv4Network]:
+        if given.to == "default":
+            return [IPv4Network("0.0.0.0/0")]
+        if given.to in topology.nodes:
+            ends = topology.interfaces(given.to)
+            return [IPv4Network(end.ip) for end in ends if end.address]
+        try:
+            return [IPv4Network(given.to)]
+        except ValueError as error:
+            hint = nearest(given.to, self._elements)
+            raise self._source.error(
+                (*key, "to"), f"neither a node nor a network: {error}",
+                hint or 'a network is written "10.0.3.0/24"',
+            ) from None  # fmt: skip
+
+    def _check_paths(self, topology: Topology) -> None:
+        for name in topology.hosts:
+            if len(topology.nodes) > 1 and not topology.interfaces(name):
+                raise self._source.error(("hosts", name), "no link leads to it")
+        for one, other in permutations(topology.hosts, 2):
+            start, goal = topology.interfaces(one)[0], topology.interfaces(other)[0]
+            if walk(topology, start, goal) is None:
+                raise self._source.error(
+                    ("hosts", one), f"there is no path from {one} to {other}",
+                    "join them by links and routers; hosts do not forward",
+                )  # fmt: skip
+
+
+def _services(table: ServiceTable) -> list[Service]:
+    if table.iperf3:
+        low, high = table.iperf3
+        return [
+            Service(("iperf3", "--server", "--port", str(port)), (port,))
+            for port in range(low, high + 1)
+        ]
+    low, high = table.ports or (1, 0)
+    return [Service(tuple(table.command or ()), tuple(range(low, high + 1)))]
