@@ -7,8 +7,35 @@ lacks them; with ``CI`` set it fails instead, so that CI never passes by skippin
 import os
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# The same examples on every run, and no limit of time: a busy machine is no defect.
+settings.register_profile("benchctl", deadline=None, derandomize=True)
+settings.load_profile("benchctl")
+
+
+TESTS = Path(__file__).parent
+
+
+def pytest_addoption(parser):
+    parser.addoption("--update-golden", action="store_true", help="write the golden files anew")
+
+
+@pytest.fixture
+def golden(request):
+    """Compare a text with a file under tests/, byte for byte."""
+
+    def compare(name, text):
+        path = TESTS / name
+        if request.config.getoption("--update-golden"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        assert text == path.read_text(encoding="utf-8")
+
+    return compare
 
 
 def _refused_namespaces() -> str:

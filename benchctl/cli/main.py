@@ -1,4 +1,4 @@
-"""The commands, and what every one of them shares: errors, exit codes, broken pipes.
+"""The commands, and what every one of them shares: errors and exit codes.
 
 Exit codes: 0 done; 1 done, but a trial failed or an expectation was not met; 2 the command line or
 the profile is wrong; 3 a tool, peer or plugin that the profile names is not there; 4 internal
@@ -73,9 +73,6 @@ def main() -> None:
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
-    except BrokenPipeError:
-        # The reader has seen enough. Python would complain again when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except Exception:
         traceback.print_exc()
         print("benchctl: this is a bug; please report it with the lines above", file=sys.stderr)

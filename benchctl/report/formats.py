@@ -42,8 +42,8 @@ def markdown(document: Document) -> str:
     run = document["run"]
     head = f"# {run['title'] or run['profile']}\n\nRun {run['id']}, {run['status']}.\n"
     lines = [head, line(shown.heads), line(rule), *map(line, shown.rows)]
-    remarks = _remarks(document)
-    return "\n".join([*lines, *([""] if remarks else []), *remarks]) + "\n"
+    remarks = [f"- {remark}" if remark else "" for remark in _remarks(document)]
+    return "\n".join([*lines, *remarks]) + "\n"
 
 
 def comma_separated(document: Document) -> str:

@@ -1,0 +1,47 @@
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TOY = Path(__file__).with_name("toy.py")
+
+
+class Benchctl:
+    """Runs the real command in an empty directory, with a store and the toy backend of its own."""
+
+    def __init__(self, directory):
+        self.directory = directory
+        self.store = directory / "runs.sqlite"
+        self.environment = {
+            **os.environ,
+            "BENCHCTL_STORE": str(self.store),
+            "BENCHCTL_PLUGINS": str(TOY),
+            "COLUMNS": "200",
+        }
+
+    def profile(self, text, name="p.toml"):
+        (self.directory / name).write_text(text)
+        return name
+
+    def start(self, *args, **options):
+        return subprocess.Popen(
+            [sys.executable, "-m", "benchctl", *args],
+            cwd=self.directory,
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            **options,
+        )
+
+    def __call__(self, *args):
+        process = self.start(*args)
+        stdout, stderr = process.communicate(timeout=60)
+        return subprocess.CompletedProcess(args, process.returncode, stdout, stderr)
+
+
+@pytest.fixture
+def benchctl(tmp_path):
+    return Benchctl(tmp_path)

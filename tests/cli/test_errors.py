@@ -1,0 +1,133 @@
+import json
+import subprocess
+import sys
+
+import pytest
+
+HEAD = '[flows.main]\nbackend = "toy"\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "args", "code", "message"),
+    [
+        ("[flows.main]\nbackend = ", (), 2, "p.toml:2: not TOML"),
+        (HEAD + "duraton = '1s'\n", (), 2, 'p.toml:3: flows.main.duraton: unknown key'),
+        (HEAD + "duration = 10\n", (), 2, "p.toml:3: flows.main.duration: "),
+        (HEAD, ("--set", "duration=5"), 2, "--set duration: "),
+        (HEAD, ("--only", "plan=ok"), 2, '--only plan=ok: no axis "plan"'),
+        (HEAD.replace("toy", "iperf4"), (), 3, 'p.toml:2: flows.main.backend: no backend "iperf4"'),
+    ],
+)  # fmt: skip
+def test_a_wrong_profile_gets_one_line_with_its_place_and_runs_nothing(
+    benchctl, text, args, code, message
+):
+    result = benchctl("run", benchctl.profile(text), *args)
+    assert (result.returncode, result.stdout) == (code, "")
+    first, *hints = result.stderr.splitlines()
+    assert first.startswith(f"benchctl: {message}")
+    assert len(hints) <= 1
+    assert not benchctl.store.exists()
+
+
+def test_an_unknown_profile_names_the_nearest(benchctl):
+    result = benchctl("run", "quickstat")
+    assert result.returncode == 2
+    assert 'did you mean "quickstart"?' in result.stderr
+
+
+def test_a_missing_tool_says_how_to_get_it_and_runs_nothing(benchctl):
+    benchctl.environment["PATH"] = "/nowhere"
+    result = benchctl("run", benchctl.profile(HEAD))
+    assert result.returncode == 3
+    assert result.stderr.splitlines() == [
+        'benchctl: backend "toy": no program sh in the PATH',
+        "  it is part of every system",
+    ]
+    assert not benchctl.store.exists()
+
+
+def test_a_plugin_that_cannot_be_imported_harms_nobody_else(benchctl):
+    broken = benchctl.directory / "broken.py"
+    broken.write_text("raise RuntimeError('half an hour of work')\n")
+    listed = benchctl("--plugin", str(broken), "backends")
+    assert listed.returncode == 0
+    assert 'backend "broken" cannot be loaded: RuntimeError: half an hour of work' in listed.stdout
+    assert "toy          1.0" in listed.stdout
+    profile = benchctl.profile(HEAD.replace("toy", "broken"))
+    result = benchctl("--plugin", str(broken), "run", profile)
+    assert result.returncode == 3
+    assert "RuntimeError: half an hour of work" in result.stderr
+
+
+def test_an_interface_that_is_not_there_is_found_before_anything_runs(benchctl):
+    text = HEAD + 'interface = "wired"\n[interfaces.wired]\ndevice = "eth99"\n'
+    result = benchctl("run", benchctl.profile(text))
+    assert result.returncode == 3
+    assert 'interface "wired": this machine has no device "eth99"' in result.stderr
+    assert not benchctl.store.exists()
+
+
+def test_a_matrix_of_a_million_trials_needs_a_yes(benchctl):
+    text = HEAD + "[run]\nrepeats = 1000000\n"
+    refused = benchctl("plan", benchctl.profile(text))
+    assert refused.returncode == 2
+    assert "1,000,000 trials" in refused.stderr
+    accepted = benchctl("plan", benchctl.profile(text), "--yes")
+    assert accepted.returncode == 0
+    assert "1,000,000 trials: 1 point x 1000000" in accepted.stdout
+
+
+def test_a_plan_shows_trials_order_commands_and_time(benchctl):
+    text = HEAD + "[axes]\nplan = ['ok', 'fail']\n[run]\nrepeats = 2\nseed = 5\npause = '1s'\n"
+    result = benchctl("plan", benchctl.profile(text))
+    assert result.returncode == 0
+    lines = result.stdout.splitlines()
+    assert lines[1] == "4 trials: 2 points x 2, interleaved, seed 5"
+    assert lines[2] == "expected time 3.40 s"
+    assert any("client: sh -c 'echo sample 0 8000; echo no luck" in line for line in lines)
+    entries = [
+        json.loads(line) for line in benchctl("plan", "p.toml", "--json").stdout.splitlines()
+    ]
+    assert [entry["point"]["plan"] for entry in entries] == ["ok", "fail"] * 2
+    assert not benchctl.store.exists()
+
+
+def test_a_store_that_is_none_is_refused(benchctl):
+    benchctl.store.write_text("this is not a database, and long enough to be sure of it" * 10)
+    result = benchctl("runs")
+    assert result.returncode == 4
+    assert "is not a database" in result.stderr
+
+
+def test_nothing_measured_yet_is_said(benchctl):
+    result = benchctl("show", "last")
+    assert result.returncode == 4
+    assert "nothing was measured yet" in result.stderr
+
+
+@pytest.mark.parametrize("args", [["--help"], ["run", "--help"], ["--show-completion", "bash"]])
+def test_help_and_completion_import_nothing_heavy(args):
+    code = (
+        "import sys; from benchctl.__main__ import main\n"
+        f"sys.argv = ['benchctl', *{args!r}]\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "heavy = ['textual', 'pyroute2', 'numpy', 'sqlite3', 'benchctl.api',"
+        " 'benchctl_iperf3', 'benchctl_ping', 'benchctl_owping', 'benchctl_simpleperf']\n"
+        "print('HEAVY', [name for name in heavy if name in sys.modules])"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert result.stdout.splitlines()[-1] == "HEAVY []"
+
+
+def test_the_version_is_told_without_importing_the_command_line():
+    code = (
+        "import sys; from benchctl.__main__ import main\n"
+        "sys.argv = ['benchctl', '--version']; main(); print('typer' in sys.modules)"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert result.stdout.splitlines()[1] == "False"

@@ -1,0 +1,183 @@
+import json
+import signal
+import sqlite3
+import subprocess
+import time
+
+import pytest
+
+OK = '[flows.main]\nbackend = "toy"\n[axes]\nplan = ["ok"]\n[run]\nrepeats = 2\n'
+HANG = '[flows.main]\nbackend = "toy"\n[axes]\nplan = ["ok", "hang"]\n[run]\nseed = 1\n'
+
+
+def wait_until(condition, what, limit_s=30):
+    """Wait for something that another process brings about."""
+    deadline = time.monotonic() + limit_s
+    while not condition():
+        assert time.monotonic() < deadline, f"waited {limit_s} s for {what}"
+        time.sleep(0.02)
+
+
+def count(store, query):
+    try:
+        with sqlite3.connect(f"file:{store}?mode=ro", uri=True) as connection:
+            return connection.execute(query).fetchone()[0]
+    except sqlite3.OperationalError:
+        return 0  # not there yet
+
+
+def sample_of_the_hanging_tool(benchctl):
+    query = "SELECT count(*) FROM sample"
+    wait_until(lambda: count(benchctl.store, query) == 4, "a sample of the tool that hangs")
+
+
+def tools_left(benchctl):
+    """Return the tools of this run that still run."""
+    processes = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True)
+    return [line for line in processes.stdout.splitlines() if line == "sleep 60"]
+
+
+def test_stdout_carries_the_table_and_stderr_the_progress(benchctl):
+    result = benchctl("run", benchctl.profile(OK))
+    assert result.returncode == 0
+    assert result.stdout == "n      throughput\n─  ──────────────\n2  9.00 kbit/s ±0\n"
+    assert "[1/2]: ok main send 9.00 kbit/s" in result.stderr
+    assert "[2/2] repeat 2: ok" in result.stderr
+
+
+def test_every_format_goes_to_a_file_by_its_ending(benchctl):
+    profile = benchctl.profile(OK)
+    result = benchctl("run", profile, "-q", "-o", "out.json")
+    assert (result.returncode, result.stdout) == (0, "")
+    document = json.loads((benchctl.directory / "out.json").read_text())
+    assert document["run"]["status"] == "ok"
+    assert [trial["repeat"] for trial in document["trials"]] == [1, 2]
+    (flow,) = document["trials"][0]["flows"]
+    assert flow["metrics"]["throughput_bps"] == 9000
+    assert flow["sources"] == {"throughput_bps": "tool"}
+    assert flow["requested"] == {"duration": 0.1, "plan": "ok"}
+    assert document["summary"][0]["n"] == 2
+    for form in ("table", "md", "csv", "json", "jsonl"):
+        assert benchctl("export", "last", "--format", form).stdout
+
+
+def test_events_are_written_as_they_happen(benchctl):
+    process = benchctl.start("run", benchctl.profile(HANG), "-q", "--events")
+    events = []
+    for line in process.stdout:
+        events.append(json.loads(line))
+        if len([e for e in events if e["event"] == "sample"]) == 4:
+            process.send_signal(signal.SIGINT)
+    process.stderr.close()
+    assert process.wait(30) == 130
+    assert [e["event"] for e in events if e["event"] not in ("sample", "note")] == [
+        "trial_started", "flow_started", "flow_ended", "trial_ended",
+        "trial_started", "flow_started", "flow_ended", "trial_ended", "run_ended",
+    ]  # fmt: skip
+    assert events[-1]["status"] == "interrupted"
+
+
+def test_a_failed_trial_does_not_stop_the_run_and_ends_with_code_1(benchctl):
+    text = HANG.replace("hang", "fail") + "attempts = 2\nbackoff = '10ms'\n"
+    result = benchctl("run", benchctl.profile(text))
+    assert result.returncode == 1
+    assert "9.00 kbit/s" in result.stdout
+    assert "failed: main: sh ended with code 3: no luck today" in result.stdout
+    shown = benchctl("show", "last", "--trials").stdout
+    assert "main, attempt 2: failed" in shown
+
+
+def test_an_expectation_that_is_not_met_ends_with_code_1(benchctl):
+    text = OK + '[[expect]]\nmetric = "throughput_bps"\nat_least = "1Mbit"\n'
+    result = benchctl("run", benchctl.profile(text))
+    assert result.returncode == 1
+    assert "expected but not so: throughput_bps of main" in result.stdout
+    wrong = benchctl("run", benchctl.profile(text.replace("1Mbit", "1Mbps")))
+    assert wrong.returncode == 2
+    assert "p.toml:9: expect[0].at_least: " in wrong.stderr
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["ctrl-c", "sigterm"]
+)
+def test_a_stop_keeps_what_was_measured_and_resume_measures_the_rest(benchctl, number, code):
+    process = benchctl.start("run", benchctl.profile(HANG))
+    sample_of_the_hanging_tool(benchctl)
+    process.send_signal(number)
+    stdout, stderr = process.communicate(timeout=30)
+    assert process.returncode == code
+    assert "9.00 kbit/s" in stdout  # the table so far
+    assert "trial 2 (plan=hang), repeat 1: interrupted" in stdout
+    assert "benchctl resume" in stderr
+    assert not tools_left(benchctl)
+    with sqlite3.connect(benchctl.store) as connection:  # the tool is mended meanwhile
+        connection.execute("UPDATE trial SET flows = replace(flows, 'hang', 'ok')")
+    resumed = benchctl("resume", "last")
+    assert resumed.returncode == 0
+    assert "1 of 2 trials left" in resumed.stderr
+    assert benchctl("resume", "last").returncode == 2
+    assert count(benchctl.store, "SELECT count(*) FROM flow") == 3
+
+
+def test_a_second_ctrl_c_ends_at_once(benchctl):
+    process = benchctl.start("run", benchctl.profile(HANG), "-q")
+    sample_of_the_hanging_tool(benchctl)
+    process.send_signal(signal.SIGINT)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=30)
+    assert process.returncode == 130
+    wait_until(lambda: not tools_left(benchctl), "the end of the tool")
+    assert benchctl("runs").stdout.splitlines()[1].endswith("interrupted")
+
+
+@pytest.mark.parametrize("victim", ["command", "runner"])
+def test_a_kill_leaves_no_tool_behind_and_the_run_resumes(benchctl, victim):
+    process = benchctl.start("run", benchctl.profile(HANG), "-q")
+    sample_of_the_hanging_tool(benchctl)
+    if victim == "command":
+        process.kill()
+    else:
+        pid = count(benchctl.store, "SELECT runner_pid FROM run")
+        subprocess.run(["kill", "-9", str(pid)], check=True)
+    _, stderr = process.communicate(timeout=30)
+    wait_until(lambda: not tools_left(benchctl), "the end of the tool")
+    assert count(benchctl.store, "SELECT count(*) FROM sample") == 4
+    if victim == "runner":
+        assert process.returncode == 4
+        assert "the runner died" in stderr
+        assert benchctl("runs").stdout.splitlines()[1].endswith("died")
+    ended = "SELECT count(*) FROM run WHERE status = 'interrupted'"
+    if victim == "command":
+        wait_until(lambda: count(benchctl.store, ended) == 1, "the end of the runner")
+    with sqlite3.connect(benchctl.store) as connection:
+        connection.execute("UPDATE trial SET flows = replace(flows, 'hang', 'ok')")
+    assert benchctl("resume").returncode == 0
+
+
+def test_a_run_that_is_being_measured_is_not_resumed_but_can_be_read(benchctl):
+    process = benchctl.start("run", benchctl.profile(HANG), "-q")
+    sample_of_the_hanging_tool(benchctl)
+    refused = benchctl("resume", "last")
+    assert refused.returncode == 2
+    assert "is being measured right now" in refused.stderr
+    assert "running" in benchctl("runs").stdout
+    assert "9.00 kbit/s" in benchctl("show", "last").stdout
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=30)
+
+
+def test_set_only_and_repeat_change_what_runs(benchctl):
+    profile = benchctl.profile(HANG)
+    args = ("--set", "duration=250ms", "--only", "plan=ok", "--repeat", "3", "--format", "json")
+    document = json.loads(benchctl("run", profile, "-q", *args).stdout)
+    assert [trial["point"] for trial in document["trials"]] == [{"plan": "ok"}] * 3
+    assert document["trials"][0]["flows"][0]["requested"]["duration"] == 0.25
+
+
+def test_a_reader_that_has_seen_enough_gets_no_complaint(benchctl):
+    benchctl("run", benchctl.profile(OK), "-q")
+    process = benchctl.start("export", "last", "--format", "json")
+    process.stdout.close()
+    process.wait(30)
+    assert process.stderr.read() == ""
+    process.stderr.close()
