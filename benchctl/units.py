@@ -18,8 +18,8 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Mapping
-from functools import lru_cache
+from collections.abc import Callable
+from functools import lru_cache, partial
 
 UNLIMITED = math.inf
 
@@ -27,24 +27,32 @@ _QUANTITY = re.compile(r"([0-9]*\.?[0-9]+) ?([^\s0-9.]*)")
 
 # Units as (power of ten, factor). The power goes into the text of the number, so that "2.3Gbit" is
 # 2300000000 and not the product of two rounded floats, which is a hair less.
-_Unit = tuple[int, int]
-_SECONDS: dict[str, _Unit] = {
-    "ns": (-9, 1), "us": (-6, 1), "ms": (-3, 1), "s": (0, 1), "min": (0, 60), "h": (0, 3600),
+_UNITS: dict[str, dict[str, tuple[int, int]]] = {
+    "duration": {
+        "ns": (-9, 1), "us": (-6, 1), "ms": (-3, 1), "s": (0, 1), "min": (0, 60), "h": (0, 3600),
+    },
+    "rate": {"bit": (0, 1), "kbit": (3, 1), "Mbit": (6, 1), "Gbit": (9, 1), "Tbit": (12, 1)},
+    "size": {
+        "B": (0, 1), "kB": (3, 1), "MB": (6, 1), "GB": (9, 1),
+        "K": (0, 2**10), "M": (0, 2**20), "G": (0, 2**30),
+        "KiB": (0, 2**10), "MiB": (0, 2**20), "GiB": (0, 2**30),
+    },
+    "ratio": {"%": (-2, 1)},
 }  # fmt: skip
-_BITS: dict[str, _Unit] = {
-    "bit": (0, 1), "kbit": (3, 1), "Mbit": (6, 1), "Gbit": (9, 1), "Tbit": (12, 1),
-}  # fmt: skip
-_BYTES: dict[str, _Unit] = {
-    "B": (0, 1), "kB": (3, 1), "MB": (6, 1), "GB": (9, 1),
-    "K": (0, 2**10), "M": (0, 2**20), "G": (0, 2**30),
-    "KiB": (0, 2**10), "MiB": (0, 2**20), "GiB": (0, 2**30),
-}  # fmt: skip
-_PER_CENT: dict[str, _Unit] = {"%": (-2, 1)}
+_SPELLINGS = {"µs": "us", "μs": "us", "Kbit": "kbit"}
+_EXAMPLES = {
+    "duration": '"10s" or "250ms"',
+    "rate": '"100Mbit" or "unlimited"',
+    "size": '"256K", "64kB" or "1448B"',
+    "ratio": '"2%"',
+}
 
 
 def parse_duration(text: object) -> float:
     """Read a duration such as ``"250ms"``; returns seconds. Raises ValueError."""
-    return _duration(_text(text, "a duration", '"10s" or "250ms"'))
+    if isinstance(text, str):
+        return _duration(text)
+    raise _not_text(text, "duration")
 
 
 def parse_rate(text: object) -> float:
@@ -52,19 +60,23 @@ def parse_rate(text: object) -> float:
 
     Raises ValueError.
     """
-    if text == "unlimited":
-        return UNLIMITED
-    return _rate(_text(text, "a rate", '"100Mbit" or "unlimited"'))
+    if isinstance(text, str):
+        return _rate(text)
+    raise _not_text(text, "rate")
 
 
 def parse_size(text: object) -> float:
     """Read a size such as ``"256K"``; returns bytes, rounded to whole ones. Raises ValueError."""
-    return _size(_text(text, "a size", '"256K", "64kB" or "1448B"'))
+    if isinstance(text, str):
+        return _size(text)
+    raise _not_text(text, "size")
 
 
 def parse_ratio(text: object) -> float:
     """Read a ratio such as ``"2%"``; returns a fraction of one, from 0 to 1. Raises ValueError."""
-    return _ratio(_text(text, "a ratio", '"2%"'))
+    if isinstance(text, str):
+        return _ratio(text)
+    raise _not_text(text, "ratio")
 
 
 def parse_value(name: str, value: object) -> float:
@@ -89,51 +101,25 @@ def quoted(value: object) -> str:
     return str(value)
 
 
-def _text(value: object, what: str, example: str) -> str:
-    if isinstance(value, str) and _QUANTITY.fullmatch(value):
-        return value
+def _not_text(value: object, what: str) -> ValueError:
     if isinstance(value, int | float) and not isinstance(value, bool):
-        raise ValueError(f"{value} has no unit; write {what} as in {example}")
-    raise ValueError(f"{quoted(value)} is not {what}; write it as in {example}")
+        return ValueError(f"{value} has no unit; write a {what} as in {_EXAMPLES[what]}")
+    return ValueError(f"{quoted(value)} is not a {what}; write it as in {_EXAMPLES[what]}")
 
 
-# A matrix writes the same few quantities at every one of its points: each is read once.
-@lru_cache(maxsize=1024)
-def _duration(text: str) -> float:
-    if text.endswith("m"):
-        raise ValueError(f'{quoted(text)} could be minutes or milliseconds; write "min" or "ms"')
-    return _value(text, text.replace("µ", "u").replace("μ", "u"), "duration", _SECONDS)
-
-
-@lru_cache(maxsize=1024)
-def _rate(text: str) -> float:
-    plain = text.removesuffix("/s")
-    if plain.lower().endswith("bps") or plain.endswith("B"):
-        raise ValueError(
-            f'{quoted(text)} could be bits or bytes per second; write "Mbit", "Gbit", …'
-        )
-    return _value(text, plain.replace("Kbit", "kbit"), "rate", _BITS)
-
-
-@lru_cache(maxsize=1024)
-def _size(text: str) -> float:
-    if text.endswith("KB"):
-        raise ValueError(f'{quoted(text)} could be 1000 or 1024 bytes each; write "kB" or "KiB"')
-    return float(round(_value(text, text, "size", _BYTES)))
-
-
-@lru_cache(maxsize=1024)
-def _ratio(text: str) -> float:
-    ratio = _value(text, text, "ratio", _PER_CENT)
-    if ratio > 1:
-        raise ValueError(f'{quoted(text)} is more than "100%"')
-    return ratio
-
-
-def _value(text: str, plain: str, what: str, units: Mapping[str, _Unit]) -> float:
-    """Return the value of ``plain``; ``text`` is the same as the user wrote it."""
-    match = _QUANTITY.fullmatch(plain)
-    number, unit = match.groups() if match else ("", plain)
+def _read(what: str, text: str) -> float:
+    if what == "rate" and text == "unlimited":
+        return UNLIMITED
+    match = _QUANTITY.fullmatch(text)
+    if match is None:
+        raise ValueError(f"{quoted(text)} is not a {what}; write it as in {_EXAMPLES[what]}")
+    number, unit = match.groups()
+    if what == "rate":
+        unit = unit.removesuffix("/s")
+    if doubt := _doubt(what, unit):
+        raise ValueError(f"{quoted(text)} {doubt}")
+    units = _UNITS[what]
+    unit = _SPELLINGS.get(unit, unit)
     if unit not in units:
         wrong = f"unknown unit {quoted(unit)}" if unit else "no unit"
         raise ValueError(f"{quoted(text)}: {wrong}; a {what} is in {', '.join(units)}")
@@ -141,7 +127,26 @@ def _value(text: str, plain: str, what: str, units: Mapping[str, _Unit]) -> floa
     value = float(f"{number}e{power}") * factor
     if not math.isfinite(value):
         raise ValueError(f"{quoted(text)} is too large")
-    return value
+    if what == "ratio" and value > 1:
+        raise ValueError(f'{quoted(text)} is more than "100%"')
+    return float(round(value)) if what == "size" else value
+
+
+# A matrix writes the same few quantities at every one of its points: each is read once.
+_duration, _rate, _size, _ratio = (
+    lru_cache(maxsize=1024)(partial(_read, what)) for what in ("duration", "rate", "size", "ratio")
+)
+
+
+def _doubt(what: str, unit: str) -> str:
+    """Return what else a unit could mean, or an empty text."""
+    if what == "duration" and unit == "m":
+        return 'could be minutes or milliseconds; write "min" or "ms"'
+    if what == "rate" and (unit.lower().endswith("bps") or unit.endswith("B")):
+        return 'could be bits or bytes per second; write "Mbit", "Gbit", …'
+    if what == "size" and unit == "KB":
+        return 'could be 1000 or 1024 bytes each; write "kB" or "KiB"'
+    return ""
 
 
 def _scaled(value: float, steps: tuple[tuple[float, str], ...]) -> str:

@@ -7,35 +7,34 @@ and key.
 
 from __future__ import annotations
 
-import difflib
 import hashlib
-import tomllib
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from benchctl.errors import ProfileError, UsageError
-from benchctl.profile.model import FlowTable, Profile
-from benchctl.profile.source import Key, Source, dotted, read_toml
+from benchctl.errors import ProfileError
+from benchctl.profile.explain import as_written, explain, nearest
+from benchctl.profile.model import Profile
+from benchctl.profile.settings import Settings, read_settings
+from benchctl.profile.source import Key, Source, merge, read_toml
+from benchctl.units import quoted
 
 PACKAGE = Path(__file__).resolve().parent.parent
-TABLES = tuple(Profile.model_fields)
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
     """A validated profile and where each of its keys was written.
 
-    ``sources`` goes from the profile itself to its last base. ``assigned`` holds the ``--set``
-    values that name a parameter and not a key of the file; the plan applies them to flows.
+    ``sources`` goes from the profile itself to its last base; ``settings`` is what ``--set`` says.
     """
 
     model: Profile
     sources: tuple[Source, ...]
-    assigned: Mapping[str, Any] = field(default_factory=dict)
+    settings: Settings
 
     @property
     def name(self) -> str:
@@ -44,17 +43,28 @@ class Document:
 
     @property
     def text(self) -> str:
-        """The text of all files, the profile's own first."""
-        return "\n".join(f"# {source.path.name}\n{source.text}" for source in self.sources)
+        """The text of all files, the profile's own first, and the ``--set`` values."""
+        files = [f"# {source.path.name}\n{source.text}" for source in self.sources]
+        return "\n".join([*files, *(f"# --set {line}" for line in self.settings.text.splitlines())])
 
     @property
     def sha256(self) -> str:
         """Hash of `text`, in hexadecimal."""
         return hashlib.sha256(self.text.encode()).hexdigest()
 
+    @property
+    def topology(self) -> Path | None:
+        """The lab's topology file; its path is relative to the file that names it."""
+        if self.model.lab is None:
+            return None
+        source = _locate((self.settings, *self.sources), ("lab", "topology"))
+        return source.path.parent / self.model.lab.topology
+
     def error(self, key: Key, what: str, hint: str = "") -> ProfileError:
         """Return the error of one key, at the file and line that wrote it."""
-        return _locate(self.sources, key).error(key, what, hint)
+        if key not in self.settings.targets:
+            key = as_written(self.settings.data, key)
+        return _locate((self.settings, *self.sources), key).error(key, what, hint)
 
 
 def packaged_profiles() -> Path:
@@ -69,11 +79,11 @@ def find_profile(name: str) -> Path:
     Raises ProfileError with the nearest known name.
     """
     path = Path(name)
-    if path.is_file():
+    if _is_file(path):
         return path
     root = packaged_profiles()
     known = {
-        str(file.relative_to(root).with_suffix("")): file
+        file.relative_to(root).with_suffix("").as_posix(): file
         for file in sorted(root.rglob("*.toml"))
         if "labs" not in file.relative_to(root).parts
     }
@@ -82,14 +92,8 @@ def find_profile(name: str) -> Path:
         return known[bare]
     raise ProfileError(
         f"{name}: no such profile, neither a file nor one that comes with benchctl",
-        nearest(bare, known) or f"there are {', '.join(known)}",
+        nearest(bare, known) or f"there are: {', '.join(known)}",
     )
-
-
-def nearest(name: str, known: Iterable[str]) -> str:
-    """Return ``did you mean "x"?`` for the known name nearest to a wrong one, or an empty text."""
-    match = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
-    return f'did you mean "{match[0]}"?' if match else ""
 
 
 def load_profile(name: str, assignments: Sequence[str] = ()) -> Document:
@@ -100,53 +104,23 @@ def load_profile(name: str, assignments: Sequence[str] = ()) -> Document:
     sources = _with_bases(find_profile(name))
     data: dict[str, Any] = {}
     for source in reversed(sources):
-        data = _merge(data, source.data)
-    assigned: dict[str, Any] = {}
-    for text in assignments:
-        key, value = _read_assignment(text)
-        if not _assign(data, key, value):
-            assigned[dotted(key)] = value
+        data = merge(data, source.data)
+    settings = read_settings(assignments, data)
     try:
-        model = Profile.model_validate(data)
+        model = Profile.model_validate(settings.data)
     except ValidationError as error:
-        raise _explain(error, sources) from None
-    return Document(model, tuple(sources), assigned)
+        key, what, hint = explain(error, settings.data, _names_in)
+        raise _locate((settings, *sources), key).error(key, what, hint) from None
+    return Document(model, tuple(sources), settings)
 
 
-def explain_first(error: ValidationError, known: Iterable[str]) -> tuple[Key, str, str]:
-    """Turn pydantic's first error into key, message and hint; ``known`` are the right names."""
-    first = error.errors(include_url=False)[0]
-    key = tuple(part for part in first["loc"] if not _is_union_tag(part))
-    if first["type"] == "extra_forbidden":
-        names = list(known)
-        hint = nearest(str(key[-1]), names) or f"known here: {', '.join(names)}"
-        return key, "unknown key", hint
-    if first["type"] == "missing":
-        return key, "is missing", ""
-    message = first["msg"].removeprefix("Value error, ")
-    more = error.error_count() - 1
-    return key, message[0].lower() + message[1:], f"and {more} more after this" if more else ""
-
-
-def _is_union_tag(part: str | int) -> bool:
-    # pydantic names the branch of a union it tried: "list[...]", "Axis", "str", "function-...".
-    return isinstance(part, str) and (
-        part in ("Axis", "str", "int", "float", "bool") or "[" in part
-    )
-
-
-def _explain(error: ValidationError, sources: Sequence[Source]) -> ProfileError:
-    key, what, hint = explain_first(error, _known_at(Profile, error.errors()[0]["loc"][:-1]))
-    return _locate(sources, key).error(key, what, hint)
-
-
-def _known_at(model: type[BaseModel], key: Sequence[str | int]) -> list[str]:
-    """Return the names that the table at ``key`` may hold."""
+def _names_in(key: Key, model: type[BaseModel] = Profile) -> list[str]:
+    """Return the names that the table at a key of a profile may hold."""
     for position, part in enumerate(key):
-        if isinstance(part, str) and part in model.model_fields:
-            inner = _model_in(model.model_fields[part].annotation)
+        if part in model.model_fields:
+            inner = _model_in(model.model_fields[str(part)].annotation)
             if inner is not None:
-                return _known_at(inner, key[position + 1 :])
+                return _names_in(key[position + 1 :], inner)
     return [info.alias or name for name, info in model.model_fields.items()]
 
 
@@ -158,13 +132,16 @@ def _model_in(annotation: Any) -> type[BaseModel] | None:
 
 
 def _locate(sources: Sequence[Source], key: Key) -> Source:
-    """Return the first source that writes the key, or its nearest ancestor."""
+    """Return the first source that writes the key, or its nearest ancestor.
+
+    The settings are the first source, the profile itself the second.
+    """
     while key:
         for source in sources:
             if key in source.lines:
                 return source
         key = key[:-1]
-    return sources[0]
+    return sources[1]
 
 
 def _with_bases(path: Path) -> list[Source]:
@@ -176,51 +153,16 @@ def _with_bases(path: Path) -> list[Source]:
         if base is None:
             return sources
         if not isinstance(base, str):
-            raise source.error(("extends",), "must be the name of a profile, in quotes")
+            raise source.error(("extends",), "must be the path of a profile, in quotes")
         path = source.path.parent / base
-        if not path.is_file():
-            raise source.error(("extends",), f'no file "{base}" beside this profile')
+        if not _is_file(path):
+            raise source.error(("extends",), f"no file {quoted(base)} beside this profile")
         if any(path.resolve() == seen.path.resolve() for seen in sources):
-            raise source.error(("extends",), f'"{base}" extends this profile in turn')
+            raise source.error(("extends",), f"{quoted(base)} extends this profile in turn")
 
 
-def _merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Lay one table over another: tables merge, everything else is replaced."""
-    merged = dict(base)
-    for key, value in over.items():
-        old = merged.get(key)
-        if isinstance(old, dict) and isinstance(value, dict):
-            value = _merge(old, value)
-        merged[key] = value
-    return merged
-
-
-def _read_assignment(text: str) -> tuple[Key, Any]:
-    name, equals, value = text.partition("=")
-    if not equals or not name.strip():
-        raise UsageError(f"--set {text}: not of the form key=value", "as in --set duration=5s")
-    parts = tuple(part.strip() for part in name.split("."))
+def _is_file(path: Path) -> bool:
     try:
-        return parts, tomllib.loads(f"value = {value}")["value"]
-    except tomllib.TOMLDecodeError:
-        return parts, value.strip()
-
-
-def _assign(data: dict[str, Any], key: Key, value: Any) -> bool:
-    """Put a value where a key of the file names it; False when it names a parameter instead."""
-    axes = data.get("axes", {})
-    name = dotted(key)
-    if isinstance(axes, dict) and name in axes:
-        values = value if isinstance(value, list) else [value]
-        long_form = isinstance(axes[name], dict)
-        data["axes"] = {**axes, name: {**axes[name], "values": values} if long_form else values}
-        return True
-    if key[0] not in TABLES or (len(key) == 1 and key[0] in FlowTable.model_fields):
+        return path.is_file()
+    except OSError:  # a name too long, or a directory that may not be entered
         return False
-    table: dict[str, Any] = data
-    for part in key[:-1]:
-        inner = table.get(str(part))
-        table[str(part)] = inner = dict(inner) if isinstance(inner, dict) else {}
-        table = inner
-    table[str(key[-1])] = value
-    return True

@@ -1,8 +1,9 @@
 """The points of the matrix: the product of the axes, less ``exclude``, plus ``include``.
 
 An axis is a name and a list of values. Each value sets one or more targets; a target is a flow's
-key or parameter (``streams`` for every flow that takes it, ``main.streams`` for one flow), or a
-setting of the lab (``lab.links.core.loss``). Axes of one ``[[zip]]`` group advance together.
+key or parameter (``streams`` for every flow that takes it, ``main.streams`` for one flow), the
+choice of ``flows``, or a setting of the lab (``lab.links.core.loss``). Axes of one ``[[zip]]``
+group advance together.
 """
 
 from __future__ import annotations
@@ -10,12 +11,19 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from benchctl.profile.load import Document, nearest
-from benchctl.profile.model import Axis, Scalar
+from benchctl.errors import UsageError
+from benchctl.profile.explain import nearest
+from benchctl.profile.load import Document
+from benchctl.profile.model import Axis
 from benchctl.profile.source import Key
+from benchctl.profile.values import Scalar, as_text
+from benchctl.units import quoted
+
+Assignment = tuple[str, Any, Key]
+"""What is set: a target, its setting, and the key that wrote it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -24,12 +32,15 @@ class Value:
 
     axis: str
     shown: Scalar
-    sets: tuple[tuple[str, Any], ...]
+    sets: tuple[Assignment, ...]
     key: Key
 
 
 Point = tuple[Value, ...]
 """One value of each axis, in the order of the axes."""
+
+Known = Mapping[str, Mapping[Scalar, Value]]
+"""The values of the product, by axis and by how they are shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,124 +59,175 @@ class Matrix:
 
     def values(self) -> Iterator[Value]:
         """Yield every value of every axis, each at least once."""
-        for dimension in (*self.dimensions, self.included):
-            for point in dimension:
-                yield from point
+        for step in itertools.chain(*self.dimensions, self.included):
+            yield from step
 
     def points(self) -> Iterator[Point]:
         """Yield every point, the last axis changing fastest."""
         for steps in itertools.product(*self.dimensions):
             point = tuple(itertools.chain.from_iterable(steps))
-            if not self._is_excluded(point):
+            if not (self.excluded and self._is_excluded(point)):
                 yield point
         yield from self.included
 
+    def __contains__(self, point: Point) -> bool:
+        """Return whether a point is one of the product, and no rule removes it."""
+        shown = {value.axis: value.shown for value in point}
+        return (
+            len(shown) == len(self.axes)
+            and all(
+                any(all(shown[value.axis] == value.shown for value in step) for step in steps)
+                for steps in self.dimensions
+            )
+            and not self._is_excluded(point)
+        )
+
     def _is_excluded(self, point: Point) -> bool:
-        if not self.excluded:
-            return False
         shown = {value.axis: value.shown for value in point}
         return any(
             all(shown.get(axis) in values for axis, values in rule.items())
             for rule in self.excluded
         )
 
+    def only(self, text: str) -> Matrix:
+        """Return the part in which an axis has one of some values: ``server=paris,tashkent``.
+
+        Raises UsageError.
+        """
+        axis, equals, listed = text.partition("=")
+        if not equals:
+            raise UsageError(f"--only {text}: not of the form axis=value", "as in --only streams=4")
+        if axis not in self.axes:
+            hint = nearest(axis, self.axes) or f"axes are: {', '.join(self.axes) or 'none'}"
+            raise UsageError(f"--only {text}: no axis {quoted(axis)}", hint)
+        there = {as_text(value.shown): value for value in self.values() if value.axis == axis}
+        # A value with a comma in it is chosen alone.
+        names = [listed] if listed in there else listed.split(",")
+        for name in names:
+            if name not in there:
+                raise UsageError(
+                    f"--only {text}: axis {quoted(axis)} has no value {quoted(name)}",
+                    nearest(name, there) or f"values are: {', '.join(there)}",
+                )
+        wanted = {there[name].shown for name in names}
+
+        def keep(steps: tuple[Point, ...]) -> tuple[Point, ...]:
+            return tuple(
+                step for step in steps if any(v.axis == axis and v.shown in wanted for v in step)
+            )
+
+        dimensions = tuple(
+            keep(steps) if any(value.axis == axis for value in steps[0]) else steps
+            for steps in self.dimensions
+        )
+        return replace(self, dimensions=dimensions, included=keep(self.included))
+
 
 def build_matrix(document: Document) -> Matrix:
     """Build the matrix of a profile. Raises ProfileError."""
     profile = document.model
-    dimensions: list[tuple[Point, ...]] = []
-    names: list[str] = []
-    for name, axis in profile.axes.items():
-        key: Key = ("axes", name)
-        sets = axis.sets if isinstance(axis, Axis) else name
-        raw = axis.values if isinstance(axis, Axis) else axis
-        dimensions.append(tuple((value,) for value in _values(document, name, sets, raw, key)))
-        names.append(name)
+    columns = {name: _values(name, axis, ("axes", name)) for name, axis in profile.axes.items()}
+    dimensions = [tuple((value,) for value in column) for column in columns.values()]
     for index, group in enumerate(profile.zip):
-        columns = []
-        for name, raw in group.items():
-            key = ("zip", index, name)
-            if name in names:
+        for name, axis in group.items():
+            key: Key = ("zip", index, name)
+            if name in columns:
                 raise document.error(key, "this axis is there already")
-            names.append(name)
-            columns.append(_values(document, name, name, raw, key))
-        lengths = {len(column) for column in columns}
-        if len(lengths) != 1:
-            counts = ", ".join(f"{len(column)} of {column[0].axis}" for column in columns)
-            raise document.error(("zip", index), f"axes of different length: {counts}")
-        dimensions.append(tuple(zip(*columns, strict=True)))
-    known = {
-        value.axis: {v.shown: v for step in dimension for v in step if v.axis == value.axis}
-        for dimension in dimensions
-        for value in dimension[0]
-    }
-    return Matrix(
-        tuple(names), tuple(dimensions), _excluded(document, known), _included(document, known)
-    )
+            columns[name] = _values(name, axis, key)
+        if len({len(columns[name]) for name in group}) > 1:
+            counts = ", ".join(f"{name} has {len(columns[name])}" for name in group)
+            raise document.error(
+                ("zip", index), f"axes that go together differ in length: {counts}"
+            )
+        dimensions.append(tuple(zip(*(columns[name] for name in group), strict=True)))
+    known: dict[str, dict[Scalar, Value]] = {}
+    for name, column in columns.items():
+        known[name] = {}
+        for value in column:
+            if value.shown in known[name]:
+                raise document.error(value.key, f"{quoted(value.shown)} is in this axis twice")
+            known[name][value.shown] = value
+    matrix = Matrix(tuple(columns), tuple(dimensions), _excluded(document, known), ())
+    return replace(matrix, included=_included(document, known, matrix))
 
 
-def _values(
-    document: Document, name: str, sets: str | list[str], raw: list[Any], key: Key
-) -> tuple[Value, ...]:
-    targets = [sets] if isinstance(sets, str) else sets
+def _values(name: str, axis: Axis, key: Key) -> tuple[Value, ...]:
     values = []
-    seen: set[Scalar] = set()
-    for index, item in enumerate(raw):
-        where = (*key, index)
+    for index, item in enumerate(axis.values):
+        where = (*key, "values", index)
         if isinstance(item, dict):
-            item = dict(item)
-            label = item.pop("label", None)
-            if not isinstance(label, str | int | float):
-                raise document.error(where, 'a value that is a table needs a "label"')
-            value = Value(name, label, tuple(item.items()), where)
+            rest = {field: setting for field, setting in item.items() if field != "label"}
+            values.append(Value(name, item["label"], tuple(_settings(rest, (), where)), where))
         else:
-            value = Value(name, item, tuple((target, item) for target in targets), where)
-        if value.shown in seen:
-            raise document.error(where, f"{value.shown!r} is in this axis twice")
-        seen.add(value.shown)
-        values.append(value)
+            values.append(_plain(name, axis, item, where))
     return tuple(values)
 
 
-def _lookup(
-    document: Document, known: Mapping[str, Mapping[Scalar, Value]], key: Key, shown: Scalar
-) -> Value:
-    axis = str(key[-1])
-    if axis not in known:
-        hint = nearest(axis, known) or f"axes are: {', '.join(known) or 'none'}"
-        raise document.error(key, "no axis of this name", hint)
-    if shown not in known[axis]:
-        values = ", ".join(str(value) for value in known[axis])
-        raise document.error(key, f"{shown!r} is not a value of this axis", f"values are: {values}")
-    return known[axis][shown]
+def _plain(name: str, axis: Axis, shown: Scalar, key: Key) -> Value:
+    return Value(name, shown, tuple((target, shown, key) for target in axis.sets or [name]), key)
 
 
-def _excluded(
-    document: Document, known: Mapping[str, Mapping[Scalar, Value]]
-) -> tuple[Mapping[str, frozenset[Scalar]], ...]:
+def _settings(table: Mapping[str, Any], path: Key, key: Key) -> Iterator[Assignment]:
+    """Yield what a labelled value sets; ``main.window = "1M"`` may stand without quotes."""
+    for name, setting in table.items():
+        if isinstance(setting, dict):
+            yield from _settings(setting, (*path, name), (*key, name))
+        else:
+            yield ".".join(map(str, (*path, name))), setting, (*key, name)
+
+
+def _excluded(document: Document, known: Known) -> tuple[Mapping[str, frozenset[Scalar]], ...]:
     rules = []
     for index, rule in enumerate(document.model.exclude):
-        wanted = {}
-        for axis, raw in rule.items():
+        for axis, values in rule.items():
             key: Key = ("exclude", index, axis)
-            shown = raw if isinstance(raw, list) else [raw]
-            wanted[axis] = frozenset(_lookup(document, known, key, one).shown for one in shown)
-        rules.append(wanted)
+            for position, shown in enumerate(values):
+                check_value(document, known, key, shown, position)
+        rules.append({axis: frozenset(values) for axis, values in rule.items()})
     return tuple(rules)
 
 
-def _included(document: Document, known: Mapping[str, Mapping[Scalar, Value]]) -> tuple[Point, ...]:
-    points = []
-    for index, entry in enumerate(document.model.include):
-        point: list[Value] = []
-        for axis, shown in entry.items():
-            key: Key = ("include", index, axis)
-            if axis in known and shown not in known[axis]:
-                # An included point may have a value that the product does not have.
-                long_form = document.model.axes.get(axis)
-                sets = long_form.sets if isinstance(long_form, Axis) else axis
-                point += _values(document, axis, sets, [shown], key)
-            else:
-                point.append(_lookup(document, known, key, shown))
-        points.append(tuple(point))
+def _included(document: Document, known: Known, matrix: Matrix) -> tuple[Point, ...]:
+    profile = document.model
+    axes = {name: axis for group in (profile.axes, *profile.zip) for name, axis in group.items()}
+    points: list[Point] = []
+    seen: set[frozenset[tuple[str, Scalar]]] = set()
+    for index, entry in enumerate(profile.include):
+        key: Key = ("include", index)
+        for axis in entry:
+            check_axis(document, known, (*key, axis))
+        # An included point may lack an axis, and have a value that the product does not have.
+        point = tuple(
+            known[axis].get(entry[axis]) or _plain(axis, axes[axis], entry[axis], (*key, axis))
+            for axis in known
+            if axis in entry
+        )
+        shown = frozenset(entry.items())
+        if shown in seen or point in matrix:
+            raise document.error(key, "this point is in the matrix already")
+        seen.add(shown)
+        points.append(point)
     return tuple(points)
+
+
+def check_axis(document: Document, known: Known, key: Key) -> None:
+    """Raise ProfileError unless the last part of the key is the name of an axis."""
+    if key[-1] not in known:
+        hint = nearest(str(key[-1]), known) or f"axes are: {', '.join(known) or 'none'}"
+        raise document.error(key, "no axis of this name", hint)
+
+
+def check_value(document: Document, known: Known, key: Key, shown: Scalar, *position: int) -> None:
+    """Raise ProfileError unless the axis that the key ends with has this value.
+
+    ``position`` is that of the value in a list. An axis that was given other values on the
+    command line may have lost it.
+    """
+    check_axis(document, known, key)
+    values = known[str(key[-1])]
+    if shown not in values and ("axes", key[-1]) not in document.settings.lines:
+        texts = [as_text(value) for value in values]
+        hint = nearest(as_text(shown), texts) or f"values are: {', '.join(texts)}"
+        raise document.error(
+            (*key, *position), f"{quoted(shown)} is not a value of this axis", hint
+        )

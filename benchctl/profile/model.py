@@ -6,45 +6,30 @@ any key through) and are checked against the backend's own model when a plan is 
 
 from __future__ import annotations
 
-import re
 from enum import StrEnum
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from benchctl.api import Direction, Duration, Rate, Ratio
-
-Scalar = str | int | float | bool
+from benchctl.profile.values import (
+    AxisScalar,
+    AxisScalars,
+    AxisValue,
+    FlowName,
+    Name,
+    Ports,
+    Targets,
+)
 
 
 class Table(BaseModel):
-    """Base of every table: an unknown key is an error."""
+    """Base of every table: an unknown key is an error, and so is a value of another type."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
-
-
-def _read_ports(value: object) -> object:
-    if isinstance(value, int) and not isinstance(value, bool):
-        return (value, value)
-    if isinstance(value, str) and (match := re.fullmatch(r"(\d+)(?:-(\d+))?", value)):
-        return (int(match[1]), int(match[2] or match[1]))
-    raise ValueError(f'{value!r} is not a port; write 5201 or "5201-5210"')
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
-def _check_ports(ports: tuple[int, int]) -> tuple[int, int]:
-    low, high = ports
-    if not (1 <= low <= 65535 and 1 <= high <= 65535):
-        raise ValueError(f"port {low if not 1 <= low <= 65535 else high} is not within 1 to 65535")
-    if low > high:
-        raise ValueError(f"the range {low}-{high} runs backwards")
-    return ports
-
-
-Ports = Annotated[
-    tuple[int, int],
-    BeforeValidator(_read_ports, json_schema_input_type=int | str),
-    AfterValidator(_check_ports),
-]
+# --- places ----------------------------------------------------------------------------------
 
 
 class Server(Table):
@@ -52,7 +37,9 @@ class Server(Table):
 
     host: str = Field(description="name or address", min_length=1)
     port: Ports | None = Field(
-        None, description='port or range ("9200-9240"); a busy port moves on to the next'
+        None,
+        description='port or range ("9200-9240"); a busy port moves on to the next; the '
+        "backend's own when not given",
     )
     note: str = Field("", description="for people: place, owner, rules")
     capacity: Rate | None = Field(None, description="rate of its access link, as announced")
@@ -61,8 +48,8 @@ class Server(Table):
 class Interface(Table):
     """A way out of a host, under the name a person gives it: wired, wireless."""
 
-    device: str | None = Field(None, description="network device, such as eth0")
-    address: str | None = Field(None, description="source address to bind")
+    device: str | None = Field(None, min_length=1, description="network device, such as eth0")
+    address: str | None = Field(None, min_length=1, description="source address to bind")
     note: str = Field("", description="for people")
 
     @model_validator(mode="after")
@@ -76,39 +63,67 @@ class Host(Table):
     """A place where commands run, beside "local" and the hosts of a lab."""
 
     on: Literal["local"] = Field("local", description="where its commands run: this machine")
-    address: str = Field(description="the address at which the other end reaches it")
+    address: str = Field(min_length=1, description="the address at which the other end reaches it")
 
 
-class FlowTable(BaseModel):
-    """One flow; every key that is not here is a parameter of its backend."""
+# --- what one trial measures -----------------------------------------------------------------
 
-    model_config = ConfigDict(extra="allow", frozen=True, populate_by_name=True)
 
-    backend: str = Field(description="the tool: iperf3, ping, simpleperf, owping or a plugin")
-    source: str = Field("local", alias="from", description="host that measures")
+class DefaultsTable(BaseModel):
+    """What holds for every flow; a key that is not here is a parameter of the flows' backends."""
+
+    model_config = ConfigDict(extra="allow", frozen=True, strict=True)
+
+    from_: str = Field("local", alias="from", description="host that measures")
     to: str = Field(
         "local", description="a host (benchctl starts the peer there) or a server of [servers]"
     )
     interface: str | None = Field(None, description="a name of [interfaces]")
     direction: Direction | None = Field(
-        None, description="send, receive, both or round-trip, seen from the measuring host"
+        None,
+        strict=False,
+        description="send, receive, both or round-trip, seen from the measuring host; the "
+        "backend's own when not given",
     )
     delay: Duration = Field(
         0.0, description="time from the trial's common start to this flow's own"
     )
 
 
+class FlowTable(DefaultsTable):
+    """One flow; every key that is not here is a parameter of its backend."""
+
+    backend: str = Field(description="the tool: iperf3, ping, simpleperf, owping or a plugin")
+
+
 FLOW_KEYS = tuple(field.alias or name for name, field in FlowTable.model_fields.items())
+
+
+# --- the matrix ------------------------------------------------------------------------------
 
 
 class Axis(Table):
     """One swept parameter, in long form: what it sets, and its values."""
 
-    sets: str | list[str] = Field(description='targets, such as "to", "streams", "main.window"')
-    values: list[Scalar | dict[str, Any]] = Field(min_length=1)
+    sets: Targets | None = Field(
+        None,
+        description='targets, such as "to", "streams", "main.window"; the axis\' own name when '
+        "not given",
+    )
+    values: list[AxisValue] = Field(min_length=1, description="what the axis goes through")
 
 
-AxisValues = Annotated[list[Scalar | dict[str, Any]], Field(min_length=1)]
+def _list_as_long_form(value: object) -> object:
+    return {"values": value} if isinstance(value, list) else value
+
+
+AxisForm = Annotated[
+    Axis,
+    BeforeValidator(
+        _list_as_long_form,
+        json_schema_input_type=Annotated[list[AxisValue], Field(min_length=1)] | Axis,
+    ),
+]
 
 
 class Order(StrEnum):
@@ -122,15 +137,19 @@ class Order(StrEnum):
 class RunTable(Table):
     """How the trials are run."""
 
-    repeats: int = Field(1, ge=1, description="how often every point is measured")
+    repeats: int = Field(1, ge=1, le=1_000_000, description="how often every point is measured")
     # Interleaved spreads slow drift of the network over all points at no cost.
     order: Order = Field(
         Order.INTERLEAVED,
+        strict=False,
         description="sequential (all repeats of a point, then the next), interleaved (all points, "
         "then all again) or shuffled (seeded)",
     )
     seed: int | None = Field(
-        None, ge=0, description="of the order and of back-off; drawn and recorded where not given"
+        None,
+        ge=0,
+        lt=2**63,
+        description="of the order and of back-off; drawn and recorded where not given",
     )
     pause: Duration = Field(0.0, description="rest between two trials")
     # Three: a busy public server is often free again within two back-offs.
@@ -139,7 +158,9 @@ class RunTable(Table):
         2.0, description="wait before the second attempt; doubles each time, with jitter"
     )
     deadline: Duration | None = Field(
-        None, description="longest time of one attempt; default is what its flows need, and 15 s"
+        None,
+        gt=0,
+        description="longest time of one attempt; default is what its flows need, and 15 s",
     )
 
 
@@ -149,16 +170,22 @@ class Change(Table):
     at: Duration = Field(description="time after the trial's common start")
     link: str = Field(description="name of a link of the topology")
     ramp: Duration = Field(0.0, description="time over which the new value is reached, linearly")
-    rate: Rate | None = None
-    delay: Duration | None = None
-    jitter: Duration | None = None
-    loss: Ratio | None = None
+    rate: Rate | None = Field(None, description="new rate")
+    delay: Duration | None = Field(None, description="new one-way delay")
+    jitter: Duration | None = Field(None, description="new jitter of the delay")
+    loss: Ratio | None = Field(None, description="new share of packets lost")
+
+    @model_validator(mode="after")
+    def _something(self) -> Change:
+        if (self.rate, self.delay, self.jitter, self.loss) == (None, None, None, None):
+            raise ValueError("give a rate, delay, jitter or loss")
+        return self
 
 
 class LabTable(Table):
     """The virtual network in which the flows run."""
 
-    topology: str = Field(description="topology file, relative to this profile")
+    topology: str = Field(min_length=1, description="topology file, relative to this profile")
     emulator: Literal["auto", "kernel", "user"] = Field(
         "auto", description="who delays and drops packets: the kernel's netem, or benchctl"
     )
@@ -166,14 +193,17 @@ class LabTable(Table):
     changes: list[Change] = Field([], description="settings that change during every trial")
 
 
+# --- the whole -------------------------------------------------------------------------------
+
+
 class Expectation(Table):
     """A bound that every point has to meet; one that does not makes the run end with code 1."""
 
     metric: str = Field(description="metric name, such as throughput_bps")
     flow: str | None = Field(None, description="only this flow")
-    where: dict[str, Scalar] = Field({}, description="only points with these axis values")
-    at_least: Scalar | None = Field(None, description="least mean over the repeats, with unit")
-    at_most: Scalar | None = Field(None, description="greatest mean over the repeats, with unit")
+    where: dict[str, AxisScalar] = Field({}, description="only points with these axis values")
+    at_least: AxisScalar = Field(None, description="least mean over the repeats, with unit")
+    at_most: AxisScalar = Field(None, description="greatest mean over the repeats, with unit")
 
     @model_validator(mode="after")
     def _some_bound(self) -> Expectation:
@@ -188,17 +218,25 @@ class Profile(Table):
     title: str = Field("", description="one line for people")
     description: str = Field("", description="what is measured and why")
     extends: str | None = Field(None, description="profile that this one builds on")
-    servers: dict[str, Server] = Field({}, description="peers that somebody else runs")
-    interfaces: dict[str, Interface] = Field({}, description="ways out of the measuring host")
-    hosts: dict[str, Host] = Field({}, description="places where commands run")
-    defaults: dict[str, Any] = Field({}, description="parameters of every flow that takes them")
-    flows: dict[str, FlowTable] = Field(min_length=1, description="what one trial measures")
-    axes: dict[str, AxisValues | Axis] = Field({}, description="the swept parameters")
-    zip: list[dict[str, AxisValues]] = Field(
+    servers: dict[Name, Server] = Field({}, description="peers that somebody else runs")
+    interfaces: dict[Name, Interface] = Field({}, description="ways out of the measuring host")
+    hosts: dict[Name, Host] = Field({}, description="places where commands run")
+    defaults: DefaultsTable = Field(
+        DefaultsTable(), description="parameters of every flow that takes them"
+    )
+    flows: dict[FlowName, FlowTable] = Field(
+        min_length=1, description="what one trial measures, all started together"
+    )
+    axes: dict[Name, AxisForm] = Field({}, description="the swept parameters")
+    zip: list[Annotated[dict[Name, AxisForm], Field(min_length=1)]] = Field(
         [], description="groups of axes that go together, value by value"
     )
-    exclude: list[dict[str, Scalar | list[Scalar]]] = Field([], description="points to leave out")
-    include: list[dict[str, Scalar]] = Field([], description="points to add")
+    exclude: list[Annotated[dict[str, AxisScalars], Field(min_length=1)]] = Field(
+        [], description="points to leave out"
+    )
+    include: list[Annotated[dict[str, AxisScalar], Field(min_length=1)]] = Field(
+        [], description="points to add"
+    )
     run: RunTable = Field(RunTable(), description="how the trials are run")
     lab: LabTable | None = Field(None, description="the virtual network to measure in")
     expect: list[Expectation] = Field([], description="bounds to meet")

@@ -1,7 +1,7 @@
 """From a profile to an ordered list of trials.
 
 Everything is bound once before anything runs, so that one wrong value anywhere in the matrix is
-found first. A plan makes its trials when asked: a hundred thousand of them cost no memory.
+found first. A plan makes its trials when asked: a hundred thousand of them cost little memory.
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ from dataclasses import dataclass
 from benchctl.backends import Registry
 from benchctl.errors import UsageError
 from benchctl.profile.bind import Binder, Trial
-from benchctl.profile.load import Document, nearest
+from benchctl.profile.expect import Expected, read_expectations
+from benchctl.profile.load import Document
 from benchctl.profile.matrix import Matrix, Point, build_matrix
-from benchctl.profile.model import Order, Scalar
+from benchctl.profile.model import Order
+from benchctl.profile.values import Scalar
 
 # A person who writes an axis too many notices here, not after a week of measuring.
 MOST_TRIALS = 100_000
@@ -35,6 +37,7 @@ class Plan:
     seed: int
     duration_s: float
     """Expected time of all trials and pauses, without attempts that fail."""
+    expected: tuple[Expected, ...]
     _binder: Binder
 
     def __len__(self) -> int:
@@ -72,31 +75,48 @@ def make_plan(
     """Plan a profile.
 
     ``hosts`` and ``interfaces`` are names known beside those of the profile (a lab's). ``only``
-    keeps points whose axis has a value: ``server=paris,tashkent``. ``most_trials`` refuses a
-    larger matrix (None: no limit). ``draw_seed`` is the seed where the profile gives none.
+    keeps points whose axis has a value: ``server=paris,tashkent``. ``repeats`` (1 or more) goes
+    before the profile's. ``most_trials`` refuses a larger matrix (None: no limit). ``draw_seed``
+    is the seed where the profile gives none.
 
     Raises ProfileError (with file, line and key), UsageError, or MissingError for a backend that
     is not there.
     """
     run = document.model.run
     repeats = run.repeats if repeats is None else repeats
-    matrix = build_matrix(document)
+    whole = build_matrix(document)
+    binder = Binder(document, registry, whole, hosts, interfaces)
+    expected = read_expectations(document, whole, binder.backends)
+    matrix = whole
+    for text in only:
+        matrix = matrix.only(text)
     if most_trials is not None and matrix.size * repeats > most_trials:
         raise document.error(
             ("axes",),
-            f"a matrix of {matrix.size * repeats:,} trials",
+            f"a matrix of {matrix.size * repeats:,} trials: {_shape(matrix, repeats)}",
             f"more than {most_trials:,} need --yes; narrow it with --only, or take an axis out",
         )
-    points = _keep(tuple(matrix.points()), matrix, only)
+    points = tuple(matrix.points())
+    if not points and only:
+        raise UsageError(f"--only {' --only '.join(only)}: no point of the matrix is left")
     if not points:
         raise document.error(("exclude",), "no point of the matrix is left to measure")
     seed = run.seed if run.seed is not None else draw_seed
     seed = random.SystemRandom().randrange(2**31) if seed is None else seed
-    binder = Binder(document, registry, matrix, hosts, interfaces)
-    measuring_s = repeats * sum(binder.bind(point, 0, 1).duration_s for point in points)
+    measuring_s = repeats * sum(map(binder.duration_s, points))
     order = _order(run.order, len(points), repeats, seed)
     pausing_s = (len(order) - 1) * run.pause
-    return Plan(document, matrix, points, order, repeats, seed, measuring_s + pausing_s, binder)
+    return Plan(
+        document, matrix, points, order, repeats, seed, measuring_s + pausing_s, expected, binder
+    )
+
+
+def _shape(matrix: Matrix, repeats: int) -> str:
+    """Write the factors of a matrix: ``10 streams x 4 window x 3 repeats``."""
+    factors = [
+        f"{len(steps)} {'+'.join(value.axis for value in steps[0])}" for steps in matrix.dimensions
+    ]
+    return " x ".join([*factors, f"{repeats} repeats"] if repeats > 1 else factors)
 
 
 def _order(order: Order, points: int, repeats: int, seed: int) -> array[int]:
@@ -106,26 +126,3 @@ def _order(order: Order, points: int, repeats: int, seed: int) -> array[int]:
     if order is Order.SHUFFLED:
         random.Random(seed).shuffle(positions)
     return positions
-
-
-def _keep(points: tuple[Point, ...], matrix: Matrix, only: Sequence[str]) -> tuple[Point, ...]:
-    for text in only:
-        axis, equals, values = text.partition("=")
-        if not equals:
-            raise UsageError(f"--only {text}: not of the form axis=value")
-        if axis not in matrix.axes:
-            hint = nearest(axis, matrix.axes) or f"axes are: {', '.join(matrix.axes) or 'none'}"
-            raise UsageError(f'--only {text}: no axis "{axis}"', hint)
-        there = {str(v.shown): v.shown for point in points for v in point if v.axis == axis}
-        wanted = set()
-        for value in values.split(","):
-            if value not in there:
-                raise UsageError(
-                    f'--only {text}: axis "{axis}" has no value "{value}"',
-                    nearest(value, there) or f"values are: {', '.join(there)}",
-                )
-            wanted.add(there[value])
-        points = tuple(
-            point for point in points if any(v.axis == axis and v.shown in wanted for v in point)
-        )
-    return points

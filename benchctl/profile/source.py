@@ -62,6 +62,17 @@ def dotted(key: Key) -> str:
     return text
 
 
+def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """Lay one table over another: tables merge, everything else is replaced."""
+    merged = dict(base)
+    for key, value in over.items():
+        old = merged.get(key)
+        if isinstance(old, dict) and isinstance(value, dict):
+            value = merge(old, value)
+        merged[key] = value
+    return merged
+
+
 def read_toml(path: Path) -> Source:
     """Read a TOML file.
 
@@ -95,7 +106,9 @@ class _Locator:
     def __init__(self, text: str) -> None:
         self.lines: dict[Key, int] = {}
         self._tables: dict[Key, int] = {}  # index of the current item of each array of tables
-        self._tokens = [token for token in _TOKEN.findall(text) if not token.startswith("#")]
+        self._tokens: list[str] = [
+            token for token in _TOKEN.findall(text) if not token.startswith("#")
+        ]
         self._tokens.append("")
         self._position = 0
         self._line = 1

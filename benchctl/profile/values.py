@@ -1,0 +1,131 @@
+"""The values that a profile is made of, beside units: names, scalars, axis values, ports.
+
+Each is a type for pydantic: what is accepted, and how a schema describes it to editors.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
+
+from benchctl.units import quoted
+
+Scalar = str | int | float | bool
+_SCALAR_SCHEMA = {"type": ["string", "number", "boolean"]}
+
+
+def as_text(value: Scalar) -> str:
+    """Write an axis value as people type it on the command line: ``paris``, ``4``, ``true``."""
+    return value if isinstance(value, str) else quoted(value)
+
+
+def check_setting(value: object) -> None:
+    """Raise ValueError unless a target may be set to this: scalars, and lists of them."""
+    if isinstance(value, dict):
+        for inner in value.values():
+            check_setting(inner)
+    else:
+        for one in value if isinstance(value, list) else [value]:
+            _check_scalar(one)
+
+
+def _check_scalar(value: object) -> object:
+    if isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value)):
+        return value
+    raise ValueError("must be a text, a number, true or false")
+
+
+def _check_axis_value(value: object) -> object:
+    if not isinstance(value, dict):
+        return _check_scalar(value)
+    if not isinstance(value.get("label"), Scalar):
+        raise ValueError('a value that is a table needs a "label"')
+    for name, setting in value.items():
+        try:
+            check_setting(setting)
+        except ValueError as error:
+            raise ValueError(f"{quoted(name)} {error}") from None
+    return value
+
+
+def _one_as_list(value: object) -> object:
+    return value if isinstance(value, list) else [value]
+
+
+AxisScalar = Annotated[Any, AfterValidator(_check_scalar), WithJsonSchema(_SCALAR_SCHEMA)]
+LABELLED_SCHEMA = {
+    "type": "object",
+    "description": "how this value is shown (label), and the targets that it sets",
+    "properties": {"label": {**_SCALAR_SCHEMA, "description": "how this value is shown"}},
+    "required": ["label"],
+}
+AxisValue = Annotated[
+    Any,
+    AfterValidator(_check_axis_value),
+    WithJsonSchema({"anyOf": [_SCALAR_SCHEMA, LABELLED_SCHEMA]}),
+]
+AxisScalars = Annotated[
+    list[AxisScalar],
+    Field(min_length=1),
+    BeforeValidator(_one_as_list, json_schema_input_type=AxisScalar | list[AxisScalar]),
+]
+"""One value of an axis, or several."""
+Targets = Annotated[
+    list[str],
+    Field(min_length=1),
+    BeforeValidator(_one_as_list, json_schema_input_type=str | list[str]),
+]
+
+
+def _check_name(name: str) -> str:
+    if not re.fullmatch(r"\w[\w.-]*", name):
+        raise ValueError("a name is made of letters, digits, dots, hyphens and underscores")
+    return name
+
+
+def _check_flow_name(name: str) -> str:
+    # A target is "flow.parameter", and "lab.…" is a setting of the lab.
+    if "." in name or name == "lab":
+        raise ValueError('a flow\'s name has no dot and is not "lab"')
+    return _check_name(name)
+
+
+Name = Annotated[str, AfterValidator(_check_name)]
+FlowName = Annotated[str, AfterValidator(_check_flow_name)]
+
+
+def _read_ports(value: object) -> object:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return (value, value)
+    if isinstance(value, str) and (match := re.fullmatch(r"([0-9]{1,9})-([0-9]{1,9})", value)):
+        return (int(match[1]), int(match[2]))
+    raise ValueError('a port is written 5201, a range "5201-5210"')
+
+
+def _check_ports(ports: tuple[int, int]) -> tuple[int, int]:
+    low, high = ports
+    for port in ports:
+        if not 1 <= port <= 65535:
+            raise ValueError(f"port {port} is not within 1 to 65535")
+    if low > high:
+        raise ValueError(f"the range {low}-{high} runs backwards")
+    return ports
+
+
+Ports = Annotated[
+    tuple[int, int],
+    BeforeValidator(_read_ports),
+    AfterValidator(_check_ports),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "integer", "minimum": 1, "maximum": 65535},
+                {"type": "string", "pattern": "^[0-9]{1,5}-[0-9]{1,5}$", "examples": ["5201-5210"]},
+            ]
+        }
+    ),
+]
+"""First and last port of a range, both included."""
