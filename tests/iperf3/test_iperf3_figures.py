@@ -24,6 +24,7 @@ from benchctl.api import (
     Summary,
     replay,
 )
+from benchctl_iperf3.details import Detail, Details
 from benchctl_iperf3.text import TextServer
 
 BOTH = {"direction": "both", "streams": 2, "interval": "500ms"}
@@ -174,6 +175,38 @@ def test_both_ends_number_the_streams_alike(version):
         ways.append({(sample.stream, sample.direction) for sample in told})
     send, receive = Direction.SEND, Direction.RECEIVE
     assert ways == [{(0, send), (1, send), (2, receive), (3, receive)}] * 2
+
+
+def _details(*lines):
+    details = Details(256)
+    for line in lines:
+        assert details.take(line)
+    return details
+
+
+TWO_STREAMS = (
+    "tcpi_snd_cwnd 10 tcpi_snd_mss 1000 tcpi_rtt 11",
+    "tcpi_snd_cwnd 20 tcpi_snd_mss 1000 tcpi_rtt 22",
+    "interval_len 1.000000 bytes_transferred 125000",
+    "interval_len 1.000000 bytes_transferred 125000",
+)
+
+
+def test_streams_of_one_rate_get_their_own_round_trip_times_in_order():
+    details = _details(*TWO_STREAMS)
+    found = [details.of(1e6) for _ in range(3)]
+    assert found == [Detail(125000, 10_000, 1000, 11e-6), Detail(125000, 20_000, 1000, 22e-6), None]
+
+
+def test_tcp_figures_that_are_told_twice_count_by_the_later():
+    earlier = [line.replace("tcpi_rtt ", "tcpi_rtt 9") for line in TWO_STREAMS[:2]]
+    details = _details(*earlier, *TWO_STREAMS)
+    assert [details.of(1e6).rtt_s for _ in range(2)] == [11e-6, 22e-6]
+
+
+def test_details_do_not_outlive_their_interval():
+    details = _details(*TWO_STREAMS, TWO_STREAMS[0])
+    assert details.of(1e6) is None
 
 
 def test_the_exchanged_results_make_a_text_summary_exact():

@@ -201,6 +201,11 @@ def test_a_round_trip_time_of_zero_means_unknown():
         ("3.21/json_stream_bidir", "both", Direction.RECEIVE),
     ):
         assert "tcp_rtt_s" not in summary(events(name, direction, omit="1s"), way)
+    stdout = transcript("3.21/json_stream_tcp").stdout
+    unknown = stdout.replace(b'"rtt":31,', b'"rtt":0,').replace(b'"min_rtt":31,', b'"min_rtt":0,')
+    told = replay(JsonStream(flow()), unknown)
+    assert ["tcp_rtt_s" in sample.metrics for sample in samples(told)] == [False, True, True]
+    assert "tcp_rtt_s" not in summary(told)
 
 
 def test_the_round_trip_times_of_an_idle_receiving_socket_are_not_those_of_the_flow():
