@@ -3,6 +3,7 @@
 import json
 import math
 from contextlib import suppress
+from copy import deepcopy
 
 import pytest
 from hypothesis import given, settings
@@ -17,6 +18,7 @@ NAMES = sorted(
     str(path.relative_to(SAMPLES).with_suffix("")) for path in SAMPLES.glob("*/*.out")
     if not path.stem.startswith("version")
 )  # fmt: skip
+JSON_NAMES = [name for name in NAMES if transcript(name).stdout.startswith(b"{")]
 PARSERS = (JsonStream, TextClient, TextServer)
 WORDS = (
     b"[  5]   0.00-1.00   sec  4.29 GBytes  36812345 Kbits/sec    1    895 KBytes       \n",
@@ -125,7 +127,7 @@ def _places(value, path=()):
 
 @settings(deadline=None)
 @given(
-    name=st.sampled_from([name for name in NAMES if "3.21/json_stream" in name]),
+    name=st.sampled_from(JSON_NAMES),
     direction=directions,
     data=st.data(),
 )
@@ -136,7 +138,7 @@ def test_json_values_of_other_types_give_events_or_parser_error(name, direction,
         place = line
         for key in path:
             place = place[key]
-        place[last] = data.draw(odd_values)
+        place[last] = deepcopy(data.draw(odd_values))
     stdout = "".join(json.dumps(line) + "\n" for line in lines).encode()
     assert_events_or_parser_error(JsonStream(flow(direction)), stdout)
 
