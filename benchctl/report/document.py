@@ -81,6 +81,7 @@ def trial_entry(trial: Trial, flows: list[dict[str, Any]]) -> dict[str, Any]:
         "status": trial.status,
         "error": trial.error,
         "started": timestamp(trial.started_time),
+        "finished": timestamp(trial.finished_time),
         "start_skew_s": trial.start_skew_s,
         "fairness_jain": trial.fairness_jain,
         "flows": flows,

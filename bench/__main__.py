@@ -1,0 +1,21 @@
+"""Measures benchctl itself: ``python bench [NAME ...]``; every figure beside its bound."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+import table
+
+NAMES = ("startup", "plan", "store", "runner", "simpleperf", "lab", "tui")
+
+
+def main() -> None:
+    """Run the benches named, or all."""
+    print(table.machine())
+    for name in sys.argv[1:] or NAMES:
+        importlib.import_module(name).main()
+
+
+if __name__ == "__main__":
+    main()

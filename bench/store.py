@@ -1,0 +1,68 @@
+"""The store: samples a second in batches, and showing a run of two million samples."""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import table
+
+from benchctl.analysis.figures import Figure
+from benchctl.store.record import NewRun, NewTrial, Recorder, create_run
+
+SAMPLES = 2_000_000
+STREAMS = 64
+# What four times a second at 100,000 samples a second comes to.
+BATCH = 25_000
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        store = Path(folder) / "runs.sqlite"
+        elapsed_s = _fill(store)
+        shown = [_show_s(store) for _ in range(5)]
+        table.head(f"store ({SAMPLES:,} samples of 4 metrics, {STREAMS} streams)")
+        table.row("samples written a second, in batches of 25,000", SAMPLES / elapsed_s, 100_000,
+                  "/s", at_least=True)  # fmt: skip
+        table.row("benchctl show, whole process, median of 5", statistics.median(shown), 1, "s")
+        size = sum(file.stat().st_size for file in Path(folder).iterdir())
+        print(f"{'bytes a sample in the file':<58}{size / SAMPLES:>14.0f}")
+
+
+def _fill(store: Path) -> float:
+    settings = {"values": {}, "expect": [], "order": "sequential"}
+    run_id, _ = create_run(
+        store, NewRun("bench", "", 1, 1, settings, "", ""), [NewTrial(1, {}, [], {}, 1, 1)], 0.0
+    )
+    recorder = Recorder(store, run_id)
+    flow_id = recorder.add_flow(
+        1, attempt=1, name="main", backend="bench", source="local", target="local",
+        direction="send", status="ok", client=[], server=[], requested={},
+    )  # fmt: skip
+    start = time.perf_counter()
+    for number in range(SAMPLES):
+        second = number // STREAMS / 10
+        metrics = {"throughput_bps": 9.4e8 + number, "cwnd_bytes": 1.1e6, "tcp_rtt_s": 0.0204,
+                   "retransmits": 0.0}  # fmt: skip
+        recorder.add_sample(flow_id, "client", number % STREAMS, "send", second, second + 0.1,
+                            second + 0.1, False, metrics)  # fmt: skip
+        if number % BATCH == 0:
+            recorder.flush()
+    recorder.flush()
+    elapsed_s = time.perf_counter() - start
+    recorder.add_figures(flow_id, {("send", "throughput_bps"): Figure(9.4e8, "tool")})
+    recorder.update_trial(1, status="ok")
+    recorder.update_run(status="ok")
+    recorder.close()
+    return elapsed_s
+
+
+def _show_s(store: Path) -> float:
+    start = time.perf_counter()
+    argv = [sys.executable, "-m", "benchctl", "show", "last", "--store", str(store)]
+    subprocess.run(argv, stdout=subprocess.DEVNULL, check=True)
+    return time.perf_counter() - start
