@@ -58,7 +58,7 @@ def _entries(event: RunEvent) -> Iterator[dict[str, Any]]:
                 "direction": sample.direction,
                 "start_s": sample.start_s,
                 "end_s": sample.end_s,
-                "omitted": bool(sample.omitted),
+                "omitted": sample.omitted,
                 "metrics": sample.metrics,
             }
         case FlowEnded(trial, flow, figures):

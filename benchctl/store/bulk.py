@@ -17,8 +17,12 @@ from benchctl.store.database import connect, store_errors
 Row = tuple[int, float, float, Mapping[str, float]]
 """Id of the stream, start and end of the interval (seconds from the flow's start), metrics."""
 
-# A batch is decoded in about 10 ms: between two of them, a screen answers keys.
-BATCH = 2000
+# A batch is decoded and drawn in about 30 ms: between two of them, a screen answers keys.
+BATCH = 4000
+
+_LAST_ATTEMPT = (
+    "WHERE trial_id = ?1 AND attempt = (SELECT max(attempt) FROM flow WHERE trial_id = ?1)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,34 +76,45 @@ class Bulk:
 
     def streams(self, trial_id: int) -> dict[int, Stream]:
         """Return the streams of a trial's last attempt, by id."""
-        query = (
-            "SELECT stream.id, flow.name, backend, role, number, stream.direction,"
-            " trial.flows, requested"
-            " FROM stream JOIN flow ON flow.id = flow_id JOIN trial ON trial.id = trial_id"
-            " WHERE trial_id = ?1"
-            " AND attempt = (SELECT max(attempt) FROM flow WHERE trial_id = ?1)"
-        )
         with store_errors(self._path):
-            rows = self._connection.execute(query, (trial_id,)).fetchall()
-        found: dict[int, Stream] = {}
-        for stream_id, name, backend, role, number, direction, flows, requested in rows:
-            delays = {flow["name"]: flow["delay_s"] for flow in json.loads(flows)}
-            asked = json.loads(requested).get("streams")
-            streams = asked if isinstance(asked, int) else 1
-            found[stream_id] = Stream(
-                name, backend, role, number, direction, delays.get(name, 0.0), streams
-            )
+            flows = self._connection.execute(
+                f"SELECT id, name, backend, requested FROM flow {_LAST_ATTEMPT}", (trial_id,)
+            ).fetchall()
+            planned = self._connection.execute(
+                "SELECT flows FROM trial WHERE id = ?", (trial_id,)
+            ).fetchone()
+            delays = {flow["name"]: flow["delay_s"] for flow in json.loads(planned[0])}
+            found: dict[int, Stream] = {}
+            for flow_id, name, backend, requested in flows:
+                asked = json.loads(requested).get("streams")
+                for stream_id, role, number, direction in self._connection.execute(
+                    "SELECT id, role, number, direction FROM stream WHERE flow_id = ?", (flow_id,)
+                ):
+                    found[stream_id] = Stream(
+                        name, backend, role, number, direction, delays.get(name, 0.0),
+                        asked if isinstance(asked, int) else 1,
+                    )  # fmt: skip
         return found
 
-    def batches(self, streams: Mapping[int, Stream], after: int) -> Iterator[tuple[int, list[Row]]]:
-        """Yield the samples of streams with an id above ``after`` in batches, oldest first.
+    def extent(self, trial_id: int) -> tuple[int, int]:
+        """Return the ids before the first and of the last sample of a trial's last attempt."""
+        query = (
+            "SELECT min((SELECT min(id) FROM sample WHERE stream_id = stream.id)),"
+            " max((SELECT max(id) FROM sample WHERE stream_id = stream.id))"
+            f" FROM stream WHERE flow_id IN (SELECT id FROM flow {_LAST_ATTEMPT})"
+        )
+        with store_errors(self._path):
+            first, last = self._connection.execute(query, (trial_id,)).fetchone()
+        return (first - 1, last) if last else (0, 0)
 
-        Each comes with the id to go on from. Samples within the omitted part are left out.
+    def batches(
+        self, streams: Mapping[int, Stream], after: int, last: int
+    ) -> Iterator[tuple[int, list[Row]]]:
+        """Yield the samples with ids above ``after``, up to ``last``, in batches, oldest first.
+
+        Each comes with the id to go on from. Samples of the omitted part, and of other streams
+        than those given, are left out.
         """
-        bounds = [self._bounds(stream_id) for stream_id in streams]
-        first = min((low for low, _ in bounds if low), default=1)
-        last = max((high for _, high in bounds if high), default=0)
-        after = max(after, first - 1)
         # By id and not by stream: SQLite would sort all of them first.
         query = (
             "SELECT id, stream_id, start_s, end_s, omitted, metrics FROM sample"
@@ -119,9 +134,3 @@ class Bulk:
                     if row[1] in streams and not row[4]
                 ],
             )
-
-    def _bounds(self, stream_id: int) -> tuple[int | None, int | None]:
-        query = "SELECT min(id), max(id) FROM sample WHERE stream_id = ?"
-        with store_errors(self._path):
-            low, high = self._connection.execute(query, (stream_id,)).fetchone()
-        return low, high

@@ -73,11 +73,12 @@ RunEvent = TrialStarted | FlowStarted | Sampled | FlowEnded | TrialEnded | Noted
 
 
 class Follower:
-    """Yields what is new in a run since the last poll."""
+    """Yields what is new in a run since the last poll; without ``samples``, all but those."""
 
-    def __init__(self, reader: Reader, run_id: int) -> None:
+    def __init__(self, reader: Reader, run_id: int, *, samples: bool = True) -> None:
         self._reader = reader
         self._run_id = run_id
+        self._samples = samples
         self._position = 0
         self._trial_started = False
         self._flows: dict[int, bool] = {}
@@ -122,7 +123,8 @@ class Follower:
             if flow.id not in self._flows:
                 self._flows[flow.id] = False
                 yield FlowStarted(trial, flow)
-        for sample in self._reader.samples_of_trial(trial.id, self._last_sample):
+        after = self._last_sample
+        for sample in self._reader.samples_of_trial(trial.id, after) if self._samples else ():
             self._last_sample = sample.id
             if sample.flow_id in flows:
                 yield Sampled(flows[sample.flow_id], sample)

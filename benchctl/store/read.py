@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -134,7 +136,7 @@ class Note:
 # A field's name, and whether its column holds JSON: those are the mappings and the sequences.
 _COLUMNS = {
     kind: tuple((f.name, str(f.type).startswith(("Mapping", "Sequence"))) for f in fields(kind))
-    for kind in (Run, Trial, Flow, Sample, Note)
+    for kind in (Run, Trial, Flow, Note)
 }
 
 
@@ -144,10 +146,33 @@ def _make(kind: type[T], row: sqlite3.Row) -> T:
 
 
 _SAMPLES = """
-SELECT sample.id, flow_id, role, number AS stream, stream.direction, start_s, end_s, arrived_s,
-       omitted, metrics
-FROM sample JOIN stream ON stream.id = stream_id
+SELECT sample.id, flow_id, role, stream, series.direction, start_s, end_s, arrived_s, omitted,
+       metrics, data
+FROM sample JOIN series ON series.id = series_id
 """
+
+
+@cache
+def _layout(metrics: str) -> tuple[tuple[str, ...], struct.Struct]:
+    """Return the names in a series' column of metrics, and how their values are packed."""
+    names = tuple(json.loads(metrics))
+    return names, struct.Struct(f"<{len(names)}d")
+
+
+def _sample(row: sqlite3.Row) -> Sample:
+    names, values = _layout(row["metrics"])
+    return Sample(
+        id=row["id"],
+        flow_id=row["flow_id"],
+        role=row["role"],
+        stream=row["stream"],
+        direction=row["direction"],
+        start_s=row["start_s"],
+        end_s=row["end_s"],
+        arrived_s=row["arrived_s"],
+        omitted=bool(row["omitted"]),
+        metrics=dict(zip(names, values.unpack(row["data"]), strict=True)),
+    )
 
 
 class Reader:
@@ -222,7 +247,7 @@ class Reader:
         """Yield the samples of a flow with an id above ``after``, in order of arrival."""
         query = f"{_SAMPLES} WHERE flow_id = ? AND sample.id > ? ORDER BY sample.id"
         for row in self._rows(query, flow_id, after):
-            yield _make(Sample, row)
+            yield _sample(row)
 
     def samples_of_trial(self, trial_id: int, after: int = 0) -> Iterator[Sample]:
         """Yield the samples of all flows of a trial with an id above ``after``."""
@@ -231,7 +256,7 @@ class Reader:
             " WHERE trial_id = ? AND sample.id > ? ORDER BY sample.id"
         )
         for row in self._rows(query, trial_id, after):
-            yield _make(Sample, row)
+            yield _sample(row)
 
     def notes(self, run_id: int, after: int = 0) -> list[Note]:
         """Return the notes of a run with an id above ``after``."""

@@ -9,17 +9,19 @@ from __future__ import annotations
 import json
 import secrets
 import sqlite3
+import struct
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from benchctl.analysis.figures import Figures
 from benchctl.store.database import connect, store_errors, transaction
 
-StreamKey = tuple[int, str, int, str]
-"""Flow id, role, number and direction of a stream."""
+SeriesKey = tuple[int, str, int, str, tuple[str, ...]]
+"""Flow id, role, number and direction of a stream, and the metrics that its samples tell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +76,11 @@ def create_run(path: Path, run: NewRun, trials: Iterable[NewTrial], now: float) 
     return run_id, name
 
 
+@cache
+def _doubles(count: int) -> struct.Struct:
+    return struct.Struct(f"<{count}d")
+
+
 class Recorder:
     """Writes one run. Every method raises StoreError when the store cannot be written."""
 
@@ -81,9 +88,11 @@ class Recorder:
         self._path = path
         self._run_id = run_id
         self._connection = connect(path, write=True)
-        self._samples: list[tuple[StreamKey, tuple[float, float, float, bool, str]]] = []
+        # 32 MiB of log before it is copied into the file: hot pages are then copied once.
+        self._connection.execute("PRAGMA wal_autocheckpoint = 8000")
+        self._samples: list[tuple[SeriesKey, float, float, float, bool, bytes]] = []
         self._notes: list[tuple[int, int | None, int | None, float, str, str]] = []
-        self._streams: dict[StreamKey, int] = {}
+        self._series: dict[SeriesKey, int] = {}
 
     def update_run(self, **columns: Any) -> None:
         """Set columns of the run."""
@@ -131,21 +140,23 @@ class Recorder:
         metrics: Mapping[str, float],
     ) -> None:
         """Gather a sample for the next `flush`."""
-        row = (start_s, end_s, arrived_s, omitted, json.dumps(metrics))
-        self._samples.append(((flow_id, role, stream, direction), row))
+        key = (flow_id, role, stream, direction, tuple(metrics))
+        data = _doubles(len(metrics)).pack(*metrics.values())
+        self._samples.append((key, start_s, end_s, arrived_s, omitted, data))
 
     def flush(self) -> None:
         """Write the gathered samples and notes."""
         if not self._samples and not self._notes:
             return
         with store_errors(self._path), transaction(self._connection):
-            for key, _ in self._samples:
-                if key not in self._streams:
-                    self._streams[key] = self._insert_stream(key)
+            for key in dict.fromkeys(sample[0] for sample in self._samples):
+                if key not in self._series:
+                    self._series[key] = self._insert_series(key)
+            series = self._series
             self._connection.executemany(
-                "INSERT INTO sample (stream_id, start_s, end_s, arrived_s, omitted, metrics)"
+                "INSERT INTO sample (series_id, start_s, end_s, arrived_s, omitted, data)"
                 " VALUES (?,?,?,?,?,?)",
-                ((self._streams[key], *row) for key, row in self._samples),
+                [(series[key], *row) for key, *row in self._samples],
             )
             self._connection.executemany(
                 "INSERT INTO note (run_id, trial_id, flow_id, time, level, text)"
@@ -159,9 +170,11 @@ class Recorder:
         self.flush()
         self._connection.close()
 
-    def _insert_stream(self, key: StreamKey) -> int:
+    def _insert_series(self, key: SeriesKey) -> int:
+        *names, metrics = key
         cursor = self._connection.execute(
-            "INSERT INTO stream (flow_id, role, number, direction) VALUES (?,?,?,?)", key
+            "INSERT INTO series (flow_id, role, stream, direction, metrics) VALUES (?,?,?,?,?)",
+            (*names, json.dumps(metrics)),
         )
         return int(cursor.lastrowid or 0)
 

@@ -65,24 +65,25 @@ CREATE TABLE flow (                     -- one attempt of one flow
     stderr TEXT NOT NULL DEFAULT ''
 );
 CREATE INDEX flow_of_trial ON flow (trial_id);
-CREATE TABLE stream (
+CREATE TABLE series (                   -- samples of one stream that tell the same metrics
     id INTEGER PRIMARY KEY,
     flow_id INTEGER NOT NULL REFERENCES flow ON DELETE CASCADE,
     role TEXT NOT NULL,                 -- which end told it: client, server
-    number INTEGER NOT NULL,
-    direction TEXT NOT NULL             -- send, receive, round-trip
+    stream INTEGER NOT NULL,
+    direction TEXT NOT NULL,            -- send, receive, round-trip
+    metrics TEXT NOT NULL               -- JSON: names, in the order of a sample's values
 );
-CREATE INDEX stream_of_flow ON stream (flow_id);
+CREATE INDEX series_of_flow ON series (flow_id);
 CREATE TABLE sample (
     id INTEGER PRIMARY KEY,
-    stream_id INTEGER NOT NULL REFERENCES stream ON DELETE CASCADE,
+    series_id INTEGER NOT NULL REFERENCES series ON DELETE CASCADE,
     start_s REAL NOT NULL,              -- from the flow's second 0
     end_s REAL NOT NULL,
     arrived_s REAL NOT NULL,            -- from the trial's common start
     omitted INTEGER NOT NULL,
-    metrics TEXT NOT NULL               -- JSON: metric -> value
+    data BLOB NOT NULL                  -- values as 64-bit floats, little endian
 );
-CREATE INDEX sample_of_stream ON sample (stream_id);
+CREATE INDEX sample_of_series ON sample (series_id);
 CREATE TABLE figure (                   -- a flow's final figures
     flow_id INTEGER NOT NULL REFERENCES flow ON DELETE CASCADE,
     direction TEXT NOT NULL,
