@@ -7,17 +7,16 @@ for a plot of half a million samples.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from benchctl.store.database import connect, store_errors
 
-Row = tuple[int, float, float, Mapping[str, float]]
-"""Id of the stream, start and end of the interval (seconds from the flow's start), metrics."""
+Row = tuple[int, float, float, bytes]
+"""Series, start and end of the interval (seconds from the flow's start), packed values."""
 
-# A batch is decoded and drawn in about 30 ms: between two of them, a screen answers keys.
+# A batch is read and drawn in a few hundredths of a second: in between, a screen answers keys.
 BATCH = 4000
 
 _LAST_ATTEMPT = (
@@ -26,8 +25,8 @@ _LAST_ATTEMPT = (
 
 
 @dataclass(frozen=True, slots=True)
-class Stream:
-    """One stream of one flow, as one end told it.
+class Source:
+    """Who tells a series of samples, and what: ``metrics`` names the packed values, in order.
 
     ``delay_s`` is when its flow was to start, after its trial; ``streams`` is how many the flow
     was asked to have.
@@ -36,8 +35,9 @@ class Stream:
     flow: str
     backend: str
     role: str
-    number: int
+    stream: int
     direction: str
+    metrics: tuple[str, ...]
     delay_s: float
     streams: int
 
@@ -74,63 +74,63 @@ class Bulk:
         with store_errors(self._path):
             return [Outline(*row) for row in self._connection.execute(query, (run_id,))]
 
-    def streams(self, trial_id: int) -> dict[int, Stream]:
-        """Return the streams of a trial's last attempt, by id."""
+    def sources(self, trial_id: int) -> dict[int, Source]:
+        """Return the series of a trial's last attempt, by id."""
         with store_errors(self._path):
+            (planned,) = self._connection.execute(
+                "SELECT flows FROM trial WHERE id = ?", (trial_id,)
+            ).fetchone()
             flows = self._connection.execute(
                 f"SELECT id, name, backend, requested FROM flow {_LAST_ATTEMPT}", (trial_id,)
             ).fetchall()
-            planned = self._connection.execute(
-                "SELECT flows FROM trial WHERE id = ?", (trial_id,)
-            ).fetchone()
-            delays = {flow["name"]: flow["delay_s"] for flow in json.loads(planned[0])}
-            found: dict[int, Stream] = {}
-            for flow_id, name, backend, requested in flows:
-                asked = json.loads(requested).get("streams")
-                for stream_id, role, number, direction in self._connection.execute(
-                    "SELECT id, role, number, direction FROM stream WHERE flow_id = ?", (flow_id,)
-                ):
-                    found[stream_id] = Stream(
-                        name, backend, role, number, direction, delays.get(name, 0.0),
-                        asked if isinstance(asked, int) else 1,
-                    )  # fmt: skip
+            told = [
+                (flow, self._connection.execute(
+                    "SELECT id, role, stream, direction, metrics FROM series WHERE flow_id = ?",
+                    (flow["id"],),
+                ).fetchall())
+                for flow in flows
+            ]  # fmt: skip
+        delays = {flow["name"]: flow["delay_s"] for flow in json.loads(planned)}
+        found: dict[int, Source] = {}
+        for flow, series in told:
+            asked = json.loads(flow["requested"]).get("streams")
+            streams = asked if isinstance(asked, int) else 1
+            for series_id, role, stream, direction, metrics in series:
+                found[series_id] = Source(
+                    flow["name"], flow["backend"], role, stream, direction,
+                    tuple(json.loads(metrics)), delays.get(flow["name"], 0.0), streams,
+                )  # fmt: skip
         return found
 
     def extent(self, trial_id: int) -> tuple[int, int]:
         """Return the ids before the first and of the last sample of a trial's last attempt."""
         query = (
-            "SELECT min((SELECT min(id) FROM sample WHERE stream_id = stream.id)),"
-            " max((SELECT max(id) FROM sample WHERE stream_id = stream.id))"
-            f" FROM stream WHERE flow_id IN (SELECT id FROM flow {_LAST_ATTEMPT})"
+            "SELECT min((SELECT min(id) FROM sample WHERE series_id = series.id)),"
+            " max((SELECT max(id) FROM sample WHERE series_id = series.id))"
+            f" FROM series WHERE flow_id IN (SELECT id FROM flow {_LAST_ATTEMPT})"
         )
         with store_errors(self._path):
             first, last = self._connection.execute(query, (trial_id,)).fetchone()
         return (first - 1, last) if last else (0, 0)
 
     def batches(
-        self, streams: Mapping[int, Stream], after: int, last: int
+        self, series: Collection[int], after: int, last: int
     ) -> Iterator[tuple[int, list[Row]]]:
         """Yield the samples with ids above ``after``, up to ``last``, in batches, oldest first.
 
-        Each comes with the id to go on from. Samples of the omitted part, and of other streams
+        Each comes with the id to go on from. Samples of the omitted part, and of other series
         than those given, are left out.
         """
-        # By id and not by stream: SQLite would sort all of them first.
+        # By id and not by series: SQLite would sort all of them first.
         query = (
-            "SELECT id, stream_id, start_s, end_s, omitted, metrics FROM sample"
+            "SELECT id, series_id, start_s, end_s, data, omitted FROM sample"
             " WHERE id > ? AND id <= ? ORDER BY id LIMIT ?"
         )
         while after < last:
             with store_errors(self._path):
                 rows = self._connection.execute(query, (after, last, BATCH)).fetchall()
             after = rows[-1][0] if len(rows) == BATCH else last
-            # One call for the whole batch: a decoder costs more to start than to run.
-            decoded: list[Any] = json.loads(f"[{','.join(row[5] for row in rows)}]")
             yield (
                 after,
-                [
-                    (row[1], row[2], row[3], metrics)
-                    for row, metrics in zip(rows, decoded, strict=True)
-                    if row[1] in streams and not row[4]
-                ],
+                [(r[1], r[2], r[3], r[4]) for r in rows if r[1] in series and not r[5]],
             )

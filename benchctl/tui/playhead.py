@@ -1,0 +1,81 @@
+"""Which moment of a run the screen shows: now, a frozen one, or where a replay has got to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+SPEEDS = (1, 2, 4, 8, 16, 32, 64)
+# A rest longer than this, such as between a run and its resumption, is not sat through.
+LONGEST_REST_S = 5.0
+
+
+class Playhead:
+    """A moment in Unix time that moves with the clock, or stands.
+
+    Live, it is the clock's own time. In a replay it goes from ``begin`` to ``end`` at one of
+    `SPEEDS`. Freezing stops it in both.
+    """
+
+    def __init__(
+        self, clock: Callable[[], float], begin: float | None = None, end: float | None = None
+    ) -> None:
+        self._clock = clock
+        self._begin = begin
+        self._end = end
+        self._speed = 1
+        self._anchor = (clock(), begin if begin is not None else 0.0)
+        self._standing: float | None = None
+
+    @property
+    def live(self) -> bool:
+        """Whether it follows the clock and not a replay."""
+        return self._begin is None
+
+    @property
+    def standing(self) -> bool:
+        """Whether it was frozen, or has come to the end of a replay."""
+        return self._standing is not None or self.at_end
+
+    @property
+    def at_end(self) -> bool:
+        """Whether a replay is over."""
+        return self._end is not None and self.time() >= self._end
+
+    @property
+    def speed(self) -> int:
+        """How many seconds of a replay pass in one."""
+        return self._speed
+
+    def time(self) -> float:
+        """Return the moment that is shown."""
+        if self._standing is not None:
+            return self._standing
+        if self._begin is None:
+            return self._clock()
+        since, time = self._anchor
+        return self._within(time + (self._clock() - since) * self._speed)
+
+    def _within(self, time: float) -> float:
+        if self._begin is not None:
+            time = max(time, self._begin)
+        return min(time, self._end) if self._end is not None else time
+
+    def toggle(self) -> None:
+        """Freeze, or go on: live with what is now, in a replay from where it stands."""
+        time = self.time()
+        self._standing = time if self._standing is None else None
+        self._anchor = (self._clock(), time)
+
+    def seek(self, time: float) -> None:
+        """Go to a moment of a replay, or of what was measured before a live screen was frozen."""
+        time = self._within(time)
+        self._anchor = (self._clock(), time)
+        if self._standing is not None:
+            self._standing = time
+
+    def change_speed(self, steps: int) -> None:
+        """Go through `SPEEDS`, faster or slower."""
+        time = self.time()
+        place = SPEEDS.index(self._speed) + steps
+        self._speed = SPEEDS[min(len(SPEEDS) - 1, max(0, place))]
+        self._anchor = (self._clock(), time)

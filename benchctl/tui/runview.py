@@ -1,0 +1,199 @@
+"""What is known of a run: a pure fold of its events, the same live, in replay and afterwards.
+
+A view holds the whole run as far as it was told. What a screen shows is the view *at a moment*:
+the clock's when live, the cursor's in a replay, the one that was frozen. Every question here takes
+that moment, in Unix time, so that going back needs no second fold.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import Any
+
+from benchctl.analysis.figures import Figures
+from benchctl.store.bulk import Outline
+from benchctl.store.follow import (
+    FlowEnded,
+    FlowStarted,
+    Noted,
+    RunEnded,
+    RunEvent,
+    TrialEnded,
+    TrialStarted,
+)
+from benchctl.store.read import Flow, Note, Run, Trial
+
+PLANNED, RUNNING, OK = "planned", "running", "ok"
+DIED = "died"
+"""A run that says it is running, of which no runner is left."""
+# The figures a list of trials can show. A run of many trials has too many others to keep.
+LISTED = (
+    "throughput_bps", "sent_bps", "rtt_s", "tcp_rtt_s", "owd_s", "loss_ratio", "retransmits",
+    "jitter_rfc3550_s", "pdv_p95_p50_s",
+)  # fmt: skip
+# How many trials tell how much longer than planned they take: enough to level out one bad one.
+LATELY = 20
+
+
+@dataclass(frozen=True, slots=True)
+class FlowView:
+    """One flow of a trial, as its last attempt has it so far."""
+
+    name: str
+    backend: str
+    attempt: int
+    status: str
+    error: str
+    hint: str
+    finished_time: float | None = None
+    figures: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    """Those of `LISTED`, by direction and metric."""
+
+
+@dataclass(slots=True)
+class TrialView:
+    """One trial, from planned to its end."""
+
+    outline: Outline
+    status: str = PLANNED
+    error: str = ""
+    started_time: float | None = None
+    finished_time: float | None = None
+    start_skew_s: float | None = None
+    fairness_jain: float | None = None
+    flows: dict[str, FlowView] = field(default_factory=dict)
+
+    @property
+    def finished(self) -> bool:
+        """Whether the trial has ended, as far as was told."""
+        return self.status not in (PLANNED, RUNNING)
+
+    @property
+    def point(self) -> Mapping[str, Any]:
+        """The trial's axes and their values."""
+        point: Mapping[str, Any] = json.loads(self.outline.point)
+        return point
+
+    def status_at(self, time: float) -> str:
+        """Return how the trial stood at a moment."""
+        if self.started_time is None:
+            return self.status
+        if time < self.started_time:
+            return PLANNED
+        ended = self.finished_time is not None and time >= self.finished_time
+        return self.status if ended or self.finished_time is None else RUNNING
+
+    def elapsed_s(self, time: float) -> float:
+        """Return how long the trial had run at a moment."""
+        if self.started_time is None:
+            return 0.0
+        end = time if self.finished_time is None else min(time, self.finished_time)
+        return max(0.0, end - self.started_time)
+
+
+class RunView:
+    """A run and all its trials. ``apply`` takes the events in order."""
+
+    def __init__(self, run: Run, outlines: Sequence[Outline]) -> None:
+        self.run = run
+        self.trials = [TrialView(outline) for outline in outlines]
+        self._planned_s = [0.0, *accumulate(outline.duration_s for outline in outlines)]
+        self.notes: list[Note] = []
+        self.ended = False
+        self.latest = -1
+        """Position of the trial that began last; -1 before the first."""
+
+    def apply(self, event: RunEvent) -> None:
+        """Take one event. Samples change nothing here; they are the plots' (`traces`)."""
+        match event:
+            case TrialStarted(trial):
+                self.latest = trial.position
+                self._update(trial)
+            case FlowStarted(trial, flow):
+                view = self._update(trial)
+                view.flows[flow.name] = _flow(flow, {})
+            case FlowEnded(trial, flow, figures):
+                view = self._update(trial)
+                view.flows[flow.name] = _flow(flow, figures)
+            case TrialEnded(trial):
+                self._update(trial)
+            case Noted(note):
+                self.notes.append(note)
+            case RunEnded(run):
+                self.run = run
+                self.ended = True
+            case _:
+                pass
+
+    def _update(self, trial: Trial) -> TrialView:
+        view = self.trials[trial.position]
+        view.status, view.error = trial.status, trial.error
+        view.started_time, view.finished_time = trial.started_time, trial.finished_time
+        view.start_skew_s, view.fairness_jain = trial.start_skew_s, trial.fairness_jain
+        return view
+
+    @property
+    def died(self) -> bool:
+        """Whether the runner went away without ending the run."""
+        return self.ended and self.run.status == RUNNING
+
+    def status_at(self, time: float) -> str:
+        """Return how the run stood at a moment."""
+        if self.died:
+            return DIED
+        if self.run.finished_time is not None and time < self.run.finished_time:
+            return RUNNING
+        return self.run.status
+
+    def current_at(self, time: float) -> int:
+        """Return the position of the trial that began last before a moment; -1 before the first."""
+        for position in range(self.latest, -1, -1):
+            started = self.trials[position].started_time
+            if started is not None and started <= time:
+                return position
+        return -1
+
+    def done_at(self, time: float) -> int:
+        """Return how many trials had ended at a moment."""
+        current = self.current_at(time)
+        running = current >= 0 and self.trials[current].status_at(time) == RUNNING
+        return current if running else current + 1
+
+    def elapsed_s(self, time: float) -> float:
+        """Return how long the run had gone on at a moment."""
+        if self.run.started_time is None:
+            return 0.0
+        end = time if self.run.finished_time is None else min(time, self.run.finished_time)
+        return max(0.0, end - self.run.started_time)
+
+    def left_s(self, time: float) -> float:
+        """Return how long the run has yet to go, as far as one can tell at a moment.
+
+        Trials to come take their planned time, times what the last ones took beyond theirs.
+        """
+        current = self.current_at(time)
+        to_come = len(self.trials) - current - 1
+        left_s = self._planned_s[-1] - self._planned_s[current + 1]
+        if current >= 0 and self.trials[current].status_at(time) == RUNNING:
+            trial = self.trials[current]
+            left_s += max(0.0, trial.outline.duration_s - trial.elapsed_s(time))
+        lately = [t for t in self.trials[max(0, current - LATELY) : max(0, current)] if t.finished]
+        planned_s = sum(trial.outline.duration_s for trial in lately)
+        measured_s = sum(trial.elapsed_s(time) for trial in lately)
+        slower = max(1.0, measured_s / planned_s) if planned_s else 1.0
+        return left_s * slower + to_come * float(self.run.settings["pause_s"])
+
+    def notes_at(self, time: float) -> list[Note]:
+        """Return the notes written up to a moment, the newest last."""
+        return [note for note in self.notes if note.time <= time]
+
+
+def _flow(flow: Flow, figures: Figures) -> FlowView:
+    return FlowView(
+        flow.name, flow.backend, flow.attempt, flow.status, flow.error, flow.hint,
+        flow.finished_time,
+        {key: figure.value for key, figure in figures.items() if key[1] in LISTED},
+    )  # fmt: skip

@@ -1,0 +1,138 @@
+"""A time series of bounded size: least, greatest and mean value for each bucket of time.
+
+However long a trial lasts, a series has at most `CAPACITY` buckets: when time outgrows them, two
+neighbours become one. Greatest and least survive that, so a spike is never lost.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from operator import mul
+
+# Twice the dots of the widest plot (200 cells of 2), so that a plot never has to invent any.
+CAPACITY = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """What a stretch of time showed: least, greatest and mean value."""
+
+    low: float
+    high: float
+    mean: float
+
+
+class Series:
+    """The values of one line, by time.
+
+    ``start_s`` is where its first bucket begins, ``span_s`` the time that is expected; earlier
+    values are refused, later ones make the buckets wider.
+    """
+
+    __slots__ = ("_high", "_low", "_total", "_weight", "last", "last_s", "start_s", "width_s")
+
+    def __init__(self, start_s: float, span_s: float) -> None:
+        self.start_s = start_s
+        self.width_s = span_s / CAPACITY
+        self._low = array("d")
+        self._high = array("d")
+        self._total = array("d")
+        self._weight = array("d")
+        self.last = math.nan
+        self.last_s = -math.inf
+
+    def extend(
+        self, times_s: Sequence[float], values: Sequence[float], weights: Sequence[float]
+    ) -> None:
+        """Take values in order of time, one or more; the mean counts each with its weight."""
+        begin, count = 0, len(times_s)
+        while (times_s[-1] - self.start_s) / self.width_s >= CAPACITY:
+            self._merge()
+        while begin < count:
+            index = int((times_s[begin] - self.start_s) / self.width_s)
+            bucket_end_s = self.start_s + (index + 1) * self.width_s
+            end = max(begin + 1, bisect_left(times_s, bucket_end_s, begin))
+            self._put(index, values[begin:end], weights[begin:end])
+            begin = end
+        if times_s[-1] >= self.last_s:
+            self.last, self.last_s = values[-1], times_s[-1]
+
+    def _put(self, index: int, values: Sequence[float], weights: Sequence[float]) -> None:
+        missing = index + 1 - len(self._low)
+        if missing > 0:
+            self._low.extend([math.inf] * missing)
+            self._high.extend([-math.inf] * missing)
+            self._total.extend([0.0] * missing)
+            self._weight.extend([0.0] * missing)
+        self._low[index] = min(self._low[index], *values)
+        self._high[index] = max(self._high[index], *values)
+        self._total[index] += sum(map(mul, values, weights))
+        self._weight[index] += sum(weights)
+
+    def _merge(self) -> None:
+        self.width_s *= 2
+        odd = len(self._low) % 2
+        for values, neutral, merge in (
+            (self._low, math.inf, min),
+            (self._high, -math.inf, max),
+            (self._total, 0.0, float.__add__),
+            (self._weight, 0.0, float.__add__),
+        ):
+            values.extend([neutral] * odd)
+            values[:] = array("d", map(merge, values[::2], values[1::2]))
+
+    def _stop(self, until_s: float) -> int:
+        """Return how many buckets begin before a time."""
+        if until_s == math.inf:
+            return len(self._low)
+        return max(0, min(len(self._low), math.ceil((until_s - self.start_s) / self.width_s)))
+
+    def total(self, until_s: float = math.inf) -> float:
+        """Return the sum of the values, each times its weight, up to a time."""
+        return math.fsum(self._total[: self._stop(until_s)])
+
+    def mean(self, until_s: float = math.inf) -> float | None:
+        """Return the weighted mean up to a time; None before the first value."""
+        weight = math.fsum(self._weight[: self._stop(until_s)])
+        return self.total(until_s) / weight if weight else None
+
+    def bounds(self, from_s: float, to_s: float) -> tuple[float, float] | None:
+        """Return the least and the greatest value within a stretch of time; None without any."""
+        first, stop = self._stop(from_s - self.width_s), self._stop(to_s)
+        low, high = self._low[first:stop], self._high[first:stop]
+        return (min(low), max(high)) if len(low) and min(low) <= max(high) else None
+
+    def at(self, time_s: float) -> float | None:
+        """Return what the line showed at a time: its last value before; None without any."""
+        if time_s >= self.last_s:
+            return None if math.isnan(self.last) else self.last
+        for index in reversed(range(self._stop(time_s))):
+            if self._weight[index]:
+                return self._total[index] / self._weight[index]
+        return None
+
+    def columns(
+        self, from_s: float, to_s: float, count: int, until_s: float = math.inf
+    ) -> Sequence[Column | None]:
+        """Return the line in ``count`` equal columns; None where a column has no value.
+
+        Nothing from ``until_s`` on is shown.
+        """
+        # Bucket i belongs to the column that holds its middle.
+        per_column = (to_s - from_s) / count / self.width_s
+        first = (from_s - self.start_s) / self.width_s - 0.5
+        stop = self._stop(min(until_s, to_s))
+        edges = [min(stop, max(0, math.ceil(first + i * per_column))) for i in range(count + 1)]
+        return [self._column(begin, end) for begin, end in pairwise(edges)]
+
+    def _column(self, begin: int, end: int) -> Column | None:
+        weight = sum(self._weight[begin:end])
+        if not weight:
+            return None
+        total = sum(self._total[begin:end])
+        return Column(min(self._low[begin:end]), max(self._high[begin:end]), total / weight)

@@ -1,0 +1,52 @@
+"""Lines of text whose parts have roles; what every picture here is made of, before any widget.
+
+A role says what a text is (``label``, ``good``, ``curve-2``), never how it looks: the theme does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+PLAIN = ""
+ROLES = (
+    "axis", "label", "dim", "strong", "title", "cursor", "good", "bad", "warn", "running", "keys",
+    *(f"curve-{number}" for number in range(8)),
+    *(f"heat-{step}" for step in range(7)),
+)  # fmt: skip
+CURVES = 8
+"""How many curves have a colour of their own; the ninth has the first one's again."""
+HEATS = 7
+
+
+class Span(NamedTuple):
+    """Characters that belong together, and what they are."""
+
+    text: str
+    role: str = PLAIN
+
+
+Line = Sequence[Span]
+
+
+def fit(text: str, width: int, *, right: bool = False) -> str:
+    """Return a text in exactly ``width`` characters; what is cut ends in an ellipsis."""
+    if len(text) > width:
+        return text[: width - 1] + "…" if width > 0 else ""
+    return text.rjust(width) if right else text.ljust(width)
+
+
+def crop(line: Iterable[Span], width: int) -> list[Span]:
+    """Return a line of exactly ``width`` characters."""
+    cropped: list[Span] = []
+    for text, role in line:
+        cropped.append(Span(text[:width], role))
+        width -= len(text)
+        if width <= 0:
+            return cropped
+    return [*cropped, Span(" " * width)]
+
+
+def to_text(lines: Iterable[Line]) -> str:
+    """Return lines as plain text."""
+    return "\n".join("".join(span.text for span in line) for line in lines)
