@@ -97,18 +97,6 @@ class Link:
         """Whether the link is a bare cable in both directions, so that nothing emulates it."""
         return all(settings.ideal for settings in self.settings)
 
-    def leaving(self, node: str) -> Settings:
-        """Return the direction that leaves a node."""
-        return self.settings[0 if self.ends[0].node == node else 1]
-
-    def far(self, node: str) -> Interface:
-        """Return the end that is not at ``node``."""
-        return self.ends[1 if self.ends[0].node == node else 0]
-
-    def near(self, node: str) -> Interface:
-        """Return the end at ``node``."""
-        return self.ends[0 if self.ends[0].node == node else 1]
-
 
 @dataclass(frozen=True, slots=True)
 class Route:

@@ -55,36 +55,31 @@ def interface_tables(topology: Topology, node: Node) -> list[tuple[int, Interfac
     return list(enumerate(ends, _FIRST_TABLE))
 
 
-def walk(topology: Topology, start: Interface, goal: Interface) -> tuple[Hop, ...] | None:
-    """Return the links that a packet from one address to another passes, by the nodes' routes.
+def walk(
+    topology: Topology, start: str, goal: Interface, out: Interface | None = None
+) -> tuple[Hop, ...] | None:
+    """Return the links that a packet passes from a node to an address, by the nodes' routes.
 
-    None when a node on the way has no route, or the packet goes round in circles.
+    ``out`` is the interface whose address the packet comes from, where it was bound to one. None
+    when a node on the way has no route, or the packet goes round in circles.
     """
     assert goal.address is not None, "a packet goes to an address"
-    hops: tuple[Hop, ...] = ()
-    seen = set()
-    here = start.node
-    table = next(
-        (
-            number
-            for number, end in interface_tables(topology, topology.nodes[here])
-            if end == start
-        ),
-        0,
-    )
     ends = {
         end.address.ip: end for link in topology.links.values() for end in link.ends if end.address
     }
+    own = interface_tables(topology, topology.nodes[start])
+    table = next((number for number, end in own if end == out), 0)
+    hops: tuple[Hop, ...] = ()
+    here, seen = start, set()
     while here != goal.node:
         step = _lookup(topology, here, goal.address.ip, table)
         if here in seen or step is None:
             return None
         seen.add(here)
-        out, next_ip = step
-        try:
-            hops += cables(topology, out, ends[next_ip])
-        except LookupError:
+        leaving, next_ip = step
+        if next_ip not in ends:
             return None
+        hops += cables(topology, leaving, ends[next_ip])
         here, table = ends[next_ip].node, 0
     return hops
 

@@ -24,6 +24,11 @@ class Hop:
         return self.link.settings[self.direction]
 
     @property
+    def start(self) -> Interface:
+        """The interface it leaves from."""
+        return self.link.ends[self.direction]
+
+    @property
     def end(self) -> Interface:
         """The interface it arrives at."""
         return self.link.ends[1 - self.direction]

@@ -37,7 +37,7 @@ def enter_network(descriptor: int) -> None:
 
 
 def mount(source: str, target: str, kind: str = "", flags: int = 0, data: str = "") -> None:
-    """Put a file system, or with MS_BIND a file, in a place; as in mount(2)."""
+    """Put a file system, or with MS_BIND a file, in a place (man 2 mount)."""
     texts = (source.encode(), target.encode(), kind.encode())
     _call("mount", *texts, ctypes.c_ulong(flags), data.encode())
 

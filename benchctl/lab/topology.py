@@ -292,8 +292,7 @@ class _Builder:
             if len(topology.nodes) > 1 and not topology.interfaces(name):
                 raise self._source.error(("hosts", name), "no link leads to it")
         for one, other in permutations(topology.hosts, 2):
-            start, goal = topology.interfaces(one)[0], topology.interfaces(other)[0]
-            if walk(topology, start, goal) is None:
+            if walk(topology, one, topology.interfaces(other)[0]) is None:
                 raise self._source.error(
                     ("hosts", one), f"there is no path from {one} to {other}",
                     "join them by links and routers; hosts do not forward",
