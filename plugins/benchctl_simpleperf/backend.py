@@ -2,41 +2,38 @@
 
 from __future__ import annotations
 
+import math
 import re
 import sys
 from pathlib import Path
 
-from benchctl.api import (
-    METRICS,
-    Backend,
-    Capabilities,
-    Command,
-    Direction,
-    Flow,
-    Probe,
-    Role,
-    Tool,
-)
+from benchctl.api import METRICS, Backend, Capabilities, Command, Direction, Flow, Probe, Role, Tool
+from benchctl_simpleperf.metrics import OWN_METRICS
 from benchctl_simpleperf.parameters import SimpleperfParameters
-from benchctl_simpleperf.parser import EventsParser
+from benchctl_simpleperf.parser import ClientParser, ServerParser
 
 __all__ = ["BACKEND", "Simpleperf"]
 
 # -I and -S leave out site-packages and the environment: the tool needs neither, and starts sooner.
 _PROGRAM = (sys.executable, "-I", "-S", str(Path(__file__).parent / "simpleperf" / "__main__.py"))
+_DIRECTION_FLAGS = {Direction.SEND: (), Direction.RECEIVE: ("-R",), Direction.BOTH: ("--both",)}
+# What to expect of a network that nobody described, when a byte count has no rate.
+_ASSUMED_BPS = 10e6
 
 
 class Simpleperf(Backend[SimpleperfParameters]):
     """The built-in throughput tool."""
 
     name = "simpleperf"
-    summary = "throughput over TCP with the built-in tool"
+    summary = "TCP and UDP throughput, loss, jitter and TCP's own figures, built in"
     parameters = SimpleperfParameters
     capabilities = Capabilities(
-        directions=(Direction.SEND,),
-        protocols=("tcp",),
+        directions=tuple(_DIRECTION_FLAGS),
+        protocols=("tcp", "udp"),
         default_port=8088,
         needs_server=True,
+        waits_for_start=True,
+        metrics=OWN_METRICS,
     )
 
     def probe(self, role: Role) -> Probe:
@@ -45,34 +42,92 @@ class Simpleperf(Backend[SimpleperfParameters]):
     def read_probe(self, role: Role, exit_code: int, output: str) -> Tool:
         found = re.search(r"^simpleperf (\S+)$", output, re.MULTILINE)
         if exit_code or not found:
-            raise ValueError(f"it ended with {exit_code}: {output.strip()[:200]}")
+            raise ValueError(f"simpleperf --version ended with {exit_code}: {output.strip()[:200]}")
         return Tool(found[1])
 
     def client(self, flow: Flow[SimpleperfParameters]) -> Command:
-        params = flow.params
-        argv = [*_PROGRAM, "-c", "--plain", "--events", "-I", flow.address, "-p", str(flow.port)]
-        if params.bytes is None:
-            argv += ["-t", f"{params.duration:g}"]
-        else:
-            argv += ["-n", f"{params.bytes:.0f}"]
-        argv += ["-i", f"{params.interval:g}", "-P", str(params.streams)]
-        if flow.source_address:
-            argv += ["-b", flow.source_address]
-        return Command(tuple(argv), self._parser())
+        if flow.params.plain and flow.direction is not Direction.SEND:
+            raise ValueError("the plain protocol only sends")
+        argv = (
+            *(*_PROGRAM, "-c", "--events", "-I", flow.address, "-p", str(flow.port)),
+            *_DIRECTION_FLAGS[flow.direction],
+            *_measurement(flow.params),
+            *_sockets(flow),
+        )
+        return Command(argv, ClientParser(METRICS.keys() | {own.name for own in OWN_METRICS}))
 
     def server(self, flow: Flow[SimpleperfParameters]) -> Command:
         where = ("-b", flow.address, "-p", str(flow.port))
-        return Command((*_PROGRAM, "-s", "--one-off", "--events", *where), self._parser())
+        # Of plain streams only the server sees what arrived when.
+        plain = flow.params.plain
+        shown = ("-i", _number(flow.params.interval)) if plain else ()
+        argv = (*_PROGRAM, "-s", "--one-off", "--events", *where, *shown)
+        return Command(argv, ServerParser(METRICS.keys(), samples=plain))
 
     def duration_s(self, params: SimpleperfParameters) -> float:
-        return params.duration
+        return params.omit + (params.duration or _transfer_s(params))
 
     def traffic_bytes(self, params: SimpleperfParameters) -> float | None:
-        return params.bytes
+        if params.bytes is not None:
+            return params.bytes
+        if math.isinf(params.rate):
+            return None
+        return params.rate * params.streams * self.duration_s(params) / 8
 
-    def _parser(self) -> EventsParser:
-        own = {metric.name for metric in self.capabilities.metrics}
-        return EventsParser(own | METRICS.keys())
+
+def _transfer_s(params: SimpleperfParameters) -> float:
+    rate_bps = params.rate * params.streams
+    bits = (params.bytes or 0.0) * 8
+    return bits / (_ASSUMED_BPS if math.isinf(rate_bps) else rate_bps)
+
+
+def _measurement(params: SimpleperfParameters) -> tuple[str, ...]:
+    flags = ["-i", _number(params.interval), "-P", str(params.streams)]
+    if params.bytes is not None:
+        flags += ["-n", _number(params.bytes)]
+    else:
+        flags += ["-t", _number(params.duration or 0.0)]
+    if params.plain:
+        return (*flags, "--plain")
+    flags += ["-l", _number(params.length)]
+    if params.omit:
+        flags += ["-O", _number(params.omit)]
+    if params.protocol == "udp":
+        flags += ["-u", "-r", _number(params.rate)]
+    elif math.isfinite(params.rate):
+        flags += ["-r", _number(params.rate)]
+    if params.zero_copy:
+        flags += ["-Z"]
+    return tuple(flags)
+
+
+def _sockets(flow: Flow[SimpleperfParameters]) -> tuple[str, ...]:
+    params = flow.params
+    flags = ["--connect-timeout", _number(params.connect_timeout)]
+    if params.window is not None:
+        flags += ["-w", _number(params.window)]
+    if params.mss is not None:
+        flags += ["-M", _number(params.mss)]
+    if params.congestion_control is not None:
+        flags += ["-C", params.congestion_control]
+    if params.dscp:
+        flags += ["--dscp", str(params.dscp)]
+    if params.ip_version != "auto":
+        flags += [f"-{params.ip_version}"]
+    if params.no_delay:
+        flags += ["-N"]
+    if flow.source_address is not None:
+        flags += ["-b", flow.source_address]
+    if flow.source_device is not None:
+        flags += ["--device", flow.source_device]
+    if flow.start_at_s is not None:
+        flags += ["--start-at", f"{flow.start_at_s:.6f}"]
+    return tuple(flags)
+
+
+def _number(value: float) -> str:
+    """Write a number in full, and nothing that is not needed."""
+    return "unlimited" if math.isinf(value) else f"{value:.6f}".rstrip("0").rstrip(".")
 
 
 BACKEND = Simpleperf()

@@ -1,18 +1,142 @@
-"""What a profile may say about a simpleperf flow."""
+"""What a profile may say about a simpleperf flow; names are those of the other backends."""
 
 from __future__ import annotations
 
-from benchctl.api import Duration, Field, Parameters, Size
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, WithJsonSchema, model_validator
+
+from benchctl.api import Duration, Field, Parameters, Rate, Size
+from benchctl_simpleperf.simpleperf.settings import (
+    DSCP_NAMES,
+    STREAMS_LIMIT,
+    TCP_LENGTH_BYTES,
+    UDP_LENGTH_BYTES,
+    UDP_LENGTH_LEAST,
+    UDP_LENGTH_MOST,
+    UDP_RATE_BPS,
+)
 
 __all__ = ["SimpleperfParameters"]
+
+_TCP_ONLY = ("congestion_control", "mss", "no_delay", "zero_copy")
+_NOT_PLAIN = ("omit", "zero_copy")
+
+
+def _dscp(value: object) -> object:
+    if isinstance(value, str) and value.lower() in DSCP_NAMES:
+        return DSCP_NAMES[value.lower()]
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= 63:
+        return value
+    raise ValueError(f"{value!r} is not a DSCP: 0 to 63, or one of {', '.join(DSCP_NAMES)}")
+
+
+Dscp = Annotated[
+    int,
+    BeforeValidator(_dscp),
+    WithJsonSchema(
+        {"anyOf": [{"type": "integer", "minimum": 0, "maximum": 63}, {"enum": [*DSCP_NAMES]}]}
+    ),
+]
+
+
+def _default_duration(given: dict[str, Any]) -> float | None:
+    # The 10 s of iperf3, so that the two compare.
+    return 10.0 if given.get("bytes") is None else None
+
+
+def _default_rate(given: dict[str, Any]) -> float:
+    # Without a limit a UDP sender floods the network, so it takes iperf3's 1 Mbit/s.
+    return UDP_RATE_BPS if given.get("protocol") == "udp" else float("inf")
+
+
+def _default_length(given: dict[str, Any]) -> float:
+    return float(UDP_LENGTH_BYTES if given.get("protocol") == "udp" else TCP_LENGTH_BYTES)
 
 
 class SimpleperfParameters(Parameters):
     """Parameters of one flow."""
 
-    duration: Duration = Field(10.0, gt=0, description="seconds to measure, omit excluded")
+    protocol: Literal["tcp", "udp"] = Field("tcp", description="transport that carries the data")
     bytes: Size | None = Field(
-        None, gt=0, description="bytes to send instead of a duration, shared by the streams"
+        None, ge=1, description="bytes to send over all streams, each way, instead of a duration"
     )
-    streams: int = Field(1, ge=1, le=128, description="parallel connections")
-    interval: Duration = Field(1.0, ge=0.01, description="seconds between samples")
+    duration: Duration | None = Field(
+        default_factory=_default_duration,
+        ge=0.001,
+        le=86400,
+        description="seconds to measure, after the omitted ones; 10 s unless bytes is given",
+    )
+    omit: Duration = Field(
+        0.0, ge=0, le=3600, description="seconds at the start that do not count (TCP slow start)"
+    )
+    interval: Duration = Field(
+        1.0, ge=0.01, le=86400, description="seconds between two samples; 10 ms at least"
+    )
+    streams: int = Field(1, ge=1, le=STREAMS_LIMIT, description="parallel streams, each way")
+    rate: Rate = Field(
+        default_factory=_default_rate,
+        ge=1000,
+        description="bits per second that each stream sends, evenly paced;"
+        " unlimited for TCP and 1 Mbit/s for UDP unless given",
+    )
+    length: Size = Field(
+        default_factory=_default_length,
+        ge=1,
+        le=2**26,
+        description="bytes of one datagram (UDP: 1448 B unless given) or one send (TCP: 128 KiB)",
+    )
+    window: Size | None = Field(
+        None,
+        ge=1,
+        le=2**31,
+        description="bytes of the socket buffers at both ends (bounds the TCP window);"
+        " the kernel's autotuning unless given",
+    )
+    mss: Size | None = Field(
+        None, ge=88, le=65535, description="largest TCP segment in bytes (TCP_MAXSEG)"
+    )
+    congestion_control: str | None = Field(
+        None,
+        pattern=r"^[a-z0-9_-]{1,15}$",
+        description="TCP congestion control at both ends, such as cubic or bbr;"
+        " the host's default unless given",
+    )
+    dscp: Dscp = Field(0, description="DSCP of the data, 0 to 63 or a name such as ef or af41")
+    ip_version: Literal["auto", 4, 6] = Field("auto", description="IP version to connect over")
+    no_delay: bool = Field(False, description="send small writes at once (TCP_NODELAY)")
+    zero_copy: bool = Field(
+        False, description="send with sendfile() and drop received data unread: less CPU, more rate"
+    )
+    plain: bool = Field(
+        False,
+        description="speak the plain protocol of the first simpleperf (chunks of 1000 B, BYE);"
+        " the server may be any that speaks it",
+    )
+    # 5 s outlives two lost SYNs, which are sent again after 1 s and 3 s.
+    connect_timeout: Duration = Field(
+        5.0, ge=0.001, le=3600, description="seconds until an unanswered connection fails"
+    )
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> SimpleperfParameters:
+        if self.bytes is not None and self.duration is not None:
+            raise ValueError("duration and bytes exclude each other: leave one out")
+        if self.bytes is None and self.duration is None:
+            raise ValueError("duration or bytes must be given")
+        if self.protocol == "udp":
+            self._refuse(_TCP_ONLY, "TCP only")
+            if not UDP_LENGTH_LEAST <= self.length <= UDP_LENGTH_MOST:
+                raise ValueError(f"a datagram has {UDP_LENGTH_LEAST} to {UDP_LENGTH_MOST} bytes")
+        if self.plain:
+            self._refuse((*_NOT_PLAIN, "rate", "length"), "the control protocol only")
+            if self.protocol == "udp":
+                raise ValueError("the plain protocol runs over TCP only")
+        return self
+
+    def _refuse(self, names: tuple[str, ...], where: str) -> None:
+        given = self.model_fields_set
+        for name in names:
+            field = type(self).model_fields[name]
+            if name in given and getattr(self, name) != field.get_default():
+                raise ValueError(f"{name} is for {where}")

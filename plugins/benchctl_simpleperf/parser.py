@@ -1,9 +1,8 @@
-"""Reads what ``simpleperf --events`` prints, at both ends."""
+"""Reads what ``simpleperf --events`` prints: one JSON object a line, at both ends."""
 
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NoReturn
 
@@ -23,95 +22,147 @@ from benchctl.api import (
     Warn,
 )
 
-__all__ = ["EventsParser"]
+__all__ = ["ClientParser", "ServerParser"]
+
+_DISTRIBUTION = ("min", "mean", "median", "p95", "max")
+_STREAMS_LIMIT = 1 << 16
 
 
-class EventsParser(LineParser):
-    """One parser for client and server: a client is never ready, a server never samples.
-
-    ``metrics`` are the names that become metrics; other keys of the tool's objects are left out.
-    """
+class _EventsParser(LineParser):
+    """Finds the objects. ``metrics`` are the names that become metrics; others are left out."""
 
     def __init__(self, metrics: Collection[str]) -> None:
         super().__init__()
         self._metrics = metrics
-        self._ended = False
+        self._over = False
+        """Set when the tool said all that is expected of it."""
         self._complaint = ""
 
     def line(self, text: str, channel: Channel) -> Iterable[Event]:
         if channel is Channel.STDERR:
-            self._complaint = text.strip() or self._complaint
+            self._complaint = text.strip()[:500] or self._complaint
             return ()
-        if not text:
-            return ()
-        data = _object(text)
-        match data.get("event"):
-            case "listening":
-                self._ended = True  # A server has nothing more to tell.
-                return (Ready(),)
-            case "start":
-                return (Started(_number(data, "epoch_s")),)
-            case "interval":
-                return (self._interval(data),)
-            case "warning":
-                return (Warn(str(data.get("message"))),)
-            case "end":
-                self._ended = True
-                return self._end(data)
-            case "error":
-                self._ended = True
-                return (_failure(data),)
-        raise ParserError(f"an unknown event: {text[:80]!r}")
+        return self.event(_object(text)) if text else ()
+
+    def event(self, data: Mapping[str, Any]) -> Iterable[Event]:
+        """Return the events of one object."""
+        raise NotImplementedError
 
     def end(self, exit_code: int) -> Iterable[Event]:
-        if self._ended:
-            return
-        what = f"was ended by signal {-exit_code}" if exit_code < 0 else f"ended with {exit_code}"
-        yield Failure(FailureKind.TOOL, self._complaint or f"simpleperf {what} and gave no result")
+        if self._over:
+            return ()
+        ended = f"was ended by signal {-exit_code}" if exit_code < 0 else f"ended with {exit_code}"
+        message = f"simpleperf {ended} before it said all: {self._complaint or 'no reason given'}"
+        return (Failure(FailureKind.TOOL, message),)
 
-    def _interval(self, data: Mapping[str, Any]) -> Sample:
+    def failure(self, data: Mapping[str, Any]) -> Failure:
+        """Return the failure that an ``error`` tells."""
+        self._over = True
+        kind = str(data.get("kind"))
+        if kind not in set(FailureKind):
+            raise ParserError(f"an error of kind {kind[:40]!r}")
+        return Failure(FailureKind(kind), str(data.get("message")), str(data.get("hint", "")))
+
+    def sample(self, data: Mapping[str, Any]) -> Sample:
+        """Return the sample of an ``interval``."""
         start_s, end_s = _number(data, "start_s"), _number(data, "end_s")
         if start_s > end_s:
             raise ParserError(f"an interval from {start_s} to {end_s}")
         stream = data.get("stream")
-        if not isinstance(stream, int) or not 0 <= stream < 1 << 16:
-            raise ParserError(f"stream is {stream!r}")
-        return Sample(
-            start_s,
-            end_s,
-            {name: _number(data, name) for name in self._metrics if name in data},
-            stream,
-            _direction(data.get("direction")),
-            omitted=data.get("omitted") is True,
-        )
+        if type(stream) is not int or not 0 <= stream < _STREAMS_LIMIT:
+            raise ParserError(f"a stream {str(stream)[:40]!r}")
+        metrics = {name: _number(data, name) for name in self._metrics if name in data}
+        direction = _direction(data.get("direction"))
+        omitted = data.get("omitted") is True
+        return Sample(start_s, end_s, metrics, stream, direction, omitted)
 
-    def _end(self, data: Mapping[str, Any]) -> Iterable[Event]:
-        effective = data.get("effective")
+
+class ServerParser(_EventsParser):
+    """The server says when it is ready; of plain streams it also tells what arrived when."""
+
+    def __init__(self, metrics: Collection[str], samples: bool) -> None:
+        super().__init__(metrics)
+        self._samples = samples
+
+    def event(self, data: Mapping[str, Any]) -> Iterable[Event]:
+        match data.get("event"):
+            case "listening":
+                self._over = True
+                return (Ready(),)
+            case "interval" if self._samples:
+                return (self.sample(data),)
+            case "warning":
+                return (Warn(str(data.get("message"))),)
+            case "error":
+                return (self.failure(data),)
+            case "interval" | "end":
+                return ()  # The client tells these figures, and the other end's beside them.
+        raise _unknown(data)
+
+
+class ClientParser(_EventsParser):
+    """The client tells everything that was measured."""
+
+    def event(self, data: Mapping[str, Any]) -> Iterable[Event]:
+        match data.get("event"):
+            case "start":
+                return (Started(_number(data, "epoch_s")),)
+            case "interval":
+                return (self.sample(data),)
+            case "warning":
+                return (Warn(str(data.get("message"))),)
+            case "end":
+                self._over = True
+                return self._result(data)
+            case "error":
+                return (self.failure(data),)
+        raise _unknown(data)
+
+    def _result(self, data: Mapping[str, Any]) -> Iterable[Event]:
+        directions = _mapping(data, "directions")
+        in_force: dict[str, Any] = {}
+        cpu = _cpu(data)
+        for name in directions:
+            figures = _mapping(directions, name)
+            in_force[name] = figures.get("effective", {})
+            yield Summary(self._summary({**figures, **cpu}), _direction(name))
+            cpu = {}  # The processes have no direction: their figures are told once.
+        effective = in_force if len(in_force) > 1 else next(iter(in_force.values()), {})
+        missing = {
+            f"{end}: {name}": reason
+            for end, reasons in _mapping(data, "unavailable").items()
+            if isinstance(reasons, Mapping)
+            for name, reason in reasons.items()
+        }
         if isinstance(effective, Mapping):
-            yield Effective(effective)
-        directions = data.get("directions")
-        if not isinstance(directions, Mapping):
-            raise ParserError("the end has no directions")
-        for name, figures in directions.items():
-            if not isinstance(figures, Mapping):
-                raise ParserError(f"the figures of {name} are {figures!r}")
-            yield Summary(self._summary(figures), _direction(name))
+            yield Effective({**effective, **({"unavailable": missing} if missing else {})})
 
     def _summary(self, figures: Mapping[str, Any]) -> dict[str, float | Mapping[str, float]]:
-        return {
-            name: _distribution(value)
-            if isinstance(value := figures[name], Mapping)
-            else _number(figures, name)
-            for name in self._metrics
-            if name in figures
-        }
+        summary: dict[str, float | Mapping[str, float]] = {}
+        for name in self._metrics & figures.keys():
+            value = figures[name]
+            if isinstance(value, Mapping):
+                summary[name] = {key: _number(value, key) for key in _DISTRIBUTION if key in value}
+            else:
+                summary[name] = _number(figures, name)
+        return summary
 
 
-def _failure(data: Mapping[str, Any]) -> Failure:
-    kind = str(data.get("kind"))
-    if kind not in set(FailureKind):
-        raise ParserError(f"an error of kind {kind!r}")
-    return Failure(FailureKind(kind), str(data.get("message")), str(data.get("hint", "")))
+def _cpu(data: Mapping[str, Any]) -> dict[str, float]:
+    """Return the CPU figures by the names of the metrics; some systems do not tell all."""
+    names = {"process_ratio": "cpu_{}_ratio", "host_ratio": "cpu_{}_host_ratio"}
+    ends = _mapping(data, "cpu")
+    return {
+        metric.format(end): _number(told, name)
+        for end in ("client", "server")
+        if isinstance(told := ends.get(end), Mapping)
+        for name, metric in names.items()
+        if told.get(name) is not None
+    }
+
+
+def _unknown(data: Mapping[str, Any]) -> ParserError:
+    return ParserError(f"an unknown event: {str(data.get('event'))[:40]!r}")
 
 
 def _refuse_constant(name: str) -> NoReturn:
@@ -128,21 +179,23 @@ def _object(text: str) -> Mapping[str, Any]:
     return value
 
 
+def _mapping(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    value = data.get(name, {})
+    if not isinstance(value, Mapping):
+        raise ParserError(f"{name} is not an object")
+    return value
+
+
 def _number(data: Mapping[str, Any], name: str) -> float:
     value = data.get(name)
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ParserError(f"{name} is {value!r}")
-    if not math.isfinite(value) or abs(value) > 1e300:
+        raise ParserError(f"{name} is {str(value)[:40]!r}")
+    if not -1e300 < value < 1e300:
         raise ParserError(f"{name} is out of range")
     return float(value)
 
 
-def _distribution(value: Mapping[str, Any]) -> dict[str, float]:
-    names = ("min", "mean", "median", "p95", "max")
-    return {name: _number(value, name) for name in names if name in value}
-
-
 def _direction(name: Any) -> Direction:
     if name not in ("send", "receive"):
-        raise ParserError(f"direction is {name!r}")
+        raise ParserError(f"a direction {str(name)[:40]!r}")
     return Direction(name)

@@ -7,17 +7,17 @@ is shown). A server that is asked to end by SIGINT or SIGTERM ends with 0.
 from __future__ import annotations
 
 import argparse
-import socket
 from collections.abc import Sequence
 
+from .auth import read_key
+from .control_client import run_control_client
 from .errors import Problem
-from .flags import parse_flags
+from .flags import limits_of, parse_flags, settings_of, target_of
 from .output import EventsOutput, JsonOutput, Output, TextOutput
 from .plain_client import run_plain_client
 from .server import Server
-from .settings import Settings
-from .sockets import connect, listen
-from .waker import Waker
+from .sockets import listen
+from .waker import Interrupted, Waker
 
 __all__ = ["main"]
 
@@ -30,13 +30,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     waker.catch_signals()
     try:
         if flags.server:
-            listener = listen(flags.bind or "127.0.0.1", flags.port)
-            Server(listener, output, waker, flags.interval or 0.0, flags.one_off).run()
+            _serve(flags, output, waker)
             return 0
-        run_plain_client(_connect_all(flags), _settings(flags), output, waker)
+        _measure(flags, output, waker)
     except Problem as problem:
         output.failed(problem)
         return 1
+    except Interrupted:
+        return 130
     return 130 if waker.interrupted else 0
 
 
@@ -46,15 +47,19 @@ def _output(flags: argparse.Namespace) -> Output:
     return JsonOutput() if flags.json else TextOutput(flags.format)
 
 
-def _settings(flags: argparse.Namespace) -> Settings:
-    return Settings(
-        streams=flags.parallel,
-        duration_s=None if flags.num is not None else 10.0 if flags.time is None else flags.time,
-        total_bytes=flags.num,
-        interval_s=flags.interval or 0.0,
-    )
+def _serve(flags: argparse.Namespace, output: Output, waker: Waker) -> None:
+    key = read_key(flags.key_file)
+    listener, datagrams = listen(target_of(flags))
+    if datagrams is None:
+        output.warning("the port is taken for UDP: TCP only")
+    limits = limits_of(flags)
+    Server(listener, datagrams, output, waker, limits, key, flags.interval, flags.one_off).run()
 
 
-def _connect_all(flags: argparse.Namespace) -> list[socket.socket]:
-    source = (flags.bind, 0) if flags.bind else None
-    return [connect(flags.serverip, flags.port, 0, source) for _ in range(flags.parallel)]
+def _measure(flags: argparse.Namespace, output: Output, waker: Waker) -> None:
+    target, settings = target_of(flags), settings_of(flags)
+    if flags.plain:
+        run_plain_client(target, settings, output, waker)
+    else:
+        key = read_key(flags.key_file)
+        run_control_client(target, settings, output, waker, key, flags.start_at)

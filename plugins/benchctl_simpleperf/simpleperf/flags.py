@@ -3,91 +3,320 @@
 from __future__ import annotations
 
 import argparse
+import math
+import re
+import socket
 from collections.abc import Sequence
-from typing import Callable
+from typing import Any, Callable
 
 from . import __version__
-from .settings import DEFAULT_PORT
-from .units import BYTE_UNITS, parse_seconds, parse_size
+from .errors import Problem
+from .settings import (
+    DEFAULT_PORT,
+    DSCP_NAMES,
+    SETTINGS_CHECKS,
+    STREAMS_LIMIT,
+    TCP_LENGTH_BYTES,
+    UDP_LENGTH_BYTES,
+    UDP_RATE_BPS,
+    Limits,
+    Settings,
+)
+from .sockets import Target
+from .units import BYTE_UNITS, parse_rate, parse_seconds, parse_size
 
-__all__ = ["parse_flags"]
+__all__ = ["limits_of", "parse_flags", "settings_of", "target_of"]
+
+_INTERVAL_LEAST_S = 0.01
 
 
-def _quantity(parse: Callable[[str], float]) -> Callable[[str], float]:
+def _quantity(parse: Callable[[str], float], least: float = 0.0) -> Callable[[str], float]:
     def convert(text: str) -> float:
         try:
-            return parse(text)
+            value = parse(text)
         except ValueError as error:
             raise argparse.ArgumentTypeError(str(error)) from None
+        if value < least:
+            raise argparse.ArgumentTypeError(f"{text!r} is less than {least:g}")
+        return value
 
     return convert
 
 
-def _count(text: str) -> int:
-    if not text.isdigit() or not int(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 on")
-    return int(text)
+def _whole(least: int, most: int) -> Callable[[str], int]:
+    def convert(text: str) -> int:
+        if not re.fullmatch("[0-9]{1,9}", text) or not least <= int(text) <= most:
+            raise argparse.ArgumentTypeError(f"{text!r} is not a number from {least} to {most}")
+        return int(text)
+
+    return convert
 
 
-def _port(text: str) -> int:
-    if not text.isdigit() or int(text) > 65535:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a port from 0 to 65535")
-    return int(text)
+def _dscp(text: str) -> int:
+    return DSCP_NAMES[text.lower()] if text.lower() in DSCP_NAMES else _whole(0, 63)(text)
 
 
+_SIZE, _RATE = _quantity(parse_size, 1), _quantity(parse_rate, 1000)
+_SECONDS, _MOMENT = _quantity(parse_seconds), _quantity(parse_seconds, 0.001)
+_PORT = _whole(0, 65535)
+
+
+# fmt: off - one flag a line reads best
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="simpleperf",
         description="Measure what a network carries: a server at one end, a client at the other.",
+        epilog="Sizes: B, KB, MB, GB (1000) or K, M, G (1024). Rates: 100M is 100 Mbit/s.",
         allow_abbrev=False,
     )
-    add = parser.add_argument
     role = parser.add_mutually_exclusive_group(required=True)
     role.add_argument("-s", "--server", action="store_true", help="run as the server")
     role.add_argument("-c", "--client", action="store_true", help="run as the client")
-    add("--version", action="version", version=f"simpleperf {__version__}")
-    add("-b", "--bind", metavar="HOST", help="address to bind (server default: 127.0.0.1)")
-    add("-p", "--port", type=_port, default=DEFAULT_PORT, help="port (default: %(default)s)")
+    role.add_argument(
+        "--self",
+        action="store_true",
+        help="print this whole program as one file: "
+        "simpleperf --self | ssh HOST python3 - -s -b 0.0.0.0",
+    )
+    role.add_argument("--version", action="version", version=f"simpleperf {__version__}")
+
+    add = parser.add_argument_group("both ends").add_argument
+    add(
+        "-p",
+        "--port",
+        type=_PORT,
+        default=DEFAULT_PORT,
+        metavar="PORT",
+        help="the server's port, TCP and UDP (default: %(default)s)",
+    )
+    add(
+        "-b",
+        "--bind",
+        metavar="HOST",
+        help="address to bind (server: 127.0.0.1, so that only this host can reach it)",
+    )
+    add("--device", metavar="NAME", help="network device to bind (Linux)")
+    add("-4", dest="family", action="store_const", const=socket.AF_INET, help="IPv4 only")
+    add("-6", dest="family", action="store_const", const=socket.AF_INET6, help="IPv6 only")
+    add(
+        "-i",
+        "--interval",
+        type=_SECONDS,
+        default=0.0,
+        metavar="SECONDS",
+        help="show figures every so often, 0.01 at least",
+    )
     add(
         "-f",
         "--format",
         choices=[unit for unit in BYTE_UNITS if unit != "GB"],
         help="show transfers in this unit (1 KB = 1000 B) and rates in Mbps",
     )
+    add("--json", action="store_true", help="print one JSON object for each measurement")
+    add("--events", action="store_true", help="print a JSON line for each interval")
+    add("--key-file", metavar="FILE", help="file with the shared key (or SIMPLEPERF_KEY)")
+
+    add = parser.add_argument_group("client").add_argument
     add(
         "-I",
         "--serverip",
         metavar="HOST",
         default="127.0.0.1",
-        help="the server's address (default: %(default)s)",
+        help="the server's name or address (default: %(default)s)",
     )
-    add("-t", "--time", type=_quantity(parse_seconds), metavar="SECONDS", help="how long (10 s)")
+    add("-t", "--time", type=_MOMENT, metavar="SECONDS", help="how long to measure (default: 10)")
+    add("-n", "--num", type=_SIZE, metavar="BYTES", help="bytes to send instead, over all streams")
     add(
-        "-i",
-        "--interval",
-        type=_quantity(parse_seconds),
-        metavar="SECONDS",
-        help="show figures every so often",
+        "-k",
+        "--blocks",
+        type=_whole(1, 10**9),
+        metavar="N",
+        help="blocks of --length to send instead, over all streams",
     )
     add(
-        "-n",
-        "--num",
-        type=_quantity(parse_size),
+        "-P",
+        "--parallel",
+        type=_whole(1, STREAMS_LIMIT),
+        default=1,
+        metavar="N",
+        help="parallel streams",
+    )
+    add("-O", "--omit", type=_SECONDS, default=0.0, metavar="SECONDS", help="leave out the start")
+    add("-u", "--udp", action="store_true", help="UDP instead of TCP")
+    add("-R", "--reverse", action="store_true", help="receive instead of sending")
+    add("--both", action="store_true", help="send and receive at once")
+    add(
+        "-r",
+        "--rate",
+        type=_RATE,
+        metavar="BITS",
+        help="rate of each stream, evenly paced (default: unlimited for TCP, 1M for UDP)",
+    )
+    add(
+        "-l",
+        "--length",
+        type=_SIZE,
         metavar="BYTES",
-        help="send so many bytes instead, shared by the connections",
+        help=f"payload of a datagram (default: {UDP_LENGTH_BYTES}) or of one TCP send (128K)",
     )
-    add("-P", "--parallel", type=_count, default=1, metavar="N", help="parallel connections")
-    add("--plain", action="store_true", help="speak the plain protocol of the first simpleperf")
-    add("--one-off", action="store_true", help="server: end after one measurement")
-    add("--json", action="store_true", help="print one JSON object")
-    add("--events", action="store_true", help="print a JSON line for each interval")
-    return parser  # fmt: skip
+    add("-w", "--window", type=_SIZE, metavar="BYTES", help="socket buffers at both ends")
+    add("-M", "--mss", type=_whole(88, 65535), metavar="BYTES", help="TCP's segment size")
+    add("-C", "--congestion", metavar="NAME", help="TCP's congestion control")
+    add("-N", "--no-delay", action="store_true", help="send small segments at once (no Nagle)")
+    add("--dscp", type=_dscp, metavar="N", help="DSCP of the packets: 0 to 63, or such as ef")
+    add(
+        "-Z",
+        "--zero-copy",
+        action="store_true",
+        help="send without copying, and drop what is received unread",
+    )
+    add(
+        "--source-port",
+        type=_PORT,
+        default=0,
+        metavar="PORT",
+        help="port of the first stream; further ones count up",
+    )
+    add(
+        "--start-at",
+        type=_quantity(float),
+        metavar="EPOCH",
+        help="start at this wall-clock time, in seconds since 1970",
+    )
+    add(
+        "--connect-timeout",
+        type=_MOMENT,
+        default=10.0,
+        metavar="SECONDS",
+        help="until an unanswered connection fails (default: %(default)g)",
+    )
+    add(
+        "--plain",
+        action="store_true",
+        help="speak the plain protocol of the first simpleperf (chunks, BYE, ACK: BYE)",
+    )
+
+    limits = Limits()
+    add = parser.add_argument_group("server").add_argument
+    add("--one-off", action="store_true", help="end after one measurement")
+    add(
+        "--max-clients",
+        type=_whole(1, 10**6),
+        default=limits.clients,
+        metavar="N",
+        help="connections and streams at once (default: %(default)s)",
+    )
+    add(
+        "--max-time",
+        type=_MOMENT,
+        default=limits.duration_s,
+        metavar="SECONDS",
+        help="longest measurement (default: %(default)g)",
+    )
+    add("--max-rate", type=_RATE, metavar="BITS", help="highest rate of a client (default: any)")
+    add(
+        "--idle",
+        type=_MOMENT,
+        default=limits.idle_s,
+        metavar="SECONDS",
+        help="how long a client may be silent (default: %(default)g)",
+    )
+    return parser
+
+
+# fmt: on
 
 
 def parse_flags(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     """Read the command line; a wrong one ends the program with exit code 2."""
     parser = _parser()
     flags = parser.parse_args(arguments)
-    if flags.time is not None and flags.num is not None:
-        parser.error("-t and -n exclude each other")
+    if sum(given is not None for given in (flags.time, flags.num, flags.blocks)) > 1:
+        parser.error("-t, -n and -k exclude each other")
+    if flags.reverse and flags.both:
+        parser.error("-R and --both exclude each other")
+    if flags.json and flags.events:
+        parser.error("--json and --events exclude each other")
+    if 0 < flags.interval < _INTERVAL_LEAST_S:
+        parser.error(f"an interval has at least {_INTERVAL_LEAST_S} s")
+    if flags.plain:
+        _refuse_beside_plain(parser, flags)
+    if flags.client:
+        try:
+            _check(settings_of(flags))
+        except Problem as problem:
+            parser.error(problem.message)
     return flags
+
+
+def _check(settings: Settings) -> None:
+    """Check the settings as the server will, so that mistakes show before it is asked."""
+    members = {**settings._asdict(), "directions": list(settings.directions)}
+    for name, check in SETTINGS_CHECKS.items():
+        check(members[name])
+    Settings.from_message(members)
+
+
+def _refuse_beside_plain(parser: argparse.ArgumentParser, flags: argparse.Namespace) -> None:
+    beyond: dict[str, Any] = {
+        "-u": flags.udp,
+        "-R": flags.reverse,
+        "--both": flags.both,
+        "-O": flags.omit,
+        "-r": flags.rate,
+        "-l": flags.length,
+        "-k": flags.blocks,
+        "-Z": flags.zero_copy,
+        "--start-at": flags.start_at,
+        "--key-file": flags.key_file,
+    }
+    for name, given in beyond.items():
+        if given:
+            parser.error(f"the plain protocol has no {name}")
+
+
+def settings_of(flags: argparse.Namespace) -> Settings:
+    """Return what a client's flags ask for."""
+    length = flags.length or (UDP_LENGTH_BYTES if flags.udp else TCP_LENGTH_BYTES)
+    total = flags.blocks * length if flags.blocks else flags.num
+    default_s = 10.0 if total is None else None
+    rate_bps = flags.rate or (UDP_RATE_BPS if flags.udp else math.inf)
+    return Settings(
+        protocol="udp" if flags.udp else "tcp",
+        directions=("send", "receive") if flags.both else ("receive" if flags.reverse else "send",),
+        streams=flags.parallel,
+        duration_s=default_s if flags.time is None else flags.time,
+        total_bytes=total,
+        omit_s=flags.omit,
+        interval_s=flags.interval,
+        length_bytes=length,
+        window_bytes=flags.window,
+        mss_bytes=flags.mss,
+        congestion_control=flags.congestion,
+        no_delay=flags.no_delay,
+        dscp=flags.dscp,
+        rate_bps=None if rate_bps == math.inf else rate_bps,
+        zero_copy=flags.zero_copy,
+    )
+
+
+def target_of(flags: argparse.Namespace) -> Target:
+    """Return where the flags point: the server's own place, or a client's way to it."""
+    family = flags.family or 0
+    if flags.server:
+        default = "::1" if family == socket.AF_INET6 else "127.0.0.1"
+        return Target(flags.bind or default, flags.port, family, device=flags.device)
+    return Target(
+        flags.serverip,
+        flags.port,
+        family,
+        flags.bind,
+        flags.source_port,
+        flags.device,
+        flags.connect_timeout,
+    )
+
+
+def limits_of(flags: argparse.Namespace) -> Limits:
+    """Return what a server's flags allow."""
+    return Limits(flags.max_clients, flags.max_time, flags.max_rate, flags.idle)

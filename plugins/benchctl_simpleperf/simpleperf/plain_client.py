@@ -13,12 +13,14 @@ import time
 from typing import Any
 
 from .errors import Problem, describe_os_error
-from .measurement import Measurement, Row
+from .measurement import Measurement
+from .options import set_options
 from .output import Output
 from .plain import ANSWER, GOODBYE
+from .results import interval_figures, rate_bps
 from .schedule import SECOND_NS
 from .settings import Settings
-from .sockets import address_text
+from .sockets import Target, address_text, connect
 from .tcp import PlainSender
 from .waker import Waker
 
@@ -28,14 +30,33 @@ __all__ = ["run_plain_client"]
 _ANSWER_TIMEOUT_S = 30.0
 
 
-def run_plain_client(
+def run_plain_client(target: Target, settings: Settings, output: Output, waker: Waker) -> None:
+    """Measure and tell `output`. Raises Problem."""
+    sockets = _connect_all(target, settings)
+    try:
+        _measure(sockets, settings, output, waker)
+    finally:
+        for sock in sockets:
+            sock.close()
+
+
+def _connect_all(target: Target, settings: Settings) -> list[socket.socket]:
+    ports = [
+        target.source_port + stream if target.source_port else 0
+        for stream in range(settings.streams)
+    ]
+    unavailable: dict[str, str] = {}
+    return [
+        connect(target, port, lambda sock: set_options(sock, settings, unavailable))
+        for port in ports
+    ]
+
+
+def _measure(
     sockets: list[socket.socket], settings: Settings, output: Output, waker: Waker
 ) -> None:
-    """Measure over connected sockets and tell `output`. Raises Problem."""
     names = [address_text(sock.getsockname()) for sock in sockets]
-    streams = [
-        PlainSender(index, sock, settings.share(index)) for index, sock in enumerate(sockets)
-    ]
+    streams = [PlainSender(index, sock, settings) for index, sock in enumerate(sockets)]
     measurement = Measurement(streams, settings.schedule(), waker.wake)
     start_ns = time.monotonic_ns()
     output.started({"epoch_s": time.time(), "protocol": "tcp", "plain": True, "streams": names})
@@ -45,7 +66,8 @@ def run_plain_client(
         if waker.interrupted:
             measurement.stop()
         while measurement.rows:
-            output.interval(_interval(measurement.rows.popleft(), names))
+            row = measurement.rows.popleft()
+            output.interval(interval_figures("send", names[row.stream], {True: row}))
     if measurement.failure:
         raise Problem("peer", f"while sending: {describe_os_error(measurement.failure)}")
     answered_ns = _say_goodbye(sockets)
@@ -83,20 +105,6 @@ def _say_goodbye(sockets: list[socket.socket]) -> list[int]:
     return list(answered_ns.values())
 
 
-def _interval(row: Row, names: list[str]) -> dict[str, Any]:
-    sent = row.metrics["bytes_sent"]
-    return {
-        "direction": "send",
-        "stream": row.stream,
-        "id": names[row.stream],
-        "start_s": row.start_s,
-        "end_s": row.end_s,
-        "omitted": False,
-        "bytes_sent": sent,
-        "sent_bps": _rate(sent, row.end_s - row.start_s),
-    }
-
-
 def _result(
     counts: list[int], sent_s: float, seconds: list[float], names: list[str]
 ) -> dict[str, Any]:
@@ -105,8 +113,8 @@ def _result(
             "end_s": duration_s,
             "bytes_sent": count,
             "bytes_received": count,
-            "sent_bps": _rate(count, sent_s),
-            "throughput_bps": _rate(count, duration_s),
+            "sent_bps": rate_bps(count, sent_s),
+            "throughput_bps": rate_bps(count, duration_s),
         }
 
     whole = figures(sum(counts), max(seconds))
@@ -119,7 +127,3 @@ def _result(
         "duration_s": max(seconds),
         "directions": {"send": {**whole, "streams": streams}},
     }
-
-
-def _rate(count: float, seconds: float) -> float:
-    return count * 8 / seconds if seconds > 0 else 0.0

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import count
 from typing import NamedTuple
 
-__all__ = ["NEVER", "SECOND_NS", "Boundary", "Schedule"]
+__all__ = ["SECOND_NS", "Boundary", "Schedule"]
 
 SECOND_NS = 1_000_000_000
+# A century: where bytes decide the end, time does not.
+_FAR_NS = 100 * 366 * 86400 * SECOND_NS
 
 
 class Boundary(NamedTuple):
@@ -23,10 +24,6 @@ class Boundary(NamedTuple):
     last: bool
 
 
-NEVER = Boundary(0, 1 << 62, last=True)
-"""Stands for the end of a measurement that has no boundary before it: its bytes decide."""
-
-
 class Schedule(NamedTuple):
     """How a measurement is divided; times in nanoseconds.
 
@@ -39,7 +36,7 @@ class Schedule(NamedTuple):
     interval_ns: int
 
     def boundaries(self) -> Iterator[Boundary]:
-        """Yield the interval ends in order; endless where bytes decide the end.
+        """Yield the interval ends in order.
 
         The end of the omitted part is always a boundary, so no interval lies on both sides.
         """
@@ -47,19 +44,15 @@ class Schedule(NamedTuple):
         for at_ns in _multiples(0, self.omit_ns, self.interval_ns):
             yield Boundary(index, at_ns, last=False)
             index += 1
-        end_ns = None if self.duration_ns is None else self.omit_ns + self.duration_ns
+        end_ns = _FAR_NS if self.duration_ns is None else self.omit_ns + self.duration_ns
         for at_ns in _multiples(self.omit_ns, end_ns, self.interval_ns):
             yield Boundary(index, at_ns, last=at_ns == end_ns)
             index += 1
 
 
-def _multiples(start_ns: int, end_ns: int | None, step_ns: int) -> Iterator[int]:
+def _multiples(start_ns: int, end_ns: int, step_ns: int) -> Iterator[int]:
     """Yield start + k x step for k = 1, 2, ... below the end, then the end."""
     if step_ns:
-        for number in count(1):
-            at_ns = start_ns + number * step_ns
-            if end_ns is not None and at_ns >= end_ns:
-                break
-            yield at_ns
-    if end_ns is not None and end_ns > start_ns:
+        yield from range(start_ns + step_ns, end_ns, step_ns)
+    if end_ns > start_ns:
         yield end_ns

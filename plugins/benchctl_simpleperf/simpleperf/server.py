@@ -1,162 +1,216 @@
-"""The server: one loop that accepts, greets and serves every client.
-
-The loop alone touches connections that carry few bytes or that come in thousands: plain clients
-share one receive buffer and need no thread. Timers are looked at every `_SWEEP_S`.
-"""
+"""The server: takes connections, finds out what each is, and hands it on."""
 
 from __future__ import annotations
 
-import selectors
+import resource
 import socket
 import time
-from contextlib import suppress
 from typing import Any
 
+from .errors import Problem
+from .hub import Hub, Peer
 from .output import Output
-from .plain import ANSWER, QUIET_S, PlainStream
-from .schedule import SECOND_NS
-from .sockets import address_text
+from .plain_peer import PlainPeer
+from .session import Policy, Session
+from .settings import Limits
+from .sockets import join_datagrams
 from .waker import Waker
+from .wire import Preamble, read_preamble
 
 __all__ = ["Server"]
 
-_SWEEP_S = 0.025
-_BUFFER_BYTES = 1 << 20
-_IDLE_S = 30.0
-
-
-class PlainPeer:
-    """One plain client: counts what it sends, answers its BYE."""
-
-    def __init__(self, sock: socket.socket, server: Server, interval_s: float) -> None:
-        self.sock = sock
-        self.deadline_s = time.monotonic() + _IDLE_S
-        self._server = server
-        self._stream = PlainStream()
-        self._name = address_text(sock.getpeername())
-        self._interval_ns = round(interval_s * SECOND_NS)
-        self._first_ns = 0
-        self._last_ns = 0
-        self._answered = False
-        self._shown_ns = 0
-        self._shown_bytes = 0
-
-    def on_readable(self, buffer: memoryview) -> None:
-        """Take what arrived."""
-        try:
-            count = self.sock.recv_into(buffer)
-        except BlockingIOError:
-            return
-        except OSError:
-            count = 0
-        now_ns = time.monotonic_ns()
-        if not count:
-            self._end()
-            return
-        self._first_ns = self._first_ns or now_ns
-        self._last_ns = now_ns
-        self._answered = False
-        self._stream.feed(buffer[:count])
-        quiet_s = QUIET_S if self._stream.at_goodbye else _IDLE_S
-        self.deadline_s = now_ns / SECOND_NS + quiet_s
-
-    def on_deadline(self) -> None:
-        """Nothing came for a while: the end of the payload, or a client that is gone."""
-        if self._stream.at_goodbye and not self._answered:
-            self._answer()
-            self.deadline_s = time.monotonic() + _IDLE_S
-        else:
-            self._end()
-
-    def _answer(self) -> None:
-        self._answered = True
-        with suppress(OSError):  # When the client is gone, what it sent counts all the same.
-            self.sock.send(ANSWER)
-
-    def _end(self) -> None:
-        if self._stream.at_goodbye and not self._answered:
-            self._answer()
-        self._server.forget(self)
-        self._server.served(self._result())
-
-    def _result(self) -> dict[str, Any]:
-        count = self._stream.payload_bytes
-        seconds = (self._last_ns - self._first_ns) / SECOND_NS
-        figures = {
-            "end_s": seconds,
-            "bytes_received": count,
-            "throughput_bps": count * 8 / seconds if seconds else 0.0,
-        }
-        return {
-            "throughput_bps": figures["throughput_bps"],
-            "complete": self._stream.at_goodbye,
-            "directions": {
-                "send": {**figures, "streams": [{"stream": 0, "id": self._name, **figures}]}
-            },
-        }
+# A client says at once what it is; a plain one that has nothing to send yet gets as long.
+_GREETING_S = 10.0
+# Clients beyond the limit are told so, as long as they are not many.
+_REFUSALS = 64
+# Connections and datagrams that are taken before the others get their turn.
+_TAKEN_A_STEP = 64
 
 
 class Server:
-    """Serves clients until it is interrupted, or one measurement when it is one-off."""
+    """Serves clients until it is interrupted, or one measurement when it is one-off.
+
+    ``listener`` and ``datagrams`` are bound to the same address and port; ``datagrams`` is None
+    where the port cannot be had for UDP.
+    """
 
     def __init__(
         self,
         listener: socket.socket,
+        datagrams: socket.socket | None,
         output: Output,
         waker: Waker,
+        limits: Limits,
+        key: bytes | None = None,
         interval_s: float = 0.0,
         one_off: bool = False,
     ) -> None:
         self._listener = listener
         self._output = output
         self._waker = waker
+        self._limits = limits
+        self._key = key
         self._interval_s = interval_s
         self._one_off = one_off
         self._served = 0
-        self._peers: set[PlainPeer] = set()
-        self._selector = selectors.DefaultSelector()
-        self._buffer = memoryview(bytearray(_BUFFER_BYTES))
+        self._plain_clients = 0
+        self.hub = Hub(waker)
+        self._sessions: dict[str, Session] = {}
+        self._policy = Policy(
+            limits, key, self._sessions, self._show, self._session_done, waker.wake
+        )
+        self.hub.add(_Door(listener, self._welcome))
+        if datagrams is not None:
+            self.hub.add(_DatagramDoor(datagrams, self._sessions))
+        self._doors = len(self.hub.peers)
 
     def run(self) -> None:
         """Serve."""
-        host, port = self._listener.getsockname()[:2]
-        self._selector.register(self._listener, selectors.EVENT_READ, None)
-        self._selector.register(self._waker, selectors.EVENT_READ, self._waker)
-        self._output.listening(host, port)
-        swept_s = 0.0
+        _allow_files(2 * (self._limits.clients + _REFUSALS))
+        self._output.listening(*self._listener.getsockname()[:2])
         while not self._waker.interrupted:
-            if self._one_off and self._served and not self._peers:
-                return
-            for key, _ in self._selector.select(_SWEEP_S if self._peers else None):
-                if key.data is None:
-                    self._accept()
-                elif key.data is self._waker:
-                    self._waker.clear()
-                else:
-                    key.data.on_readable(self._buffer)
-            now_s = time.monotonic()
-            if now_s - swept_s >= _SWEEP_S:
-                swept_s = now_s
-                for peer in [peer for peer in self._peers if peer.deadline_s <= now_s]:
-                    peer.on_deadline()
+            clients = len(self.hub.peers) - self._doors
+            if self._one_off and self._served and not clients:
+                break
+            self.hub.step(busy=clients > 0)
+        self.hub.close()
 
-    def served(self, result: dict[str, Any]) -> None:
-        """Tell the result of one measurement."""
+    def introduce(self, sock: socket.socket, preamble: Preamble) -> None:
+        """Hand a connection on to whom it belongs. It is closed when it belongs to nobody."""
+        if preamble.kind == "control":
+            session = Session(sock, self.hub, self._policy)
+            self.hub.add(session)
+            if self._full:
+                session.give_up(Problem("busy", f"the server has {self._limits.clients} clients"))
+            else:
+                session.feed(preamble.rest)
+        elif preamble.kind == "stream":
+            found = self._sessions.get(preamble.token)
+            if not found or not found.join(preamble.direction, preamble.stream, sock):
+                sock.close()
+        elif self._full or self._key is not None:
+            sock.close()
+        else:
+            plain = PlainPeer(
+                sock,
+                self.hub,
+                self._limits,
+                self._plain_clients,
+                self._interval_s,
+                self._show,
+                self._plain_done,
+            )
+            self._plain_clients += 1
+            self.hub.add(plain)
+            plain.feed(preamble.rest)
+
+    @property
+    def _count(self) -> int:
+        streams = sum(peer.streams for peer in self.hub.peers)
+        return len(self.hub.peers) - self._doors + streams
+
+    @property
+    def _full(self) -> bool:
+        return self._count > self._limits.clients
+
+    def _welcome(self, sock: socket.socket) -> None:
+        if self._count >= self._limits.clients + _REFUSALS:
+            sock.close()
+        else:
+            self.hub.add(_Newcomer(sock, self))
+
+    def _show(self, interval: dict[str, Any]) -> None:
+        if self._interval_s:
+            self._output.interval(interval)
+
+    def _plain_done(self, result: dict[str, Any]) -> None:
         self._served += 1
         self._output.finished(result)
 
-    def forget(self, peer: PlainPeer) -> None:
-        """Close a peer's connection."""
-        self._peers.discard(peer)
-        self._selector.unregister(peer.sock)
-        peer.sock.close()
+    def _session_done(self, session: Session) -> None:
+        if session.settings is not None:
+            self._served += 1
+        if session.result is not None:
+            self._output.finished(session.result)
 
-    def _accept(self) -> None:
+
+class _Door(Peer):
+    """The listening socket."""
+
+    def __init__(self, sock: socket.socket, welcome: Any) -> None:
+        super().__init__(sock)
+        self._welcome = welcome
+
+    def on_readable(self, buffer: memoryview) -> None:
+        for _ in range(_TAKEN_A_STEP):
+            try:
+                sock, _ = self.sock.accept()
+            except OSError:
+                return  # None is left, or the one that was there has gone again.
+            self._welcome(sock)
+
+
+class _DatagramDoor(Peer):
+    """The UDP socket where streams present themselves."""
+
+    def __init__(self, sock: socket.socket, sessions: dict[str, Session]) -> None:
+        super().__init__(sock)
+        self._sessions = sessions
+
+    def on_readable(self, buffer: memoryview) -> None:
+        for _ in range(_TAKEN_A_STEP):
+            try:
+                count, address = self.sock.recvfrom_into(buffer)
+            except OSError:
+                return
+            try:
+                preamble = read_preamble(bytes(buffer[:count]))
+            except Problem:
+                continue
+            session = self._sessions.get(preamble.token) if preamble else None
+            if preamble and session:
+                self._join(session, preamble, address)
+
+    def _join(self, session: Session, preamble: Preamble, address: Any) -> None:
+        """Give the stream a socket of its own, at the address where its client knows us."""
         try:
-            sock, _ = self._listener.accept()
+            sock = join_datagrams(session.sock.getsockname(), address)
+        except OSError:
+            return  # The client says it again, and gives up in time if that does not help.
+        if not session.join(preamble.direction, preamble.stream, sock):
+            sock.close()
+
+
+class _Newcomer(Peer):
+    """A connection that has not said yet what it is."""
+
+    def __init__(self, sock: socket.socket, server: Server) -> None:
+        super().__init__(sock, time.monotonic() + _GREETING_S)
+        self._server = server
+        self._data = b""
+
+    def on_readable(self, buffer: memoryview) -> None:
+        try:
+            count = self.sock.recv_into(buffer)
+            self._data += buffer[:count]
+            preamble = read_preamble(self._data) if count else None
         except BlockingIOError:
             return
-        sock.setblocking(False)
-        peer = PlainPeer(sock, self, self._interval_s)
-        self._peers.add(peer)
-        self._selector.register(sock, selectors.EVENT_READ, peer)
+        except (OSError, Problem):
+            count, preamble = 0, None
+        if preamble:
+            self._server.hub.remove(self, close=False)
+            self._server.introduce(self.sock, preamble)
+        elif not count:
+            self._server.hub.remove(self)
+
+    def on_deadline(self) -> None:
+        self._server.hub.remove(self)
+
+
+def _allow_files(count: int) -> None:
+    """Raise the limit of open files as far as this process may, where it is lower."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = count if hard == resource.RLIM_INFINITY else min(count, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

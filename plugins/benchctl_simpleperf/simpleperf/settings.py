@@ -1,22 +1,55 @@
-"""What one measurement is asked to do, as both ends know it."""
+"""What one measurement is asked to do, as both ends know it, and what a server allows."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
+from .checks import Check, choice, flag, integer, list_of, number, optional, text
+from .errors import Problem
 from .schedule import SECOND_NS, Schedule
 
-__all__ = ["DEFAULT_PORT", "Settings"]
+__all__ = [
+    "DEFAULT_PORT",
+    "DSCP_NAMES",
+    "SETTINGS_CHECKS",
+    "STREAMS_LIMIT",
+    "TCP_LENGTH_BYTES",
+    "UDP_LENGTH_BYTES",
+    "UDP_LENGTH_LEAST",
+    "UDP_LENGTH_MOST",
+    "UDP_RATE_BPS",
+    "Limits",
+    "Settings",
+]
 
 DEFAULT_PORT = 8088
+STREAMS_LIMIT = 128
+TCP_LENGTH_BYTES = 128 * 1024
+# What an Ethernet frame of 1500 bytes carries of TCP with timestamps; by UDP it fits with room.
+UDP_LENGTH_BYTES = 1448
+# A datagram starts with its number and its time.
+UDP_LENGTH_LEAST = 16
+UDP_LENGTH_MOST = 65507
+# A UDP sender without a limit floods the network, so who wants that has to ask for it.
+UDP_RATE_BPS = 1e6
+# RFC 2474 (class selectors), 2597 (AF), 3246 (EF), 5865 (VA), 8622 (LE).
+DSCP_NAMES = {
+    **{f"cs{number}": 8 * number for number in range(8)},
+    **{f"af{c}{drop}": 8 * c + 2 * drop for c in range(1, 5) for drop in range(1, 4)},
+    "ef": 46,
+    "va": 44,
+    "le": 1,
+}
 
 
 class Settings(NamedTuple):
     """One measurement. ``None`` leaves a setting to the system.
 
-    ``directions`` are seen from the client: ``send``, ``receive`` or both. Exactly one of
-    ``duration_s`` and ``total_bytes`` is set; the bytes are shared by the streams of a direction.
-    ``rate_bps`` is per stream.
+    ``directions`` are seen from the client. Exactly one of ``duration_s`` and ``total_bytes`` is
+    set; the bytes are shared by the streams of a direction. ``rate_bps`` is per stream.
+    ``length_bytes`` is what one call sends over TCP, and the payload of a UDP datagram.
     """
 
     protocol: str = "tcp"
@@ -26,6 +59,28 @@ class Settings(NamedTuple):
     total_bytes: int | None = None
     omit_s: float = 0.0
     interval_s: float = 1.0
+    length_bytes: int = 128 * 1024
+    window_bytes: int | None = None
+    mss_bytes: int | None = None
+    congestion_control: str | None = None
+    no_delay: bool = False
+    dscp: int | None = None
+    rate_bps: float | None = None
+    zero_copy: bool = False
+
+    @classmethod
+    def from_message(cls, members: Mapping[str, Any]) -> Settings:
+        """Take checked members of a ``test`` message. Raises Problem for what cannot be."""
+        settings = cls(**{**members, "directions": tuple(members["directions"])})
+        if not settings.directions or len(set(settings.directions)) != len(settings.directions):
+            raise Problem("parameter", "directions must be send, receive or both")
+        if (settings.duration_s is None) == (settings.total_bytes is None):
+            raise Problem("parameter", "give a duration or a number of bytes")
+        if settings.protocol == "udp":
+            least, most = UDP_LENGTH_LEAST, UDP_LENGTH_MOST
+            if not least <= settings.length_bytes <= most:
+                raise Problem("parameter", f"a datagram has {least} to {most} bytes")
+        return settings
 
     def schedule(self) -> Schedule:
         """Return when the intervals end."""
@@ -41,3 +96,65 @@ class Settings(NamedTuple):
             return None
         each, rest = divmod(self.total_bytes, self.streams)
         return each + (stream < rest)
+
+
+def _interval(value: Any) -> float:
+    return 0.0 if value == 0 else float(number(0.01, 86400)(value))
+
+
+SETTINGS_CHECKS: Mapping[str, Check] = {
+    "protocol": choice("tcp", "udp"),
+    "directions": list_of(choice("send", "receive"), 2),
+    "streams": integer(1, STREAMS_LIMIT),
+    "duration_s": optional(number(0.001, 1e6)),
+    "total_bytes": optional(integer(1, 1 << 53)),
+    "omit_s": number(0, 3600),
+    "interval_s": _interval,
+    "length_bytes": integer(1, 1 << 26),
+    "window_bytes": optional(integer(1, 1 << 31)),
+    "mss_bytes": optional(integer(88, 65535)),
+    "congestion_control": optional(text(15, "[a-z0-9_-]+")),
+    "no_delay": flag,
+    "dscp": optional(integer(0, 63)),
+    "rate_bps": optional(number(1000, 1e13)),
+    "zero_copy": flag,
+}
+
+
+# A bound on the rate holds over at least this time, and with this much slack.
+_RATE_SPAN_S = 1.0
+_RATE_MARGIN = 1.1
+
+
+class Limits(NamedTuple):
+    """What a server allows.
+
+    ``clients`` counts connections and streams together; the default leaves a thousand plain
+    clients room within the usual limit of open files. ``duration_s`` bounds a whole test, omit
+    included; ``rate_bps`` its streams together, None for no bound. ``idle_s`` is how long a peer
+    may stay silent where it should speak.
+    """
+
+    clients: int = 1024
+    duration_s: float = 3600.0
+    rate_bps: float | None = None
+    idle_s: float = 30.0
+
+    def check(self, settings: Settings) -> None:
+        """Raise Problem when a test asks for more than is allowed."""
+        if settings.duration_s and settings.omit_s + settings.duration_s > self.duration_s:
+            raise Problem("refused", f"the server measures at most {self.duration_s:g} s")
+        if self.rate_bps is not None:
+            asked_bps = (settings.rate_bps or math.inf) * settings.streams
+            if asked_bps > self.rate_bps:
+                raise Problem(
+                    "refused",
+                    f"the server allows at most {self.rate_bps:g} bit/s",
+                    "ask for a rate; it is per stream",
+                )
+
+    def allow(self, received_bytes: int, elapsed_s: float) -> bool:
+        """Whether what a peer has sent so far keeps to the rate."""
+        if self.rate_bps is None or elapsed_s < _RATE_SPAN_S:
+            return True
+        return received_bytes * 8 <= self.rate_bps * _RATE_MARGIN * elapsed_s

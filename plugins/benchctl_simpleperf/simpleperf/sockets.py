@@ -4,70 +4,170 @@ from __future__ import annotations
 
 import errno
 import socket
-from typing import Any
+import sys
+from typing import Any, Callable, NamedTuple
 
 from .errors import Problem, describe_os_error
+from .options import bind_device
 
-__all__ = ["address_text", "connect", "listen"]
+__all__ = ["Target", "address_text", "connect", "connect_again", "join_datagrams", "listen"]
 
-# A peer that does not answer the connection request in this time is taken for unreachable.
-CONNECT_TIMEOUT_S = 10.0
+# A server's port may be taken for UDP when the system chose it for TCP: it chooses again.
+_PORT_TRIES = 20
+_BACKLOG = 1024
+
+Prepare = Callable[[socket.socket], None]
 
 
-def address_text(address: tuple[str, int] | tuple[str, int, int, int]) -> str:
+class Target(NamedTuple):
+    """Where a client finds its server, and from where it goes there.
+
+    ``family`` is 0 for any, or one of the AF constants. ``source_port`` is that of the first
+    stream; further ones count up from it, and 0 lets the system choose.
+    """
+
+    host: str
+    port: int
+    family: int = 0
+    source: str | None = None
+    source_port: int = 0
+    device: str | None = None
+    timeout_s: float = 10.0
+
+
+def address_text(address: Any) -> str:
     """Show a socket address as ``host:port``, with brackets round an IPv6 address."""
     host, port = address[:2]
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def _resolve(host: str, port: int, family: int, kind: int, flags: int = 0) -> list[Any]:
+def connect(target: Target, source_port: int = 0, prepare: Prepare | None = None) -> socket.socket:
+    """Connect by TCP; returns a blocking socket. ``prepare`` sets options before. Raises Problem.
+
+    All addresses of the name are tried, in the resolver's order.
+    """
+    problem = Problem("unreachable", f"{target.host}: no address")
+    for family, kind, _, _, address in _resolve(target.host, target.port, target.family):
+        try:
+            return _open(family, kind, address, target, source_port, prepare)
+        except OSError as error:
+            reason = "timed out" if isinstance(error, socket.timeout) else describe_os_error(error)
+            problem = Problem("unreachable", f"{address_text(address)}: {reason}")
+    raise problem
+
+
+def connect_again(
+    control: socket.socket, kind: int, target: Target, source_port: int, prepare: Prepare
+) -> socket.socket:
+    """Connect a further socket (of SOCK_STREAM or SOCK_DGRAM) to where another is connected.
+
+    Raises Problem.
+    """
+    address = control.getpeername()
     try:
-        return socket.getaddrinfo(host, port, family, kind, 0, flags)
+        return _open(control.family, kind, address, target, source_port, prepare)
+    except OSError as error:
+        reason = describe_os_error(error)
+        raise Problem("unreachable", f"a stream to {address_text(address)}: {reason}") from error
+
+
+def _open(
+    family: int, kind: int, address: Any, target: Target, port: int, prepare: Prepare | None
+) -> socket.socket:
+    sock = socket.socket(family, kind)
+    try:
+        if target.device:
+            bind_device(sock, target.device)
+        if target.source or port:
+            sock.bind((target.source or "", port))
+        if prepare:
+            prepare(sock)
+        sock.settimeout(target.timeout_s)
+        sock.connect(address)
+        sock.settimeout(None)
+    except (OSError, Problem):
+        sock.close()
+        raise
+    return sock
+
+
+def _resolve(host: str, port: int, family: int, flags: int = 0) -> list[Any]:
+    try:
+        return socket.getaddrinfo(host, port, family, socket.SOCK_STREAM, 0, flags)
     except socket.gaierror as error:
         raise Problem("unreachable", f"{host}: {error.strerror}") from error
 
 
-def connect(
-    host: str, port: int, family: int = 0, source: tuple[str, int] | None = None
-) -> socket.socket:
-    """Connect by TCP; returns a blocking socket. Raises Problem."""
-    problem = Problem("unreachable", f"{host}: no address")
-    for found_family, kind, protocol, _, address in _resolve(
-        host, port, family, socket.SOCK_STREAM
-    ):
-        sock = socket.socket(found_family, kind, protocol)
+def listen(target: Target) -> tuple[socket.socket, socket.socket | None]:
+    """Return a listening TCP socket and a UDP socket at one address, port 0 for any free port.
+
+    The UDP socket is None where another program has that port. Raises Problem.
+    """
+    family, _, _, _, address = _resolve(target.host, target.port, target.family, socket.AI_PASSIVE)[
+        0
+    ]
+    for _ in range(_PORT_TRIES):
+        listener = _listener(family, address, target.device)
         try:
-            sock.settimeout(CONNECT_TIMEOUT_S)
-            if source:
-                sock.bind(source)
-            sock.connect(address)
+            return listener, datagram_socket(family, listener.getsockname(), target.device)
         except OSError as error:
-            sock.close()
-            reason = "timed out" if isinstance(error, socket.timeout) else describe_os_error(error)
-            problem = Problem("unreachable", f"{address_text(address)}: {reason}")
-        else:
-            sock.settimeout(None)
-            return sock
-    raise problem
+            if error.errno != errno.EADDRINUSE or target.port:
+                return listener, None
+            listener.close()
+    raise Problem("tool", "no port is free for both TCP and UDP")
 
 
-def listen(host: str, port: int, family: int = 0) -> socket.socket:
-    """Return a non-blocking listening TCP socket. Raises Problem."""
-    found_family, kind, protocol, _, address = _resolve(
-        host, port, family, socket.SOCK_STREAM, socket.AI_PASSIVE
-    )[0]
-    sock = socket.socket(found_family, kind, protocol)
+def _listener(family: int, address: Any, device: str | None) -> socket.socket:
+    sock = socket.socket(family, socket.SOCK_STREAM)
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if found_family == socket.AF_INET6 and host == "::":
+        if family == socket.AF_INET6 and address[0] == "::":
             sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        if device:
+            bind_device(sock, device)
         sock.bind(address)
-        sock.listen(1024)
+        sock.listen(_BACKLOG)
     except OSError as error:
         sock.close()
-        kind_of_problem = "busy" if error.errno == errno.EADDRINUSE else "tool"
-        raise Problem(
-            kind_of_problem, f"cannot listen on {address_text(address)}: {describe_os_error(error)}"
-        ) from error
-    sock.setblocking(False)
+        kind = "busy" if error.errno == errno.EADDRINUSE else "tool"
+        reason = f"cannot listen on {address_text(address)}: {describe_os_error(error)}"
+        raise Problem(kind, reason) from error
+    return sock
+
+
+def join_datagrams(local: Any, remote: Any, device: str | None = None) -> socket.socket:
+    """Return a UDP socket at a local address that others share, for one remote only.
+
+    ``local`` and ``remote`` are socket addresses of one family. Raises OSError.
+    """
+    family = socket.AF_INET6 if ":" in local[0] else socket.AF_INET
+    sock = datagram_socket(family, local, device)
+    try:
+        sock.connect(remote)
+    except OSError:
+        sock.close()
+        raise
+    return sock
+
+
+def datagram_socket(family: int, local: Any, device: str | None) -> socket.socket:
+    """Return a UDP socket bound to an address that others may share. Raises OSError.
+
+    Linux gives a datagram to the socket that is connected to its sender before one that is only
+    bound. The BSDs need SO_REUSEPORT to share the address, which on Linux would deal the
+    datagrams out in turn.
+    """
+    sock = socket.socket(family, socket.SOCK_DGRAM)
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if not sys.platform.startswith("linux"):
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        if family == socket.AF_INET6 and local[0] == "::":
+            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        if device:
+            bind_device(sock, device)
+        sock.bind(local)
+    except OSError:
+        sock.close()
+        raise
     return sock

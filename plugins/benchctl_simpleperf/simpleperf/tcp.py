@@ -2,56 +2,200 @@
 
 from __future__ import annotations
 
+import mmap
 import socket
 import struct
+from contextlib import suppress
+from typing import IO, Any
 
+from .kernel import Kernel
 from .measurement import Reading, Stream
-from .plain import ANSWER, CHUNK_BYTES, GOODBYE
+from .options import kernel_paces, set_patience
+from .pacing import Pacer
+from .plain import CHUNK_BYTES
+from .settings import Settings
+from .tcp_info import TCP_INFO_BYTES, read_tcp_info
 
-__all__ = ["PlainSender"]
+__all__ = ["PlainSender", "TcpReceiver", "TcpSender"]
 
-# One call hands over this many chunks: the wire shows the same bytes, at a hundredth of the cost.
+# One call rarely finds more, and it stays in the processor's cache.
+_RECEIVE_BYTES = 256 * 1024
+# Discarded bytes touch no memory: one call may take all that has come.
+_DISCARD_BYTES = 16 << 20
+# What one sendfile may hand over: a file of zeros, sent again and again.
+_FILE_BYTES = 4 << 20
+# Plain chunks handed over in one call: the wire shows the same bytes, at a hundredth of the cost.
 _CHUNKS_A_CALL = 100
-# A send that the path blocks comes back this often, to see whether time is up.
-_PATIENCE_S = 0.1
+# A plain send that the path blocks comes back this often, to see whether time is up.
+_PLAIN_PATIENCE_S = 0.1
+_NO_QUOTA = 1 << 62
+
+
+class TcpSender(Stream):
+    """Sends until it is stopped or has sent its share, then ends the TCP stream."""
+
+    def __init__(
+        self, index: int, sock: socket.socket, settings: Settings, unavailable: dict[str, str]
+    ) -> None:
+        super().__init__(index)
+        self.facts: dict[str, Any] = {"length_bytes": settings.length_bytes, "send": "copy"}
+        self._sock = sock
+        share = settings.share(index)
+        self._timed = share is None
+        self._quota = _NO_QUOTA if share is None else share
+        self._length = settings.length_bytes
+        self._sent = 0
+        self._pacer: Pacer | None = None
+        self._file: IO[bytes] | None = None
+        if settings.rate_bps is not None:
+            self._set_rate(settings.rate_bps, unavailable)
+        if settings.zero_copy and not self._pacer:
+            self._open_file(unavailable)
+
+    def move(self) -> None:
+        self.begin()
+        if self._file:
+            self._send_file(self._file)
+        elif self._pacer:
+            self._pacer.start(self.first_ns)
+            self._send_paced(self._pacer)
+        else:
+            self._send_buffer()
+        if not self.stopped:
+            self._sock.shutdown(socket.SHUT_WR)
+
+    def stop(self) -> None:
+        super().stop()
+        with suppress(OSError):  # It may be closed already.
+            self._sock.shutdown(socket.SHUT_WR)
+
+    def close(self) -> None:
+        if self._timed:
+            # Time was up with bytes still in the kernel: nobody waits for them.
+            self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("@ii", 1, 0))
+        self._sock.close()
+        if self._file:
+            self._file.close()
+
+    @property
+    def moved_bytes(self) -> int:
+        return self._sent
+
+    def reading(self) -> Reading:
+        counts, values = _kernel_view(self._sock)
+        return Reading({"bytes_sent": self._sent, **counts}, values)
+
+    def _send_buffer(self) -> None:
+        payload = memoryview(bytes(self._length))
+        send = self._sock.send
+        while self._sent < self._quota and not self.stopped:
+            self._sent += send(payload[: self._quota - self._sent])
+
+    def _send_file(self, zeros: IO[bytes]) -> None:
+        out, source = self._sock.fileno(), zeros.fileno()
+        while self._sent < self._quota and not self.stopped:
+            count = min(_FILE_BYTES, self._quota - self._sent)
+            self._sent += Kernel.SENDFILE(out, source, 0, count)
+
+    def _send_paced(self, pacer: Pacer) -> None:
+        payload = memoryview(bytes(self._length))
+        while self._sent < self._quota and not self.stopped:
+            pacer.wait(self._sent // self._length, lambda: self.stopped)
+            self._sent += self._sock.send(payload[: self._quota - self._sent])
+
+    def _open_file(self, unavailable: dict[str, str]) -> None:
+        if Kernel.SENDFILE is None:
+            unavailable["zero_copy_send"] = "this system has no sendfile"
+            return
+        if Kernel.MEMFD is not None:
+            self._file = open(Kernel.MEMFD("simpleperf"), "r+b")  # noqa: SIM115 - lives with self
+        else:
+            import tempfile  # It would cost every start a tenth of its time.
+
+            self._file = tempfile.TemporaryFile()  # noqa: SIM115
+        self._file.write(bytes(_FILE_BYTES))
+        self._file.flush()
+        self.facts["send"] = "sendfile"
+
+    def _set_rate(self, rate_bps: float, unavailable: dict[str, str]) -> None:
+        if kernel_paces(self._sock, rate_bps):
+            self.facts["pacing"] = "kernel"
+            return
+        unavailable["kernel_pacing"] = "this system cannot pace a socket; a timer does it"
+        self.facts["pacing"] = "timer"
+        self._pacer = Pacer(rate_bps, self._length, burst_limit=1)
+
+
+class TcpReceiver(Stream):
+    """Receives until the peer ends the TCP stream or it is stopped."""
+
+    def __init__(
+        self, index: int, sock: socket.socket, settings: Settings, unavailable: dict[str, str]
+    ) -> None:
+        super().__init__(index)
+        self._sock = sock
+        self._received = 0
+        self._discards = settings.zero_copy and Kernel.TCP_DISCARD is not None
+        if settings.zero_copy and not self._discards:
+            unavailable["zero_copy_receive"] = "this system cannot discard received bytes unread"
+        self.facts: dict[str, Any] = {"receive": "discard" if self._discards else "copy"}
+
+    def move(self) -> None:
+        # Anonymous memory takes no room until it is touched.
+        buffer = mmap.mmap(-1, _DISCARD_BYTES if self._discards else _RECEIVE_BYTES)
+        flags = Kernel.TCP_DISCARD or 0 if self._discards else 0
+        receive = self._sock.recv_into
+        count = receive(buffer, 0, flags)
+        self.begin()
+        while count:
+            self._received += count
+            count = receive(buffer, 0, flags)
+
+    def stop(self) -> None:
+        super().stop()
+        with suppress(OSError):  # It may be closed already.
+            self._sock.shutdown(socket.SHUT_RD)
+
+    def close(self) -> None:
+        self._sock.close()
+
+    @property
+    def moved_bytes(self) -> int:
+        return self._received
+
+    def reading(self) -> Reading:
+        return Reading({"bytes_received": self._received}, {})
 
 
 class PlainSender(Stream):
-    """Sends chunks until it is stopped or has sent its share, then says BYE."""
+    """Sends chunks of the plain protocol until it is stopped or has sent its share."""
 
-    def __init__(self, index: int, sock: socket.socket, quota: int | None) -> None:
+    def __init__(self, index: int, sock: socket.socket, settings: Settings) -> None:
         super().__init__(index)
-        self.sock = sock
-        self._quota = quota
+        self._sock = sock
+        share = settings.share(index)
+        self._quota = _NO_QUOTA if share is None else share
         self._sent = 0
-        # A time limit inside the kernel; Python's own would poll before each call.
-        limit = struct.pack("@ll", 0, int(_PATIENCE_S * 1e6))
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
+        set_patience(sock, socket.SO_SNDTIMEO, _PLAIN_PATIENCE_S)
 
     def move(self) -> None:
         payload = memoryview(bytes(CHUNK_BYTES * _CHUNKS_A_CALL))
         self.begin()
-        while not self.stopped:
-            left = len(payload) if self._quota is None else self._quota - self._sent
-            if not left:
-                return
-            try:
-                self._sent += self.sock.send(payload[:left])
-            except BlockingIOError:
-                continue
+        while self._sent < self._quota and not self.stopped:
+            with suppress(BlockingIOError):
+                self._sent += self._sock.send(payload[: self._quota - self._sent])
+
+    @property
+    def moved_bytes(self) -> int:
+        return self._sent
 
     def reading(self) -> Reading:
-        return Reading({"bytes_sent": self._sent}, {})
+        counts, values = _kernel_view(self._sock)
+        return Reading({"bytes_sent": self._sent, **counts}, values)
 
-    def finish(self, timeout_s: float) -> None:
-        """Say BYE and wait for the answer. Raises OSError when the server does not give it."""
-        self.sock.settimeout(timeout_s)
-        self.sock.sendall(GOODBYE)
-        # The end of the stream tells a server that knows it that nothing follows the BYE.
-        self.sock.shutdown(socket.SHUT_WR)
-        answer = b""
-        while ANSWER not in answer:
-            received = self.sock.recv(len(ANSWER))
-            if not received:
-                raise ConnectionResetError("the server closed without its ACK: BYE")
-            answer = (answer + received)[-2 * len(ANSWER) :]
+
+def _kernel_view(sock: socket.socket) -> tuple[dict[str, float], dict[str, float]]:
+    """Return the sender's figures of TCP_INFO, as far as this system has them."""
+    if Kernel.TCP_INFO is None:
+        return {}, {}
+    return read_tcp_info(sock.getsockopt(socket.IPPROTO_TCP, Kernel.TCP_INFO, TCP_INFO_BYTES))

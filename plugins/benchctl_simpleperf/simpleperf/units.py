@@ -42,7 +42,9 @@ def parse_size(text: str) -> int:
 
 
 def parse_rate(text: str) -> float:
-    """Read ``100M``, ``100Mbit`` or ``1.5Gbit/s``; returns bits per second. Raises ValueError."""
+    """Read ``100M``, ``1.5Gbit/s`` or ``unlimited``; returns bits per second. Raises ValueError."""
+    if text == "unlimited":
+        return math.inf
     value, unit = _split(text, "a rate such as 100M")
     for ending in ("/s", "bit"):
         if unit.endswith(ending):

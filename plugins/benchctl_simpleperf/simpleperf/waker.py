@@ -8,7 +8,11 @@ import socket
 from contextlib import suppress
 from typing import Any
 
-__all__ = ["Waker"]
+__all__ = ["Interrupted", "Waker"]
+
+
+class Interrupted(Exception):  # noqa: N818 - nothing is wrong
+    """The user ended the program before there was anything to show."""
 
 
 class Waker:

@@ -1,0 +1,332 @@
+"""The client of the control protocol: asks for a measurement, takes part in it, and reports."""
+
+from __future__ import annotations
+
+import select
+import socket
+import time
+from collections import deque
+from typing import Any
+
+from . import __version__
+from .auth import new_secret, prove
+from .cpu import CpuMeter
+from .errors import Problem, describe_os_error
+from .options import set_options
+from .output import Output
+from .protocol import CLIENT, VERSION, Conversation
+from .results import IntervalMerger, check_figures, decode_rows, direction_result
+from .settings import Settings
+from .side import Side
+from .sockets import Target, address_text, connect, connect_again
+from .waker import Interrupted, Waker
+from .wire import CONTROL_PREAMBLE, stream_preamble
+
+__all__ = ["run_control_client"]
+
+# How long the server may take for an answer, and a stream to stand still.
+_PATIENCE_S = 30.0
+# How long an interrupted measurement may take to end on both sides.
+_STOP_S = 3.0
+# UDP streams present themselves again and again: each datagram may get lost.
+_PRESENT_EVERY_S = 0.2
+_PRESENT_S = 5.0
+# The client connects this long before a start in the future: a server does not wait for ever.
+_START_LEAD_S = 5.0
+# From here on a start is awaited by looking at the clock.
+_START_SPIN_S = 0.002
+_READ_BYTES = 1 << 16
+_NOT_OURS = "a server of the first simpleperf needs --plain"
+
+Message = tuple[str, dict[str, Any]]
+
+
+def run_control_client(
+    target: Target,
+    settings: Settings,
+    output: Output,
+    waker: Waker,
+    key: bytes | None = None,
+    start_at_s: float | None = None,
+) -> None:
+    """Measure and tell `output`. Raises Problem, and Interrupted when nothing was measured yet."""
+    while start_at_s is not None and time.time() < start_at_s - _START_LEAD_S:
+        waker.wait(start_at_s - _START_LEAD_S - time.time())
+        if waker.interrupted:
+            raise Interrupted
+    client = _ControlClient(target, settings, output, waker)
+    try:
+        client.greet(key)
+        client.prepare()
+        client.start(start_at_s)
+        client.measure()
+    finally:
+        client.close()
+
+
+class _ControlClient:
+    """One measurement, from the control connection to the result; the steps in their order."""
+
+    def __init__(self, target: Target, settings: Settings, output: Output, waker: Waker) -> None:
+        self._target = target
+        self._settings = settings
+        self._output = output
+        self._waker = waker
+        self._control = connect(target)
+        self._control.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._conversation = Conversation(CLIENT)
+        self._heard: deque[Message] = deque()
+        self._sockets: dict[str, list[socket.socket]] = {}
+        self._names: dict[str, list[str]] = {}
+        self._sides: dict[str, Side] = {}
+        self._mergers: dict[str, IntervalMerger] = {}
+        self._unavailable: dict[str, str] = {}
+        self._cpu = CpuMeter()
+        self._started_s = 0.0
+        self._announced = False
+
+    def greet(self, key: bytes | None) -> None:
+        """Say hello, and prove the key where the server wants it."""
+        self._control.sendall(CONTROL_PREAMBLE)
+        self._say("hello", version=VERSION, agent=f"simpleperf {__version__}")
+        kind, members = self._await("welcome", "challenge")
+        if kind == "welcome":
+            return
+        if key is None:
+            raise Problem("refused", "the server wants a key", "give --key-file or SIMPLEPERF_KEY")
+        nonce = new_secret(32)
+        self._say("proof", nonce=nonce, mac=prove(key, members["nonce"], nonce))
+        self._await("welcome")
+
+    def prepare(self) -> None:
+        """Ask for the measurement, connect its streams and make them ready."""
+        settings = self._settings
+        self._say("test", **settings._asdict())
+        token = self._await("accepted")[1]["token"]
+        for direction in settings.directions:
+            self._sockets[direction] = [
+                self._connect_stream(stream) for stream in range(settings.streams)
+            ]
+        self._present(token)
+        for direction, sockets in self._sockets.items():
+            sends = direction == "send"
+            self._names[direction] = [address_text(sock.getsockname()) for sock in sockets]
+            side = Side(sends, sockets, settings, _PATIENCE_S, self._waker.wake)
+            self._sides[direction] = side
+            self._mergers[direction] = IntervalMerger(direction, self._names[direction])
+            self._unavailable.update(side.unavailable)
+
+    def _connect_stream(self, stream: int) -> socket.socket:
+        udp = self._settings.protocol == "udp"
+        taken = sum(map(len, self._sockets.values())) + stream
+        port = self._target.source_port + taken if self._target.source_port else 0
+        return connect_again(
+            self._control,
+            socket.SOCK_DGRAM if udp else socket.SOCK_STREAM,
+            self._target,
+            port,
+            lambda sock: set_options(sock, self._settings, self._unavailable),
+        )
+
+    def _present(self, token: str) -> None:
+        """Tell the server which stream each connection is, until it is ready."""
+        streams = [
+            (sock, stream_preamble(token, direction, number))
+            for direction, sockets in self._sockets.items()
+            for number, sock in enumerate(sockets)
+        ]
+        if self._settings.protocol == "tcp":
+            for sock, preamble in streams:
+                sock.sendall(preamble)
+            self._await("ready")
+            return
+        until_s = time.monotonic() + _PRESENT_S
+        while not self._heard:
+            try:
+                for sock, preamble in streams:
+                    sock.send(preamble)
+            except OSError as error:
+                raise Problem("unreachable", f"UDP: {describe_os_error(error)}") from error
+            if time.monotonic() > until_s:
+                raise Problem(
+                    "unreachable",
+                    "the server hears nothing by UDP",
+                    "is its port open for UDP too?",
+                )
+            self._hear(_PRESENT_EVERY_S)
+            self._stop_if_interrupted()
+        self._await("ready")
+
+    def start(self, start_at_s: float | None) -> None:
+        """Let the streams go, at a wall-clock time where one is given."""
+        if start_at_s is not None:
+            if time.time() > start_at_s:
+                late_s = time.time() - start_at_s
+                self._output.warning(f"started {late_s:.3f} s after the time of --start-at")
+            while time.time() < start_at_s - _START_SPIN_S:
+                self._hear(start_at_s - _START_SPIN_S - time.time())
+                self._stop_if_interrupted()
+                self._raise_problem()
+            while time.time() < start_at_s:
+                pass
+        self._cpu = CpuMeter()
+        self._say("start")
+        self._started_s = time.time()
+        for side in self._sides.values():
+            side.start()
+
+    def measure(self) -> None:
+        """Take part until the server gives its result, and tell the output."""
+        settings = self._settings
+        until_s = float("inf")
+        if settings.duration_s is not None:
+            until_s = time.monotonic() + settings.omit_s + settings.duration_s + _PATIENCE_S
+        stopped = False
+        result = None
+        while True:
+            self._hear(until_s - time.monotonic())
+            result = self._take_messages() or result
+            over = all(side.over for side in self._sides.values())
+            self._pass_on(everything=over and result is not None)
+            if over and result is not None:
+                self._output.finished(self._result(result))
+                return
+            self._look_for_failures()
+            if self._waker.interrupted and not stopped:
+                stopped = True
+                until_s = min(until_s, time.monotonic() + _STOP_S)
+                self._say("stop")
+                for side in self._sides.values():
+                    side.stop()
+            if time.monotonic() > until_s:
+                raise Problem("peer", "the server gave no result in time")
+            if until_s == float("inf") and over:
+                until_s = time.monotonic() + _PATIENCE_S
+
+    def close(self) -> None:
+        """Close everything."""
+        for side in self._sides.values():
+            side.close()
+        for direction, sockets in self._sockets.items():
+            if direction not in self._sides:
+                for sock in sockets:
+                    sock.close()
+        self._control.close()
+
+    # --- what happens while it runs ---
+
+    def _take_messages(self) -> dict[str, Any] | None:
+        """Deal with what the server said; returns its result when that is there."""
+        while self._heard:
+            kind, members = self._heard.popleft()
+            if kind == "result":
+                return members  # Nothing follows it.
+            if kind == "problem":
+                raise Problem(**members)
+            direction = members["direction"]
+            side = self._sides.get(direction)
+            if side is None:
+                raise Problem("peer", f"nobody asked for direction {direction}")
+            if kind == "sent":
+                if side.sends:
+                    raise Problem("peer", "the server counts what it does not send")
+                side.expect(members["packets"])
+            elif kind == "samples":
+                rows = decode_rows(members, not side.sends, self._settings.streams)
+                self._mergers[direction].add(not side.sends, rows)
+        return None
+
+    def _pass_on(self, everything: bool) -> None:
+        """Tell the server what was sent, and the output what is known by now."""
+        begun_s = [side.start_epoch_s for side in self._sides.values() if side.start_epoch_s]
+        if not self._announced and (begun_s or everything):
+            self._announced = True
+            self._output.started(
+                {
+                    "epoch_s": min(begun_s or [self._started_s]) + self._settings.omit_s,
+                    "protocol": self._settings.protocol,
+                    "streams": self._names,
+                }
+            )
+        for direction, side in self._sides.items():
+            if side.over and side.sends and not side.told:
+                side.told = True
+                self._say("sent", direction=direction, packets=side.packets)
+            merger = self._mergers[direction]
+            merger.add(side.sends, [side.rows.popleft() for _ in range(len(side.rows))])
+            if self._settings.interval_s:
+                for interval in merger.take(everything):
+                    self._output.interval(interval)
+
+    def _look_for_failures(self) -> None:
+        failure = next((side.failure for side in self._sides.values() if side.failure), None)
+        if failure is None:
+            return
+        # The server may have broken the stream, and be saying why.
+        self._hear(1.0)
+        self._take_messages()
+        raise Problem("peer", f"a stream broke: {describe_os_error(failure)}")
+
+    def _result(self, told: dict[str, Any]) -> dict[str, Any]:
+        """Return the whole result, from the server's figures and one's own."""
+        settings = self._settings
+        directions = {}
+        for direction, side in self._sides.items():
+            theirs = told["directions"].get(direction)
+            if theirs is None:
+                raise Problem("peer", f"no figures for direction {direction}")
+            check_figures(theirs, not side.sends, settings.streams, settings.protocol)
+            sender, receiver = (side.figures(), theirs) if side.sends else (theirs, side.figures())
+            directions[direction] = direction_result(sender, receiver, self._names[direction])
+        return {
+            "throughput_bps": sum(whole["throughput_bps"] for whole in directions.values()),
+            "directions": directions,
+            "cpu": {"client": self._cpu.read(), "server": told["cpu"]},
+            "unavailable": {"client": self._unavailable, "server": told["unavailable"]},
+        }
+
+    # --- the control connection ---
+
+    def _say(self, kind: str, /, **members: Any) -> None:
+        try:
+            self._control.sendall(self._conversation.send(kind, **members))
+        except OSError as error:
+            raise Problem("peer", f"the server is gone: {describe_os_error(error)}") from error
+
+    def _hear(self, timeout_s: float) -> None:
+        """Wait for the server, for one's own measurements or for a signal."""
+        limit_s = None if timeout_s == float("inf") else max(timeout_s, 0.0)
+        sources: list[Any] = [self._control, self._waker]
+        ready = select.select(sources, [], [], limit_s)[0]
+        if self._waker in ready:
+            self._waker.clear()
+        if self._control in ready:
+            try:
+                data = self._control.recv(_READ_BYTES)
+            except OSError as error:
+                raise Problem("peer", f"the server is gone: {describe_os_error(error)}") from error
+            if not data:
+                raise Problem("peer", "the server closed the connection", _NOT_OURS)
+            self._heard.extend(self._conversation.receive(data))
+
+    def _await(self, *kinds: str) -> Message:
+        """Return the next message, which must be one of some kinds."""
+        until_s = time.monotonic() + _PATIENCE_S
+        while not self._heard:
+            self._hear(until_s - time.monotonic())
+            self._stop_if_interrupted()
+            if time.monotonic() > until_s:
+                raise Problem("peer", "the server does not answer", _NOT_OURS)
+        self._raise_problem()
+        kind, members = self._heard.popleft()
+        if kind not in kinds:
+            raise Problem("peer", f"the server said {kind} instead of {' or '.join(kinds)}")
+        return kind, members
+
+    def _raise_problem(self) -> None:
+        if self._heard and self._heard[0][0] == "problem":
+            raise Problem(**self._heard[0][1])
+
+    def _stop_if_interrupted(self) -> None:
+        if self._waker.interrupted:
+            raise Interrupted

@@ -1,0 +1,122 @@
+"""UDP payloads: how a datagram is numbered and dated, and what its arrival tells; no I/O.
+
+Each datagram starts with two big-endian 64-bit integers: its number in the stream, from 0, and the
+sender's clock in nanoseconds when it was handed to the kernel. The rest is zeros.
+"""
+
+from __future__ import annotations
+
+import struct
+from bisect import bisect_right
+from collections.abc import Sequence
+
+from .histogram import Histogram
+
+__all__ = ["HEADER", "Arrivals", "train_struct"]
+
+HEADER = struct.Struct(">QQ")
+# A number this high is none of ours: something else was sent to the port.
+_NUMBER_LIMIT = 1 << 48
+# Gaps that are remembered, to tell a late datagram from a doubled one.
+_GAPS_LIMIT = 1024
+# What 1, 2, ... equal transit times in a row leave of the smoothed jitter.
+_DECAY = [(15 / 16) ** count for count in range(65)]
+
+
+def train_struct(length: int, count: int) -> struct.Struct:
+    """Return the packing of so many datagrams in a row: number and time of each, then zeros."""
+    return struct.Struct(">" + f"QQ{length - HEADER.size}x" * count)
+
+
+class Arrivals:
+    """What a receiver knows of one stream.
+
+    ``received`` excludes duplicates; a datagram that is missing counts as lost until it comes.
+    One that comes after a later one is reordered (RFC 4737, 3.3). A datagram below the oldest of
+    the remembered gaps counts as a duplicate: whether it was missing is forgotten.
+    """
+
+    def __init__(self) -> None:
+        self.received = 0
+        self.lost = 0
+        self.reordered = 0
+        self.duplicates = 0
+        self.jitter_ns = 0.0
+        """Interarrival jitter of RFC 3550, 6.4.1."""
+        self.transits = Histogram()
+        """Arrival less departure, less that of the first: delay variation, free of the offset."""
+        self.gaps = Histogram()
+        """Time from one arrival to the next."""
+        self._expected = 0
+        self._gap_starts: list[int] = []
+        self._gap_ends: list[int] = []
+        self._base_ns: int | None = None
+        self._transit_ns = 0
+        self._arrived_ns = 0
+
+    def train(self, numbers: Sequence[int], sent_ns: Sequence[int], arrived_ns: int) -> None:
+        """Take datagrams that arrived together, in the order they came."""
+        first, count = numbers[0], len(numbers)
+        if first == self._expected and list(numbers) == list(range(first, first + count)):
+            self.received += count
+            self._expected += count
+        else:
+            for number in numbers:
+                self._take(number)
+        if first < _NUMBER_LIMIT:
+            self._date(sent_ns, arrived_ns)
+
+    def end(self, sent: int) -> None:
+        """Take the sender's count of datagrams: those after the last seen are lost."""
+        if self._expected < sent:
+            self.lost += sent - self._expected
+            self._expected = sent
+
+    def _take(self, number: int) -> None:
+        if number >= _NUMBER_LIMIT:
+            return
+        if number >= self._expected:
+            self.received += 1
+            self.lost += number - self._expected
+            self._replace_gaps(len(self._gap_starts), 0, (self._expected, number))
+            self._expected = number + 1
+            return
+        at = bisect_right(self._gap_starts, number) - 1
+        if at >= 0 and number < self._gap_ends[at]:
+            self.received += 1
+            self.lost -= 1
+            self.reordered += 1
+            start, end = self._gap_starts[at], self._gap_ends[at]
+            self._replace_gaps(at, 1, (start, number), (number + 1, end))
+        else:
+            self.duplicates += 1
+
+    def _replace_gaps(self, at: int, count: int, *gaps: tuple[int, int]) -> None:
+        """Put gaps in the place of others; empty ones vanish, the oldest go beyond the limit."""
+        real = [gap for gap in gaps if gap[0] < gap[1]]
+        self._gap_starts[at : at + count] = [start for start, _ in real]
+        self._gap_ends[at : at + count] = [end for _, end in real]
+        excess = len(self._gap_starts) - _GAPS_LIMIT
+        if excess > 0:
+            del self._gap_starts[:excess], self._gap_ends[:excess]
+
+    def _date(self, sent_ns: Sequence[int], arrived_ns: int) -> None:
+        count = len(sent_ns)
+        if self._base_ns is None:
+            self._base_ns = self._transit_ns = arrived_ns - sent_ns[0]
+        else:
+            self.gaps.add(arrived_ns - self._arrived_ns)
+        self._arrived_ns = arrived_ns
+        if count > 1:
+            self.gaps.add(0, count - 1)
+        if sent_ns[0] == sent_ns[-1]:
+            self._transit(arrived_ns - sent_ns[0], count)
+        else:
+            for departed_ns in sent_ns:
+                self._transit(arrived_ns - departed_ns, 1)
+
+    def _transit(self, transit_ns: int, count: int) -> None:
+        self.jitter_ns += (abs(transit_ns - self._transit_ns) - self.jitter_ns) / 16
+        self.jitter_ns *= _DECAY[count - 1]
+        self._transit_ns = transit_ns
+        self.transits.add(transit_ns - (self._base_ns or 0), count)

@@ -1,0 +1,110 @@
+"""The server's loop: many quiet connections in one thread, and their deadlines.
+
+Peers are connections that carry few bytes, or that come in thousands. They share one receive
+buffer. Deadlines are looked at every `_SWEEP_S`, so none is kept more exactly than that.
+"""
+
+from __future__ import annotations
+
+import math
+import selectors
+import socket
+import time
+
+from .waker import Waker
+
+__all__ = ["Hub", "Peer"]
+
+_SWEEP_S = 0.025
+_BUFFER_BYTES = 1 << 20
+
+
+class Peer:
+    """A connection that the hub watches. `deadline_s` is on the monotonic clock."""
+
+    def __init__(self, sock: socket.socket, deadline_s: float = math.inf) -> None:
+        self.sock = sock
+        self.deadline_s = deadline_s
+
+    @property
+    def streams(self) -> int:
+        """How many other connections this one brought with it."""
+        return 0
+
+    def on_readable(self, buffer: memoryview) -> None:
+        """Bytes have come, or the end, or an error."""
+        raise NotImplementedError
+
+    def on_writable(self) -> None:
+        """There is room for what `Hub.watch_writing` was called for."""
+
+    def on_sweep(self) -> None:
+        """Look at what goes on in other threads; called every so often, and when they ask."""
+
+    def on_deadline(self) -> None:
+        """The deadline has passed."""
+
+
+class Hub:
+    """Waits for peers and calls them."""
+
+    def __init__(self, waker: Waker) -> None:
+        self.peers: set[Peer] = set()
+        self._waker = waker
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(waker, selectors.EVENT_READ)
+        self._swept_s = 0.0
+        self._buffer = memoryview(bytearray(_BUFFER_BYTES))
+
+    def add(self, peer: Peer) -> None:
+        """Watch a peer; its socket becomes non-blocking."""
+        peer.sock.setblocking(False)
+        self._selector.register(peer.sock, selectors.EVENT_READ, peer)
+        self.peers.add(peer)
+
+    def remove(self, peer: Peer, close: bool = True) -> None:
+        """Watch a peer no longer; nothing happens when it is not watched."""
+        if peer in self.peers:
+            self.peers.remove(peer)
+            self._selector.unregister(peer.sock)
+            if close:
+                peer.sock.close()
+
+    def watch_writing(self, peer: Peer, wanted: bool) -> None:
+        """Call `on_writable` when there is room, or no longer."""
+        events = selectors.EVENT_READ | (selectors.EVENT_WRITE if wanted else 0)
+        self._selector.modify(peer.sock, events, peer)
+
+    def step(self, busy: bool) -> None:
+        """Wait for something to happen, and let the peers deal with it.
+
+        Without ``busy`` it may wait for ever: no deadline is near.
+        """
+        woken = False
+        for key, events in self._selector.select(_SWEEP_S if busy else None):
+            peer = key.data
+            if peer is None:
+                self._waker.clear()
+                woken = True
+                continue
+            if events & selectors.EVENT_READ and peer in self.peers:
+                peer.on_readable(self._buffer)
+            if events & selectors.EVENT_WRITE and peer in self.peers:
+                peer.on_writable()
+        now_s = time.monotonic()
+        if woken or now_s >= self._swept_s + _SWEEP_S:
+            self._swept_s = now_s
+            self._sweep(now_s)
+
+    def close(self) -> None:
+        """Close what is still open."""
+        for peer in list(self.peers):
+            self.remove(peer)
+        self._selector.close()
+
+    def _sweep(self, now_s: float) -> None:
+        for peer in list(self.peers):
+            if peer in self.peers:
+                peer.on_sweep()
+            if peer.deadline_s <= now_s and peer in self.peers:
+                peer.on_deadline()

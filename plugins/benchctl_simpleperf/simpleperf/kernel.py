@@ -1,0 +1,40 @@
+"""What this system's kernel offers beyond Python's names, as far as it does.
+
+None stands for "not here". The numbers are those of Linux's asm-generic/socket.h and
+linux/{udp,tcp}.h, which every architecture but alpha, parisc and sparc shares.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import socket
+import sys
+from typing import Any
+
+__all__ = ["Kernel"]
+
+_LINUX = sys.platform.startswith("linux") and not platform.machine().startswith(
+    ("alpha", "parisc", "sparc")
+)
+
+
+def _on_linux(number: int) -> int | None:
+    return number if _LINUX else None
+
+
+class Kernel:
+    """Options and calls that are not everywhere; tests set one to None to fake its absence."""
+
+    TCP_CONGESTION: int | None = getattr(socket, "TCP_CONGESTION", None)
+    TCP_INFO: int | None = _on_linux(11)
+    BIND_DEVICE: int | None = _on_linux(25)
+    PACING_RATE: int | None = _on_linux(47)
+    MEMINFO: int | None = _on_linux(55)
+    TIMESTAMP_NS: int | None = _on_linux(35)
+    UDP_SEGMENT: int | None = _on_linux(103)
+    UDP_GRO: int | None = _on_linux(104)
+    # Elsewhere MSG_TRUNC is accepted for TCP but drops nothing.
+    TCP_DISCARD: int | None = _on_linux(0x20)
+    SENDFILE: Any = getattr(os, "sendfile", None)
+    MEMFD: Any = getattr(os, "memfd_create", None)

@@ -1,0 +1,116 @@
+"""Sets what was asked on a stream's socket, and tells what is in force.
+
+An option that the system does not have is noted in ``unavailable`` and left out: the measurement
+goes on without it. One that the system has and refuses is the user's mistake: a `Problem`.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+from contextlib import suppress
+from typing import Any
+
+from .errors import Problem, describe_os_error
+from .kernel import Kernel
+from .settings import Settings
+
+__all__ = ["bind_device", "effective_options", "set_options", "set_patience"]
+
+_TCP_CONGESTION_BYTES = 16
+# Enough for a train of datagrams to wait while the receiver is not scheduled; the kernel caps it.
+_UDP_BUFFER_BYTES = 8 << 20
+
+
+def set_options(sock: socket.socket, settings: Settings, unavailable: dict[str, str]) -> None:
+    """Set the options of a stream, best before it connects. Raises Problem."""
+    window = settings.window_bytes
+    if settings.protocol == "udp":
+        window = window or _UDP_BUFFER_BYTES
+    if window:
+        for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
+            _set(sock, socket.SOL_SOCKET, option, window, "window")
+    if settings.dscp is not None:
+        level, option = _traffic_class(sock)
+        _set(sock, level, option, settings.dscp << 2, "DSCP")
+        with suppress(OSError):  # An IPv6 socket may carry IPv4, which has its own option.
+            sock.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, settings.dscp << 2)
+    if settings.protocol == "tcp":
+        _set_tcp_options(sock, settings, unavailable)
+
+
+def _set_tcp_options(sock: socket.socket, settings: Settings, unavailable: dict[str, str]) -> None:
+    if settings.no_delay:
+        _set(sock, socket.IPPROTO_TCP, socket.TCP_NODELAY, 1, "no-delay")
+    if settings.mss_bytes:
+        _set(sock, socket.IPPROTO_TCP, socket.TCP_MAXSEG, settings.mss_bytes, "MSS")
+    if settings.congestion_control:
+        if Kernel.TCP_CONGESTION is None:
+            unavailable["congestion_control"] = "this system cannot choose it"
+        else:
+            name = settings.congestion_control.encode()
+            what = f"congestion control {settings.congestion_control}"
+            _set(sock, socket.IPPROTO_TCP, Kernel.TCP_CONGESTION, name, what)
+
+
+def _traffic_class(sock: socket.socket) -> tuple[int, int]:
+    if sock.family == socket.AF_INET6:
+        return socket.IPPROTO_IPV6, socket.IPV6_TCLASS
+    return socket.IPPROTO_IP, socket.IP_TOS
+
+
+def _set(sock: socket.socket, level: int, option: int, value: int | bytes, what: str) -> None:
+    try:
+        sock.setsockopt(level, option, value)
+    except OSError as error:
+        raise Problem("parameter", f"{what}: {describe_os_error(error)}") from error
+
+
+def bind_device(sock: socket.socket, device: str) -> None:
+    """Let a socket use one network device only. Raises Problem."""
+    if Kernel.BIND_DEVICE is None:
+        raise Problem("parameter", "this system cannot bind to a device; bind to its address")
+    _set(sock, socket.SOL_SOCKET, Kernel.BIND_DEVICE, device.encode(), f"device {device}")
+
+
+def set_patience(sock: socket.socket, option: int, seconds: float) -> None:
+    """Let a blocking send (SO_SNDTIMEO) or receive (SO_RCVTIMEO) give up after a time.
+
+    Python's own time limits would cost one more system call for each call.
+    """
+    whole = int(seconds)
+    limit = struct.pack("@ll", whole, int((seconds - whole) * 1e6))
+    sock.setsockopt(socket.SOL_SOCKET, option, limit)
+
+
+def kernel_paces(sock: socket.socket, rate_bps: float) -> bool:
+    """Ask the kernel to pace a TCP socket; False where it cannot (SO_MAX_PACING_RATE)."""
+    if Kernel.PACING_RATE is None:
+        return False
+    rate_bytes = round(rate_bps / 8)
+    try:
+        # Before Linux 4.20 the value has 32 bits, and a longer one is cut on little-endian only.
+        form = "@L" if rate_bytes >= 1 << 32 else "@I"
+        sock.setsockopt(socket.SOL_SOCKET, Kernel.PACING_RATE, struct.pack(form, rate_bytes))
+    except (OSError, struct.error):
+        return False
+    return True
+
+
+def effective_options(sock: socket.socket, sends: bool) -> dict[str, Any]:
+    """Return what is in force on a socket, by the names of the results."""
+    buffer = socket.SO_SNDBUF if sends else socket.SO_RCVBUF
+    name = "window_bytes" if sends else "receiver_window_bytes"
+    facts: dict[str, Any] = {name: sock.getsockopt(socket.SOL_SOCKET, buffer)}
+    if sock.type == socket.SOCK_STREAM and sends:
+        facts["mss_bytes"] = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG)
+        facts["no_delay"] = bool(sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+        if Kernel.TCP_CONGESTION is not None:
+            found = sock.getsockopt(
+                socket.IPPROTO_TCP, Kernel.TCP_CONGESTION, _TCP_CONGESTION_BYTES
+            )
+            facts["congestion_control"] = found.partition(b"\0")[0].decode()
+    if sends:
+        level, option = _traffic_class(sock)
+        facts["dscp"] = sock.getsockopt(level, option) >> 2
+    return facts

@@ -1,0 +1,128 @@
+"""The server's side of the plain protocol: counts what a client sends and answers its BYE."""
+
+from __future__ import annotations
+
+import socket
+import time
+from contextlib import suppress
+from typing import Any, Callable
+
+from .hub import Hub, Peer
+from .plain import ANSWER, QUIET_S, PlainStream
+from .results import rate_bps
+from .schedule import SECOND_NS
+from .settings import Limits
+from .sockets import address_text
+
+__all__ = ["PlainPeer"]
+
+# How long a client may take to close after its answer.
+_CLOSING_S = 5.0
+
+
+class PlainPeer(Peer):
+    """One plain client, the server's ``number``-th.
+
+    ``show`` gets its intervals, where some are wanted, and ``done`` its result.
+    """
+
+    def __init__(
+        self,
+        sock: socket.socket,
+        hub: Hub,
+        limits: Limits,
+        number: int,
+        interval_s: float,
+        show: Callable[[dict[str, Any]], None],
+        done: Callable[[dict[str, Any]], None],
+    ) -> None:
+        super().__init__(sock, time.monotonic() + limits.idle_s)
+        self._hub = hub
+        self._limits = limits
+        self._interval_ns = round(interval_s * SECOND_NS)
+        self._number = number
+        self._show = show
+        self._done = done
+        self._name = address_text(sock.getpeername())
+        self._stream = PlainStream()
+        self._first_ns = 0
+        self._last_ns = 0
+        self._answered = False
+        self._shown_ns = 0
+        self._shown_bytes = 0
+
+    def feed(self, data: bytes | memoryview) -> None:
+        """Take the next bytes of the stream."""
+        self._last_ns = time.monotonic_ns()
+        self._first_ns = self._first_ns or self._last_ns
+        self._answered = False
+        self._stream.feed(data)
+        waits_s = QUIET_S if self._stream.at_goodbye else self._limits.idle_s
+        self.deadline_s = self._last_ns / SECOND_NS + waits_s
+
+    def on_readable(self, buffer: memoryview) -> None:
+        try:
+            count = self.sock.recv_into(buffer)
+        except BlockingIOError:
+            return
+        except OSError:
+            count = 0  # The client broke the connection: what came before counts.
+        if count:
+            self.feed(buffer[:count])
+        else:
+            self._end()
+
+    def on_sweep(self) -> None:
+        lasted_ns = self._last_ns - self._first_ns
+        lasted_s = lasted_ns / SECOND_NS
+        too_long = lasted_s > self._limits.duration_s
+        if too_long or not self._limits.allow(self._stream.payload_bytes, lasted_s):
+            self._end()
+        elif self._interval_ns and lasted_ns >= self._shown_ns + self._interval_ns:
+            self._show_interval()
+
+    def on_deadline(self) -> None:
+        # Nothing came for a while: the payload is over, or the client is gone.
+        if self._stream.at_goodbye and not self._answered:
+            self._answer()
+            self.deadline_s = time.monotonic() + _CLOSING_S
+        else:
+            self._end()
+
+    def _end(self) -> None:
+        if self._stream.at_goodbye and not self._answered:
+            self._answer()
+        self._hub.remove(self)
+        if self._interval_ns and self._stream.payload_bytes > self._shown_bytes:
+            self._show_interval()
+        whole = self._figures(0, self._last_ns - self._first_ns, self._stream.payload_bytes)
+        self._done(
+            {
+                "throughput_bps": whole["throughput_bps"],
+                "plain": True,
+                "complete": self._stream.at_goodbye,
+                "directions": {"send": {**whole, "streams": [whole]}},
+            }
+        )
+
+    def _show_interval(self) -> None:
+        lasted_ns, count = self._last_ns - self._first_ns, self._stream.payload_bytes
+        self._show(self._figures(self._shown_ns, lasted_ns, count - self._shown_bytes))
+        self._shown_ns, self._shown_bytes = lasted_ns, count
+
+    def _answer(self) -> None:
+        self._answered = True
+        with suppress(OSError):  # When the client is gone, what it sent counts all the same.
+            self.sock.send(ANSWER)
+
+    def _figures(self, start_ns: int, end_ns: int, count: int) -> dict[str, Any]:
+        return {
+            "direction": "send",
+            "stream": self._number,
+            "id": self._name,
+            "start_s": start_ns / SECOND_NS,
+            "end_s": end_ns / SECOND_NS,
+            "omitted": False,
+            "bytes_received": count,
+            "throughput_bps": rate_bps(count, (end_ns - start_ns) / SECOND_NS),
+        }

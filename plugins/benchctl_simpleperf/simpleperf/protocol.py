@@ -1,0 +1,133 @@
+"""The control protocol as a table of states; no I/O.
+
+Both ends keep the same state. A message moves it, and one that the table does not know in the
+present state is a violation: a `Problem`, after which the connection is closed. The words of each
+state and message are explained in docs/simpleperf-protocol.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from .checks import (
+    Check,
+    check_fields,
+    choice,
+    figures,
+    integer,
+    list_of,
+    mapping_of,
+    number,
+    object_of,
+    scalar,
+    text,
+)
+from .errors import Problem
+from .settings import SETTINGS_CHECKS, STREAMS_LIMIT
+from .wire import LineReader, encode_message
+
+__all__ = ["CLIENT", "MESSAGES", "SERVER", "TRANSITIONS", "VERSION", "Conversation"]
+
+VERSION = 1
+CLIENT, SERVER = "client", "server"
+
+_DIRECTION = choice("send", "receive")
+_NAME = text(40)
+_FACTS = mapping_of(_NAME, scalar, 64)
+_SIDE: Check = object_of(
+    {
+        "duration_s": number(0),
+        "streams": list_of(figures, STREAMS_LIMIT),
+        "effective": _FACTS,
+    }
+)
+
+MESSAGES: Mapping[str, Mapping[str, Check]] = {
+    "hello": {"version": integer(1, 1 << 16), "agent": text(64)},
+    "challenge": {"nonce": text(64, "[0-9a-f]{64}")},
+    "proof": {"nonce": text(64, "[0-9a-f]{64}"), "mac": text(64, "[0-9a-f]{64}")},
+    "welcome": {"version": integer(1, 1 << 16), "agent": text(64)},
+    "test": SETTINGS_CHECKS,
+    "accepted": {"token": text(32, "[0-9a-f]{32}")},
+    "ready": {},
+    "start": {},
+    "stop": {},
+    "samples": {
+        "direction": _DIRECTION,
+        "fields": list_of(_NAME, 64),
+        "rows": list_of(list_of(number(), 68), 4096),
+    },
+    "sent": {"direction": _DIRECTION, "packets": list_of(integer(0, 1 << 53), STREAMS_LIMIT)},
+    "result": {
+        "directions": mapping_of(_DIRECTION, _SIDE, 2),
+        "cpu": _FACTS,
+        "unavailable": mapping_of(_NAME, text(200), 64),
+    },
+    "problem": {
+        "kind": choice(*Problem.KINDS),
+        "message": text(500),
+        "hint": text(500),
+    },
+}
+"""The members of each message and what they may be."""
+
+_BEFORE_THE_RESULT = (
+    "connected", "greeted", "challenged", "proven", "open", "asked", "joining", "ready", "running",
+)  # fmt: skip
+
+TRANSITIONS: Mapping[tuple[str, str, str], str] = {
+    # (state, sender, message): next state
+    ("connected", CLIENT, "hello"): "greeted",
+    ("greeted", SERVER, "welcome"): "open",
+    ("greeted", SERVER, "challenge"): "challenged",
+    ("challenged", CLIENT, "proof"): "proven",
+    ("proven", SERVER, "welcome"): "open",
+    ("open", CLIENT, "test"): "asked",
+    ("asked", SERVER, "accepted"): "joining",
+    ("joining", SERVER, "ready"): "ready",
+    ("ready", CLIENT, "start"): "running",
+    ("running", SERVER, "samples"): "running",
+    ("running", SERVER, "sent"): "running",
+    ("running", CLIENT, "sent"): "running",
+    ("running", CLIENT, "stop"): "running",
+    ("running", SERVER, "result"): "done",
+    # The client may say these before it reads the result or problem that is under way to it.
+    ("done", CLIENT, "start"): "done",
+    ("done", CLIENT, "sent"): "done",
+    ("done", CLIENT, "stop"): "done",
+    # The server may give up at any time before the result.
+    **{(state, SERVER, "problem"): "done" for state in _BEFORE_THE_RESULT},
+}
+
+
+class Conversation:
+    """One end of a control connection."""
+
+    def __init__(self, role: str) -> None:
+        self.state = "connected"
+        self._role = role
+        self._peer = SERVER if role == CLIENT else CLIENT
+        self._reader = LineReader()
+
+    def send(self, kind: str, /, **members: Any) -> bytes:
+        """Return the bytes of a message. Raises Problem when it may not be said now."""
+        self._move(self._role, kind)
+        return encode_message({"type": kind, **members})
+
+    def receive(self, data: bytes) -> list[tuple[str, dict[str, Any]]]:
+        """Take bytes from the peer; returns (type, members) of each message. Raises Problem."""
+        return [self._checked(message) for message in self._reader.feed(data)]
+
+    def _checked(self, message: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        kind = message.get("type")
+        if not isinstance(kind, str) or kind not in MESSAGES:
+            raise Problem("peer", f"an unknown message: {str(kind)[:40]!r}")
+        self._move(self._peer, kind)
+        return kind, check_fields(message, MESSAGES[kind])
+
+    def _move(self, sender: str, kind: str) -> None:
+        following = TRANSITIONS.get((self.state, sender, kind))
+        if following is None:
+            raise Problem("peer", f"a {sender} says no {kind!r} when {self.state}")
+        self.state = following

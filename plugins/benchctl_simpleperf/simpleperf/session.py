@@ -1,0 +1,290 @@
+"""The server's side of one control connection: from its hello to its result.
+
+Everything here happens in the hub's thread; the measurements' own threads only wake it.
+"""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Mapping
+from typing import Any, Callable, NamedTuple
+
+from . import __version__
+from .auth import new_secret, proves
+from .cpu import CpuMeter
+from .errors import Problem, describe_os_error
+from .hub import Hub, Peer
+from .options import set_options
+from .protocol import SERVER, VERSION, Conversation
+from .results import encode_rows, interval_figures, one_sided_result
+from .settings import Limits, Settings
+from .side import Side
+from .sockets import address_text
+
+__all__ = ["Policy", "Session"]
+
+# What a client may leave unread of what it is told.
+_UNREAD_LIMIT = 1 << 20
+# From the connection to the last stream's joining nothing takes longer than this.
+_HANDSHAKE_S = 15.0
+# How long a client may take to read its result or its problem, and close.
+_GOODBYE_S = 5.0
+
+
+class Policy(NamedTuple):
+    """What a session needs to know of its server.
+
+    ``sessions`` are those that await streams, by token. ``show`` gets each interval and ``done``
+    the session at its end; other threads call ``notify`` when there is something to look at.
+    """
+
+    limits: Limits
+    key: bytes | None
+    sessions: dict[str, Session]
+    show: Callable[[dict[str, Any]], None]
+    done: Callable[[Session], None]
+    notify: Callable[[], None]
+
+
+class Session(Peer):
+    """One control connection."""
+
+    def __init__(self, sock: socket.socket, hub: Hub, policy: Policy) -> None:
+        super().__init__(sock, time.monotonic() + _HANDSHAKE_S)
+        self.settings: Settings | None = None
+        self.result: dict[str, Any] | None = None
+        """What this end saw, once the measurement is over."""
+        self._hub = hub
+        self._policy = policy
+        self._conversation = Conversation(SERVER)
+        self._outgoing = bytearray()
+        self._challenge = ""
+        self._token = ""
+        self._joined: dict[str, dict[int, socket.socket]] = {}
+        self._names: dict[str, list[str]] = {}
+        self._sides: dict[str, Side] = {}
+        self._unavailable: dict[str, str] = {}
+        self._cpu = CpuMeter()
+        self._until_s = 0.0
+
+    # --- what the hub calls ---
+
+    def on_readable(self, buffer: memoryview) -> None:
+        try:
+            count = self.sock.recv_into(buffer)
+        except BlockingIOError:
+            return
+        except OSError:
+            count = 0
+        if count:
+            self.feed(bytes(buffer[:count]))
+        else:
+            self._end()
+
+    def on_writable(self) -> None:
+        self._flush()
+
+    def on_sweep(self) -> None:
+        for direction, side in self._sides.items():
+            self._pass_on(direction, side)
+        if self._conversation.state == "running":
+            self._finish_when_over()
+
+    def on_deadline(self) -> None:
+        state = self._conversation.state
+        self.give_up(Problem("peer", f"the client said nothing in time when {state}"))
+
+    # --- what the server calls ---
+
+    @property
+    def streams(self) -> int:
+        """How many streams have joined or may join."""
+        return self.settings.streams * len(self.settings.directions) if self.settings else 0
+
+    def feed(self, data: bytes) -> None:
+        """Take bytes of the control connection."""
+        try:
+            for kind, members in self._conversation.receive(data):
+                _ANSWERS[kind](self, members)
+        except Problem as problem:
+            self.give_up(problem)
+
+    def join(self, direction: str, stream: int, sock: socket.socket) -> bool:
+        """Take the connection of a stream; False when it is none that is awaited."""
+        settings, present = self.settings, self._joined.get(direction)
+        if settings is None or present is None or stream in present or stream >= settings.streams:
+            return False
+        if (sock.type == socket.SOCK_DGRAM) != (settings.protocol == "udp"):
+            return False
+        present[stream] = sock
+        try:
+            set_options(sock, settings, self._unavailable)
+            if all(len(socks) == settings.streams for socks in self._joined.values()):
+                self._prepare(settings)
+        except Problem as problem:
+            self.give_up(problem)
+        return True
+
+    def give_up(self, problem: Problem) -> None:
+        """Tell the client why there will be no result, and end."""
+        self._drop_streams()
+        if self._conversation.state == "done":
+            self._end()
+            return
+        self.deadline_s = time.monotonic() + _GOODBYE_S
+        message, hint = problem.message[:500], problem.hint[:500]
+        self._send("problem", kind=problem.kind, message=message, hint=hint)
+
+    # --- what the client says ---
+
+    def _on_hello(self, members: Mapping[str, Any]) -> None:
+        if members["version"] != VERSION:
+            raise Problem("refused", f"the server speaks only version {VERSION} of the protocol")
+        if self._policy.key is None:
+            self._send("welcome", version=VERSION, agent=f"simpleperf {__version__}")
+        else:
+            self._challenge = new_secret(32)
+            self._send("challenge", nonce=self._challenge)
+
+    def _on_proof(self, members: Mapping[str, Any]) -> None:
+        key = self._policy.key
+        if key is None or not proves(key, self._challenge, members["nonce"], members["mac"]):
+            raise Problem("refused", "the key is not the server's")
+        self._send("welcome", version=VERSION, agent=f"simpleperf {__version__}")
+
+    def _on_test(self, members: Mapping[str, Any]) -> None:
+        settings = Settings.from_message(members)
+        self._policy.limits.check(settings)
+        self.settings = settings
+        self._joined = {direction: {} for direction in settings.directions}
+        self._token = new_secret(16)
+        self._policy.sessions[self._token] = self
+        self._send("accepted", token=self._token)
+
+    def _prepare(self, settings: Settings) -> None:
+        """All streams have joined: get ready to go."""
+        idle_s = self._policy.limits.idle_s
+        joined, self._joined = self._joined, {}
+        for direction, socks in joined.items():
+            sockets = [socks[stream] for stream in range(settings.streams)]
+            self._names[direction] = [address_text(sock.getpeername()) for sock in sockets]
+            sends = direction == "receive"
+            self._sides[direction] = Side(sends, sockets, settings, idle_s, self._policy.notify)
+        self.deadline_s = time.monotonic() + idle_s
+        self._send("ready")
+
+    def _on_start(self, _: Mapping[str, Any]) -> None:
+        if self.settings is None:
+            return  # It crossed a problem that is on its way to the client.
+        limits = self._policy.limits
+        lasts_s = self.settings.omit_s + (self.settings.duration_s or limits.duration_s)
+        self.deadline_s = time.monotonic() + lasts_s + limits.idle_s
+        self._cpu = CpuMeter()
+        for side in self._sides.values():
+            side.start()
+
+    def _on_sent(self, members: Mapping[str, Any]) -> None:
+        side = self._sides.get(members["direction"])
+        if side is not None and not side.sends:
+            side.expect(members["packets"])
+
+    def _on_stop(self, _: Mapping[str, Any]) -> None:
+        for side in self._sides.values():
+            side.stop()
+
+    # --- what the client is told ---
+
+    def _pass_on(self, direction: str, side: Side) -> None:
+        rows = [side.rows.popleft() for _ in range(len(side.rows))]
+        if self._conversation.state != "running" or self.settings is None:
+            return
+        if self.settings.interval_s:
+            for row in rows:
+                name = self._names[direction][row.stream]
+                self._policy.show(interval_figures(direction, name, {side.sends: row}))
+            for members in encode_rows(rows):
+                self._send("samples", direction=direction, **members)
+        if side.over and side.sends and not side.told:
+            side.told = True
+            self._send("sent", direction=direction, packets=side.packets)
+
+    def _finish_when_over(self) -> None:
+        sides = self._sides.values()
+        failure = next((side.failure for side in sides if side.failure), None)
+        if failure:
+            self.give_up(Problem("peer", f"a stream broke: {describe_os_error(failure)}"))
+        elif self._too_fast():
+            self.give_up(Problem("refused", "more came than the server allows"))
+        elif all(side.over and side.told for side in sides):
+            figures = {name: side.figures() for name, side in self._sides.items()}
+            self.result = self._own_result(figures)
+            for side in sides:
+                self._unavailable.update(side.unavailable)
+            self.deadline_s = time.monotonic() + _GOODBYE_S
+            self._send(
+                "result",
+                directions=figures,
+                cpu=self._cpu.read(),
+                unavailable=self._unavailable,
+            )
+
+    def _too_fast(self) -> bool:
+        moved = sum(side.moved_bytes for side in self._sides.values() if not side.sends)
+        return not self._policy.limits.allow(moved, self._cpu.elapsed_s)
+
+    def _own_result(self, figures: Mapping[str, Any]) -> dict[str, Any]:
+        directions = {
+            name: one_sided_result(figures[name], side.sends, self._names[name])
+            for name, side in self._sides.items()
+        }
+        return {
+            "throughput_bps": directions.get("send", {}).get("throughput_bps"),
+            "directions": directions,
+        }
+
+    def _send(self, kind: str, /, **members: Any) -> None:
+        self._outgoing += self._conversation.send(kind, **members)
+        self._flush()
+
+    def _flush(self) -> None:
+        try:
+            sent = self.sock.send(self._outgoing)
+        except BlockingIOError:
+            sent = 0
+        except OSError:
+            self._end()
+            return
+        del self._outgoing[:sent]
+        if len(self._outgoing) > _UNREAD_LIMIT:
+            self._end()
+        else:
+            self._hub.watch_writing(self, bool(self._outgoing))
+
+    # --- the end ---
+
+    def _end(self) -> None:
+        self._drop_streams()
+        if self in self._hub.peers:
+            self._hub.remove(self)
+            self._policy.done(self)
+
+    def _drop_streams(self) -> None:
+        self._policy.sessions.pop(self._token, None)
+        joined, self._joined = self._joined, {}
+        for socks in joined.values():
+            for sock in socks.values():
+                sock.close()
+        sides, self._sides = self._sides, {}
+        for side in sides.values():
+            side.close()
+
+
+_ANSWERS: Mapping[str, Callable[[Session, Mapping[str, Any]], None]] = {
+    "hello": Session._on_hello,
+    "proof": Session._on_proof,
+    "test": Session._on_test,
+    "start": Session._on_start,
+    "sent": Session._on_sent,
+    "stop": Session._on_stop,
+}

@@ -1,0 +1,112 @@
+"""One end of one direction: its sockets, its streams and their measurement."""
+
+from __future__ import annotations
+
+import socket
+from collections import deque
+from collections.abc import Sequence
+from typing import Any, Callable
+
+from .measurement import Measurement, Row
+from .options import effective_options, set_patience
+from .settings import Settings
+from .tcp import TcpReceiver, TcpSender
+from .udp import UdpReceiver, UdpSender
+
+__all__ = ["Side"]
+
+# How long datagrams are awaited after the last interval, until the sender's count is known.
+_UDP_DRAIN_S = 10.0
+_STREAM_KINDS: dict[tuple[str, bool], Any] = {
+    ("tcp", True): TcpSender,
+    ("tcp", False): TcpReceiver,
+    ("udp", True): UdpSender,
+    ("udp", False): UdpReceiver,
+}
+
+
+class Side:
+    """What one end does in one direction, from its connected sockets to its figures.
+
+    ``idle_s`` is how long a TCP stream may stand still before it has failed.
+    """
+
+    def __init__(
+        self,
+        sends: bool,
+        sockets: Sequence[socket.socket],
+        settings: Settings,
+        idle_s: float,
+        notify: Callable[[], None],
+    ) -> None:
+        self.sends = sends
+        self.unavailable: dict[str, str] = {}
+        self.told = False
+        """Whether the sender's count of packets was said (by this end) or taken (by the other)."""
+        kind = _STREAM_KINDS[settings.protocol, sends]
+        self._streams = []
+        for index, sock in enumerate(sockets):
+            sock.setblocking(True)
+            set_patience(sock, socket.SO_SNDTIMEO if sends else socket.SO_RCVTIMEO, idle_s)
+            self._streams.append(kind(index, sock, settings, self.unavailable))
+        self._options = effective_options(sockets[0], sends)
+        drain_s = _UDP_DRAIN_S if settings.protocol == "udp" and not sends else 0.0
+        self._measurement = Measurement(self._streams, settings.schedule(), notify, drain_s)
+
+    @property
+    def rows(self) -> deque[Row]:
+        """Rows not yet taken."""
+        return self._measurement.rows
+
+    @property
+    def over(self) -> bool:
+        """Whether the figures are final."""
+        return self._measurement.totals is not None
+
+    @property
+    def failure(self) -> OSError | None:
+        """What broke a stream, if anything did."""
+        return self._measurement.failure
+
+    @property
+    def start_epoch_s(self) -> float:
+        """Wall-clock time of the first byte; 0 before it."""
+        return self._measurement.start_epoch_s
+
+    @property
+    def moved_bytes(self) -> int:
+        """Payload bytes sent or received so far, the omitted part included."""
+        return sum(stream.moved_bytes for stream in self._streams)
+
+    @property
+    def packets(self) -> list[int]:
+        """Datagrams sent, stream by stream."""
+        return [stream.packets for stream in self._streams]
+
+    def start(self) -> None:
+        """Let the streams go."""
+        self._measurement.start()
+
+    def stop(self) -> None:
+        """End now, with the figures so far."""
+        self._measurement.stop()
+
+    def close(self) -> None:
+        """Free the sockets, as soon as nothing uses them."""
+        self._measurement.close()
+
+    def expect(self, packets: Sequence[int]) -> None:
+        """Take the sender's counts: nothing more is coming."""
+        self.told = True
+        for stream, count in zip(self._streams, packets):
+            stream.expect(count)
+
+    def figures(self) -> dict[str, Any]:
+        """Return the final figures, as they go over the wire."""
+        totals = self._measurement.totals
+        assert totals is not None, "asked before the end"
+        return {
+            "duration_s": totals.duration_s,
+            "streams": [dict(stream) for stream in totals.streams],
+            "effective": {**self._options, **self._streams[0].facts},
+        }

@@ -1,0 +1,273 @@
+"""UDP streams: numbered datagrams, sent in trains where the kernel cuts and joins them.
+
+With UDP_SEGMENT the kernel cuts one large send into datagrams, and with UDP_GRO it hands several
+over in one receive: the datagrams on the wire are the same, at a fraction of the system calls.
+Both are tried and left out where they are refused. A slow paced stream goes without either, so
+that each datagram leaves at its time and has an arrival time of its own.
+"""
+
+from __future__ import annotations
+
+import errno
+import math
+import socket
+import struct
+import time
+from contextlib import suppress
+from typing import Any
+
+from .datagrams import Arrivals, train_struct
+from .histogram import Histogram
+from .kernel import Kernel
+from .measurement import Reading, Stream
+from .options import set_patience
+from .pacing import Pacer, sharpen_timers
+from .schedule import SECOND_NS
+from .settings import Settings
+
+__all__ = ["UdpReceiver", "UdpSender"]
+
+# The kernel's bounds of one UDP_SEGMENT send: UDP_MAX_SEGMENTS, and a UDP payload.
+_SEGMENTS_LIMIT = 64
+_TRAIN_BYTES = 65507
+# Below this rate each datagram is received by itself: exact arrival times cost little.
+_SINGLE_PACKETS_S = 20_000
+# How long after the sender's end datagrams may still be under way.
+_GRACE_S = 0.25
+# The receiver looks this often whether it is over.
+_LOOK_S = 0.05
+_BUFFER_BYTES = 1 << 16
+_ANCILLARY_BYTES = 128
+_TIMESPEC = struct.Struct("@ll")
+_INT = struct.Struct("@i")
+# struct of SO_MEMINFO (linux/sock_diag.h): the last member counts dropped packets.
+_MEMINFO = struct.Struct("@9I")
+_MEMINFO_DROPS = 8
+# Refusals of a train: a device without checksum offload, a datagram above the path's MTU.
+_NO_TRAIN = (errno.EINVAL, errno.EIO, errno.EMSGSIZE, errno.EOPNOTSUPP)
+
+
+class UdpSender(Stream):
+    """Sends datagrams: evenly spaced where a rate is asked, otherwise as fast as they go."""
+
+    def __init__(
+        self, index: int, sock: socket.socket, settings: Settings, unavailable: dict[str, str]
+    ) -> None:
+        super().__init__(index)
+        self._sock = sock
+        self._length = settings.length_bytes
+        share = settings.share(index)
+        self._quota = 1 << 62 if share is None else -(-share // self._length)
+        self._sent = 0
+        self._unavailable = unavailable
+        self._burst = max(1, min(_SEGMENTS_LIMIT, _TRAIN_BYTES // self._length))
+        self._pacer: Pacer | None = None
+        self.facts: dict[str, Any] = {"length_bytes": self._length}
+        if settings.rate_bps is not None:
+            self._pacer = Pacer(settings.rate_bps, self._length, self._burst)
+            self._burst = self._pacer.burst
+            self.facts["pacing"] = "timer"
+            if settings.duration_s is not None:
+                span_s = settings.omit_s + settings.duration_s
+                self._quota = math.ceil(span_s * settings.rate_bps / (8 * self._length))
+        self._cuts = self._burst > 1 and self._cut()
+
+    @property
+    def packets(self) -> int:
+        """Datagrams sent so far."""
+        return self._sent
+
+    def move(self) -> None:
+        sharpen_timers()
+        payload = bytearray(self._length * self._burst)
+        packing = train_struct(self._length, self._burst)
+        self.begin()
+        if self._pacer:
+            self._pacer.start(self.first_ns)
+        while self._sent < self._quota and not self.stopped:
+            if self._pacer:
+                self._pacer.wait(self._sent, lambda: self.stopped)
+            count = min(self._burst, self._quota - self._sent)
+            heads = [time.monotonic_ns()] * (2 * self._burst)
+            heads[::2] = range(self._sent, self._sent + self._burst)
+            packing.pack_into(payload, 0, *heads)
+            self._send(memoryview(payload)[: count * self._length])
+            self._sent += count
+        if self._pacer:
+            # The last datagram takes its time as all others do: n datagrams, n gaps.
+            self._pacer.wait(self._sent, lambda: self.stopped)
+
+    def close(self) -> None:
+        self._sock.close()
+
+    @property
+    def moved_bytes(self) -> int:
+        return self._sent * self._length
+
+    def reading(self) -> Reading:
+        sent = self._sent
+        return Reading({"packets_sent": sent, "bytes_sent": sent * self._length}, {})
+
+    def _send(self, train: memoryview) -> None:
+        if self._cuts:
+            try:
+                self._sock.send(train)
+            except OSError as error:
+                if error.errno not in _NO_TRAIN:
+                    raise
+                self._leave_whole(f"the path refused it: {error.strerror}")
+            else:
+                return
+        for start in range(0, len(train), self._length):
+            self._sock.send(train[start : start + self._length])
+
+    def _cut(self) -> bool:
+        if Kernel.UDP_SEGMENT is None:
+            return self._leave_whole("this system does not have it")
+        try:
+            self._sock.setsockopt(socket.IPPROTO_UDP, Kernel.UDP_SEGMENT, self._length)
+        except OSError as error:
+            return self._leave_whole(f"this kernel does not have it: {error.strerror}")
+        self.facts["udp_segment"] = True
+        return True
+
+    def _leave_whole(self, reason: str) -> bool:
+        self._unavailable["udp_segment"] = reason
+        self.facts["udp_segment"] = self._cuts = False
+        if Kernel.UDP_SEGMENT is not None:
+            with suppress(OSError):  # A kernel without the option needs no telling.
+                self._sock.setsockopt(socket.IPPROTO_UDP, Kernel.UDP_SEGMENT, 0)
+        return False
+
+
+class UdpReceiver(Stream):
+    """Receives until all that was sent has come, or nothing more does after the sender's end."""
+
+    def __init__(
+        self, index: int, sock: socket.socket, settings: Settings, unavailable: dict[str, str]
+    ) -> None:
+        super().__init__(index)
+        self._sock = sock
+        self._length = settings.length_bytes
+        self._arrivals = Arrivals()
+        self._transits, self._unmerged = Histogram(), Histogram()
+        self._told_ns = 0
+        self._sent: int | None = None
+        self.facts: dict[str, Any] = {"timestamps": "program", "udp_gro": False}
+        set_patience(sock, socket.SO_RCVTIMEO, _LOOK_S)
+        if self._try(Kernel.TIMESTAMP_NS, socket.SOL_SOCKET, "kernel_timestamps", unavailable):
+            self.facts["timestamps"] = "kernel"
+        rate_bps = settings.rate_bps or float("inf")
+        if rate_bps / (8 * self._length) > _SINGLE_PACKETS_S:
+            self.facts["udp_gro"] = self._try(
+                Kernel.UDP_GRO, socket.IPPROTO_UDP, "udp_gro", unavailable
+            )
+
+    def expect(self, packets: int) -> None:
+        """Take the sender's final count; the stream ends when they came or no more do."""
+        self._told_ns = time.monotonic_ns()
+        self._sent = packets
+
+    def move(self) -> None:
+        buffer = bytearray(_BUFFER_BYTES)
+        buffers = [buffer]
+        unpackings: dict[int, struct.Struct] = {}
+        receive, arrivals = self._sock.recvmsg_into, self._arrivals
+        while not self.stopped:
+            try:
+                size, ancillary, _, _ = receive(buffers, _ANCILLARY_BYTES)
+            except BlockingIOError:
+                if self._nothing_more():
+                    break
+                continue
+            length, arrived_ns = _arrival(ancillary, size)
+            if length != self._length:
+                continue  # A repeated greeting, or nothing of ours.
+            count = size // length
+            unpacking = unpackings.get(count)
+            if unpacking is None:
+                unpacking = unpackings[count] = train_struct(length, count)
+            heads = unpacking.unpack_from(buffer)
+            arrivals.train(heads[::2], heads[1::2], arrived_ns)
+            # The wall clock may be set while we run, so it only tells how long ago it was.
+            self.ended_ns = time.monotonic_ns() - max(time.time_ns() - arrived_ns, 0)
+            if not self.first_ns:
+                self.begin(self.ended_ns)
+            if self._sent is not None and arrivals.received >= self._sent:
+                break
+        if self._sent is not None:
+            arrivals.end(self._sent)
+
+    def close(self) -> None:
+        self._sock.close()
+
+    @property
+    def moved_bytes(self) -> int:
+        return self._arrivals.received * self._length
+
+    def reading(self) -> Reading:
+        arrivals = self._arrivals
+        counts = {
+            "packets_received": arrivals.received,
+            "bytes_received": arrivals.received * self._length,
+            "packets_lost": arrivals.lost,
+            "packets_reordered": arrivals.reordered,
+            "packets_duplicated": arrivals.duplicates,
+        }
+        if Kernel.MEMINFO is not None:
+            memory = self._sock.getsockopt(socket.SOL_SOCKET, Kernel.MEMINFO, _MEMINFO.size)
+            counts["receiver_drops"] = _MEMINFO.unpack(memory)[_MEMINFO_DROPS]
+        values = {"jitter_rfc3550_s": arrivals.jitter_ns / SECOND_NS}
+        interval, arrivals.transits = arrivals.transits, Histogram()
+        values.update(_variation(interval))
+        # The thread may be adding to it at this moment, so it is merged at the next reading.
+        self._transits.merge(self._unmerged)
+        self._unmerged = interval
+        return Reading(counts, values)
+
+    def omit(self) -> None:
+        self._transits, self._unmerged = Histogram(), Histogram()
+        self._arrivals.gaps = Histogram()
+
+    def summary(self) -> dict[str, Any]:
+        self._transits.merge(self._unmerged)
+        return {
+            "jitter_rfc3550_s": self._arrivals.jitter_ns / SECOND_NS,
+            "packet_gap_s": self._arrivals.gaps.summary_s(),
+            **_variation(self._transits),
+        }
+
+    def _nothing_more(self) -> bool:
+        waited_ns = time.monotonic_ns() - max(self._told_ns, self.ended_ns)
+        return self._sent is not None and waited_ns > _GRACE_S * SECOND_NS
+
+    def _try(self, option: int | None, level: int, name: str, unavailable: dict[str, str]) -> bool:
+        if option is None:
+            unavailable[name] = "this system does not have it"
+            return False
+        try:
+            self._sock.setsockopt(level, option, 1)
+        except OSError as error:
+            unavailable[name] = f"this kernel does not have it: {error.strerror}"
+            return False
+        return True
+
+
+def _arrival(ancillary: list[tuple[int, int, bytes]], size: int) -> tuple[int, int]:
+    """Return the length of each datagram of one receive, and when the first arrived."""
+    length, arrived_ns = size, 0
+    for level, kind, data in ancillary:
+        if level == socket.SOL_SOCKET and kind == Kernel.TIMESTAMP_NS:
+            seconds, nanoseconds = _TIMESPEC.unpack_from(data)
+            arrived_ns = seconds * SECOND_NS + nanoseconds
+        elif level == socket.IPPROTO_UDP and kind == Kernel.UDP_GRO:
+            length = _INT.unpack_from(data)[0]
+    return length, arrived_ns or time.time_ns()
+
+
+def _variation(transits: Histogram) -> dict[str, float]:
+    """Return the delay variation as OWAMP has it: 95th less 50th percentile."""
+    if not transits:
+        return {}
+    median, p95 = transits.percentiles(0.5, 0.95)
+    return {"pdv_p95_p50_s": (p95 - median) / SECOND_NS}
