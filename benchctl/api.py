@@ -43,12 +43,12 @@ def _quantity(parse: Any, example: str, pattern: str) -> tuple[Any, Any]:
     return BeforeValidator(parse), WithJsonSchema(schema)
 
 
-_N = r"^\d*\.?\d+ ?"
-Duration = Annotated[float, *_quantity(parse_duration, "10s", rf"{_N}(ns|us|ms|s|min|h)$")]
+_N = r"^[0-9]*\.?[0-9]+ ?"
+Duration = Annotated[float, *_quantity(parse_duration, "10s", rf"{_N}(ns|[uµμ]s|ms|s|min|h)$")]
 """Seconds; written ``"10s"``, ``"250ms"``, ``"5min"``."""
 Rate = Annotated[float, *_quantity(parse_rate, "100Mbit", rf"{_N}[kKMGT]?bit(/s)?$|^unlimited$")]
 """Bits per second; written ``"100Mbit"``, or ``"unlimited"`` for infinity."""
-Size = Annotated[float, *_quantity(parse_size, "256K", rf"{_N}(B|[kMG]B|[KMG]i?B?|[KMG])$")]
+Size = Annotated[float, *_quantity(parse_size, "256K", rf"{_N}([kMG]?B|[KMG](iB)?)$")]
 """Whole bytes; written ``"1448B"``, ``"64kB"`` (SI), ``"256K"`` or ``"256KiB"`` (binary)."""
 Ratio = Annotated[float, *_quantity(parse_ratio, "2%", rf"{_N}%$")]
 """A fraction of one; written ``"2%"``."""
@@ -363,7 +363,8 @@ P = TypeVar("P", bound=Parameters)
 class Capabilities:
     """What a backend can do, as data.
 
-    ``directions``: the first is the default. ``default_port``: where a server listens, None for
+    ``directions``: the first is the default. ``headline``: the metric that its flows are known by
+    in tables and plots. ``default_port``: where a server listens, None for
     tools that need none. ``needs_server``: a peer program must run on the ``to`` host; where
     benchctl owns that host it starts `Backend.server` first. ``waits_for_start``: the client can
     be started early and waits itself for `Flow.start_at_s`. ``metrics``: the names the backend may
@@ -371,6 +372,7 @@ class Capabilities:
     """
 
     directions: tuple[Direction, ...]
+    headline: str = "throughput_bps"
     protocols: tuple[str, ...] = ()
     default_port: int | None = None
     needs_server: bool = False

@@ -97,7 +97,8 @@ def quoted(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=not value.isprintable())
+        text = json.dumps(value, ensure_ascii=False)
+        return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)
     return str(value)
 
 
@@ -119,11 +120,11 @@ def _read(what: str, text: str) -> float:
     if doubt := _doubt(what, unit):
         raise ValueError(f"{quoted(text)} {doubt}")
     units = _UNITS[what]
-    unit = _SPELLINGS.get(unit, unit)
-    if unit not in units:
+    standard = _SPELLINGS.get(unit, unit)
+    if standard not in units:
         wrong = f"unknown unit {quoted(unit)}" if unit else "no unit"
         raise ValueError(f"{quoted(text)}: {wrong}; a {what} is in {', '.join(units)}")
-    power, factor = units[unit]
+    power, factor = units[standard]
     value = float(f"{number}e{power}") * factor
     if not math.isfinite(value):
         raise ValueError(f"{quoted(text)} is too large")

@@ -86,6 +86,10 @@ def explain(
         what = f"{quoted(first['input'])} is not one of {', '.join(names)}"
         return key, what, nearest(str(first["input"]), names) or more
     if kind in _WORDS and context.get("min_length", 1) == 1:
-        return key, _WORDS[kind].format_map(context), more
+        numbers = {
+            name: int(value) if isinstance(value, float) and value.is_integer() else value
+            for name, value in context.items()
+        }
+        return key, _WORDS[kind].format_map(numbers), more
     message = " ".join(first["msg"].split()).removeprefix("Value error, ")
     return key, message[:1].lower() + message[1:], more

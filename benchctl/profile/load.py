@@ -20,6 +20,7 @@ from benchctl.profile.explain import as_written, explain, nearest
 from benchctl.profile.model import Profile
 from benchctl.profile.settings import Settings, read_settings
 from benchctl.profile.source import Key, Source, merge, read_toml
+from benchctl.profile.values import as_text
 from benchctl.units import quoted
 
 PACKAGE = Path(__file__).resolve().parent.parent
@@ -57,14 +58,14 @@ class Document:
         """The lab's topology file; its path is relative to the file that names it."""
         if self.model.lab is None:
             return None
-        source = _locate((self.settings, *self.sources), ("lab", "topology"))
+        source = _locate(self.settings, self.sources, ("lab", "topology"))
         return source.path.parent / self.model.lab.topology
 
     def error(self, key: Key, what: str, hint: str = "") -> ProfileError:
         """Return the error of one key, at the file and line that wrote it."""
         if key not in self.settings.targets:
             key = as_written(self.settings.data, key)
-        return _locate((self.settings, *self.sources), key).error(key, what, hint)
+        return _locate(self.settings, self.sources, key).error(key, what, hint)
 
 
 def packaged_profiles() -> Path:
@@ -91,7 +92,7 @@ def find_profile(name: str) -> Path:
     if bare in known:
         return known[bare]
     raise ProfileError(
-        f"{name}: no such profile, neither a file nor one that comes with benchctl",
+        f"{as_text(name)}: no such profile, neither a file nor one that comes with benchctl",
         nearest(bare, known) or f"there are: {', '.join(known)}",
     )
 
@@ -110,7 +111,11 @@ def load_profile(name: str, assignments: Sequence[str] = ()) -> Document:
         model = Profile.model_validate(settings.data)
     except ValidationError as error:
         key, what, hint = explain(error, settings.data, _names_in)
-        raise _locate((settings, *sources), key).error(key, what, hint) from None
+        flows = settings.data.get("flows")
+        owners = {"lab", *(flows if isinstance(flows, dict) else ())}
+        if key[:1] in [("axes",), ("zip",)] and owners.intersection(key[1:-1]):
+            hint = 'a name with dots is written in quotes, as in "main.window" = […]'
+        raise _locate(settings, sources, key).error(key, what, hint) from None
     return Document(model, tuple(sources), settings)
 
 
@@ -131,17 +136,19 @@ def _model_in(annotation: Any) -> type[BaseModel] | None:
     return found[0] if found else None
 
 
-def _locate(sources: Sequence[Source], key: Key) -> Source:
-    """Return the first source that writes the key, or its nearest ancestor.
+def _locate(settings: Settings, sources: Sequence[Source], key: Key) -> Source:
+    """Return the settings if they write the key or what holds it.
 
-    The settings are the first source, the profile itself the second.
+    Else the first of the sources that writes the key, or its nearest ancestor.
     """
+    if any(key[:length] in settings.lines for length in range(1, len(key) + 1)):
+        return settings
     while key:
         for source in sources:
             if key in source.lines:
                 return source
         key = key[:-1]
-    return sources[1]
+    return sources[0]
 
 
 def _with_bases(path: Path) -> list[Source]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -89,38 +89,48 @@ class Matrix:
             for rule in self.excluded
         )
 
-    def only(self, text: str) -> Matrix:
-        """Return the part in which an axis has one of some values: ``server=paris,tashkent``.
+    def only(self, texts: Sequence[str]) -> Matrix:
+        """Return the part in which axes have some of their values: ``server=paris,tashkent``.
 
         Raises UsageError.
         """
+        wanted: dict[str, set[Scalar]] = {}
+        for text in texts:
+            axis, values = self._read_only(text)
+            wanted[axis] = wanted.get(axis, values) & values
+
+        def fits(step: Point) -> bool:
+            return all(v.shown in wanted[v.axis] for v in step if v.axis in wanted)
+
+        return replace(
+            self,
+            dimensions=tuple(tuple(filter(fits, steps)) for steps in self.dimensions),
+            included=tuple(
+                point
+                for point in self.included
+                if fits(point) and wanted.keys() <= {v.axis for v in point}
+            ),
+        )
+
+    def _read_only(self, text: str) -> tuple[str, set[Scalar]]:
         axis, equals, listed = text.partition("=")
         if not equals:
-            raise UsageError(f"--only {text}: not of the form axis=value", "as in --only streams=4")
+            raise UsageError(
+                f"--only {as_text(text)}: not of the form axis=value", "as in --only streams=4"
+            )
         if axis not in self.axes:
             hint = nearest(axis, self.axes) or f"axes are: {', '.join(self.axes) or 'none'}"
-            raise UsageError(f"--only {text}: no axis {quoted(axis)}", hint)
-        there = {as_text(value.shown): value for value in self.values() if value.axis == axis}
+            raise UsageError(f"--only {as_text(text)}: no axis {quoted(axis)}", hint)
+        there = {as_text(value.shown): value.shown for value in self.values() if value.axis == axis}
         # A value with a comma in it is chosen alone.
         names = [listed] if listed in there else listed.split(",")
         for name in names:
             if name not in there:
                 raise UsageError(
-                    f"--only {text}: axis {quoted(axis)} has no value {quoted(name)}",
+                    f"--only {as_text(text)}: axis {quoted(axis)} has no value {quoted(name)}",
                     nearest(name, there) or f"values are: {', '.join(there)}",
                 )
-        wanted = {there[name].shown for name in names}
-
-        def keep(steps: tuple[Point, ...]) -> tuple[Point, ...]:
-            return tuple(
-                step for step in steps if any(v.axis == axis and v.shown in wanted for v in step)
-            )
-
-        dimensions = tuple(
-            keep(steps) if any(value.axis == axis for value in steps[0]) else steps
-            for steps in self.dimensions
-        )
-        return replace(self, dimensions=dimensions, included=keep(self.included))
+        return axis, {there[name] for name in names}
 
 
 def build_matrix(document: Document) -> Matrix:

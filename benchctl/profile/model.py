@@ -114,7 +114,11 @@ class Axis(Table):
 
 
 def _list_as_long_form(value: object) -> object:
-    return {"values": value} if isinstance(value, list) else value
+    if isinstance(value, list):
+        return {"values": value}
+    if isinstance(value, dict):
+        return value
+    raise ValueError("must be a list of values, or a table with them")
 
 
 AxisForm = Annotated[

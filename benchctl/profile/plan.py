@@ -87,9 +87,7 @@ def make_plan(
     whole = build_matrix(document)
     binder = Binder(document, registry, whole, hosts, interfaces)
     expected = read_expectations(document, whole, binder.backends)
-    matrix = whole
-    for text in only:
-        matrix = matrix.only(text)
+    matrix = whole.only(only)
     if most_trials is not None and matrix.size * repeats > most_trials:
         raise document.error(
             ("axes",),

@@ -45,7 +45,9 @@ def read_settings(texts: Sequence[str], data: dict[str, Any]) -> Settings:
         name, equals, written = text.partition("=")
         key = _read_key(name)
         if not equals or not all(key):
-            raise UsageError(f"--set {text}: not of the form key=value", "as in --set duration=5s")
+            raise UsageError(
+                f"--set {as_text(text)}: not of the form key=value", "as in --set duration=5s"
+            )
         value = _read_value(written)
         if axis := _axis_named(key, data):
             key = ("axes", axis)
@@ -54,7 +56,7 @@ def read_settings(texts: Sequence[str], data: dict[str, Any]) -> Settings:
             try:
                 check_setting(value)
             except ValueError as error:
-                raise UsageError(f"--set {text}: {error}") from None
+                raise UsageError(f"--set {as_text(text)}: {error}") from None
             targets[key] = value
             lines[key] = 1
             continue
@@ -92,7 +94,8 @@ def _axis_named(key: tuple[str, ...], data: Mapping[str, Any]) -> str:
     groups = data.get("zip")
     if any(name in _table(group) for group in (groups if isinstance(groups, list) else [])):
         raise UsageError(
-            f"--set {name}: this axis goes together with others", "choose values with --only"
+            f"--set {as_text(name)}: this axis goes together with others",
+            "choose values with --only",
         )
     return name if name in _table(data.get("axes")) else ""
 
@@ -124,7 +127,7 @@ def _is_target(key: tuple[str, ...]) -> bool:
 def _new_keys(key: tuple[str, ...], data: Mapping[str, Any], text: str) -> list[Key]:
     """Return the keys that a setting writes: its own, and the tables that it makes."""
     if key == ("extends",):
-        raise UsageError(f"--set {text}: a base is named in the file only")
+        raise UsageError(f"--set {as_text(text)}: a base is named in the file only")
     node: Any = data
     new: list[Key] = [key]
     for length, part in enumerate(key[:-1], 1):
@@ -132,5 +135,5 @@ def _new_keys(key: tuple[str, ...], data: Mapping[str, Any], text: str) -> list[
         if node is None:
             return [*new, *(key[:end] for end in range(length, len(key)))]
         if not isinstance(node, dict):
-            raise UsageError(f"--set {text}: {dotted(key[:length])} is not a table")
+            raise UsageError(f"--set {as_text(text)}: {dotted(key[:length])} is not a table")
     return new

@@ -146,13 +146,14 @@ class Targets:
             return [(flow, field)]
         takers = [(flow, target) for flow in self.written if self.takes(flow, target)]
         if not takers:
+            fields = self._fields(self.written)
             # Someone who leaves the table out may mean a key of it.
-            known = {
-                *self._fields(self.written),
+            more = {
                 *(f"run.{name}" for name in RunTable.model_fields),
+                *(f"{flow}.{field}" for flow in self.written for field in self._fields([flow])),
             }
-            what = f"no flow takes {quoted(target)}"
-            raise self._document.error(key, what, self._hint(target, known))
+            hint = nearest(target, fields | more) or self._hint(target, fields)
+            raise self._document.error(key, f"no flow takes {quoted(target)}", hint)
         return takers
 
     def _fields(self, flows: Iterable[str]) -> set[str]:

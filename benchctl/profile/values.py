@@ -18,8 +18,8 @@ _SCALAR_SCHEMA = {"type": ["string", "number", "boolean"]}
 
 
 def as_text(value: Scalar) -> str:
-    """Write an axis value as people type it on the command line: ``paris``, ``4``, ``true``."""
-    return value if isinstance(value, str) else quoted(value)
+    """Write a value in one line, as people type it on the command line: ``paris``, ``true``."""
+    return value if isinstance(value, str) and value.isprintable() else quoted(value)
 
 
 def check_setting(value: object) -> None:

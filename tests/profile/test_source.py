@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchctl.errors import ProfileError
-from benchctl.profile.source import dotted, parse_toml, read_toml
+from benchctl.profile.source import dotted, merge, parse_toml, read_toml
 
 TEXT = '''\
 title = "a"   # [not.a.table]
@@ -20,6 +20,10 @@ list = [
   "x",  # ]
   "y",
 ]
+inline = [
+  {a = 1}, [2, [3, 4]], # {not = "one"}
+  {b = """
+]""", sub."key" = 2}]
 "quoted key" = 1
 sub.deep = 2
 
@@ -40,13 +44,14 @@ def test_every_key_knows_its_line():
         ("flows", "main"): 3,
         ("flows", "main", "backend"): 4,
         ("flows", "main", "list"): 9,
-        ("flows", "main", "list", 1): 9,
-        ("flows", "main", "quoted key"): 13,
-        ("flows", "main", "sub", "deep"): 14,
-        ("exclude", 0, "streams"): 17,
-        ("exclude", 1): 18,
-        ("exclude", 1, "streams"): 19,
-        ("exclude", 1, "more", "x"): 21,
+        ("flows", "main", "list", 1): 11,
+        ("flows", "main", "inline", 2, "sub", "key"): 16,
+        ("flows", "main", "quoted key"): 17,
+        ("flows", "main", "sub", "deep"): 18,
+        ("exclude", 0, "streams"): 21,
+        ("exclude", 1): 22,
+        ("exclude", 1, "streams"): 23,
+        ("exclude", 1, "more", "x"): 25,
         ("nowhere", "at all"): 1,
     }
     assert {key: source.line(key) for key in lines} == lines
@@ -56,7 +61,7 @@ def test_every_key_knows_its_line():
 def test_an_error_names_file_line_and_key():
     source = parse_toml(TEXT, Path("p.toml"))
     assert str(source.error(("exclude", 1, "streams"), "is bad")) == (
-        "p.toml:19: exclude[1].streams: is bad"
+        "p.toml:23: exclude[1].streams: is bad"
     )
     assert dotted(()) == ""
 
@@ -85,3 +90,122 @@ def test_any_text_gives_data_or_our_error_in_one_line(text):
         message = error.message
     assert message.startswith("p.toml:")
     assert "\n" not in message
+
+
+# --- any TOML: a document is written from data, so that the line of every key is known -----------
+
+scalars = st.sampled_from(
+    ["1", "-1.5e3", "true", "inf", "1979-05-27 07:32:00", '"a"', "'b # ]'", '""', '"\\"}{ = ["']
+)
+many_lines = st.sampled_from(['"""\n[x]\na = 1\n"""', "'''\n]]}'''", '"""a\\"""\n""""'])
+names = st.sampled_from(["a", "b-1", "3", '"c d"', "'e.f'", '"\\u0067\\""', '"[x]"'])
+
+
+class Writer:
+    """Writes TOML and notes where each key and item stands."""
+
+    def __init__(self, draw):
+        self.draw = draw
+        self.text = ""
+        self.lines = {}
+
+    def write(self, text):
+        self.text += text
+
+    def note(self, key):
+        self.lines[key] = self.text.count("\n") + 1
+
+    def gap(self):
+        """Write what may stand between the items of a list."""
+        self.write(self.draw(st.sampled_from(["", " ", "\n", ' # ]} "\n', "\r\n\n"])))
+
+    def value(self, key, depth=2, inline=False):
+        kind = self.draw(st.sampled_from(["scalar", "list", "table"] if depth else ["scalar"]))
+        if kind == "scalar":
+            self.write(self.draw(scalars if inline else scalars | many_lines))
+        elif kind == "list":
+            self.write("[")
+            for index in range(self.draw(st.integers(0, 3))):
+                self.gap()
+                self.note((*key, index))
+                self.value((*key, index), depth - 1, inline)
+                self.gap()
+                self.write(",")
+            self.gap()
+            self.write("]")
+        else:
+            self.write("{")
+            for index, name in enumerate(self.draw(st.lists(names, max_size=2, unique=True))):
+                self.write(", " if index else " ")
+                inner = (*key, _bare(name))
+                self.note(inner)
+                self.write(f"{name} = ")
+                self.value(inner, depth - 1, inline=True)
+            self.write("}")
+
+    def pairs(self, table):
+        for name in self.draw(st.lists(names, max_size=3, unique=True)):
+            key = (*table, "deep", _bare(name))
+            self.write(self.draw(st.sampled_from(["", "\n", "# [no] = 1\n", "  "])))
+            self.note(key)
+            self.write(f"deep . {name} = ")
+            self.value(key)
+            self.write(self.draw(st.sampled_from(["\n", " # x\n", "\r\n"])))
+
+
+def _bare(name):
+    return {'"c d"': "c d", "'e.f'": "e.f", '"\\u0067\\""': 'g"', '"[x]"': "[x]"}.get(name, name)
+
+
+@given(st.data())
+def test_the_line_of_every_key_and_item_is_known_whatever_the_layout(data):
+    writer = Writer(data.draw)
+    writer.pairs(())
+    for name in data.draw(st.lists(names, max_size=3, unique=True)):
+        writer.note(("table", _bare(name)))
+        writer.write(f"[table.{name}] # [[x]]\n")
+        writer.pairs(("table", _bare(name)))
+    for index in range(data.draw(st.integers(0, 3))):
+        writer.note(("array", index))
+        writer.write("[[ array ]]\n")
+        writer.pairs(("array", index))
+        if data.draw(st.booleans()):
+            writer.note(("array", index, "sub"))
+            writer.write("[array.sub]\n")
+            writer.pairs(("array", index, "sub"))
+    source = parse_toml(writer.text, Path("p.toml"))
+    assert {key: source.line(key) for key in writer.lines} == writer.lines
+
+
+def test_toml_that_is_nested_too_deeply_is_refused():
+    with pytest.raises(ProfileError, match=r"^p\.toml:1: not TOML: nested too deeply$"):
+        parse_toml("a = " + "[" * 100_000 + "]" * 100_000, Path("p.toml"))
+
+
+def test_a_number_of_thousands_of_digits_is_refused():
+    with pytest.raises(ProfileError, match=r"^p\.toml:1: not TOML: "):
+        parse_toml("a = " + "1" * 5000, Path("p.toml"))
+
+
+def test_a_key_is_written_as_toml_has_it():
+    assert dotted(("axes", "main.window", "values", 2)) == 'axes."main.window".values[2]'
+    assert dotted(("a\nb", "c")) == '"a\\nb".c'
+
+
+tables = st.recursive(
+    st.integers() | st.lists(st.integers()),
+    lambda inner: st.dictionaries(st.sampled_from("abc"), inner),
+)
+
+
+@given(tables, tables)
+def test_a_table_laid_over_another_wins_key_by_key(base, over):
+    merged = merge({"top": base}, {"top": over})["top"]
+    if not (isinstance(base, dict) and isinstance(over, dict)):
+        assert merged == over
+    else:
+        assert list(merged) == list(dict.fromkeys([*base, *over]))
+        for key in merged:
+            both = key in base and key in over
+            expected = merge({"x": base[key]}, {"x": over[key]})["x"] if both else None
+            assert merged[key] == (expected if both else {**base, **over}[key])

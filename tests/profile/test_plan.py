@@ -1,0 +1,174 @@
+import itertools
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+MATRIX = """
+[flows.main]
+backend = "stream"
+duration = "2s"
+[axes]
+streams = [1, 2, 3]
+omit = ["0s", "1s"]
+[run]
+order = "{order}"
+repeats = {repeats}
+seed = 7
+pause = "1s"
+"""
+POINTS = list(itertools.product([1, 2, 3], ["0s", "1s"]))
+
+
+def run_order(plan):
+    return [(tuple(trial.point.values()), trial.repeat) for trial in plan]
+
+
+def test_sequential_runs_all_repeats_of_a_point_then_the_next(plan):
+    expected = [(point, repeat) for point in POINTS for repeat in (1, 2, 3)]
+    assert run_order(plan(MATRIX.format(order="sequential", repeats=3))) == expected
+
+
+def test_interleaved_runs_all_points_then_all_again(plan):
+    expected = [(point, repeat) for repeat in (1, 2, 3) for point in POINTS]
+    assert run_order(plan(MATRIX.format(order="interleaved", repeats=3))) == expected
+
+
+def test_interleaved_is_the_default(plan):
+    text = MATRIX.format(order="interleaved", repeats=2)
+    assert run_order(plan(text)) == run_order(plan(text.replace('order = "interleaved"\n', "")))
+
+
+# The fixtures only write a file, which every example writes anew.
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(seed=st.integers(0, 2**63 - 1), repeats=st.integers(1, 4))
+def test_shuffled_is_a_permutation_that_the_seed_decides(plan, seed, repeats):
+    text = MATRIX.format(order="shuffled", repeats=repeats)
+    first = run_order(plan(text, f"run.seed={seed}"))
+    again = run_order(plan(text, f"run.seed={seed}"))
+    assert first == again
+    assert sorted(first) == sorted(itertools.product(POINTS, range(1, repeats + 1)))
+
+
+def test_another_seed_is_another_order(plan):
+    text = MATRIX.format(order="shuffled", repeats=3)
+    orders = {tuple(run_order(plan(text, f"run.seed={seed}"))) for seed in range(5)}
+    assert len(orders) == 5
+
+
+def test_a_seed_stays_the_same_order_in_every_version(plan):
+    # A run that is repeated years later with the recorded seed must get the recorded order.
+    trials = run_order(plan(MATRIX.format(order="shuffled", repeats=1)))
+    assert [point for point, _ in trials] == [
+        (3, "0s"), (1, "0s"), (3, "1s"), (2, "1s"), (1, "1s"), (2, "0s"),
+    ]  # fmt: skip
+
+
+def test_the_seed_is_the_profiles_else_the_one_given_else_drawn(plan):
+    text = MATRIX.format(order="shuffled", repeats=1)
+    assert plan(text, draw_seed=3).seed == 7
+    assert plan(text.replace("seed = 7\n", ""), draw_seed=3).seed == 3
+    assert 0 <= plan(text.replace("seed = 7\n", "")).seed < 2**31
+
+
+def test_trials_are_numbered_as_they_run_and_can_be_asked_for_one_by_one(plan):
+    made = plan(MATRIX.format(order="shuffled", repeats=2))
+    assert [trial.index for trial in made] == list(range(12))
+    assert made.trial(5) == list(made)[5]
+
+
+def test_the_expected_time_is_that_of_all_trials_and_the_pauses_between_them(plan):
+    # Six points of 2 s, three of them with 1 s of omit; three repeats; 17 pauses of 1 s.
+    made = plan(MATRIX.format(order="sequential", repeats=3))
+    assert made.duration_s == 3 * (6 * 2 + 3 * 1) + 17
+
+
+def test_repeats_given_go_before_the_profiles(plan):
+    assert len(plan(MATRIX.format(order="sequential", repeats=3), repeats=1)) == 6
+
+
+def test_the_axes_that_vary_are_those_with_more_than_one_value_left(plan):
+    text = MATRIX.format(order="sequential", repeats=1)
+    assert plan(text).varying == ("streams", "omit")
+    assert plan(text, only=["streams=2"]).varying == ("omit",)
+    assert plan(text, only=["streams=2", "omit=1s"]).varying == ()
+
+
+# --- size ------------------------------------------------------------------------------------
+
+LARGE = """
+[flows.main]
+backend = "stream"
+
+[axes]
+streams = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]
+tags = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]
+
+[[zip]]
+omit = ["1s", "2s"]
+duration = ["1s", "2s"]
+"""
+
+
+def test_a_large_matrix_is_shown_and_refused(refusal):
+    error = refusal(LARGE, repeats=5000)
+    assert error.message == (
+        "p.toml:5: axes: a matrix of 1,000,000 trials: "
+        "10 streams x 10 tags x 2 omit+duration x 5000 repeats"
+    )
+    assert error.hint == "more than 100,000 need --yes; narrow it with --only, or take an axis out"
+
+
+def test_a_large_matrix_may_be_asked_for_or_narrowed(plan, refusal):
+    text = LARGE.replace("tags = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]", 'rate = ["1Mbit", "2Mbit"]')
+    assert refusal(text, most_trials=39).kind == "ProfileError"
+    assert len(plan(text, most_trials=40)) == 40
+    assert len(plan(text, most_trials=None)) == 40
+    assert len(plan(text, most_trials=4, only=["streams=3"])) == 4
+
+
+def test_only_that_leaves_nothing_is_refused(refusal):
+    text = MATRIX.format(order="sequential", repeats=1) + "[[exclude]]\nstreams = 1\n"
+    error = refusal(text, only=["streams=1"])
+    assert error.kind == "UsageError"
+    assert error.message == "--only streams=1: no point of the matrix is left"
+
+
+# --- expectations ----------------------------------------------------------------------------
+
+
+def test_expectations_are_read_in_si_units(plan):
+    text = (
+        MATRIX.format(order="sequential", repeats=1)
+        + """
+[[expect]]
+metric = "throughput_bps"
+flow = "main"
+at_least = "94Mbit"
+where = {streams = 2}
+[[expect]]
+metric = "stalls"
+at_most = 3
+[[expect]]
+metric = "loss_ratio"
+at_least = "0%"
+at_most = "2%"
+"""
+    )
+    first, second, third = plan(text).expected
+    assert (first.metric, first.flow, first.where) == ("throughput_bps", "main", {"streams": 2})
+    assert (first.at_least, first.at_most) == (94e6, None)
+    assert (second.flow, second.where, second.at_most) == (None, {}, 3.0)
+    assert (third.at_least, third.at_most) == (0.0, 0.02)
+
+
+def test_an_expectation_of_a_point_that_only_leaves_out_is_kept(plan):
+    text = MATRIX.format(order="sequential", repeats=1)
+    text += '[[expect]]\nmetric = "rtt_s"\nat_most = "1s"\nwhere = {streams = 2}\n'
+    assert len(plan(text, only=["streams=1"]).expected) == 1
+
+
+@pytest.mark.parametrize("repeats", [1, 3])
+def test_a_profile_without_axes_is_one_point(plan, repeats):
+    (point,) = plan('[flows.main]\nbackend = "stream"\n', repeats=repeats).points
+    assert point == ()
