@@ -28,14 +28,11 @@ def backends(
 def _entries() -> list[dict[str, Any]]:
     from benchctl.api import Role
     from benchctl.backends import installed
-    from benchctl.engine.network import Network
     from benchctl.engine.preflight import look
     from benchctl.errors import MissingError
-    from benchctl.hosts.host import LOCAL
 
     registry = installed()
-    network = Network({LOCAL.name: LOCAL})
-    tools = look(registry, network, {(name, Role.CLIENT) for name in registry.candidates})
+    tools = look(registry, {(name, Role.CLIENT) for name in registry.candidates})
     entries = []
     for name in sorted(registry.candidates):
         tool = tools[name, Role.CLIENT]

@@ -41,7 +41,9 @@ def _write_samples(reader: Reader, run: Run, output: Path | None) -> None:
     file = sys.stdout if output is None else output.open("w", encoding="utf-8", newline="")
     writer = csv.writer(file, lineterminator="\n")
     heads = ["trial", "repeat", *axes, "flow", "attempt", "told_by", "stream"]
-    writer.writerow([*heads, "flow_direction", "start_s", "end_s", "omitted", "metric", "value", "unit"])
+    writer.writerow(
+        [*heads, "flow_direction", "start_s", "end_s", "omitted", "metric", "value", "unit"]
+    )
     from benchctl.units import unit_of
 
     for trial in reader.trials(run.id):

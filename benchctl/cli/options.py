@@ -67,6 +67,10 @@ Only = Annotated[
 Repeats = Annotated[
     int | None, typer.Option("--repeat", min=1, help="How often every point is measured.")
 ]
+LabFile = Annotated[
+    str | None,
+    typer.Option("--lab", metavar="TOPOLOGY", help="Run in this lab, not on the real network."),
+]
 Yes = Annotated[bool, typer.Option("--yes", help="Accept a matrix of any size.")]
 Format = Annotated[
     str | None,

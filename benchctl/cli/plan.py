@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from benchctl.cli.options import Assignments, Only, ProfileName, Repeats, Yes
+from benchctl.cli.options import Assignments, LabFile, Only, ProfileName, Repeats, Yes
 
 if TYPE_CHECKING:
-    from benchctl.cli.planning import Planned
+    from benchctl.engine.planning import Planned
     from benchctl.profile.bind import Trial
 
 # A screen's worth; the whole of a large matrix helps nobody who did not ask for it.
@@ -26,13 +26,14 @@ def plan(
     repeats: Repeats = None,
     every: Annotated[bool, typer.Option("--all", help="Show every trial.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a trial.")] = False,
+    lab: LabFile = None,
     yes: Yes = False,
 ) -> None:
     """Show what would run: trials, order, exact commands, total time. Sends nothing."""
-    from benchctl.cli.planning import planned
+    from benchctl.engine.planning import planned
     from benchctl.engine.preflight import first_missing
 
-    prepared = planned(profile, assignments, only, repeats, yes)
+    prepared = planned(profile, assignments, only, repeats, yes, lab)
     shown = len(prepared.plan) if every or as_json else min(SHOWN, len(prepared.plan))
     if not as_json:
         _print_head(prepared)

@@ -10,6 +10,7 @@ import typer
 from benchctl.cli.options import (
     Assignments,
     Format,
+    LabFile,
     Only,
     Output,
     ProfileName,
@@ -34,21 +35,22 @@ def run(
     output: Output = None,
     events: Events = False,
     quiet: Quiet = False,
+    lab: LabFile = None,
     yes: Yes = False,
     store: StorePath = None,
 ) -> None:
     """Measure: run every trial of a profile, then print the summary."""
-    from benchctl.cli.planning import planned
     from benchctl.cli.watch import measure
+    from benchctl.engine.planning import planned
     from benchctl.engine.preflight import first_missing
     from benchctl.engine.prepare import record_plan
     from benchctl.store.database import default_path
 
-    prepared = planned(profile, assignments, only, repeats, yes)
+    prepared = planned(profile, assignments, only, repeats, yes, lab)
     if missing := first_missing(prepared.tools):
         raise missing
     path = store or default_path()
-    run_id, name = record_plan(prepared.plan, prepared.network, path)
+    run_id, name = record_plan(prepared, path)
     if not quiet:
         print(f"run {name}: {len(prepared.plan)} trials, store {path}", file=sys.stderr)
     shown = format_for(form, output)

@@ -8,11 +8,9 @@ from typing import Any
 
 from benchctl.api import Role
 from benchctl.backends import Registry
-from benchctl.engine.network import Network
 from benchctl.engine.preflight import look
 from benchctl.errors import MissingError
 from benchctl.hosts import facts
-from benchctl.hosts.host import LOCAL
 from benchctl.lab import capability
 from benchctl.units import format_duration, format_size
 
@@ -97,8 +95,7 @@ def _lab() -> Iterator[Finding]:
 
 
 def _tools(registry: Registry) -> Iterator[Finding]:
-    network = Network({LOCAL.name: LOCAL})
-    tools = look(registry, network, {(name, Role.CLIENT) for name in registry.candidates})
+    tools = look(registry, {(name, Role.CLIENT) for name in registry.candidates})
     for (name, _), tool in tools.items():
         if isinstance(tool, MissingError):
             yield Finding(name, "problem", tool.message, tool.hint)

@@ -1,4 +1,4 @@
-"""What can be known before anything is sent: devices, programs, and the exact commands."""
+"""What can be known before anything is sent: programs, and the exact commands."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 from benchctl.api import Role, Tool
 from benchctl.backends import Registry
-from benchctl.engine.network import Network, check_interfaces, describe_flow
+from benchctl.engine.network import Network, describe_flow
 from benchctl.engine.tools import Toolbox
 from benchctl.errors import MissingError
+from benchctl.hosts.host import LOCAL
 from benchctl.hosts.spawn import LocalSpawner
 from benchctl.profile.bind import FlowPlan, Trial
 
@@ -34,24 +35,22 @@ def needed(trials: Iterable[Trial], network: Network) -> set[tuple[str, Role]]:
     return clients | {(backend, Role.SERVER) for backend, to in flows if to in network.hosts}
 
 
-def look(registry: Registry, network: Network, ends: Iterable[tuple[str, Role]]) -> Tools:
-    """Look for the programs of backends. Raises MissingError only for a missing device."""
-    check_interfaces(network)
-    return asyncio.run(_look(registry, network, sorted(ends)))
+def look(registry: Registry, ends: Iterable[tuple[str, Role]]) -> Tools:
+    """Look for the programs of backends."""
+    return asyncio.run(_look(registry, sorted(ends)))
 
 
 async def _look(
-    registry: Registry, network: Network, ends: Iterable[tuple[str, Role]]
+    registry: Registry, ends: Iterable[tuple[str, Role]]
 ) -> dict[tuple[str, Role], Tool | MissingError]:
     found: dict[tuple[str, Role], Tool | MissingError] = {}
-    local = network.hosts["local"]
     async with LocalSpawner() as spawner:
         toolbox = Toolbox(spawner)
         for name, role in ends:
             try:
                 backend = registry.load(name)
                 if role is Role.CLIENT or backend.capabilities.needs_server:
-                    found[name, role] = await toolbox.find(backend, role, local)
+                    found[name, role] = await toolbox.find(backend, role, LOCAL)
             except MissingError as error:
                 found[name, role] = error
     return found

@@ -2,37 +2,28 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
-from benchctl.engine.network import Network, to_settings
-from benchctl.profile.load import Document
+from benchctl.engine.network import to_settings
+from benchctl.engine.planning import Planned
+from benchctl.engine.site import to_lab_settings
 from benchctl.profile.plan import Plan
 from benchctl.store.record import NewRun, NewTrial, create_run
-from benchctl.units import parse_value
 
 
-def expectations(document: Document) -> list[dict[str, Any]]:
-    """Return the bounds that a profile expects to be met, in SI units. Raises ProfileError."""
-    bounds = []
-    for index, wanted in enumerate(document.model.expect):
-        bound = wanted.model_dump(exclude_none=True)
-        for name in ("at_least", "at_most"):
-            if name in bound:
-                try:
-                    bound[name] = parse_value(wanted.metric, bound[name])
-                except ValueError as error:
-                    raise document.error(("expect", index, name), str(error)) from None
-        bounds.append(bound)
-    return bounds
-
-
-def record_plan(plan: Plan, network: Network, store: Path) -> tuple[int, str]:
+def record_plan(prepared: Planned, store: Path) -> tuple[int, str]:
     """Write a plan into the store as a new run; returns the run's id and name."""
+    plan = prepared.plan
     profile = plan.document.model
+    text = plan.document.text
+    lab = None
+    if prepared.topology is not None and profile.lab is not None:
+        lab = to_lab_settings(prepared.topology, profile.lab)
+        text = f"{text}\n# {prepared.topology.path.name}\n{prepared.topology.text}"
     settings = {
         "values": {
             axis: list(dict.fromkeys(v.shown for p in plan.points for v in p if v.axis == axis))
@@ -42,8 +33,9 @@ def record_plan(plan: Plan, network: Network, store: Path) -> tuple[int, str]:
         "backoff_s": profile.run.backoff,
         "pause_s": profile.run.pause,
         "order": str(profile.run.order),
-        "network": to_settings(network),
-        "expect": expectations(plan.document),
+        "network": to_settings(prepared.outside),
+        "lab": lab,
+        "expect": [asdict(bound) for bound in plan.expected],
     }
     run = NewRun(
         profile=plan.document.name,
@@ -51,8 +43,8 @@ def record_plan(plan: Plan, network: Network, store: Path) -> tuple[int, str]:
         seed=plan.seed,
         trials=len(plan),
         settings=settings,
-        profile_text=plan.document.text,
-        profile_sha256=plan.document.sha256,
+        profile_text=text,
+        profile_sha256=hashlib.sha256(text.encode()).hexdigest(),
     )
     return create_run(store, run, _trials(plan), time.time())
 

@@ -12,7 +12,7 @@ from typing import Any
 from benchctl.api import Direction
 from benchctl.backends import Registry
 from benchctl.engine.flow import INTERRUPTED, OK
-from benchctl.engine.network import from_settings
+from benchctl.engine.site import Site, site_of
 from benchctl.engine.tools import Toolbox
 from benchctl.engine.trial import Attempts, Signals, TrialRunner
 from benchctl.errors import BenchctlError, StoreError
@@ -64,7 +64,7 @@ class Runner:
             await asyncio.wait([flusher, measuring], return_when=asyncio.FIRST_COMPLETED)
             if flusher.done():  # the store failed: end the tools in order, then say so
                 self.signals.stop.set()
-                await asyncio.wait([measuring])
+                await asyncio.gather(measuring, return_exceptions=True)
                 flusher.result()
             measuring.result()
         except BenchctlError as error:
@@ -92,32 +92,50 @@ class Runner:
     async def _measure(
         self, recorder: Recorder, reader: read.Reader, run: read.Run, trials: list[read.Trial]
     ) -> None:
+        site = site_of(run.settings, self._registry, lambda text: self._note(recorder, text))
+        try:
+            async with LocalSpawner() as spawner:
+                await self._measure_on(site, spawner, recorder, reader, run, trials)
+        finally:
+            await site.close()
+
+    def _note(self, recorder: Recorder, text: str) -> None:
+        recorder.add_note(text, "info", time.time(), None, None)
+
+    async def _measure_on(
+        self,
+        site: Site,
+        spawner: LocalSpawner,
+        recorder: Recorder,
+        reader: read.Reader,
+        run: read.Run,
+        trials: list[read.Trial],
+    ) -> None:
         settings = run.settings
-        async with LocalSpawner() as spawner:
-            toolbox = Toolbox(spawner)
-            about = facts.collect()
-            recorder.update_run(facts=about)
-            runner = TrialRunner(
-                self._registry,
-                from_settings(settings["network"]),
-                toolbox,
-                spawner,
-                recorder,
-                Attempts(settings["attempts"], settings["backoff_s"]),
-                self.signals,
-                time.time,
-                run.seed,
-            )
-            resting = False
-            for row in trials:
-                if row.status not in OPEN or self.signals.stop.is_set():
-                    continue
-                if resting and settings["pause_s"]:
-                    await self._rest(settings["pause_s"])
-                resting = True
-                self.signals.skip.clear()
-                await runner.run(row.id, _trial(row), reader.attempts(row.id) + 1)
-            recorder.update_run(facts={**about, "tools": toolbox.versions()})
+        toolbox = Toolbox(spawner)
+        about = facts.collect()
+        recorder.update_run(facts=about)
+        runner = TrialRunner(
+            self._registry,
+            site,
+            toolbox,
+            spawner,
+            recorder,
+            Attempts(settings["attempts"], settings["backoff_s"]),
+            self.signals,
+            time.time,
+            run.seed,
+        )
+        resting = False
+        for row in trials:
+            if row.status not in OPEN or self.signals.stop.is_set():
+                continue
+            if resting and settings["pause_s"]:
+                await self._rest(settings["pause_s"])
+            resting = True
+            self.signals.skip.clear()
+            await runner.run(row.id, _trial(row), reader.attempts(row.id) + 1)
+        recorder.update_run(facts={**about, "tools": toolbox.versions()})
 
     async def _rest(self, length_s: float) -> None:
         try:

@@ -14,6 +14,8 @@ from benchctl.api import Command, FailureKind, Flow, Role, Tool
 from benchctl.backends import AnyBackend, Registry
 from benchctl.engine.flow import FAILED, INTERRUPTED, OK, SKIPPED, TIMED_OUT, End, FlowAttempt
 from benchctl.engine.network import Network, address_of, describe_flow, ports_of
+from benchctl.engine.promise import Promises
+from benchctl.engine.site import Site
 from benchctl.engine.tools import Toolbox
 from benchctl.hosts.host import Host
 from benchctl.hosts.spawn import Spawner
@@ -41,9 +43,11 @@ class Place:
 
     plan: FlowPlan
     backend: AnyBackend
+    network: Network
     source: Host
     target: Host | None
     tools: Mapping[Role, Tool]
+    expected: Promises
     ports: list[int | None]
     turn: int = 0
     """Which of the ports is tried now."""
@@ -63,12 +67,12 @@ class Signals:
 
 
 class TrialRunner:
-    """Runs trials, one after another, on one network."""
+    """Runs trials, one after another, on one site."""
 
     def __init__(
         self,
         registry: Registry,
-        network: Network,
+        site: Site,
         toolbox: Toolbox,
         spawner: Spawner,
         recorder: Recorder,
@@ -78,7 +82,7 @@ class TrialRunner:
         seed: int,
     ) -> None:
         self._registry = registry
-        self._network = network
+        self._site = site
         self._toolbox = toolbox
         self._spawner = spawner
         self._recorder = recorder
@@ -90,9 +94,14 @@ class TrialRunner:
     async def run(self, trial_id: int, trial: Trial, first_attempt: int = 1) -> str:
         """Run a trial to its end and write how it went; returns its status.
 
-        Raises MissingError when a program is not there, StoreError when the store fails.
+        Raises MissingError when a program is not there, LabError when the lab cannot be built or
+        does not keep its promises, StoreError when the store fails.
         """
-        places = [await self._place(flow) for flow in trial.flows]
+        network = await self._site.prepare(trial)
+        expected = self._site.expected(trial)
+        places = [
+            await self._place(flow, network, expected.get(flow.name, {})) for flow in trial.flows
+        ]
         jitter = random.Random(f"{self._seed}/{trial.index}")
         tried, number = 1, first_attempt
         while True:
@@ -110,12 +119,12 @@ class TrialRunner:
                     return self._finish(trial_id, trial, flows, self._asked())
             number += 1
 
-    async def _place(self, flow: FlowPlan) -> Place:
+    async def _place(self, flow: FlowPlan, network: Network, expected: Promises) -> Place:
         backend = self._registry.load(flow.backend)
-        source = self._network.hosts[flow.source]
-        target = self._network.hosts.get(flow.to)
+        source = network.hosts[flow.source]
+        target = network.hosts.get(flow.to)
         tools = await self._toolbox.of_flow(backend, source, target)
-        return Place(flow, backend, source, target, tools, [])
+        return Place(flow, backend, network, source, target, tools, expected, [])
 
     def _choose_ports(self, places: list[Place]) -> None:
         taken: set[int] = set()
@@ -124,7 +133,7 @@ class TrialRunner:
             address = address_of(place.target, parameters) if place.target else ""
             if place.target is None and place.ports:
                 continue  # a peer's range: go on where the last attempt was
-            place.ports = ports_of(place.plan, place.backend, self._network, address, taken)
+            place.ports = ports_of(place.plan, place.backend, place.network, address, taken)
             place.turn = 0 if place.target else place.turn
             if place.target and place.port is not None:
                 taken.add(place.port)
@@ -189,6 +198,7 @@ class TrialRunner:
         if len(flows) > 1 and waiting_s > 0:
             await asyncio.sleep(waiting_s)
         common_start = starts if len(flows) > 1 else self._wall()
+        self._site.begin(common_start)
         delays = sorted({plan.delay_s for plan in trial.flows})
         for before_s, delay_s in zip([0.0, *delays], delays, strict=False):
             if delay_s > before_s:
@@ -213,7 +223,7 @@ class TrialRunner:
 
         def describe(role: Role) -> Flow[Any]:
             return describe_flow(
-                plan, backend, self._network, place.port, place.tools, role, start_at_s
+                plan, backend, place.network, place.port, place.tools, role, start_at_s
             )
 
         client: Command = backend.client(describe(Role.CLIENT))
@@ -234,6 +244,7 @@ class TrialRunner:
             status="running",
             client=client.argv,
             server=server.argv if server else (),
+            expected=place.expected,
             requested=_plain(backend.parameters.model_validate(plan.parameters).model_dump()),
         )
         return FlowAttempt(

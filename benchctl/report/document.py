@@ -108,7 +108,7 @@ def flow_entries(flow: Flow, figures: Figures, attempts: int) -> Iterator[dict[s
             "server_command": flow.server,
             "requested": flow.requested,
             "effective": flow.effective,
-            "expected": flow.expected,
+            "expected": flow.expected.get(direction, {}),
             "metrics": {metric: _value(figure) for metric, figure in own.items()},
             "sources": {metric: figure.origin for metric, figure in own.items()},
         }

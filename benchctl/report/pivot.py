@@ -51,16 +51,14 @@ def pivot(document: Document) -> Pivot:
     varying = [axis for axis, values in document["run"]["axes"].items() if len(values) > 1]
     flows = len({flow for _, flow, _ in groups}) > 1
     directions = len({direction for _, _, direction in groups}) > 1
-    promised = [
-        name for name in ("throughput_bps", "rtt_s") if any(name in e for e in expected.values())
-    ]
+    known = {name for promised in expected.values() for name in promised}
     # With an axis of that name, a trial of both directions has a row for each.
     way = "measured" if "direction" in varying else "direction"
     heads = [*varying, *["flow"] * flows, *[way] * directions, "n"]
     text_columns = len(heads) - 1
     for name in metrics:
         heads.append(title_of(name))
-        if name in promised:
+        if name in known:
             heads.append("expected")
     rows = []
     for (point, flow, direction), entries in groups.items():
@@ -70,8 +68,9 @@ def pivot(document: Document) -> Pivot:
         row.append(str(max(entry["n"] for entry in entries.values())))
         for name in metrics:
             row.append(with_interval(entries[name]) if name in entries else "-")
-            if name in promised:
-                value = expected.get((point, flow), {}).get(name)
+            if name in known:
+                promised = expected.get((point, flow, direction), {}) if name in entries else {}
+                value = promised.get(name)
                 row.append(format_value(name, value) if value is not None else "-")
         rows.append(tuple(row))
     numeric = tuple(index >= text_columns for index in range(len(heads)))
@@ -80,7 +79,7 @@ def pivot(document: Document) -> Pivot:
 
 def _expected(document: Document) -> dict[tuple[Any, ...], Mapping[str, float]]:
     return {
-        (tuple(trial["point"].items()), flow["name"]): flow["expected"]
+        (tuple(trial["point"].items()), flow["name"], flow["direction"]): flow["expected"]
         for trial in document["trials"]
         for flow in trial["flows"]
         if flow["expected"]

@@ -138,6 +138,7 @@ class Owping(Backend[OwpingParameters]):
     summary = "one-way delay, its variation and loss by OWAMP, against a running owampd"
     parameters = OwpingParameters
     capabilities = Capabilities(
+        headline="owd_s",
         directions=(Direction.BOTH, Direction.SEND, Direction.RECEIVE),
         protocols=("udp",),
         default_port=861,

@@ -124,7 +124,7 @@ class Ping(Backend[PingParameters]):
     summary = "round-trip time and loss by ICMP echo"
     parameters = PingParameters
     capabilities = Capabilities(
-        directions=(Direction.ROUND_TRIP,), protocols=("icmp",), metrics=METRICS
+        headline="rtt_s", directions=(Direction.ROUND_TRIP,), protocols=("icmp",), metrics=METRICS
     )
 
     def probe(self, role: Role) -> Probe | None:

@@ -13,6 +13,7 @@ from engine.fakes import (
 from benchctl.api import Direction
 from benchctl.backends import Candidate, Registry
 from benchctl.engine.network import Network, Peer
+from benchctl.engine.site import PlainSite
 from benchctl.engine.tools import Toolbox
 from benchctl.engine.trial import Attempts, Signals, TrialRunner
 from benchctl.hosts.host import LOCAL
@@ -73,8 +74,8 @@ def measure(tmp_path):
         async def main(loop):
             recorder = Recorder(store, run_id)
             runner = TrialRunner(
-                REGISTRY, NETWORK, Toolbox(spawner), spawner, recorder, Attempts(attempts, 2.0),
-                signals, lambda: EPOCH + loop.time(), seed=1,
+                REGISTRY, PlainSite(NETWORK), Toolbox(spawner), spawner, recorder,
+                Attempts(attempts, 2.0), signals, lambda: EPOCH + loop.time(), seed=1,
             )  # fmt: skip
             if during is not None:
                 loop.call_later(during[0], during[1], signals)

@@ -11,8 +11,9 @@ def entry(point, metric, mean, *, flow="bulk", direction="send", n=3, half=None,
 
 
 def flow(name, status="ok", expected=None, error=""):
+    direction = "round-trip" if name == "ping" else "send"
     return {
-        "name": name, "backend": "iperf3", "from": "local", "to": "paris", "direction": "send",
+        "name": name, "backend": "iperf3", "from": "local", "to": "paris", "direction": direction,
         "status": status, "error": error, "hint": "", "attempts": 1, "port": 5201,
         "command": ["iperf3", "-c", "paris"], "server_command": [], "requested": {},
         "effective": {}, "expected": expected or {}, "metrics": {}, "sources": {},
@@ -34,7 +35,7 @@ DOCUMENT = {
         {
             "index": 0, "repeat": 1, "point": ONE, "status": "ok", "error": "",
             "started": "2026-11-21T00:45:12.000+00:00", "start_skew_s": 0.0012,
-            "fairness_jain": 0.99981, "flows": [flow("bulk", expected=EXPECTED), flow("ping")],
+            "fairness_jain": 0.99981, "flows": [flow("bulk", expected=EXPECTED), flow("ping", expected=EXPECTED)],
         },
         {
             "index": 1, "repeat": 1, "point": TWO, "status": "failed",
@@ -45,7 +46,7 @@ DOCUMENT = {
         {
             "index": 2, "repeat": 2, "point": TWO, "status": "ok", "error": "",
             "started": "2026-11-21T00:45:52.000+00:00", "start_skew_s": None,
-            "fairness_jain": None, "flows": [flow("bulk", expected=EXPECTED), flow("ping")],
+            "fairness_jain": None, "flows": [flow("bulk", expected=EXPECTED), flow("ping", expected=EXPECTED)],
         },
     ],
     "summary": [

@@ -1,0 +1,120 @@
+"""From a profile's name to a checked plan: what ``plan``, ``run`` and the screens begin with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchctl.backends import Registry, installed
+from benchctl.engine.network import Network, check_interfaces, network_of
+from benchctl.engine.preflight import Tools, look, needed
+from benchctl.engine.site import names_of, planned_network
+from benchctl.errors import ProfileError
+from benchctl.lab.model import Topology
+from benchctl.lab.topology import build_topology
+from benchctl.profile.load import Document, load_profile, packaged_profiles
+from benchctl.profile.plan import MOST_TRIALS, Plan, make_plan
+from benchctl.profile.source import Source, read_toml
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A plan, the network it runs on, and what was found of the programs it needs.
+
+    ``outside`` is the network as the profile gives it, ``network`` the one that its flows see;
+    the two differ in a lab, whose file is ``topology``.
+    """
+
+    plan: Plan
+    outside: Network
+    network: Network
+    topology: Source | None
+    registry: Registry
+    tools: Tools
+
+
+def planned(
+    profile: str,
+    assignments: Sequence[str] | None,
+    only: Sequence[str] | None,
+    repeats: int | None,
+    yes: bool,
+    lab: str | None = None,
+) -> Planned:
+    """Load, check and plan a profile, and look for its tools. Sends nothing.
+
+    ``lab`` is a topology file that goes before the profile's own. Raises ProfileError, UsageError,
+    or MissingError for a backend or a device that is not there.
+    """
+    chosen = [f"lab.topology={find_topology(Path(lab)).resolve()}"] if lab else []
+    document = load_profile(profile, [*(assignments or ()), *chosen])
+    registry = installed()
+    outside = network_of(document.model)
+    topology, source = _topology(document)
+    network = outside if topology is None else planned_network(outside, topology)
+    plan = make_plan(
+        document,
+        registry,
+        hosts=network.hosts,
+        interfaces={label for host in network.hosts.values() for label in host.interfaces},
+        only=only or (),
+        repeats=repeats,
+        most_trials=None if yes else MOST_TRIALS,
+    )
+    if topology is not None and source is not None:
+        _check_lab(plan, topology, source)
+    else:
+        check_interfaces(network)
+    tools = look(registry, needed(plan, network))
+    return Planned(plan, outside, network, source, registry, tools)
+
+
+def find_topology(path: Path) -> Path:
+    """Return a topology file: the path itself, or one that comes with benchctl.
+
+    Raises ProfileError.
+    """
+    bare = str(path.with_suffix("")).removeprefix("profiles/").removeprefix("labs/")
+    shipped = packaged_profiles() / "labs" / f"{bare}.toml"
+    for candidate in (path, shipped):
+        if candidate.is_file():
+            return candidate
+    known = ", ".join(sorted(file.stem for file in shipped.parent.glob("*.toml")))
+    raise ProfileError(f"{path}: no such topology", f"those that come with benchctl: {known}")
+
+
+def _topology(document: Document) -> tuple[Topology | None, Source | None]:
+    if document.topology is None:
+        return None, None
+    source = read_toml(find_topology(document.topology))
+    return build_topology(source, {}), source
+
+
+def _check_lab(plan: Plan, topology: Topology, source: Source) -> None:
+    """Check what only profile and topology together can get wrong. Raises ProfileError."""
+    names = names_of(topology)
+    known = ", ".join(names)
+    checked: set[str] = set()
+    for trial in plan:
+        if trial.repeat > 1:
+            continue
+        for flow in trial.flows:
+            if flow.source not in names:
+                raise plan.document.error(
+                    ("flows", flow.name, "from"),
+                    f'the lab has no host "{flow.source}"',
+                    f'hosts are: {known}; an alias "local" says which one stands for this machine',
+                )
+        # One look at each combination of settings: an axis of the lab may have a wrong value.
+        wishes = repr(trial.lab)
+        if trial.lab and wishes not in checked:
+            checked.add(wishes)
+            build_topology(source, trial.lab)
+    lab = plan.document.model.lab
+    for index, change in enumerate(lab.changes if lab else ()):
+        if change.link not in topology.links:
+            links = ", ".join(topology.links)
+            raise plan.document.error(
+                ("lab", "changes", index, "link"), f'no link "{change.link}"', f"links are: {links}"
+            )

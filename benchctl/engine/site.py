@@ -1,0 +1,213 @@
+"""Where the trials of a run take place: this machine, or a lab.
+
+A lab is built when a trial needs it, stands as long as the trials want the same settings of its
+links, and is measured against its promises before anything else is measured on it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from benchctl.backends import Registry
+from benchctl.engine.network import Network, from_settings
+from benchctl.engine.promise import Promises, promises
+from benchctl.errors import LabError
+from benchctl.hosts.host import Host, Way
+from benchctl.lab.expect import path
+from benchctl.lab.lab import Lab
+from benchctl.lab.link import Change
+from benchctl.lab.model import Emulator, Settings, Topology
+from benchctl.lab.topology import build_topology
+from benchctl.lab.verify import ceiling_bps, verify
+from benchctl.profile.bind import FlowPlan, Trial
+from benchctl.profile.model import LabTable
+from benchctl.profile.source import Source, parse_toml
+from benchctl.units import format_rate
+
+
+class Site(Protocol):
+    """Where trials take place."""
+
+    async def prepare(self, trial: Trial) -> Network:
+        """Return the network of a trial, ready to be measured on. Raises LabError."""
+
+    def begin(self, common_start: float) -> None:
+        """Take notice of a trial's common start, in Unix time."""
+
+    def expected(self, trial: Trial) -> Mapping[str, Promises]:
+        """Return what is expected of the trial's flows, by name."""
+
+    async def close(self) -> None:
+        """Leave nothing behind."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlainSite:
+    """A network that is simply there."""
+
+    network: Network
+
+    async def prepare(self, trial: Trial) -> Network:
+        return self.network
+
+    def begin(self, common_start: float) -> None:
+        """Nothing changes here by itself."""
+
+    def expected(self, trial: Trial) -> Mapping[str, Promises]:
+        return {}
+
+    async def close(self) -> None:
+        """Nothing was built."""
+
+
+def site_of(settings: Mapping[str, Any], registry: Registry, note: Callable[[str], None]) -> Site:
+    """Return the site that a run's settings describe; ``note`` takes what the user should know."""
+    network = from_settings(settings["network"])
+    if settings["lab"] is None:
+        return PlainSite(network)
+    return LabSite(network, settings["lab"], registry, note)
+
+
+def to_lab_settings(source: Source, table: LabTable) -> dict[str, Any]:
+    """Write what `LabSite` reads: the topology file, and the profile's table of the lab."""
+    changes = [change.model_dump(exclude_none=True) for change in table.changes]
+    return {
+        "path": str(source.path),
+        "text": source.text,
+        "emulator": table.emulator,
+        "verify": table.verify,
+        "changes": changes,
+    }
+
+
+def names_of(topology: Topology) -> dict[str, str]:
+    """Return every name under which a host of a lab is known, and the host's own."""
+    own = {name: name for name in topology.hosts}
+    return own | {alias: name for name in own for alias in topology.nodes[name].aliases}
+
+
+def planned_network(outside: Network, topology: Topology) -> Network:
+    """Return the network of a lab that does not stand yet, to work out commands with."""
+    hosts = {}
+    for known, name in names_of(topology).items():
+        ends = [end for end in topology.interfaces(name) if end.address]
+        ways = {end.label or end.device: Way(end.device, end.ip) for end in ends}
+        address = ends[0].ip if ends else ""
+        hosts[known] = Host(name, address, (), ways, shares_ports=False)
+    return replace(outside, hosts=hosts)
+
+
+class LabSite:
+    """A lab, and the trials' wishes about it."""
+
+    def __init__(
+        self,
+        outside: Network,
+        settings: Mapping[str, Any],
+        registry: Registry,
+        note: Callable[[str], None],
+    ) -> None:
+        self._outside = outside
+        self._source = parse_toml(settings["text"], Path(settings["path"]))
+        self._emulator = Emulator(settings["emulator"])
+        self._verifies = settings["verify"]
+        self._changes = settings["changes"]
+        self._registry = registry
+        self._note = note
+        self._lab: Lab | None = None
+        self._wishes: Mapping[str, Any] | None = None
+        self._verified: set[tuple[str, tuple[Settings, Settings]]] = set()
+        self._ceiling_bps = 0.0
+
+    async def prepare(self, trial: Trial) -> Network:
+        if self._lab is not None and (self._changes or trial.lab != self._wishes):
+            await self.close()
+        if self._lab is None:
+            topology = build_topology(self._source, trial.lab)
+            self._lab = await asyncio.to_thread(Lab.build, topology, self._emulator)
+            self._wishes = trial.lab
+        if self._verifies:
+            await asyncio.to_thread(self._verify, self._lab, trial)
+        nodes = self._lab.nodes
+        hosts = {known: nodes[name] for known, name in names_of(self._lab.topology).items()}
+        return replace(self._outside, hosts=hosts)
+
+    def _verify(self, lab: Lab, trial: Trial) -> None:
+        if not self._ceiling_bps:
+            self._ceiling_bps = ceiling_bps(lab.emulator)
+            self._note(
+                f"lab {lab.topology.name}: {lab.emulator} emulator; "
+                f"one link carries at most {format_rate(self._ceiling_bps)} here"
+            )
+        links = []
+        for name in self._links_of(lab.topology, trial):
+            link = lab.topology.links[name]
+            fastest_bps = max(s.rate_bps for s in link.settings if s.rate_bps != float("inf"))
+            if fastest_bps > self._ceiling_bps:
+                raise LabError(
+                    f"link {name} promises {format_rate(fastest_bps)}, but this machine emulates "
+                    f"at most {format_rate(self._ceiling_bps)}",
+                    "give it a lower rate, or leave the rate out",
+                )
+            if (name, link.settings) not in self._verified:
+                links.append(name)
+        for look in verify(lab, links):
+            if look.problem:
+                raise LabError(look.problem, "the machine is too busy for this lab, or too slow")
+        self._verified.update((name, lab.topology.links[name].settings) for name in links)
+
+    def _links_of(self, topology: Topology, trial: Trial) -> list[str]:
+        """Return the emulated links with a rate that the flows of a trial use."""
+        ways = [path(topology, *ends) for ends in self._ends(topology, trial.flows).values()]
+        hops = [hop for way in ways for hop in (*way.there, *way.back)]
+        used = dict.fromkeys(hop.link.name for hop in hops)
+        return [
+            name
+            for name in used
+            if any(s.rate_bps != float("inf") for s in topology.links[name].settings)
+        ]
+
+    def _ends(self, topology: Topology, flows: tuple[FlowPlan, ...]) -> dict[str, tuple[str, str]]:
+        """Return the lab's names of the two hosts of each flow that stays in the lab."""
+        found = {}
+        names = names_of(topology)
+        for flow in flows:
+            peer = self._outside.peers.get(flow.to)
+            source = names.get(flow.source)
+            target = names.get(peer.host if peer else flow.to)
+            if source and target and source != target:
+                found[flow.name] = (source, target)
+        return found
+
+    def begin(self, common_start: float) -> None:
+        if self._lab is None:
+            return
+        start_ns = time.monotonic_ns() + int((common_start - time.time()) * 1e9)
+        for change in self._changes:
+            self._lab.change(
+                change["link"],
+                Change(
+                    at_ns=start_ns + int(change["at"] * 1e9),
+                    over_ns=int(change["ramp"] * 1e9),
+                    rate_bps=change.get("rate"),
+                    delay_s=change.get("delay"),
+                    jitter_s=change.get("jitter"),
+                    loss_ratio=change.get("loss"),
+                ),
+            )
+
+    def expected(self, trial: Trial) -> Mapping[str, Promises]:
+        if self._lab is None:
+            return {}
+        topology = self._lab.topology
+        return promises(trial.flows, self._ends(topology, trial.flows), topology, self._registry)
+
+    async def close(self) -> None:
+        if self._lab is not None:
+            lab, self._lab = self._lab, None
+            await asyncio.to_thread(lab.close)
