@@ -16,7 +16,7 @@ from typing import Annotated
 import typer
 
 from benchctl import __version__
-from benchctl.cli import backends, doctor, export, plan, resume, run, runs, schema, show
+from benchctl.cli import backends, doctor, export, lab, plan, resume, run, runs, schema, show
 from benchctl.errors import BenchctlError
 
 PLUGINS_VARIABLE = "BENCHCTL_PLUGINS"
@@ -60,6 +60,7 @@ for command in (
     doctor.doctor, schema.schema,
 ):  # fmt: skip
     app.command()(command)
+app.add_typer(lab.app, name="lab")
 
 
 def main() -> None:

@@ -22,7 +22,7 @@ _BUSY_LOAD = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at. ``level`` is ok, note or problem."""
+    """One thing that was looked at. ``level`` is ok, or note where the user should know."""
 
     subject: str
     level: str
@@ -32,7 +32,7 @@ class Finding:
     @property
     def mark(self) -> str:
         """A word for the level, of one width."""
-        return {"ok": "ok     ", "note": "note   ", "problem": "problem"}[self.level]
+        return f"{self.level:<4}"
 
     def as_dict(self) -> dict[str, Any]:
         """Return the finding as JSON-like data."""
@@ -68,7 +68,9 @@ def _tcp(about: dict[str, Any]) -> Iterator[Finding]:
         most = int(sysctls[name].split()[2])
         text = f"up to {format_size(most)}"
         if most < _ENOUGH_BUFFER:
-            remedy = f"long fat paths want more: sysctl -w net.ipv4.{name}='4096 131072 33554432'"
+            least, default, _ = sysctls[name].split()
+            setting = f"net.ipv4.{name}='{least} {default} {_ENOUGH_BUFFER}'"
+            remedy = f"long fat paths want more: sysctl -w {setting}"
             yield Finding(limit, "note", text, remedy)
         else:
             yield Finding(limit, "ok", text)
@@ -98,6 +100,6 @@ def _tools(registry: Registry) -> Iterator[Finding]:
     tools = look(registry, {(name, Role.CLIENT) for name in registry.candidates})
     for (name, _), tool in tools.items():
         if isinstance(tool, MissingError):
-            yield Finding(name, "problem", tool.message, tool.hint)
+            yield Finding(name, "note", tool.message, tool.hint)
         else:
             yield Finding(name, "ok", tool.version or "there")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from benchctl.report.document import Document
 from benchctl.report.pivot import pivot
@@ -15,20 +15,25 @@ from benchctl.units import format_duration
 def table(document: Document) -> str:
     """Return the summary as an aligned table for a terminal, with what went wrong below it."""
     shown = pivot(document)
-    widths = [max(map(len, column)) for column in zip(shown.heads, *shown.rows, strict=True)]
+    text = align(shown.heads, shown.rows, shown.numeric) if shown.rows else "nothing was measured\n"
+    return "\n".join([text.removesuffix("\n"), *_remarks(document)]) + "\n"
 
-    def line(cells: tuple[str, ...]) -> str:
+
+def align(heads: Sequence[str], rows: Iterable[Sequence[str]], numeric: Sequence[bool] = ()) -> str:
+    """Return rows as lines of columns as wide as they need; numeric ones go to the right."""
+    rows = list(rows)
+    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+    right = numeric or [False] * len(heads)
+
+    def line(cells: Sequence[str]) -> str:
         padded = (
-            cell.rjust(width) if right else cell.ljust(width)
-            for cell, width, right in zip(cells, widths, shown.numeric, strict=True)
+            cell.rjust(width) if is_right else cell.ljust(width)
+            for cell, width, is_right in zip(cells, widths, right, strict=True)
         )
         return "  ".join(padded).rstrip()
 
-    lines = [line(shown.heads), "  ".join("─" * width for width in widths)]
-    lines += map(line, shown.rows)
-    if not shown.rows:
-        lines = ["nothing was measured"]
-    return "\n".join([*lines, *_remarks(document)]) + "\n"
+    lines = [line(heads), "  ".join("─" * width for width in widths), *map(line, rows)]
+    return "\n".join(lines) + "\n"
 
 
 def markdown(document: Document) -> str:

@@ -1,0 +1,263 @@
+"""``benchctl lab``: virtual networks by themselves, without a profile."""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from benchctl.lab.lab import Lab
+    from benchctl.lab.model import Topology
+
+app = typer.Typer(
+    help="Virtual networks: show them, try them, check their links.", no_args_is_help=True
+)
+
+Topology_ = Annotated[
+    str,
+    typer.Argument(metavar="TOPOLOGY", help="A topology file, or one that comes with benchctl."),
+]
+Emulator = Annotated[
+    str | None, typer.Option("--emulator", help="auto, kernel or user; default is the file's.")
+]
+
+
+def _load(name: str) -> Topology:
+    from benchctl.engine.planning import find_topology
+    from benchctl.lab.topology import load_topology
+
+    return load_topology(find_topology(Path(name)))
+
+
+def _build(name: str, emulator: str | None) -> Lab:
+    from benchctl.errors import UsageError
+    from benchctl.lab.lab import Lab
+    from benchctl.lab.model import Emulator
+
+    if emulator is not None and emulator not in tuple(Emulator):
+        raise UsageError(f"--emulator {emulator}: choose from {', '.join(Emulator)}")
+    return Lab.build(_load(name), Emulator(emulator) if emulator else None)
+
+
+@app.command()
+def show(topology: Topology_) -> None:
+    """Show the map: nodes, addresses, links, routes, and what theory expects of every pair."""
+    from benchctl.lab.model import Kind
+    from benchctl.report.formats import align
+    from benchctl.units import format_duration, format_rate
+
+    lab = _load(topology)
+    print(f"{lab.name}{f': {lab.title}' if lab.title else ''}\n")
+    rows: list[tuple[str, ...]] = []
+    for node in lab.nodes.values():
+        ends = lab.interfaces(node.name)
+        addresses = ", ".join(f"{end.label or end.device} {end.ip}" for end in ends if end.address)
+        rows.append((node.name, str(node.kind), addresses, ", ".join(node.aliases)))
+    print(align(("node", "kind", "addresses", "aliases"), rows))
+    rows = []
+    for link in lab.links.values():
+        for end, far, settings in zip(link.ends, link.ends[::-1], link.settings, strict=True):
+            rows.append(
+                (
+                    link.name,
+                    f"{end.node} -> {far.node}",
+                    format_rate(settings.rate_bps),
+                    format_duration(settings.delay_s),
+                    str(settings.queue_packets),
+                    f"{settings.loss_ratio * 100:g} %",
+                    format_duration(settings.jitter_s),
+                )
+            )
+    print(align(("link", "direction", "rate", "delay", "queue", "loss", "jitter"), rows))
+    rows = [
+        (node.name, str(route.network), route.via or "-", route.device)
+        for node in lab.nodes.values()
+        if node.kind is not Kind.SWITCH
+        for route in node.routes
+        if route.table == 0
+    ]
+    print(align(("node", "route to", "via", "device"), rows))
+    print(align(("from", "to", "rtt", "TCP goodput", "bottleneck", "BDP"), _pairs(lab)))
+
+
+def _pairs(lab: Topology) -> list[tuple[str, ...]]:
+    from benchctl.lab.expect import path
+    from benchctl.units import format_duration, format_rate, format_size
+
+    rows: list[tuple[str, ...]] = []
+    for source in lab.hosts:
+        for target in lab.hosts:
+            if source == target:
+                continue
+            way = path(lab, source, target)
+            limited = way.tcp_bps() != float("inf")
+            rows.append(
+                (
+                    source,
+                    target,
+                    format_duration(way.rtt_s()),
+                    format_rate(way.tcp_bps()),
+                    way.bottleneck.link.name if limited else "-",
+                    format_size(way.bdp_bytes()) if limited else "-",
+                )
+            )
+    return rows
+
+
+@app.command(name="exec", context_settings={"ignore_unknown_options": True})
+def execute(
+    topology: Topology_,
+    host: Annotated[str, typer.Argument(help="The host on which the command runs.")],
+    command: Annotated[list[str], typer.Argument(help="The command, after --.")],
+    emulator: Emulator = None,
+) -> None:
+    """Build a lab, run one command on a host, take the lab away; ends with the command's code."""
+    with _build(topology, emulator) as lab:
+        code = _run(lab, host, command)
+    raise typer.Exit(code)
+
+
+@app.command()
+def shell(topology: Topology_, emulator: Emulator = None) -> None:
+    """Build a lab and take commands for its hosts: "h1 ping h4", "h4 iperf3 -s &"."""
+    with _build(topology, emulator) as lab, _children() as start:
+        hosts = " ".join(lab.topology.hosts)
+        print(f"{lab.topology.name}: hosts {hosts}", file=sys.stderr)
+        print(
+            '"HOST COMMAND" runs a command there; "&" at its end lets it run on;', file=sys.stderr
+        )
+        print('"exit" or Ctrl-D takes the lab away', file=sys.stderr)
+        for line in _lines([*lab.topology.nodes]):
+            _obey(lab, line, start)
+
+
+def _obey(lab: Lab, line: str, start: Callable[[list[str]], None]) -> None:
+    from benchctl.errors import UsageError
+
+    try:
+        words = shlex.split(line)
+    except ValueError as error:
+        print(f"benchctl: {error}", file=sys.stderr)
+        return
+    if not words:
+        return
+    host, *command = words
+    try:
+        if command and command[-1] == "&":
+            start(_argv(lab, host, command[:-1]))
+        else:
+            _run(lab, host, command or ["sh"])
+    except UsageError as error:
+        print(f"benchctl: {error.message}; {error.hint}", file=sys.stderr)
+
+
+def _lines(names: list[str]) -> Iterator[str]:
+    """Yield lines from the terminal, with history and completion of names, or from stdin."""
+    prompt = ""
+    if sys.stdin.isatty():
+        import readline
+
+        def complete(text: str, state: int) -> str | None:
+            matches = [f"{name} " for name in names if name.startswith(text)]
+            return matches[state] if state < len(matches) else None
+
+        readline.set_completer(complete)
+        readline.parse_and_bind("tab: complete")
+        prompt = "lab> "
+    while True:
+        try:
+            line = input(prompt)
+        except EOFError:
+            return
+        except KeyboardInterrupt:
+            print()
+            continue
+        if line.strip() in ("exit", "quit"):
+            return
+        yield line
+
+
+@contextlib.contextmanager
+def _children() -> Iterator[Callable[[list[str]], None]]:
+    """Start commands that run on beside the prompt; all are ended with it."""
+    children: list[subprocess.Popen[bytes]] = []
+
+    def start(argv: list[str]) -> None:
+        children.append(subprocess.Popen(argv, stdin=subprocess.DEVNULL, process_group=0))
+
+    try:
+        yield start
+    finally:
+        import os
+
+        for child in children:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGTERM)
+        for child in children:
+            child.wait()
+
+
+def _argv(lab: Lab, host: str, command: list[str]) -> list[str]:
+    from benchctl.engine.site import names_of
+    from benchctl.errors import UsageError
+
+    names = {name: name for name in lab.nodes} | names_of(lab.topology)
+    if host not in names:
+        raise UsageError(f'the lab has no host "{host}"', f"hosts are: {', '.join(names)}")
+    return [*lab.nodes[names[host]].prefix, *command]
+
+
+def _run(lab: Lab, host: str, command: list[str]) -> int:
+    argv = _argv(lab, host, command)
+    # Ctrl-C is for the command: the terminal sends it to both.
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        code = subprocess.run(
+            argv, check=False, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)
+        ).returncode
+    finally:
+        signal.signal(signal.SIGINT, before)
+    return 128 - code if code < 0 else code
+
+
+@app.command()
+def check(topology: Topology_, emulator: Emulator = None) -> None:
+    """Measure each link against its promise; ends with code 1 when one does not keep it."""
+    from benchctl.lab.verify import ceiling_bps, verify
+    from benchctl.report.formats import align
+    from benchctl.units import format_duration, format_rate
+
+    with _build(topology, emulator) as lab:
+        looks = verify(lab, lab.topology.links)
+        used = lab.emulator
+    rows = []
+    for look in looks:
+        for way, promised, rate in zip(
+            ("there", "back"), look.promised_bps, look.rates_bps, strict=True
+        ):
+            rows.append(
+                (
+                    ", ".join(look.links),
+                    way,
+                    format_duration(look.promised_rtt_s),
+                    format_duration(look.rtt_s),
+                    format_rate(promised),
+                    format_rate(rate),
+                    "no" if look.problem else "yes",
+                )
+            )
+    heads = ("link", "way", "rtt promised", "measured", "rate promised", "measured", "kept")
+    print(align(heads, rows))
+    print(f"emulator: {used}; one link carries at most {format_rate(ceiling_bps(used))} here")
+    problems = [look.problem for look in looks if look.problem]
+    for problem in problems:
+        print(f"benchctl: {problem}", file=sys.stderr)
+    raise typer.Exit(1 if problems else 0)
