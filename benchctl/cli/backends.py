@@ -11,7 +11,7 @@ import typer
 def backends(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a backend.")] = False,
 ) -> None:
-    """List what can measure here; for what can't, say why and how to get it."""
+    """List what can measure here; what can't, and why."""
     for entry in _entries():
         if as_json:
             print(json.dumps(entry))

@@ -11,7 +11,10 @@ import typer
 def doctor(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
 ) -> None:
-    """Check kernel, congestion controls, buffers, namespaces, clock and tools."""
+    """Check whether this machine can measure well.
+
+    Looks at the kernel, congestion controls, buffers, namespaces, the clock and the tools.
+    """
     from benchctl.backends import installed
     from benchctl.engine.health import examine
 

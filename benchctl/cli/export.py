@@ -23,7 +23,7 @@ def export(
     ] = False,
     store: StorePath = None,
 ) -> None:
-    """Write a run as table, md, csv, json or jsonl, or all its samples as CSV."""
+    """Write a run, or all its samples, in another format."""
     from benchctl.cli.watch import write_result
 
     reader = open_reader(store)

@@ -17,9 +17,7 @@ if TYPE_CHECKING:
     from benchctl.lab.lab import Lab
     from benchctl.lab.model import Topology
 
-app = typer.Typer(
-    help="Virtual networks: show them, try them, check their links.", no_args_is_help=True
-)
+app = typer.Typer(help="Show virtual networks, try them, check their links.", no_args_is_help=True)
 
 Topology_ = Annotated[
     str,

@@ -29,7 +29,10 @@ def plan(
     lab: LabFile = None,
     yes: Yes = False,
 ) -> None:
-    """Show what would run: trials, order, exact commands, total time. Sends nothing."""
+    """Show what would run; sends nothing.
+
+    Trials, their order, the exact commands and the total time.
+    """
     from benchctl.engine.planning import planned
     from benchctl.engine.preflight import first_missing
 

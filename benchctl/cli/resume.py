@@ -16,7 +16,10 @@ def resume(
     quiet: Quiet = False,
     store: StorePath = None,
 ) -> None:
-    """Go on where a killed or interrupted run stopped: only what is missing is measured."""
+    """Go on with a run that was stopped or killed.
+
+    Only what is missing is measured.
+    """
     from benchctl.cli.options import open_reader
     from benchctl.cli.watch import measure
     from benchctl.engine.runner import OPEN

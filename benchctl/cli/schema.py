@@ -6,7 +6,7 @@ import json
 
 
 def schema() -> None:
-    """Print the JSON schema of profiles, for editors that complete and check TOML."""
+    """Print the JSON schema of profiles, for editors."""
     from benchctl.backends import installed
     from benchctl.profile.schema import json_schema
 

@@ -21,7 +21,7 @@ def show(
     profile: Annotated[bool, typer.Option("--profile", help="The profile's text.")] = False,
     store: StorePath = None,
 ) -> None:
-    """Show a run: its summary, or its trials, the facts of its hosts, its profile."""
+    """Show one run: summary, trials, facts or profile."""
     from benchctl.report.document import document_of
     from benchctl.report.formats import table
 
