@@ -38,9 +38,9 @@ Frame = TypeVar("Frame")
 class Change:
     """New settings for one direction, from a moment on.
 
-    ``at_ns`` is on the clock that drives the model; None means at once. Values that are None stay.
-    With ``over_ns`` the values move there linearly, which is how a link fades (the queue, a whole
-    number, changes at once).
+    ``at_ns`` is on the clock that drives the model; None means at once. Values that are None stay
+    as they are, and move on if they are moving. With ``over_ns`` the others move to their new
+    values linearly, which is how a link fades (the queue, a whole number, changes at once).
     """
 
     at_ns: int | None = None
@@ -56,14 +56,21 @@ class Change:
         """Return the change that leads to settings at once."""
         return cls(**asdict(settings))
 
-    def target(self, settings: Settings) -> Settings:
-        """Return where the change leads from the given settings."""
-        new = {
-            name: value
-            for name in ("rate_bps", "delay_s", "jitter_s", "loss_ratio", "queue_packets")
-            if (value := getattr(self, name)) is not None
-        }
-        return replace(settings, **new)
+
+@dataclass(frozen=True, slots=True)
+class _Ramp:
+    start_ns: int
+    end_ns: int
+    start: float
+    end: float
+
+    def value(self, now_ns: int) -> float:
+        if now_ns >= self.end_ns:
+            return self.end
+        if math.isinf(self.start) or math.isinf(self.end):
+            return self.start  # there is no middle: the change happens at its end
+        part = (now_ns - self.start_ns) / (self.end_ns - self.start_ns)
+        return self.start + (self.end - self.start) * part
 
 
 class Course:
@@ -74,11 +81,11 @@ class Course:
         self.next_ns = NEVER_NS
         """When `settings` will no longer hold; in the past while a ramp is under way."""
         self._changes: list[tuple[int, int, Change]] = []
-        self._ramp: tuple[int, int, Settings, Settings] | None = None
+        self._ramps: dict[str, _Ramp] = {}
         self._count = 0
 
     def add(self, change: Change, now_ns: int) -> None:
-        """Take a change; one that is due at once replaces a ramp under way."""
+        """Take a change."""
         at_ns = now_ns if change.at_ns is None else change.at_ns
         self._count += 1
         heapq.heappush(self._changes, (at_ns, self._count, change))
@@ -88,34 +95,25 @@ class Course:
         """Bring `settings` to their values at a time."""
         while self._changes and self._changes[0][0] <= now_ns:
             at_ns, _, change = heapq.heappop(self._changes)
-            self._follow_ramp(at_ns)
-            start, end = self.settings, change.target(self.settings)
-            self.settings = replace(start, queue_packets=end.queue_packets)
-            self._ramp = (at_ns, at_ns + change.over_ns, start, end)
-        self._follow_ramp(now_ns)
+            self._follow(at_ns)
+            self._begin(at_ns, change)
+        self._follow(now_ns)
         coming_ns = self._changes[0][0] if self._changes else NEVER_NS
-        self.next_ns = now_ns if self._ramp else coming_ns
+        self.next_ns = now_ns if self._ramps else coming_ns
 
-    def _follow_ramp(self, now_ns: int) -> None:
-        if self._ramp is None:
-            return
-        start_ns, end_ns, start, end = self._ramp
-        if now_ns >= end_ns:
-            self.settings, self._ramp = end, None
-            return
-        part = (now_ns - start_ns) / (end_ns - start_ns)
-        self.settings = replace(
-            self.settings,
-            rate_bps=_between(start.rate_bps, end.rate_bps, part),
-            delay_s=_between(start.delay_s, end.delay_s, part),
-            jitter_s=_between(start.jitter_s, end.jitter_s, part),
-            loss_ratio=_between(start.loss_ratio, end.loss_ratio, part),
-        )
+    def _begin(self, at_ns: int, change: Change) -> None:
+        for name in ("rate_bps", "delay_s", "jitter_s", "loss_ratio"):
+            end = getattr(change, name)
+            if end is not None:
+                start = getattr(self.settings, name)
+                self._ramps[name] = _Ramp(at_ns, at_ns + change.over_ns, start, end)
+        if change.queue_packets is not None:
+            self.settings = replace(self.settings, queue_packets=change.queue_packets)
 
-
-def _between(start: float, end: float, part: float) -> float:
-    # From or to "unlimited" there is no middle: the change happens at its end.
-    return start if math.isinf(start) or math.isinf(end) else start + (end - start) * part
+    def _follow(self, now_ns: int) -> None:
+        values = {name: ramp.value(now_ns) for name, ramp in self._ramps.items()}
+        self.settings = replace(self.settings, **values)  # type: ignore[arg-type]
+        self._ramps = {name: ramp for name, ramp in self._ramps.items() if now_ns < ramp.end_ns}
 
 
 @dataclass(slots=True)

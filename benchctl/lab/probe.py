@@ -31,7 +31,7 @@ _REQUEST = struct.Struct("=Bd")
 _REPORT = struct.Struct("=d")
 # A quarter of a second tells a rate to one in a hundred; a slow link needs some frames at least.
 _LEAST_S = 0.25
-_LEAST_BITS = 20 * 1500 * 8
+_LEAST_BITS = 50 * 1500 * 8
 # On its way at most: what the link carries in so long, so that it is busy and soon empty again.
 _WINDOW_S = 0.05
 _WINDOW_BYTES = (4 * 1500, 1 << 20)
@@ -63,6 +63,9 @@ def _serve(connection: socket.socket) -> None:
     kind, rate_bps = _REQUEST.unpack(connection.recv(_REQUEST.size, socket.MSG_WAITALL))
     if kind == _THERE:
         connection.sendall(_REPORT.pack(_receive(connection, rate_bps)))
+        # To close with bytes unread is to reset, and a reset may overtake the report.
+        while connection.recv(1 << 20):
+            pass
     else:
         _limit(connection, rate_bps)
         # It has seen enough when it closes.

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import math
-import statistics
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -146,7 +145,7 @@ def _look(lab: Lab, start: Interface, end: Interface) -> Look:
     return Look(
         links=tuple(dict.fromkeys(hop.link.name for hop in shaped)),
         promised_rtt_s=path.rtt_s(),
-        rtt_s=statistics.median(rtts_s) if rtts_s else math.nan,
+        rtt_s=min(rtts_s, default=math.nan),
         rtt_tolerance_s=sum(_RTT_TOLERANCE_S / 2 + hop.settings.jitter_s for hop in shaped),
         promised_bps=promised_bps,
         rates_bps=(there_bps / payload_ratio, back_bps / payload_ratio),

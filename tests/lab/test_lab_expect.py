@@ -1,0 +1,115 @@
+"""What theory expects, against figures worked out by hand."""
+
+import math
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchctl.lab.expect import (
+    Demand,
+    fair_shares,
+    path,
+    tcp_payload_ratio,
+    udp_payload_ratio,
+)
+from benchctl.lab.topology import load_topology
+
+PORTFOLIO = load_topology(Path(__file__).parents[2] / "profiles/labs/portfolio.toml")
+
+
+def hops(pair):
+    source, goal = pair.split("-")
+    return path(PORTFOLIO, source, goal).there
+
+
+def test_payload_is_what_the_headers_leave():
+    assert tcp_payload_ratio(1500) == 1448 / 1514
+    assert udp_payload_ratio(1472) == 1472 / 1514
+
+
+def test_a_round_trip_is_twice_the_delays_and_the_time_to_send_the_probe():
+    found = path(PORTFOLIO, "h1", "h9")
+    frame_bits = (14 + 20 + 8 + 56) * 8
+    serialisation_s = 2 * frame_bits * (1 / 40e6 + 1 / 30e6 + 1 / 20e6)
+    assert found.rtt_s() == pytest.approx(0.080 + serialisation_s, rel=1e-12)
+    assert found.bottleneck.link.name == "L3"
+    assert found.tcp_bps() == pytest.approx(20e6 * 1448 / 1514)
+    assert found.bdp_bytes() == pytest.approx(20e6 * found.rtt_s() / 8)
+
+
+def test_nothing_limits_a_pair_behind_one_switch():
+    found = path(PORTFOLIO, "h1", "h2")
+    assert (found.rtt_s(), found.tcp_bps()) == (0, math.inf)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "shares"),
+    [
+        (["h1-h4", "h2-h5"], [15e6, 15e6]),
+        (["h1-h4", "h2-h5", "h3-h6"], [10e6, 10e6, 10e6]),
+        (["h1-h4", "h7-h9"], [15e6, 15e6]),
+        (["h1-h4", "h8-h9"], [30e6, 20e6]),
+        (["h1-h9", "h7-h9", "h1-h7"], [10e6, 10e6, 30e6]),
+        (["h1-h2", "h1-h7"], [math.inf, 40e6]),
+        # The other direction of a link is another link.
+        (["h1-h4", "h4-h1"], [30e6, 30e6]),
+    ],
+)
+def test_flows_at_the_same_time_share_by_max_min(pairs, shares):
+    assert fair_shares([Demand(hops(pair)) for pair in pairs]) == pytest.approx(shares)
+
+
+def test_every_stream_competes_for_itself_and_nobody_gets_more_than_it_wants():
+    demands = [
+        Demand(hops("h1-h4"), streams=2),
+        Demand(hops("h2-h5")),
+        Demand(hops("h3-h6"), limit_bps=3e6),
+    ]
+    assert fair_shares(demands) == pytest.approx([18e6, 9e6, 3e6])
+
+
+def test_the_bound_interface_decides_the_path():
+    topology = load_topology(Path(__file__).parents[2] / "profiles/labs/public-internet.toml")
+    goal = next(name for name in topology.hosts if name != "laptop")
+    wired, wireless = (path(topology, "laptop", goal, label) for label in ("wired", "wireless"))
+    assert wired.there[0].start.label == wired.back[-1].end.label == "wired"
+    assert wireless.there[0].start.label == wireless.back[-1].end.label == "wireless"
+    with pytest.raises(LookupError, match="no interface tin-can"):
+        path(topology, "laptop", goal, "tin-can")
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["h1-h4", "h2-h5", "h1-h9", "h7-h9", "h8-h9", "h1-h7", "h9-h1"]),
+            st.integers(1, 4),
+            st.one_of(st.just(math.inf), st.floats(1e3, 1e8)),
+        ),
+        min_size=1,
+        max_size=8,
+    )
+)
+def test_shares_fill_no_link_over_its_rate_and_leave_nobody_a_reason_to_complain(flows):
+    """Max-min: what a flow gets less than it wants, a full link where it gets most explains."""
+    demands = [Demand(hops(pair), streams, limit) for pair, streams, limit in flows]
+    shares = fair_shares(demands)
+    load = {}
+    for demand, share in zip(demands, shares, strict=True):
+        for hop in demand.hops:
+            load[hop] = load.get(hop, 0.0) + share
+    for hop, load_bps in load.items():
+        assert load_bps <= hop.settings.rate_bps * (1 + 1e-9)
+    for demand, share in zip(demands, shares, strict=True):
+        if share < demand.limit_bps * (1 - 1e-9):
+            per_stream = share / demand.streams
+            full = [h for h in demand.hops if load[h] >= h.settings.rate_bps * (1 - 1e-9)]
+            assert any(
+                all(
+                    per_stream >= other_share / other.streams * (1 - 1e-9)
+                    for other, other_share in zip(demands, shares, strict=True)
+                    if hop in other.hops
+                )
+                for hop in full
+            )
