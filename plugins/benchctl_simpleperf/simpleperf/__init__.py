@@ -6,10 +6,9 @@ standard library, and works by its path alone: ``python3 path/to/simpleperf/__ma
 
 Rules of the package:
 
-- `plain`, `wire`, `protocol`, `settings`, `schedule`, `histogram`, `datagrams`, `tcp_info` and
-  `results` are pure: no sockets, no threads, no clock.
-- Modules import each other by ``from .module import name`` at their top, without renaming, and no
-  two modules define the same top-level name: so the bundle is a plain concatenation.
+- `plain`, `wire`, `protocol`, `settings`, `schedule`, `histogram`, `datagrams`, `tcp_info`,
+  `results` and `units` are pure: no sockets, no threads, no clock.
+- Modules import each other by ``from .module import name``: `bundle` finds the order by it.
 - No dataclasses: importing them costs more time than the rest of the start.
 """
 

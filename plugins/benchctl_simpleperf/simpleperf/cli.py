@@ -7,9 +7,12 @@ is shown). A server that is asked to end by SIGINT or SIGTERM ends with 0.
 from __future__ import annotations
 
 import argparse
+import os
+import sys
 from collections.abc import Sequence
 
 from .auth import read_key
+from .bundle import program_text
 from .control_client import run_control_client
 from .errors import Problem
 from .flags import limits_of, parse_flags, settings_of, target_of
@@ -25,6 +28,9 @@ __all__ = ["main"]
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run simpleperf; returns the exit code."""
     flags = parse_flags(arguments)
+    if flags.self:
+        sys.stdout.write(program_text())
+        return 0
     output = _output(flags)
     waker = Waker()
     waker.catch_signals()
@@ -38,6 +44,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     except Interrupted:
         return 130
+    except BrokenPipeError:
+        # Nobody reads any more; without this Python would complain when it flushes at its exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     return 130 if waker.interrupted else 0
 
 
@@ -59,7 +69,7 @@ def _serve(flags: argparse.Namespace, output: Output, waker: Waker) -> None:
 def _measure(flags: argparse.Namespace, output: Output, waker: Waker) -> None:
     target, settings = target_of(flags), settings_of(flags)
     if flags.plain:
-        run_plain_client(target, settings, output, waker)
+        run_plain_client(target, settings, output, waker, flags.start_at)
     else:
         key = read_key(flags.key_file)
         run_control_client(target, settings, output, waker, key, flags.start_at)

@@ -33,8 +33,6 @@ _PRESENT_EVERY_S = 0.2
 _PRESENT_S = 5.0
 # The client connects this long before a start in the future: a server does not wait for ever.
 _START_LEAD_S = 5.0
-# From here on a start is awaited by looking at the clock.
-_START_SPIN_S = 0.002
 _READ_BYTES = 1 << 16
 _NOT_OURS = "a server of the first simpleperf needs --plain"
 
@@ -50,10 +48,8 @@ def run_control_client(
     start_at_s: float | None = None,
 ) -> None:
     """Measure and tell `output`. Raises Problem, and Interrupted when nothing was measured yet."""
-    while start_at_s is not None and time.time() < start_at_s - _START_LEAD_S:
-        waker.wait(start_at_s - _START_LEAD_S - time.time())
-        if waker.interrupted:
-            raise Interrupted
+    if start_at_s is not None:
+        waker.sleep_until(start_at_s - _START_LEAD_S)
     client = _ControlClient(target, settings, output, waker)
     try:
         client.greet(key)
@@ -161,14 +157,8 @@ class _ControlClient:
         """Let the streams go, at a wall-clock time where one is given."""
         if start_at_s is not None:
             if time.time() > start_at_s:
-                late_s = time.time() - start_at_s
-                self._output.warning(f"started {late_s:.3f} s after the time of --start-at")
-            while time.time() < start_at_s - _START_SPIN_S:
-                self._hear(start_at_s - _START_SPIN_S - time.time())
-                self._stop_if_interrupted()
-                self._raise_problem()
-            while time.time() < start_at_s:
-                pass
+                self._output.late(time.time() - start_at_s)
+            self._waker.sleep_until(start_at_s)
         self._cpu = CpuMeter()
         self._say("start")
         self._started_s = time.time()

@@ -267,7 +267,6 @@ def _refuse_beside_plain(parser: argparse.ArgumentParser, flags: argparse.Namesp
         "-l": flags.length,
         "-k": flags.blocks,
         "-Z": flags.zero_copy,
-        "--start-at": flags.start_at,
         "--key-file": flags.key_file,
     }
     for name, given in beyond.items():

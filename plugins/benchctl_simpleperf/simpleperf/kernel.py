@@ -7,14 +7,13 @@ linux/{udp,tcp}.h, which every architecture but alpha, parisc and sparc shares.
 from __future__ import annotations
 
 import os
-import platform
 import socket
 import sys
 from typing import Any
 
 __all__ = ["Kernel"]
 
-_LINUX = sys.platform.startswith("linux") and not platform.machine().startswith(
+_LINUX = sys.platform.startswith("linux") and not os.uname().machine.startswith(
     ("alpha", "parisc", "sparc")
 )
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from .errors import Problem
@@ -32,6 +32,10 @@ class Output:
     def warning(self, message: str) -> None:
         """Something the user should know; the measurement goes on."""
         print(f"simpleperf: warning: {message}", file=sys.stderr, flush=True)
+
+    def late(self, seconds: float) -> None:
+        """The measurement could not start at the time of ``--start-at``."""
+        self.warning(f"started {seconds:.3f} s after the time of --start-at")
 
     def finished(self, result: Mapping[str, Any]) -> None:
         """The measurement is over; `result` has its figures."""
@@ -113,31 +117,39 @@ class TextOutput(Output):
     def listening(self, host: str, port: int) -> None:
         print(f"simpleperf server listening on {host} port {port}", flush=True)
 
-    def started(self, facts: Mapping[str, Any]) -> None:
-        self._heading = ""
-
     def interval(self, figures: Mapping[str, Any]) -> None:
-        self._row(str(figures.get("id", figures["stream"])), figures)
+        self._row(figures["id"], figures)
 
     def finished(self, result: Mapping[str, Any]) -> None:
-        print("-" * 70)
+        if self._heading:
+            print("-" * len(self._heading))
         for direction, figures in result["directions"].items():
             for stream in figures["streams"]:
-                self._row(str(stream.get("id", stream["stream"])), stream)
+                self._row(stream["id"], stream)
             if len(figures["streams"]) > 1:
                 self._row(f"all ({direction})", figures)
+        for line in _notes(result):
+            print(line)
         sys.stdout.flush()
+        self._heading = ""
 
     def _row(self, name: str, figures: Mapping[str, Any]) -> None:
-        heading = f"{'ID':<22} {'Interval':>15} {'Transfer':>12} {'Rate':>14}"
-        if heading != self._heading:
-            self._heading = heading
-            print(heading)
         received = "bytes_received" in figures
         count = figures["bytes_received" if received else "bytes_sent"]
         rate = figures["throughput_bps" if received else "sent_bps"]
-        span = f"{figures.get('start_s', 0.0):.1f} - {figures['end_s']:.1f} s"
-        print(f"{name:<22} {span:>15} {self._size(count):>12} {self._rate(rate):>14}", flush=True)
+        cells = {
+            "Interval": f"{figures.get('start_s', 0.0):.2f} - {figures['end_s']:.2f} s",
+            "Transfer": self._size(count),
+            "Rate": self._rate(rate),
+            **_tcp_cells(figures),
+            **_udp_cells(figures),
+        }
+        heading = f"{'ID':<22}" + "".join(f"{title:>{_WIDTHS[title]}}" for title in cells)
+        if heading != self._heading:
+            self._heading = heading
+            print(heading)
+        row = "".join(f"{cell:>{_WIDTHS[title]}}" for title, cell in cells.items())
+        print(f"{name:<22}{row}", flush=True)
 
     def _size(self, count: float) -> str:
         if self._unit is None:
@@ -146,3 +158,51 @@ class TextOutput(Output):
 
     def _rate(self, rate_bps: float) -> str:
         return scaled(rate_bps, "bit/s") if self._unit is None else f"{rate_bps / 1e6:.2f} Mbps"
+
+
+_WIDTHS = {
+    "Interval": 19,
+    "Transfer": 13,
+    "Rate": 15,
+    "Retr": 7,
+    "Cwnd": 10,
+    "RTT": 12,
+    "Jitter": 12,
+    "Lost/Sent": 25,
+}
+
+
+def _tcp_cells(figures: Mapping[str, Any]) -> dict[str, str]:
+    cells = {}
+    if "retransmits" in figures:
+        cells["Retr"] = f"{figures['retransmits']:.0f}"
+    if "cwnd_bytes" in figures:
+        cells["Cwnd"] = scaled(figures["cwnd_bytes"], "B")
+        cells["RTT"] = f"{figures['tcp_rtt_s'] * 1e3:.3f} ms"
+    return cells
+
+
+def _udp_cells(figures: Mapping[str, Any]) -> dict[str, str]:
+    if "packets_lost" not in figures:
+        return {}
+    lost = figures["packets_lost"]
+    # What the sender counts in an interval is partly still under way at the interval's end.
+    sent = lost + figures["packets_received"]
+    ratio = f" ({lost / sent:.2%})" if sent else ""
+    jitter = figures.get("jitter_rfc3550_s")
+    shown = f"{jitter * 1e3:.3f} ms" if isinstance(jitter, float) else ""
+    return {"Jitter": shown, "Lost/Sent": f"{lost:.0f}/{sent:.0f}{ratio}"}
+
+
+def _notes(result: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what belongs to a whole measurement: both ends' CPU, and what could not be had."""
+    shown = [
+        f"{end} {cpu['process_ratio']:.0%}"
+        for end, cpu in result.get("cpu", {}).items()
+        if cpu.get("process_ratio") is not None
+    ]
+    if shown:
+        yield f"CPU of one core: {', '.join(shown)}"
+    for end, missing in result.get("unavailable", {}).items():
+        for name, reason in missing.items():
+            yield f"{end} without {name}: {reason}"

@@ -48,6 +48,7 @@ class Pacer:
     def start(self, now_ns: int) -> None:
         """Let the first packet be due now."""
         self._start_ns = now_ns
+        self._last_ns = now_ns - int(self._least_gap_ns)
 
     def due_ns(self, packets: int, last_ns: int) -> int:
         """Return when the next burst may leave, so many packets and the last at a time sent."""

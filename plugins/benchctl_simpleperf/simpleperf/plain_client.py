@@ -30,10 +30,20 @@ __all__ = ["run_plain_client"]
 _ANSWER_TIMEOUT_S = 30.0
 
 
-def run_plain_client(target: Target, settings: Settings, output: Output, waker: Waker) -> None:
-    """Measure and tell `output`. Raises Problem."""
+def run_plain_client(
+    target: Target,
+    settings: Settings,
+    output: Output,
+    waker: Waker,
+    start_at_s: float | None = None,
+) -> None:
+    """Measure and tell `output`. Raises Problem, and Interrupted before the start."""
     sockets = _connect_all(target, settings)
     try:
+        if start_at_s is not None:
+            if time.time() > start_at_s:
+                output.late(time.time() - start_at_s)
+            waker.sleep_until(start_at_s)
         _measure(sockets, settings, output, waker)
     finally:
         for sock in sockets:

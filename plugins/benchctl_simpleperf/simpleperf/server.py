@@ -66,7 +66,9 @@ class Server:
 
     def run(self) -> None:
         """Serve."""
-        _allow_files(2 * (self._limits.clients + _REFUSALS))
+        spare = 2 * _REFUSALS
+        room = _allow_files(self._limits.clients + spare) - spare
+        self._limits = self._limits._replace(clients=min(self._limits.clients, room))
         self._output.listening(*self._listener.getsockname()[:2])
         while not self._waker.interrupted:
             clients = len(self.hub.peers) - self._doors
@@ -208,9 +210,11 @@ class _Newcomer(Peer):
         self._server.hub.remove(self)
 
 
-def _allow_files(count: int) -> None:
-    """Raise the limit of open files as far as this process may, where it is lower."""
+def _allow_files(count: int) -> int:
+    """Raise the limit of open files to a count, as far as may be; returns what it is then."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = count if hard == resource.RLIM_INFINITY else min(count, hard)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    if soft == resource.RLIM_INFINITY or soft >= count:
+        return count
+    allowed = count if hard == resource.RLIM_INFINITY else min(count, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+    return allowed

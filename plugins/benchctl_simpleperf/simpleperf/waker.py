@@ -5,10 +5,15 @@ from __future__ import annotations
 import select
 import signal
 import socket
+import time
 from contextlib import suppress
 from typing import Any
 
 __all__ = ["Interrupted", "Waker"]
+
+
+# From here on a moment is awaited by looking at the clock: a timer may be late.
+_SPIN_S = 0.002
 
 
 class Interrupted(Exception):  # noqa: N818 - nothing is wrong
@@ -43,6 +48,15 @@ class Waker:
         """Wait for a wake-up, for a program that waits for nothing else."""
         select.select([self._reader], [], [], timeout_s)
         self.clear()
+
+    def sleep_until(self, epoch_s: float) -> None:
+        """Wait until a wall-clock time as exactly as can be. Raises Interrupted."""
+        while (left_s := epoch_s - time.time()) > _SPIN_S:
+            self.wait(left_s - _SPIN_S)
+            if self.interrupted:
+                raise Interrupted
+        while time.time() < epoch_s:
+            pass
 
     def catch_signals(self) -> None:
         """Turn the first SIGINT or SIGTERM into a wake-up; a second one acts as usual."""

@@ -1,0 +1,95 @@
+"""Writes the whole tool as one file that needs nothing but Python.
+
+The file holds the text of each module as it is, makes the modules from it in the order in which
+they import each other, and runs `main`. A bundle can print itself again.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+
+__all__ = ["program_text"]
+
+_LEFT_OUT = ("__main__",)
+_IMPORT = re.compile(r"^from \.(\w*) import (\w+)", re.MULTILINE)
+
+_HEAD = '''\
+#!/usr/bin/env python3
+"""simpleperf {version}: measures what a network carries. One file, nothing but Python 3.9 or newer.
+
+    python3 simpleperf.py -s                           the server
+    python3 simpleperf.py -c -I SERVER                 the client
+    ssh HOST python3 - -s -b 0.0.0.0 < simpleperf.py   a server on a host that has only Python
+
+Made by `simpleperf --self` from the modules of the package; each is below as it is there.
+"""
+
+import sys
+import types
+
+SOURCES = {{}}
+'''
+_TAIL = """
+package = types.ModuleType("simpleperf")
+package.__path__ = []
+package.SOURCES = SOURCES
+sys.modules["simpleperf"] = package
+for name, source in SOURCES.items():
+    module = package
+    if name != "__init__":
+        module = types.ModuleType("simpleperf." + name)
+        module.__package__ = "simpleperf"
+        sys.modules[module.__name__] = module
+    exec(compile(source, f"simpleperf/{name}.py", "exec"), module.__dict__)
+    setattr(package, name, module)
+
+if __name__ == "__main__":
+    sys.exit(sys.modules["simpleperf.cli"].main())
+"""
+
+
+def program_text() -> str:
+    """Return the text of the file."""
+    sources = _sources()
+    parts = [_HEAD.format(version=sys.modules[__package__].__version__)]
+    for name in _in_order(sources):
+        if "'''" in sources[name]:
+            parts.append(f"\nSOURCES[{name!r}] = {sources[name]!r}\n")
+        else:
+            parts.append(f"\nSOURCES[{name!r}] = r'''{sources[name]}'''\n")
+    return "".join((*parts, _TAIL))
+
+
+def _sources() -> dict[str, str]:
+    """Return the modules' texts: of the files, or of the bundle that this runs in."""
+    package = sys.modules[__package__]
+    bundled: dict[str, str] | None = getattr(package, "SOURCES", None)
+    if bundled is not None:
+        return bundled
+    import os  # Only a package on disk has files.
+
+    folder = package.__path__[0]
+    names = [name[:-3] for name in sorted(os.listdir(folder)) if name.endswith(".py")]
+    found = {}
+    for name in names:
+        if name not in _LEFT_OUT:
+            with open(os.path.join(folder, name + ".py"), encoding="utf-8") as file:
+                found[name] = file.read()
+    return found
+
+
+def _in_order(sources: dict[str, str]) -> list[str]:
+    """Return the modules' names, each after those that it imports."""
+    ordered: list[str] = []
+
+    def add(name: str) -> None:
+        if name not in ordered:
+            for module, _ in _IMPORT.findall(sources[name]):
+                add(module or "__init__")
+            ordered.append(name)
+
+    add("__init__")
+    for name in sources:
+        add(name)
+    return ordered

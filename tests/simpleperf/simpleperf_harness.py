@@ -1,0 +1,159 @@
+"""Runs servers and clients of simpleperf: in this process for speed, or as programs."""
+
+import json
+import socket
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+from hypothesis import settings
+
+import benchctl_simpleperf
+from benchctl_simpleperf.simpleperf.control_client import run_control_client
+from benchctl_simpleperf.simpleperf.output import Output
+from benchctl_simpleperf.simpleperf.plain_client import run_plain_client
+from benchctl_simpleperf.simpleperf.server import Server
+from benchctl_simpleperf.simpleperf.settings import Limits, Settings
+from benchctl_simpleperf.simpleperf.sockets import Target, listen
+from benchctl_simpleperf.simpleperf.waker import Waker
+
+# The same examples on every run, and no matter how busy the machine is.
+REPEATABLE = settings(derandomize=True, deadline=None)
+
+TOOL = Path(benchctl_simpleperf.__file__).parent / "simpleperf" / "__main__.py"
+COMMAND = (sys.executable, "-I", "-S", str(TOOL))
+
+
+class Notes(Output):
+    """An output that remembers everything."""
+
+    def __init__(self):
+        self.facts = None
+        self.intervals = []
+        self.warnings = []
+        self.results = []
+        self.more = threading.Condition()
+
+    def started(self, facts):
+        self.facts = facts
+
+    def interval(self, figures):
+        with self.more:
+            self.intervals.append(figures)
+            self.more.notify_all()
+
+    def warning(self, message):
+        self.warnings.append(message)
+
+    def finished(self, result):
+        with self.more:
+            self.results.append(result)
+            self.more.notify_all()
+
+    def wait_for_results(self, count):
+        """Wait until so many measurements are over; returns their results."""
+        with self.more:
+            assert self.more.wait_for(lambda: len(self.results) >= count, timeout=10)
+            return self.results
+
+
+class Running:
+    """A server in a thread of this process."""
+
+    def __init__(self, host="127.0.0.1", limits=None, key=None, interval_s=0.0):
+        self.notes = Notes()
+        self.waker = Waker()
+        listener, datagrams = listen(Target(host, 0))
+        self.host, self.port = listener.getsockname()[:2]
+        self.server = Server(
+            listener, datagrams, self.notes, self.waker, limits or Limits(), key, interval_s
+        )
+        self._thread = threading.Thread(target=self.server.run)
+        self._thread.start()
+
+    def stop(self):
+        self.waker.interrupted = True
+        self.waker.wake()
+        self._thread.join(10)
+        assert not self._thread.is_alive()
+        self.waker.close()
+
+    def connect(self):
+        """Return a connection to the server, which gives up after 5 s."""
+        return socket.create_connection((self.host, self.port), timeout=5)
+
+    def measure(self, key=None, source=None, start_at_s=None, **asked):
+        """Run a client; returns what it noted. Half a second, unless asked otherwise."""
+        notes, waker = Notes(), Waker()
+        try:
+            run_control_client(self.target(source), _settings(asked), notes, waker, key, start_at_s)
+        finally:
+            waker.close()
+        return notes
+
+    def measure_plain(self, **asked):
+        """Run a plain client; returns what it noted."""
+        notes, waker = Notes(), Waker()
+        try:
+            run_plain_client(self.target(), _settings(asked), notes, waker)
+        finally:
+            waker.close()
+        return notes
+
+    def target(self, source=None):
+        return Target(self.host, self.port, source=source, timeout_s=5)
+
+
+def _settings(asked):
+    if "total_bytes" in asked:
+        asked = {"duration_s": None, **asked}
+    return Settings()._replace(**{"duration_s": 0.4, "interval_s": 0.1, **asked})
+
+
+@contextmanager
+def running_server(**options):
+    server = Running(**options)
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+@contextmanager
+def server_program(*flags, command=COMMAND, **options):
+    """Start the server as a program; yields it and its port, and ends it."""
+    process = subprocess.Popen(
+        [*command, "-s", "-p", "0", "--events", *flags],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **options,
+    )
+    try:
+        yield process, json.loads(process.stdout.readline())["port"]
+    finally:
+        process.terminate()
+        process.communicate(timeout=10)
+
+
+def client_program(port, *flags, command=COMMAND, **options):
+    """Run the client as a program to its end."""
+    return subprocess.run(
+        [*command, "-c", "-p", str(port), *flags],
+        capture_output=True,
+        text=True,
+        timeout=20,
+        check=False,
+        **options,
+    )
+
+
+def wait_for(condition, timeout_s=10.0):
+    """Wait until something that other processes bring about is so."""
+    deadline_s = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < deadline_s, "it did not come about in time"
+        time.sleep(0.01)

@@ -1,0 +1,427 @@
+"""The pure parts that make figures: intervals, histograms, arrivals, pacing, TCP_INFO, results."""
+
+import itertools
+import math
+import random
+import struct
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from simpleperf.simpleperf_harness import REPEATABLE
+
+from benchctl_simpleperf.simpleperf.datagrams import Arrivals, train_struct
+from benchctl_simpleperf.simpleperf.errors import Problem
+from benchctl_simpleperf.simpleperf.histogram import Histogram
+from benchctl_simpleperf.simpleperf.measurement import Row
+from benchctl_simpleperf.simpleperf.pacing import Pacer
+from benchctl_simpleperf.simpleperf.results import (
+    IntervalMerger,
+    check_figures,
+    decode_rows,
+    direction_result,
+    encode_rows,
+)
+from benchctl_simpleperf.simpleperf.schedule import SECOND_NS, Schedule
+from benchctl_simpleperf.simpleperf.tcp_info import read_tcp_info
+from benchctl_simpleperf.simpleperf.units import parse_rate, parse_seconds, parse_size, scaled
+
+# --- intervals -------------------------------------------------------------------------------
+
+
+@REPEATABLE
+@given(st.integers(0, 50), st.integers(1, 200), st.integers(0, 60))
+def test_intervals_cover_the_time_without_gap_and_none_lies_across_the_omitted_part(
+    omit, duration, interval
+):
+    boundaries = list(Schedule(omit, duration, interval).boundaries())
+    ends = [boundary.at_ns for boundary in boundaries]
+    assert ends == sorted(set(ends))
+    assert ends[-1] == omit + duration
+    assert [boundary.last for boundary in boundaries] == [False] * (len(ends) - 1) + [True]
+    assert [boundary.number for boundary in boundaries] == list(range(len(ends)))
+    assert omit == 0 or omit in ends
+    if interval:
+        assert all(end - start <= interval for start, end in itertools.pairwise([0, *ends]))
+        assert len(ends) == math.ceil(omit / interval) + math.ceil(duration / interval)
+    else:
+        assert len(ends) == 1 + (omit > 0)
+
+
+def test_intervals_go_on_for_as_long_as_bytes_are_left():
+    boundaries = Schedule(0, None, SECOND_NS).boundaries()
+    assert [b.at_ns for b in itertools.islice(boundaries, 3)] == [
+        SECOND_NS, 2 * SECOND_NS, 3 * SECOND_NS,
+    ]  # fmt: skip
+
+
+# --- histogram -------------------------------------------------------------------------------
+
+values = st.lists(st.integers(-(10**12), 10**12), min_size=1, max_size=200)
+
+
+@REPEATABLE
+@given(values, st.floats(0.01, 1.0))
+def test_a_percentile_is_within_half_a_per_cent_of_the_nearest_rank(numbers, ratio):
+    histogram = Histogram()
+    for number in numbers:
+        histogram.add(number)
+    exact = sorted(numbers)[max(math.ceil(ratio * len(numbers)), 1) - 1]
+    [found] = histogram.percentiles(ratio)
+    assert abs(found - exact) <= abs(exact) * 0.005
+
+
+@REPEATABLE
+@given(values, values)
+def test_merging_histograms_is_counting_everything_in_one(first, second):
+    one, other, both = Histogram(), Histogram(), Histogram()
+    for number in first:
+        one.add(number)
+        both.add(number)
+    for number in second:
+        other.add(number)
+        both.add(number)
+    one.merge(other)
+    assert one.summary_s() == both.summary_s()
+    assert len(one) == len(both)
+
+
+def test_an_empty_histogram_has_no_figures():
+    empty, other = Histogram(), Histogram()
+    other.add(5)
+    empty.merge(Histogram())
+    assert empty.summary_s() == {}
+    empty.merge(other)
+    assert empty.summary_s() == other.summary_s()
+
+
+# --- arrivals --------------------------------------------------------------------------------
+
+
+def seen(numbers, sent=None):
+    """Return what a receiver should have counted, worked out from all numbers at once."""
+    highest, known, reordered, duplicates = -1, set(), 0, 0
+    for number in numbers:
+        if number in known:
+            duplicates += 1
+        elif number < highest:
+            reordered += 1
+        known.add(number)
+        highest = max(highest, number)
+    total = max(highest + 1, sent or 0)
+    return len(known), total - len(known), reordered, duplicates
+
+
+def counted(arrivals):
+    return arrivals.received, arrivals.lost, arrivals.reordered, arrivals.duplicates
+
+
+@REPEATABLE
+@given(st.lists(st.integers(0, 40), min_size=1, max_size=80), st.integers(0, 60))
+def test_loss_order_and_duplicates_are_counted_as_if_all_numbers_were_known(numbers, sent):
+    arrivals = Arrivals()
+    for number in numbers:
+        arrivals.train([number], [0], 0)
+    assert counted(arrivals) == seen(numbers)
+    arrivals.end(sent)
+    assert counted(arrivals) == seen(numbers, sent)
+
+
+@REPEATABLE
+@given(
+    st.lists(st.tuples(st.integers(0, 30), st.integers(1, 8)), min_size=1, max_size=20),
+    st.lists(st.integers(0, 5000), min_size=20, max_size=20),
+    st.booleans(),
+)
+def test_a_train_is_the_same_as_its_datagrams_one_by_one(trains, delays, together):
+    whole, single = Arrivals(), Arrivals()
+    now_ns = 0
+    for (first, count), delay in zip(trains, delays, strict=False):
+        now_ns += delay
+        numbers = list(range(first, first + count))
+        sent = [now_ns - 100 - (0 if together else position) for position in range(count)]
+        whole.train(numbers, sent, now_ns)
+        for number, sent_ns in zip(numbers, sent, strict=True):
+            single.train([number], [sent_ns], now_ns)
+    assert counted(whole) == counted(single)
+    assert whole.jitter_ns == pytest.approx(single.jitter_ns)
+    assert whole.transits.summary_s() == single.transits.summary_s()
+    assert whole.gaps.summary_s() == single.gaps.summary_s()
+
+
+def test_jitter_is_that_of_rfc_3550():
+    sent = [0, 20, 40, 60, 80]
+    arrived = [100, 125, 138, 170, 181]
+    jitter = 0.0
+    for (s0, r0), (s1, r1) in itertools.pairwise(zip(sent, arrived, strict=True)):
+        jitter += (abs((r1 - r0) - (s1 - s0)) - jitter) / 16
+    arrivals = Arrivals()
+    for number, (sent_ns, arrived_ns) in enumerate(zip(sent, arrived, strict=True)):
+        arrivals.train([number], [sent_ns], arrived_ns)
+    assert arrivals.jitter_ns == pytest.approx(jitter)
+
+
+def test_a_clock_that_is_off_changes_no_figure():
+    plain, shifted = Arrivals(), Arrivals()
+    for number in range(50):
+        plain.train([number], [number * 1000], number * 1000 + 70 + number % 3)
+        shifted.train([number], [number * 1000], number * 1000 + number % 3 - 5 * SECOND_NS)
+    assert plain.jitter_ns == shifted.jitter_ns
+    assert plain.transits.summary_s() == shifted.transits.summary_s()
+
+
+def test_memory_stays_bounded_whatever_numbers_come():
+    arrivals = Arrivals()
+    numbers = list(range(0, 40_000, 2))
+    random.Random(1).shuffle(numbers)
+    for number in [1 << 47, *numbers]:
+        arrivals.train([number], [0], 0)
+    assert len(arrivals._gap_starts) <= 1024
+    assert len(arrivals._gap_ends) == len(arrivals._gap_starts)
+
+
+def test_a_number_that_no_sender_counts_to_is_ignored():
+    arrivals = Arrivals()
+    arrivals.train([1 << 60], [0], 0)
+    assert counted(arrivals) == (0, 0, 0, 0)
+    assert len(arrivals.gaps) == 0
+
+
+@pytest.mark.parametrize("length", [16, 17, 1448])
+def test_a_train_on_the_wire_is_its_datagrams_behind_each_other(length):
+    heads = [5, 1000, 6, 1001, 7, 1002]
+    data = train_struct(length, 3).pack(*heads)
+    assert len(data) == 3 * length
+    for position, (number, sent_ns) in enumerate([(5, 1000), (6, 1001), (7, 1002)]):
+        datagram = data[position * length : (position + 1) * length]
+        assert datagram == struct.pack(">QQ", number, sent_ns) + bytes(length - 16)
+
+
+# --- pacing ----------------------------------------------------------------------------------
+
+
+@REPEATABLE
+@given(st.floats(1e3, 1e11), st.integers(16, 65507))
+def test_the_schedule_keeps_the_rate_exactly_and_its_bursts_small(rate_bps, length):
+    pacer = Pacer(rate_bps, length, 44)
+    pacer.start(1000)
+    last_ns = -SECOND_NS * 10**6
+    for packets in range(0, 20 * pacer.burst, pacer.burst):
+        due_ns = pacer.due_ns(packets, last_ns)
+        assert due_ns == pytest.approx(1000 + packets * length * 8e9 / rate_bps, abs=1)
+        last_ns = due_ns
+    assert pacer.burst == 1 or pacer.burst * length * 8 / rate_bps <= 200e-6
+    assert 1 <= pacer.burst <= 44
+
+
+def test_a_sender_that_fell_behind_catches_up_at_twice_the_rate_and_no_faster():
+    pacer = Pacer(8e6, 1000, 44)  # A packet each millisecond.
+    pacer.start(0)
+    now_ns, packets, gaps = 50_000_000, 0, []
+    while len(gaps) < 120:
+        due_ns = max(pacer.due_ns(packets, now_ns if packets else -SECOND_NS), now_ns)
+        gaps.append(due_ns - now_ns)
+        now_ns, packets = due_ns, packets + 1
+    assert gaps[0] == 0
+    assert min(gaps[1:]) == 500_000
+    assert gaps[-1] == 1_000_000
+    assert now_ns == (packets - 1) * 1_000_000
+
+
+# --- TCP_INFO --------------------------------------------------------------------------------
+
+
+def tcp_info_bytes():
+    data = bytearray(256)
+    for form, offset, value in [
+        ("=I", 16, 1448), ("=I", 32, 3), ("=I", 60, 1500), ("=I", 68, 20_500), ("=I", 72, 1_250),
+        ("=I", 80, 10), ("=I", 88, 3), ("=I", 100, 17), ("=I", 148, 20_000), ("=Q", 160, 125_000),
+        ("=Q", 168, 2_000_000), ("=Q", 176, 250_000), ("=Q", 184, 125_000), ("=I", 228, 65_535),
+    ]:  # fmt: skip
+        struct.pack_into(form, data, offset, value)
+    return bytes(data)
+
+
+def test_tcp_info_is_read_in_base_units():
+    counts, values = read_tcp_info(tcp_info_bytes())
+    assert counts == {
+        "retransmits": 17, "busy_s": 2.0, "rwnd_limited_s": 0.25, "sndbuf_limited_s": 0.125,
+    }  # fmt: skip
+    assert values == {
+        "segments_lost": 3, "path_mtu_bytes": 1500, "tcp_rtt_s": 0.0205, "tcp_rttvar_s": 0.00125,
+        "reordering": 3, "tcp_min_rtt_s": 0.02, "delivery_rate_bps": 1e6,
+        "peer_window_bytes": 65_535, "cwnd_bytes": 14_480,
+    }  # fmt: skip
+
+
+def test_members_that_an_older_kernel_does_not_have_are_left_out():
+    counts, values = read_tcp_info(tcp_info_bytes()[:104])
+    assert counts == {"retransmits": 17}
+    assert "tcp_min_rtt_s" not in values
+    assert values["cwnd_bytes"] == 14_480
+
+
+def test_a_least_round_trip_time_that_is_not_known_yet_is_left_out():
+    data = bytearray(tcp_info_bytes())
+    struct.pack_into("=I", data, 148, 0xFFFFFFFF)
+    assert "tcp_min_rtt_s" not in read_tcp_info(bytes(data))[1]
+
+
+# --- results ---------------------------------------------------------------------------------
+
+
+def sender_row(number, stream=0, count=1000, start_s=None):
+    start_s = number * 0.1 if start_s is None else start_s
+    return Row(stream, number, start_s, number * 0.1 + 0.1, {"bytes_sent": count, "retransmits": 1})
+
+
+def receiver_row(number, stream=0, count=900):
+    return Row(stream, number, number * 0.1, number * 0.1 + 0.1, {"bytes_received": count})
+
+
+rows = st.lists(
+    st.builds(
+        Row,
+        st.integers(0, 7), st.integers(0, 99), st.floats(0, 10), st.floats(10, 20),
+        st.dictionaries(st.sampled_from(["a", "b"]), st.integers(0, 9)).map(
+            lambda more: {"bytes_sent": 1, **more}
+        ),
+    ),
+    max_size=300,
+)  # fmt: skip
+
+
+@REPEATABLE
+@given(rows)
+def test_rows_survive_the_wire(sent):
+    messages = list(encode_rows(sent))
+    assert [row for members in messages for row in decode_rows(members, True, 8)] == sent
+    assert all(len(members["rows"]) <= 200 for members in messages)
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"fields": ["bytes_sent"], "rows": [[0, 0, 0.0, 0.1]]},
+        {"fields": ["bytes_sent"], "rows": [[0, 0, 0.0, 0.1, 1, 2]]},
+        {"fields": ["bytes_sent"], "rows": [[8, 0, 0.0, 0.1, 1]]},
+        {"fields": ["bytes_sent"], "rows": [[0.5, 0, 0.0, 0.1, 1]]},
+        {"fields": ["bytes_sent"], "rows": [[0, -1, 0.0, 0.1, 1]]},
+        {"fields": [], "rows": []},
+        {"fields": ["bytes_received"], "rows": []},
+    ],
+)
+def test_rows_that_do_not_fit_are_refused(members):
+    with pytest.raises(Problem):
+        decode_rows(members, True, 8)
+
+
+def test_the_receivers_figures_are_the_interval_and_the_senders_join_them():
+    merger = IntervalMerger("send", ["here:1"])
+    merger.add(True, [sender_row(0)])
+    assert merger.take() == []
+    merger.add(False, [receiver_row(0)])
+    [interval] = merger.take()
+    assert interval["throughput_bps"] == pytest.approx(72_000)
+    assert interval["sent_bps"] == pytest.approx(80_000)
+    assert interval["retransmits"] == 1
+    assert (interval["id"], interval["direction"]) == ("here:1", "send")
+
+
+def test_an_interval_that_one_end_missed_is_told_once_that_end_goes_on():
+    merger = IntervalMerger("send", ["here:1"])
+    merger.add(True, [sender_row(0), sender_row(1)])
+    merger.add(False, [receiver_row(1)])
+    first, second = merger.take()
+    assert "throughput_bps" not in first
+    assert second["throughput_bps"] == pytest.approx(72_000)
+
+
+def test_intervals_are_told_in_order_with_all_their_streams():
+    merger = IntervalMerger("send", ["here:1", "here:2"])
+    merger.add(True, [sender_row(n, s) for n in (0, 1) for s in (0, 1)])
+    merger.add(False, [receiver_row(0, 0)])
+    assert [(i["stream"], i["start_s"]) for i in merger.take()] == [(0, 0.0)]
+    merger.add(False, [receiver_row(0, 1), receiver_row(1, 1), receiver_row(1, 0)])
+    assert [(i["stream"], i["start_s"]) for i in merger.take()] == [(1, 0.0), (0, 0.1), (1, 0.1)]
+
+
+def test_the_omitted_part_is_marked():
+    merger = IntervalMerger("send", ["here:1"])
+    merger.add(False, [Row(0, 0, -0.5, 0.0001, {"bytes_received": 1})])
+    assert merger.take(everything=True)[0]["omitted"]
+
+
+def udp_sides(lost):
+    sender = {"duration_s": 1.0, "effective": {"pacing": "timer"},
+              "streams": [{"bytes_sent": 1000, "packets_sent": 100}] * 2}  # fmt: skip
+    receiver = {
+        "duration_s": 0.5,
+        "effective": {"udp_gro": False},
+        "streams": [
+            {"bytes_received": 500, "packets_lost": each, "jitter_rfc3550_s": 0.001 * position}
+            for position, each in enumerate(lost, 1)
+        ],
+    }
+    return sender, receiver
+
+
+def test_a_direction_is_the_sum_of_its_streams_and_each_rate_over_its_ends_time():
+    whole = direction_result(*udp_sides([10, 30]), ["a:1", "a:2"])
+    assert whole["throughput_bps"] == 1000 * 8 / 0.5
+    assert whole["sent_bps"] == 2000 * 8 / 1.0
+    assert whole["loss_ratio"] == 0.2
+    assert [stream["loss_ratio"] for stream in whole["streams"]] == [0.1, 0.3]
+    assert whole["jitter_rfc3550_s"] == {"min": 0.001, "mean": 0.0015, "max": 0.002}
+    assert whole["effective"] == {"pacing": "timer", "udp_gro": False}
+
+
+def test_a_receiver_that_got_nothing_measured_nothing_and_not_infinity():
+    sender, receiver = udp_sides([100, 100])
+    receiver["duration_s"] = 0.0
+    for stream in receiver["streams"]:
+        stream["bytes_received"] = 0
+    assert direction_result(sender, receiver, ["a:1", "a:2"])["throughput_bps"] == 0.0
+
+
+@pytest.mark.parametrize(
+    "streams",
+    [
+        [],
+        [{"bytes_received": 1}],
+        [{"bytes_sent": 1, "packets_lost": 0}] * 2,
+        [{"bytes_received": 1, "packets_lost": 0, "packet_gap_s": 3}] * 2,
+        [{"bytes_received": {"min": 1}, "packets_lost": 0}] * 2,
+    ],
+)
+def test_a_peers_figures_that_cannot_be_put_together_are_refused(streams):
+    with pytest.raises(Problem):
+        check_figures({"streams": streams}, False, 2, "udp")
+
+
+# --- units -----------------------------------------------------------------------------------
+
+
+def test_sizes_are_those_of_the_first_simpleperf_and_of_iperf3():
+    assert [parse_size(text) for text in ("10B", "1KB", "1MB", "2K", "1M", "1KiB", "1448")] == [
+        10, 1000, 10**6, 2048, 2**20, 1024, 1448,
+    ]  # fmt: skip
+
+
+def test_rates_and_times_are_read():
+    assert parse_rate("100M") == parse_rate("100Mbit") == parse_rate("0.1Gbit/s") == 1e8
+    assert parse_rate("unlimited") == math.inf
+    assert (parse_seconds("250ms"), parse_seconds("2"), parse_seconds("5min")) == (0.25, 2, 300)
+
+
+@REPEATABLE
+@given(st.text(max_size=12), st.sampled_from([parse_size, parse_rate, parse_seconds]))
+def test_any_text_is_a_quantity_or_a_value_error(text, parse):
+    with suppress(ValueError):
+        assert parse(text) >= 0
+
+
+def test_values_are_shown_with_three_digits():
+    shown = [scaled(value, "B") for value in (0, 999, 999.6, 1234, 99_990, 1.5e9, 4e12)]
+    assert shown == ["0 B", "999 B", "1.00 kB", "1.23 kB", "100 kB", "1.50 GB", "4.00 TB"]
