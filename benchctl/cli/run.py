@@ -52,6 +52,7 @@ def run(
     path = store or default_path()
     run_id, name = record_plan(prepared, path)
     if not quiet:
-        print(f"run {name}: {len(prepared.plan)} trials, store {path}", file=sys.stderr)
+        trials = "1 trial" if len(prepared.plan) == 1 else f"{len(prepared.plan)} trials"
+        print(f"run {name}: {trials}, store {path}", file=sys.stderr)
     shown = format_for(form, output)
     measure(path, run_id, shown, output, live_events=events, quiet=quiet)
