@@ -74,5 +74,30 @@ def _concerns(wanted: Mapping[str, Any], row: Row) -> bool:
     return (
         row.metric == wanted["metric"]
         and wanted.get("flow") in (None, row.flow)
-        and all(row.point.get(axis) == value for axis, value in wanted.get("where", {}).items())
+        and _at(row.point, wanted.get("where", {}))
     )
+
+
+def reported_of(
+    reported: Sequence[Mapping[str, Any]],
+    point: Mapping[str, Any],
+    flow: str | None = None,
+    direction: str | None = None,
+) -> dict[str, float]:
+    """Return what was reported of a flow in one direction, or of a trial, at a point: by metric.
+
+    Each of ``reported`` has flow, direction, where and metrics.
+    """
+    found: dict[str, float] = {}
+    for one in reported:
+        if (
+            one["flow"] in (None, flow)
+            and one["direction"] in (None, direction)
+            and _at(point, one["where"])
+        ):
+            found |= one["metrics"]
+    return found
+
+
+def _at(point: Mapping[str, Any], where: Mapping[str, Any]) -> bool:
+    return all(point.get(axis) == value for axis, value in where.items())

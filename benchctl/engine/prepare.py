@@ -36,6 +36,7 @@ def record_plan(prepared: Planned, store: Path) -> tuple[int, str]:
         "network": to_settings(prepared.outside),
         "lab": lab,
         "expect": [asdict(bound) for bound in plan.expected],
+        "reported": [asdict(figures) for figures in plan.reported],
     }
     run = NewRun(
         profile=plan.document.name,

@@ -14,7 +14,6 @@ from benchctl.backends import AnyBackend
 from benchctl.profile.explain import nearest
 from benchctl.profile.load import Document
 from benchctl.profile.matrix import Matrix, Value, check_value
-from benchctl.profile.model import Expectation
 from benchctl.profile.source import Key
 from benchctl.profile.values import Scalar
 from benchctl.units import parse_value, quoted
@@ -42,15 +41,12 @@ def read_expectations(
 
     Raises ProfileError.
     """
-    known: dict[str, dict[Scalar, Value]] = {axis: {} for axis in matrix.axes}
-    for value in matrix.values():
-        known[value.axis][value.shown] = value
+    names = Names(document, matrix, backends)
     expected = []
     for index, table in enumerate(document.model.expect):
         key: Key = ("expect", index)
-        _check_metric(document, table, key, backends)
-        for axis, shown in table.where.items():
-            check_value(document, known, (*key, "where", axis), shown)
+        names.check_place(key, table.flow, table.where)
+        names.check_metric((*key, "metric"), table.flow, table.metric)
         at_least = _bound(document, table.metric, table.at_least, (*key, "at_least"))
         at_most = _bound(document, table.metric, table.at_most, (*key, "at_most"))
         if at_least is not None and at_most is not None and at_least > at_most:
@@ -59,26 +55,48 @@ def read_expectations(
     return tuple(expected)
 
 
-def _check_metric(
-    document: Document,
-    table: Expectation,
-    key: Key,
-    backends: Mapping[str, Collection[AnyBackend]],
-) -> None:
-    if table.flow is not None and table.flow not in backends:
-        hint = nearest(table.flow, backends) or f"there are: {', '.join(backends)}"
-        raise document.error((*key, "flow"), f"no flow {quoted(table.flow)}", hint)
-    flows = backends if table.flow is None else [table.flow]
-    own = {metric.name for f in flows for b in backends[f] for metric in b.capabilities.metrics}
-    if table.metric not in METRICS and table.metric not in own:
-        hint = nearest(table.metric, {*METRICS, *own}) or "see the metrics of `benchctl backends`"
-        raise document.error((*key, "metric"), f"no metric {quoted(table.metric)}", hint)
+class Names:
+    """What a profile's figures may name: its axes and their values, its flows, their metrics."""
+
+    def __init__(
+        self, document: Document, matrix: Matrix, backends: Mapping[str, Collection[AnyBackend]]
+    ) -> None:
+        self._document = document
+        self._backends = backends
+        self._known: dict[str, dict[Scalar, Value]] = {axis: {} for axis in matrix.axes}
+        for value in matrix.values():
+            self._known[value.axis][value.shown] = value
+
+    def check_place(self, key: Key, flow: str | None, where: Mapping[str, Scalar]) -> None:
+        """Raise ProfileError unless the table at ``key`` names a flow and points of the profile."""
+        if flow is not None and flow not in self._backends:
+            hint = nearest(flow, self._backends) or f"there are: {', '.join(self._backends)}"
+            raise self._document.error((*key, "flow"), f"no flow {quoted(flow)}", hint)
+        for axis, shown in where.items():
+            check_value(self._document, self._known, (*key, "where", axis), shown)
+
+    def check_metric(
+        self, key: Key, flow: str | None, metric: str, of_trials: Collection[str] = ()
+    ) -> None:
+        """Raise ProfileError unless a flow, or any of them, has a metric.
+
+        ``of_trials`` are metrics that a trial has as a whole.
+        """
+        flows = self._backends if flow is None else [flow]
+        own = {m.name for f in flows for b in self._backends[f] for m in b.capabilities.metrics}
+        known = {*METRICS, *own, *of_trials}
+        if metric not in known:
+            hint = nearest(metric, known) or "see the metrics of `benchctl backends`"
+            raise self._document.error(key, f"no metric {quoted(metric)}", hint)
 
 
-def _bound(document: Document, metric: str, written: Scalar | None, key: Key) -> float | None:
-    if written is None:
-        return None
+def read_figure(document: Document, metric: str, written: Scalar, key: Key) -> float:
+    """Return a figure of a metric in its SI unit. Raises ProfileError."""
     try:
         return parse_value(metric, written)
     except ValueError as error:
         raise document.error(key, str(error)) from None
+
+
+def _bound(document: Document, metric: str, written: Scalar | None, key: Key) -> float | None:
+    return None if written is None else read_figure(document, metric, written, key)

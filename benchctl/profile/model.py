@@ -216,6 +216,33 @@ class Expectation(Table):
         return self
 
 
+class ReportedTable(BaseModel):
+    """What others measured in the same experiment; shown beside the measured figures.
+
+    Every key that is not here is a metric, such as ``throughput_bps = "14.4Mbit"``.
+    """
+
+    model_config = ConfigDict(extra="allow", frozen=True, strict=True)
+    __pydantic_extra__: dict[str, AxisScalar] = Field(init=False)
+
+    flow: str | None = Field(None, description="only this flow")
+    direction: Direction | None = Field(
+        None, strict=False, description="only this direction: send, receive or round-trip"
+    )
+    where: dict[str, AxisScalar] = Field({}, description="only points with these axis values")
+
+    @property
+    def figures(self) -> dict[str, AxisScalar]:
+        """Figures as written, by metric."""
+        return self.__pydantic_extra__
+
+    @model_validator(mode="after")
+    def _some_figure(self) -> ReportedTable:
+        if not self.figures:
+            raise ValueError('give a figure, such as throughput_bps = "14.4Mbit"')
+        return self
+
+
 class Profile(Table):
     """A whole profile."""
 
@@ -244,3 +271,6 @@ class Profile(Table):
     run: RunTable = Field(RunTable(), description="how the trials are run")
     lab: LabTable | None = Field(None, description="the virtual network to measure in")
     expect: list[Expectation] = Field([], description="bounds to meet")
+    reported: list[ReportedTable] = Field(
+        [], description="figures that others reported, to compare with"
+    )

@@ -18,6 +18,7 @@ from benchctl.profile.expect import Expected, read_expectations
 from benchctl.profile.load import Document
 from benchctl.profile.matrix import Matrix, Point, build_matrix
 from benchctl.profile.model import Order
+from benchctl.profile.reported import Reported, read_reported
 from benchctl.profile.values import Scalar
 
 # A person who writes an axis too many notices here, not after a week of measuring.
@@ -38,6 +39,7 @@ class Plan:
     duration_s: float
     """Expected time of all trials and pauses, without attempts that fail."""
     expected: tuple[Expected, ...]
+    reported: tuple[Reported, ...]
     _binder: Binder
 
     def __len__(self) -> int:
@@ -87,6 +89,7 @@ def make_plan(
     whole = build_matrix(document)
     binder = Binder(document, registry, whole, hosts, interfaces)
     expected = read_expectations(document, whole, binder.backends)
+    reported = read_reported(document, whole, binder.backends)
     matrix = whole.only(only)
     if most_trials is not None and matrix.size * repeats > most_trials:
         raise document.error(
@@ -104,8 +107,9 @@ def make_plan(
     measuring_s = repeats * sum(map(binder.duration_s, points))
     order = _order(run.order, len(points), repeats, seed)
     pausing_s = (len(order) - 1) * run.pause
+    duration_s = measuring_s + pausing_s
     return Plan(
-        document, matrix, points, order, repeats, seed, measuring_s + pausing_s, expected, binder
+        document, matrix, points, order, repeats, seed, duration_s, expected, reported, binder
     )
 
 

@@ -1,16 +1,18 @@
 """A run as one JSON-like document: what ``--format json`` prints, and what the tables are made of.
 
+Figures that others reported stand only here, not in the events of flows and trials.
 The keys are documented in docs/output.md; ``schema_version`` changes when one changes its meaning.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 from benchctl.analysis.figures import Figure, Figures
-from benchctl.analysis.summary import Measured, Row, judge, summarize
+from benchctl.analysis.summary import Measured, Row, judge, reported_of, summarize
+from benchctl.profile.reported import OF_TRIALS
 from benchctl.store.read import Flow, Reader, Run, Trial
 from benchctl.units import unit_of
 
@@ -23,6 +25,8 @@ def document_of(reader: Reader, run: Run) -> Document:
     """Read a run, finished or not, as a document. Raises StoreError."""
     trials: list[dict[str, Any]] = []
     measured: list[Measured] = []
+    # A store may hold runs from before profiles had any.
+    reported = run.settings.get("reported", ())
     for trial in reader.trials(run.id):
         if trial.status in ("planned", "running"):
             continue
@@ -30,10 +34,13 @@ def document_of(reader: Reader, run: Run) -> Document:
         attempts = reader.attempts(trial.id)
         for flow in reader.flows(trial.id):
             figures = reader.figures(flow.id)
-            flows += list(flow_entries(flow, figures, attempts))
+            for entry in flow_entries(flow, figures, attempts):
+                known = reported_of(reported, trial.point, flow.name, entry["direction"])
+                flows.append(entry | {"reported": _only(known, entry["metrics"])})
             if flow.status == "ok":
                 measured.append(Measured(trial.point, flow.name, figures))
-        trials.append(trial_entry(trial, flows))
+        known = reported_of(reported, trial.point)
+        trials.append(trial_entry(trial, flows) | {"reported": _only(known, OF_TRIALS)})
     rows = sorted(summarize(measured), key=lambda row: _place(run, row))
     verdicts = judge(run.settings["expect"], rows)
     return {
@@ -43,6 +50,10 @@ def document_of(reader: Reader, run: Run) -> Document:
         "summary": [summary_entry(row) for row in rows],
         "expectations": [{"text": verdict.text, "met": verdict.met} for verdict in verdicts],
     }
+
+
+def _only(figures: Mapping[str, float], metrics: Collection[str]) -> dict[str, float]:
+    return {metric: figure for metric, figure in figures.items() if metric in metrics}
 
 
 def _place(run: Run, row: Row) -> tuple[int, ...]:

@@ -99,10 +99,11 @@ def _remarks(document: Document) -> list[str]:
             error = f": {trial['error']}" if trial["error"] else ""
             lines.append(f"{name}, repeat {trial['repeat']}: {trial['status']}{error}")
         elif trial["fairness_jain"] is not None:
-            lines.append(
-                f"{name}, repeat {trial['repeat']}: Jain's index {trial['fairness_jain']:.4f},"
-                f" start skew {format_duration(trial['start_skew_s'])}"
-            )
+            fairness = f"Jain's index {trial['fairness_jain']:.4f}"
+            if trial["reported"]:
+                fairness += f" (reported {trial['reported']['fairness_jain']:.4f})"
+            skew = format_duration(trial["start_skew_s"])
+            lines.append(f"{name}, repeat {trial['repeat']}: {fairness}, start skew {skew}")
     lines += [f"expected but not so: {e['text']}" for e in document["expectations"] if not e["met"]]
     done, planned = len(document["trials"]), document["run"]["trials"]
     if done < planned:

@@ -1,8 +1,8 @@
 """Brings the summary of a document into rows and columns: what table, markdown and csv show.
 
 A row is a point, a flow and a direction; columns are the axes that vary, the flow and direction
-where there is more than one, the figures people look for, and what was expected where that is
-known. Everything else is in the JSON.
+where there is more than one, the figures people look for, and what was expected and what others
+reported where that is known. Everything else is in the JSON.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def pivot(document: Document) -> Pivot:
     for entry in document["summary"]:
         key = (tuple(entry["point"].items()), entry["flow"], entry["direction"])
         groups.setdefault(key, {})[entry["metric"]] = entry
-    expected = _expected(document)
+    beside = {kind: _beside(document, kind) for kind in ("expected", "reported")}
     metrics = [name for name in KEY_METRICS if any(name in g for g in groups.values())]
     for name, stand_in in INSTEAD.items():
         if any(name not in g and stand_in in g for g in groups.values()):
@@ -51,15 +51,16 @@ def pivot(document: Document) -> Pivot:
     varying = [axis for axis, values in document["run"]["axes"].items() if len(values) > 1]
     flows = len({flow for _, flow, _ in groups}) > 1
     directions = len({direction for _, _, direction in groups}) > 1
-    known = {name for promised in expected.values() for name in promised}
+    known = {
+        kind: {name for figures in rows.values() for name in figures}
+        for kind, rows in beside.items()
+    }
     # With an axis of that name, a trial of both directions has a row for each.
     way = "measured" if "direction" in varying else "direction"
     heads = [*varying, *["flow"] * flows, *[way] * directions, "n"]
     text_columns = len(heads) - 1
     for name in metrics:
-        heads.append(title_of(name))
-        if name in known:
-            heads.append("expected")
+        heads += [title_of(name), *(kind for kind in beside if name in known[kind])]
     rows = []
     for (point, flow, direction), entries in groups.items():
         shown = dict(point)
@@ -68,21 +69,25 @@ def pivot(document: Document) -> Pivot:
         row.append(str(max(entry["n"] for entry in entries.values())))
         for name in metrics:
             row.append(with_interval(entries[name]) if name in entries else "-")
-            if name in known:
-                promised = expected.get((point, flow, direction), {}) if name in entries else {}
-                value = promised.get(name)
-                row.append(format_value(name, value) if value is not None else "-")
+            for kind, figures in beside.items():
+                if name in known[kind]:
+                    value = figures.get((point, flow, direction), {}).get(name)
+                    if value is None or name not in entries:
+                        row.append("-")
+                    else:
+                        row.append(format_value(name, value))
         rows.append(tuple(row))
     numeric = tuple(index >= text_columns for index in range(len(heads)))
     return Pivot(tuple(heads), numeric, tuple(rows))
 
 
-def _expected(document: Document) -> dict[tuple[Any, ...], Mapping[str, float]]:
+def _beside(document: Document, kind: str) -> dict[tuple[Any, ...], Mapping[str, float]]:
+    """Return what stands beside the measured figures, by point, flow and direction."""
     return {
-        (tuple(trial["point"].items()), flow["name"], flow["direction"]): flow["expected"]
+        (tuple(trial["point"].items()), flow["name"], flow["direction"]): flow[kind]
         for trial in document["trials"]
         for flow in trial["flows"]
-        if flow["expected"]
+        if flow[kind]
     }
 
 

@@ -1,7 +1,7 @@
 import pytest
 
 from benchctl.analysis.figures import Figure
-from benchctl.analysis.summary import Measured, judge, summarize
+from benchctl.analysis.summary import Measured, judge, reported_of, summarize
 
 
 def measured(value, metric="throughput_bps", flow="main", direction="send", **point):
@@ -31,3 +31,24 @@ def test_expectations_are_held_against_the_mean(wanted, met):
     rows = summarize([measured(11, streams=1), measured(99, streams=2)])
     verdicts = judge([{"metric": "throughput_bps", **wanted}], rows)
     assert [verdict.met for verdict in verdicts] == met
+
+
+REPORTED = [
+    {"flow": None, "direction": None, "where": {}, "metrics": {"fairness_jain": 0.99}},
+    {"flow": "a", "direction": None, "where": {"n": 1}, "metrics": {"rtt_s": 0.1}},
+    {"flow": "a", "direction": "send", "where": {}, "metrics": {"throughput_bps": 1e6}},
+]
+
+
+@pytest.mark.parametrize(
+    ("point", "flow", "direction", "figures"),
+    [
+        ({"n": 1}, "a", "send", {"fairness_jain": 0.99, "rtt_s": 0.1, "throughput_bps": 1e6}),
+        ({"n": 2}, "a", "send", {"fairness_jain": 0.99, "throughput_bps": 1e6}),
+        ({"n": 1}, "a", "receive", {"fairness_jain": 0.99, "rtt_s": 0.1}),
+        ({"n": 1}, "b", "send", {"fairness_jain": 0.99}),
+        ({"n": 1}, None, None, {"fairness_jain": 0.99}),
+    ],
+)
+def test_what_was_reported_is_found_by_flow_direction_and_point(point, flow, direction, figures):
+    assert reported_of(REPORTED, point, flow, direction) == figures

@@ -162,6 +162,28 @@ at_most = "2%"
     assert (third.at_least, third.at_most) == (0.0, 0.02)
 
 
+def test_reported_figures_are_read_in_si_units(plan):
+    text = """
+[flows.main]
+backend = "stream"
+[axes]
+streams = [1, 2]
+[[reported]]
+fairness_jain = 0.993
+[[reported]]
+flow = "main"
+direction = "receive"
+where = {streams = 2}
+throughput_bps = "14.4Mbit"
+stalls = 3
+"""
+    whole, one = plan(text).reported
+    assert (whole.flow, whole.direction, whole.where) == (None, None, {})
+    assert whole.metrics == {"fairness_jain": 0.993}
+    assert (one.flow, one.direction, one.where) == ("main", "receive", {"streams": 2})
+    assert one.metrics == {"throughput_bps": 14.4e6, "stalls": 3.0}
+
+
 def test_an_expectation_of_a_point_that_only_leaves_out_is_kept(plan):
     text = MATRIX.format(order="sequential", repeats=1)
     text += '[[expect]]\nmetric = "rtt_s"\nat_most = "1s"\nwhere = {streams = 2}\n'

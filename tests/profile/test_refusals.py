@@ -355,6 +355,34 @@ ADDED = {
         "[[expect]]\nmetric = 'rtt_s'\nat_most = '1s'\nwhere = {streams = 9}",
         "27: expect[0].where.streams: 9 is not a value of this axis", "values are: 1, 2, 4",
     ),
+    "reported: no figure": (
+        "[[reported]]\nflow = 'main'",
+        '24: reported[0]: give a figure, such as throughput_bps = "14.4Mbit"', "",
+    ),
+    "reported: an unknown metric": (
+        "[[reported]]\nthroughput = '1Mbit'",
+        '25: reported[0].throughput: no metric "throughput"', 'did you mean "throughput_bps"?',
+    ),
+    "reported: the fairness of one flow": (
+        "[[reported]]\nflow = 'main'\nfairness_jain = 0.99",
+        '26: reported[0].fairness_jain: no metric "fairness_jain"',
+        "see the metrics of `benchctl backends`",
+    ),
+    "reported: an unknown flow": (
+        "[[reported]]\nflow = 'mian'\nrtt_s = '1s'",
+        '25: reported[0].flow: no flow "mian"', 'did you mean "main"?',
+    ),
+    "reported: a unit where none is": (
+        "[[reported]]\nstalls = '1s'", '25: reported[0].stalls: "1s" is not a number', "",
+    ),
+    "reported: a table": (
+        "[[reported]]\nrtt_s = {mean = '1s'}",
+        "25: reported[0].rtt_s: must be a text, a number, true or false", "",
+    ),
+    "reported: an unknown point": (
+        "[[reported]]\nrtt_s = '1s'\nwhere = {streams = 9}",
+        "26: reported[0].where.streams: 9 is not a value of this axis", "values are: 1, 2, 4",
+    ),
     "expect: bounds that nothing meets": (
         "[[expect]]\nmetric = 'rtt_s'\nat_most = '1s'\nat_least = '2s'",
         "24: expect[0]: at_least is more than at_most", "",

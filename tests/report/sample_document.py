@@ -10,13 +10,14 @@ def entry(point, metric, mean, *, flow="bulk", direction="send", n=3, half=None,
     }  # fmt: skip
 
 
-def flow(name, status="ok", expected=None, error=""):
+def flow(name, status="ok", expected=None, error="", reported=None):
     direction = "round-trip" if name == "ping" else "send"
     return {
         "name": name, "backend": "iperf3", "from": "local", "to": "paris", "direction": direction,
         "status": status, "error": error, "hint": "", "attempts": 1, "port": 5201,
         "command": ["iperf3", "-c", "paris"], "server_command": [], "requested": {},
         "effective": {}, "expected": expected or {}, "metrics": {}, "sources": {},
+        "reported": reported or {},
     }  # fmt: skip
 
 
@@ -35,18 +36,22 @@ DOCUMENT = {
         {
             "index": 0, "repeat": 1, "point": ONE, "status": "ok", "error": "",
             "started": "2026-11-21T00:45:12.000+00:00", "start_skew_s": 0.0012,
-            "fairness_jain": 0.99981, "flows": [flow("bulk", expected=EXPECTED), flow("ping", expected=EXPECTED)],
+            "fairness_jain": 0.99981, "reported": {"fairness_jain": 0.993}, "flows": [
+                flow("bulk", expected=EXPECTED, reported={"throughput_bps": 93.4e6}),
+                flow("ping", expected=EXPECTED),
+            ],
         },
         {
             "index": 1, "repeat": 1, "point": TWO, "status": "failed",
             "error": "bulk: connection refused", "started": "2026-11-21T00:45:32.000+00:00",
-            "start_skew_s": None, "fairness_jain": None,
+            "start_skew_s": None, "fairness_jain": None, "reported": {},
             "flows": [flow("bulk", "failed", error="connection refused"), flow("ping")],
         },
         {
             "index": 2, "repeat": 2, "point": TWO, "status": "ok", "error": "",
             "started": "2026-11-21T00:45:52.000+00:00", "start_skew_s": None,
-            "fairness_jain": None, "flows": [flow("bulk", expected=EXPECTED), flow("ping", expected=EXPECTED)],
+            "fairness_jain": None, "reported": {},
+            "flows": [flow("bulk", expected=EXPECTED), flow("ping", expected=EXPECTED)],
         },
     ],
     "summary": [
