@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from types import MappingProxyType, TracebackType
+from typing import Any
 
 from benchctl.errors import LabError
 from benchctl.hosts.host import Host, Way
@@ -31,7 +32,7 @@ _BUILD_TIMEOUT_S = 60.0
 # output, so it goes nowhere.
 _RELAY = (
     "exec 9>&2 2>/dev/null; trap : HUP INT QUIT TERM; "
-    '"$@" 2>&9 9>&-; code=$?; trap - HUP INT QUIT TERM; '
+    '(exec "$@" 2>&9 9>&-); code=$?; trap - HUP INT QUIT TERM; '
     '[ "$code" -le 128 ] || kill -s "$(kill -l "$code")" $$; exit "$code"'
 )
 
@@ -41,7 +42,8 @@ class Lab:
 
     ``nodes`` are all nodes by name, as hosts to run commands on; the commands of one must be
     started as a process group of their own and are signalled as a group. A node's address is that
-    of its first interface, and empty for a switch. ``emulator`` says who emulates the links.
+    of its first interface, and empty for a switch. ``emulator`` says who emulates the links, and
+    ``keeper_pid`` is the process whose end is the lab's.
     """
 
     def __init__(
@@ -54,6 +56,7 @@ class Lab:
     ) -> None:
         self.topology = topology
         self.emulator = built.emulator
+        self.keeper_pid = built.pid
         self.nodes: Mapping[str, Host] = MappingProxyType(
             {name: _host(topology, name, built, launcher) for name in topology.nodes}
         )
@@ -131,20 +134,29 @@ class Lab:
         """
         direction = 0 if self.topology.links[link].ends[0].node == leaving else 1
         self._tell(AskCounters(link, direction))
+        counters: DirectionCounters | None = self._hear()
+        return counters
+
+    def check(self) -> None:
+        """Raise LabError, with the reason, when the lab does not stand any more."""
+        if self._connection.poll():
+            self._hear()
+
+    def _hear(self) -> Any:
         try:
             answer = self._connection.recv()
-        except EOFError:
+        except (EOFError, ConnectionResetError):
             raise LabError("the lab does not stand any more") from None
         if isinstance(answer, Broken):
             raise LabError(f"the lab does not stand any more: {answer.reason}")
-        counters: DirectionCounters | None = answer
-        return counters
+        return answer
 
     def _tell(self, request: Request) -> None:
         try:
             self._connection.send(request)
         except BrokenPipeError:
-            raise LabError("the lab does not stand any more") from None
+            # What it said last explains its end better.
+            self._hear()
 
 
 def _host(topology: Topology, name: str, built: Built, launcher: Launcher) -> Host:

@@ -22,7 +22,7 @@ import math
 import random
 from bisect import insort
 from collections import deque
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import Generic, TypeVar
 
@@ -50,11 +50,6 @@ class Change:
     jitter_s: float | None = None
     loss_ratio: float | None = None
     queue_packets: int | None = None
-
-    @classmethod
-    def to(cls, settings: Settings) -> Change:
-        """Return the change that leads to settings at once."""
-        return cls(**asdict(settings))
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,9 +20,9 @@ BRIDGE = "switch"
 
 LOOPBACK = "link set lo up"
 
-# tbf's timer comes late by up to so much; unused time up to this is made good, at the price of
-# bursts of as much.
-_BURST_S = 200e-6
+# tbf's timer comes late by up to so much; time lost up to this is made good, at the price of bursts
+# of as much.
+_BURST_S = 1e-3
 # Frames on their way are not in the link model's queue, so netem, which holds them, must not run
 # full before the real queue does: a second of full frames at 10 Gbit/s.
 _FLYING_FRAMES = 825_000

@@ -35,11 +35,15 @@ class Running:
         null = os.open(os.devnull, os.O_RDONLY)
         streams = [(os.POSIX_SPAWN_DUP2, null, 0)]
         streams += [(os.POSIX_SPAWN_DUP2, self._log, number) for number in (1, 2)]
-        self.pid = os.posix_spawnp(
-            service.argv[0], service.argv, os.environ, file_actions=streams,
-            setsigdef=[signal.SIGINT],
-        )  # fmt: skip
-        os.close(null)
+        try:
+            self.pid = os.posix_spawnp(
+                service.argv[0], service.argv, os.environ, file_actions=streams,
+                setsigdef=[signal.SIGINT],
+            )  # fmt: skip
+        except OSError as error:
+            raise ServiceError(f"{self._name}: {error.strerror}") from None
+        finally:
+            os.close(null)
 
     def wait_ready(self) -> None:
         """Wait until it listens; to be called in its network namespace. Raises ServiceError."""

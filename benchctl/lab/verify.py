@@ -136,11 +136,11 @@ def _look(lab: Lab, start: Interface, end: Interface) -> Look:
     with _answering(lab.nodes[end.node], end.ip) as ask:
         rtts_s = ask(lab.nodes[start.node], "rtt")
         for hop in shaped:
-            lab.change(hop.link.name, Change(delay_s=0, jitter_s=0, loss_ratio=0), hop.start.node)
+            lab.change(hop.link.name, _journey(Settings()), hop.start.node)
         rates = [f"{min(rate_bps, _EVERYTHING_BPS):.0f}" for rate_bps in promised_bps]
         there_bps, back_bps = ask(lab.nodes[start.node], "rate", *rates)
         for hop in shaped:
-            lab.change(hop.link.name, Change.to(hop.settings), hop.start.node)
+            lab.change(hop.link.name, _journey(hop.settings), hop.start.node)
     payload_ratio = tcp_payload_ratio(path.mtu)
     return Look(
         links=tuple(dict.fromkeys(hop.link.name for hop in shaped)),
@@ -149,6 +149,13 @@ def _look(lab: Lab, start: Interface, end: Interface) -> Look:
         rtt_tolerance_s=sum(_RTT_TOLERANCE_S / 2 + hop.settings.jitter_s for hop in shaped),
         promised_bps=promised_bps,
         rates_bps=(there_bps / payload_ratio, back_bps / payload_ratio),
+    )
+
+
+def _journey(settings: Settings) -> Change:
+    """Return the change to the delay, jitter and loss of some settings."""
+    return Change(
+        delay_s=settings.delay_s, jitter_s=settings.jitter_s, loss_ratio=settings.loss_ratio
     )
 
 

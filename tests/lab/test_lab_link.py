@@ -217,11 +217,3 @@ def test_a_ramp_to_or_from_no_limit_is_a_step_at_its_end():
     course = Course(Settings(delay_s=0.0))
     course.add(Change(at_ns=0, over_ns=2 * S, rate_bps=1e6), now_ns=0)
     assert values(course, [1, 2]) == [(math.inf, 0.0), (1e6, 0.0)]
-
-
-def test_a_change_back_leads_to_the_settings_as_they_were():
-    before = Settings(rate_bps=1e6, delay_s=0.1, jitter_s=0.01, loss_ratio=0.1, queue_packets=5)
-    course = Course(Settings())
-    course.add(Change.to(before), now_ns=0)
-    course.advance(0)
-    assert course.settings == before

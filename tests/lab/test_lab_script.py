@@ -85,7 +85,7 @@ def test_the_kernel_delays_and_loses_before_it_queues():
     assert script.disciplines("eth0", settings, 1500) == [
         "qdisc replace dev eth0 root handle 1: netem limit 825000 delay 5000us 1000us "
         "loss 2.500000%",
-        "qdisc replace dev eth0 parent 1:1 handle 2: tbf rate 8000000bit burst 1714 limit 75700",
+        "qdisc replace dev eth0 parent 1:1 handle 2: tbf rate 8000000bit burst 2514 limit 75700",
         "qdisc replace dev eth0 parent 2:1 handle 3: pfifo limit 50",
     ]
 

@@ -1,0 +1,33 @@
+"""A process that owns a lab, to be ended in every way. Run by the tests.
+
+``lab_owner.py TOPOLOGY``: builds the lab, starts a command on its first host, says ``up`` and the
+keeper's process number, and waits for the end of stdin. ``lab_owner.py TOPOLOGY FROM TO`` pings
+instead, and prints what ping says.
+"""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from benchctl.lab.lab import Lab
+from benchctl.lab.topology import load_topology
+
+
+def main():
+    topology = load_topology(Path(sys.argv[1]))
+    with Lab.build(topology) as lab:
+        if sys.argv[2:]:
+            source, goal = sys.argv[2:]
+            argv = [*lab.nodes[source].prefix, "ping", "-c", "3", "-i", "0.2", goal]
+            subprocess.run(argv, check=True, start_new_session=True)
+            return
+        host = lab.nodes[topology.hosts[0]]
+        with subprocess.Popen([*host.prefix, "sleep", "1000"], start_new_session=True) as command:
+            print("up", lab.keeper_pid, flush=True)
+            sys.stdin.read()
+            lab.close()
+            command.wait()
+
+
+if __name__ == "__main__":
+    main()

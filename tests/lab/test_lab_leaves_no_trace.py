@@ -1,0 +1,106 @@
+"""However the owner of a lab ends, nothing of the lab outlives it."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import uuid
+from pathlib import Path
+
+import pytest
+from lab.lab_support import LABS, ordinary_user, owner, processes_with, read_up, wait_until
+
+pytestmark = pytest.mark.netns
+
+PORTFOLIO = str(LABS / "portfolio.toml")
+
+
+@pytest.fixture
+def mark():
+    return f"lab-{uuid.uuid4()}"
+
+
+@pytest.fixture(params=["as we are", "as an ordinary user"])
+def python(request):
+    if request.param == "as we are":
+        return [sys.executable]
+    prefix = ordinary_user()
+    if not prefix:
+        (pytest.fail if os.environ.get("CI") else pytest.skip)("no Python that others can run")
+    return prefix
+
+
+def traces():
+    """Return what a lab could leave on this machine beside processes."""
+    devices = subprocess.run(["ip", "-br", "link"], capture_output=True, text=True, check=True)
+    named = Path("/run/netns")
+    return (
+        devices.stdout,
+        Path("/proc/self/mountinfo").read_text(),
+        sorted(named.iterdir()) if named.exists() else [],
+        sorted(path.name for path in Path(tempfile.gettempdir()).iterdir() if "lab" in path.name),
+    )
+
+
+def test_a_lab_that_is_closed_is_gone(python, mark):
+    before = traces()
+    with owner(python, mark, PORTFOLIO) as process:
+        read_up(process)
+        assert len(processes_with(mark)) > 8
+        process.stdin.close()
+        assert process.wait() == 0
+        assert processes_with(mark) == {}
+    assert traces() == before
+
+
+@pytest.mark.parametrize("name", ["SIGKILL", "SIGTERM", "SIGHUP", "SIGSEGV"])
+def test_a_lab_goes_with_its_owner_whatever_ends_it(name, mark):
+    before = traces()
+    with owner([sys.executable], mark, PORTFOLIO) as process:
+        read_up(process)
+        process.send_signal(signal.Signals[name])
+        process.wait()
+        assert wait_until(lambda: not processes_with(mark)), processes_with(mark)
+    assert traces() == before
+
+
+def test_a_lab_goes_with_its_owner_killed_at_any_moment(python, mark):
+    """Before it stands, while it is built, while it stands: at moments spread over all of it."""
+    before = traces()
+    moments = random.Random(20261121)
+    for _ in range(12):
+        with owner(python, mark, PORTFOLIO) as process:
+            try:
+                process.wait(moments.uniform(0.0, 1.0))
+            except subprocess.TimeoutExpired:
+                process.kill()
+            process.wait()
+            assert wait_until(lambda: not processes_with(mark)), processes_with(mark)
+    assert traces() == before
+
+
+def test_a_lab_goes_when_its_keeper_is_killed(mark):
+    with owner([sys.executable], mark, PORTFOLIO) as process:
+        os.kill(read_up(process), signal.SIGKILL)
+        assert wait_until(lambda: set(processes_with(mark)) <= {process.pid}), processes_with(mark)
+
+
+def test_a_lab_goes_when_one_of_its_emulators_is_killed(mark):
+    with owner([sys.executable], mark, PORTFOLIO) as process:
+        keeper = read_up(process)
+        children = Path(f"/proc/{keeper}/task/{keeper}/children").read_text().split()
+        os.kill(int(children[0]), signal.SIGKILL)
+        assert wait_until(lambda: set(processes_with(mark)) <= {process.pid}), processes_with(mark)
+
+
+@pytest.mark.tool("ping")
+def test_an_ordinary_user_has_labs_too(mark):
+    prefix = ordinary_user()
+    if not prefix:
+        (pytest.fail if os.environ.get("CI") else pytest.skip)("no Python that others can run")
+    with owner(prefix, mark, PORTFOLIO, "h1", "h4") as process:
+        output, _ = process.communicate()
+    assert process.returncode == 0
+    assert "3 received" in output

@@ -1,0 +1,266 @@
+"""A lab that stands: names, routes, settings, links and services are what the file says."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from lab.lab_support import topology, wait_until
+
+from benchctl.errors import LabError
+from benchctl.lab.lab import Lab
+from benchctl.lab.link import Change
+from benchctl.lab.model import Emulator
+from benchctl.lab.verify import verify
+
+pytestmark = pytest.mark.netns
+
+SERVER = """
+import socket, sys
+with socket.create_server(("", int(sys.argv[1]))) as server:
+    while True:
+        with server.accept()[0] as connection:
+            connection.sendall(b"hello")
+"""
+
+TEXT = f"""
+emulator = "user"
+[hosts.phone]
+sysctl = {{ tcp_sack = 0 }}
+initcwnd = 4
+[hosts.web]
+aliases = ["speed.example.net"]
+services = [{{ command = [{sys.executable!r}, "-c", '''{SERVER}''', "8080"], ports = 8080 }}]
+[routers]
+r = {{}}
+[switches]
+s = {{}}
+[links]
+wifi = {{ between = ["phone:wireless", "r"], rate = "8Mbit", delay = "5ms" }}
+cell = {{ between = ["phone:mobile", "s"] }}
+s-r = {{ between = ["s", "r"] }}
+far = {{ between = ["r", "web"], rate = "20Mbit", delay = "10ms", queue = 50 }}
+"""
+
+
+@pytest.fixture(scope="module")
+def lab():
+    with Lab.build(topology(TEXT)) as lab:
+        yield lab
+
+
+def run(lab, node, *argv, **kwargs):
+    return subprocess.run(
+        [*lab.nodes[node].prefix, *argv],
+        capture_output=True, text=True, check=False, start_new_session=True, **kwargs,
+    )  # fmt: skip
+
+
+def test_names_and_aliases_resolve_inside_and_only_there(lab):
+    found = run(lab, "phone", "getent", "hosts", "speed.example.net")
+    assert found.stdout.split() == [lab.nodes["web"].address, "web", "speed.example.net"]
+    assert run(lab, "phone", "getent", "hosts", "other.example.net").returncode == 2
+    assert "speed.example.net" not in Path("/etc/hosts").read_text()
+
+
+def test_a_node_knows_its_address_and_its_ways_out(lab):
+    phone = lab.nodes["phone"]
+    ways = {name: (way.device, way.address) for name, way in phone.interfaces.items()}
+    assert ways == {"wireless": ("wireless", "10.0.0.1"), "mobile": ("mobile", "10.0.1.1")}
+    assert (phone.address, lab.nodes["s"].address) == ("10.0.0.1", "")
+    assert not phone.shares_ports
+
+
+def test_settings_hold_on_their_host_and_nowhere_else(lab):
+    path = "/proc/sys/net/ipv4/tcp_sack"
+    here = Path(path).read_text()
+    assert run(lab, "phone", "cat", path).stdout == "0\n"
+    assert run(lab, "web", "cat", path).stdout == here
+    assert Path(path).read_text() == here
+    assert "initcwnd 4" in run(lab, "phone", "ip", "route", "get", "10.0.2.2").stdout
+
+
+def test_what_is_bound_to_an_interface_leaves_by_it(lab):
+    def device(*words):
+        return run(lab, "phone", "ip", "route", "get", "10.0.2.2", *words).stdout.split("dev ")[1]
+
+    assert device().startswith("mobile")
+    assert device("from", "10.0.0.1").startswith("wireless")
+    assert device("oif", "wireless").startswith("wireless")
+
+
+def test_a_lab_has_no_way_out(lab):
+    devices = {line.split()[0] for line in run(lab, "r", "ip", "-br", "link").stdout.splitlines()}
+    assert {name.partition("@")[0] for name in devices} == {"lo", "eth0", "eth1", "eth2"}
+    code = "import socket; socket.create_connection(('192.0.2.1', 80), 5)"
+    refused = run(lab, "phone", sys.executable, "-c", code)
+    assert "Network is unreachable" in refused.stderr
+
+
+def test_services_listen_before_the_lab_is_handed_over(lab):
+    code = "import socket; print(socket.create_connection(('web', 8080)).recv(10))"
+    assert run(lab, "phone", sys.executable, "-c", code).stdout == "b'hello'\n"
+
+
+def test_links_keep_their_promises(lab):
+    looks = verify(lab, lab.topology.links)
+    assert [look.links for look in looks] == [("wifi",), ("far",)]
+    assert [look.problem for look in looks] == ["", ""]
+    assert all(look.rtt_s >= look.promised_rtt_s for look in looks)
+
+
+def test_a_link_that_breaks_its_promise_is_told_with_both_figures(lab):
+    slower = Change(rate_bps=5e6)
+    lab.change("wifi", slower, "phone")
+    (look,) = verify(lab, ["wifi"])
+    lab.change("wifi", Change(rate_bps=8e6))
+    assert look.problem.startswith("link wifi: promises 8.00 Mbit/s, carries ")
+
+
+def test_a_changed_link_changes_at_once_and_in_one_direction_where_asked(lab):
+    before = lab.counters("far", "web")
+    lab.change("far", Change(loss_ratio=1.0), "web")
+    code = "import socket; socket.create_connection(('web', 8080), 0.5)"
+    assert "timed out" in run(lab, "phone", sys.executable, "-c", code).stderr
+    lab.change("far", Change(loss_ratio=0.0))
+    after = lab.counters("far", "web")
+    assert after.lost > before.lost
+    assert lab.counters("far", "r").lost == 0
+
+
+def test_a_change_comes_at_its_time(lab):
+    soon_ns = time.monotonic_ns() + 200_000_000
+    lab.change("far", Change(at_ns=soon_ns, loss_ratio=1.0))
+    code = """
+import socket, time
+sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+for _ in range(60):
+    sock.sendto(b"x", ("web", 9))
+    time.sleep(0.005)
+"""
+    before = lab.counters("far", "r")
+    run(lab, "phone", sys.executable, "-c", code)
+    lab.change("far", Change(loss_ratio=0.0))
+    after = lab.counters("far", "r")
+    assert after.delivered > before.delivered
+    assert after.lost > before.lost
+
+
+def test_frames_are_all_accounted_for(lab):
+    assert wait_until(lambda: lab.counters("far", "r").queued == 0)
+    for link in ("wifi", "far"):
+        for end in lab.topology.links[link].ends:
+            counters = lab.counters(link, end.node)
+            ended = counters.delivered + counters.dropped + counters.lost
+            assert ended <= counters.arrived <= ended + 10
+            assert (counters.missed, counters.refused) == (0, 0)
+
+
+def test_a_command_ends_as_it_would_end_without_a_lab(lab):
+    assert run(lab, "web", "sh", "-c", "echo out; echo err >&2; exit 7").returncode == 7
+    result = run(lab, "web", "sh", "-c", "echo out; echo err >&2; kill -SEGV $$")
+    assert (result.stdout, result.stderr) == ("out\n", "err\n")
+    assert result.returncode == -signal.SIGSEGV
+    missing = run(lab, "web", "no-such-program")
+    assert missing.returncode == 127
+    assert "no-such-program" in missing.stderr
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGKILL"])
+def test_a_signal_to_the_group_reaches_the_command(name, lab):
+    number = signal.Signals[name]
+    argv = [*lab.nodes["web"].prefix, "sh", "-c", "echo ready; exec sleep 100"]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, start_new_session=True) as process:
+        assert process.stdout.readline() == b"ready\n"
+        os.killpg(process.pid, number)
+        assert process.wait() == -number
+
+
+def test_a_command_that_handles_its_signal_decides_how_it_ends(lab):
+    script = "trap 'echo told; exit 3' INT; echo ready; while :; do sleep 0.01; done"
+    argv = [*lab.nodes["web"].prefix, "sh", "-c", script]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, start_new_session=True) as process:
+        assert process.stdout.readline() == b"ready\n"
+        os.killpg(process.pid, signal.SIGINT)
+        assert process.stdout.read() == b"told\n"
+        assert process.wait() == 3
+
+
+def test_a_service_that_ends_takes_the_lab_with_it():
+    text = """
+[hosts.a]
+services = [{ command = ["sh", "-c", "sleep 0.2; echo enough; exit 3"] }]
+"""
+    with Lab.build(topology(text)) as lab:
+        assert wait_until(lambda: run(lab, "a", "true").returncode)
+        with pytest.raises(LabError, match=r"a: sh -c .* ended with exit code 3: enough"):
+            lab.check()
+
+
+def test_a_service_that_does_not_listen_is_told():
+    text = """
+[hosts.a]
+services = [{ command = ["sh", "-c", "echo no luck >&2; exit 1"], ports = 80 }]
+"""
+    with pytest.raises(LabError, match="ended with exit code 1: no luck"):
+        Lab.build(topology(text))
+
+
+def test_a_service_that_is_not_installed_is_told():
+    text = '[hosts.a]\nservices = [{ command = ["no-such-server"] }]'
+    with pytest.raises(LabError, match="a: no-such-server: No such file or directory"):
+        Lab.build(topology(text))
+
+
+def test_a_setting_that_the_kernel_does_not_know_is_told():
+    with pytest.raises(LabError, match=r"sysctl net\.ipv4\.tcp_wish = 1: No such file"):
+        Lab.build(topology("[hosts.a]\nsysctl = { tcp_wish = 1 }"))
+
+
+def test_the_kernel_limits_a_rate_when_asked_to():
+    """Without delay or loss, which need netem, any kernel with tbf can emulate a link."""
+    text = """
+[hosts]
+a = {}
+b = {}
+[links]
+ab = { between = ["a", "b"], rate = "50Mbit", queue = 50 }
+"""
+    with Lab.build(topology(text), Emulator.KERNEL) as lab:
+        assert lab.emulator is Emulator.KERNEL
+        assert lab.counters("ab", "a") is None
+        (look,) = verify(lab, ["ab"])
+        assert look.problem == ""
+        lab.change("ab", Change(rate_bps=10e6))
+        (look,) = verify(lab, ["ab"])
+        assert "carries" in look.problem
+
+
+def test_frames_are_whole_and_one_by_one(lab):
+    """Offloads would make frames longer than the MTU, and leave checksums to a network card."""
+    code = """
+import socket, sys
+with socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(0x0800)) as tap:
+    tap.bind(("eth2", 0x0800))
+    print("ready", flush=True)
+    for _ in range(30):
+        packet = tap.recv(65536)
+        header = packet[: (packet[0] & 15) * 4]
+        segment = packet[len(header) : int.from_bytes(packet[2:4])]
+        pseudo = header[12:20] + bytes([0, header[9]]) + len(segment).to_bytes(2)
+        whole = pseudo + segment + bytes(len(segment) % 2)
+        total = sum(int.from_bytes(whole[i : i + 2]) for i in range(0, len(whole), 2))
+        total = (total & 0xFFFF) + (total >> 16)
+        print(len(packet), hex((total & 0xFFFF) + (total >> 16)))
+"""
+    argv = [*lab.nodes["r"].prefix, sys.executable, "-c", code]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, start_new_session=True) as tap:
+        assert tap.stdout.readline() == "ready\n"
+        verify(lab, ["far"])
+        found = [line.split() for line in tap.stdout]
+    assert len(found) == 30
+    assert max(int(length) for length, _ in found) <= 1500
+    assert {checksum for _, checksum in found} == {"0xffff"}
