@@ -64,7 +64,7 @@ class Parameters(BaseModel):
     ``ip_version``.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 class Direction(StrEnum):

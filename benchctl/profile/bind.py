@@ -8,7 +8,7 @@ the file and line that wrote the wrong value.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -62,18 +62,8 @@ class Trial:
     deadline_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class _Route:
-    """A flow but for what the axes write to its parameters."""
-
-    tool: str
-    backend: AnyBackend
-    source: str
-    to: str
-    interface: str | None
-    direction: Direction
-    delay_s: float
-    parameters: Mapping[str, Any]
+_Route = tuple[FlowPlan, AnyBackend]
+"""A flow but for what the axes write to its parameters, and its backend."""
 
 
 class Binder:
@@ -92,6 +82,8 @@ class Binder:
         self._ends = {LOCAL, *hosts, *profile.hosts}
         self._peers = {*self._ends, *profile.servers}
         self._interfaces = {*interfaces, *profile.interfaces}
+        self.routes: dict[tuple[str | None, ...], FlowPlan] = {}
+        """The flows bound so far, each way and backend once; the parameters are any."""
         self._check_names()
         self._targets = Targets(document, registry, matrix)
         self._writes = self._targets.of_values
@@ -113,20 +105,9 @@ class Binder:
         flows = []
         longest_s = 0.0
         for name, writes in self._flows_of(point):
-            route, parameters, end_s = self._check(name, writes)
+            (flow, _), parameters, end_s = self._check(name, writes)
             longest_s = max(longest_s, end_s)
-            flows.append(
-                FlowPlan(
-                    name,
-                    route.tool,
-                    route.source,
-                    route.to,
-                    route.interface,
-                    route.direction,
-                    route.delay_s,
-                    parameters,
-                )
-            )
+            flows.append(replace(flow, parameters=parameters))
         lab = dict(self._targets.constants.lab)
         for value in point:
             lab |= self._writes[value].lab
@@ -155,14 +136,15 @@ class Binder:
     ) -> tuple[_Route, Mapping[str, Any], float]:
         """Return a flow's route and parameters, and when it ends, in seconds."""
         route = self._route(name, tuple([one for one in writes if one.routes]))
-        parameters = dict(route.parameters)
+        flow, backend = route
+        parameters = dict(flow.parameters)
         for one in writes:
             parameters.update(one.parameters.get(name, ()))
         try:
-            checked = route.backend.parameters.model_validate(parameters)
+            checked = backend.parameters.model_validate(parameters)
         except ValidationError as error:
-            raise self._bad_parameter(name, route, parameters, writes, error) from None
-        return route, parameters, route.delay_s + route.backend.duration_s(checked)
+            raise self._bad_parameter(route, parameters, writes, error) from None
+        return route, parameters, flow.delay_s + backend.duration_s(checked)
 
     def _make_route(self, name: str, writes: tuple[Writes, ...]) -> _Route:
         written = self._targets.written[name]
@@ -176,9 +158,9 @@ class Binder:
             **over,
             **self._targets.constants.parameters.get(name, {}),
         }
-        return _Route(
+        flow = FlowPlan(
+            name,
             over["backend"],
-            backend,
             self._known(name, "from", fields, self._ends, writes),
             self._known(name, "to", fields, self._peers, writes),
             self._interface(name, fields, writes),
@@ -186,6 +168,8 @@ class Binder:
             fields.get("delay", 0.0),
             {key: value for key, value in fields.items() if key not in FLOW_KEYS},
         )
+        self.routes[flow.name, flow.backend, flow.source, flow.to, flow.interface] = flow
+        return flow, backend
 
     def _known(
         self,
@@ -224,19 +208,19 @@ class Binder:
 
     def _bad_parameter(
         self,
-        flow: str,
         route: _Route,
         parameters: Mapping[str, Any],
         writes: Sequence[Writes],
         error: ValidationError,
     ) -> ProfileError:
-        names = [*route.backend.parameters.model_fields, *FLOW_KEYS]
-        unknown = f"{route.tool} has no such parameter"
+        flow, backend = route
+        names = [*backend.parameters.model_fields, *FLOW_KEYS]
+        unknown = f"{flow.backend} has no such parameter"
         key, what, hint = explain(error, parameters, lambda _: names, unknown)
         if not key and writes:
             # What goes wrong between parameters goes wrong at some points only.
             what = f"{what} (at {point_text(writes)})"
-        return self._error(flow, key, what, hint, writes)
+        return self._error(flow.name, key, what, hint, writes)
 
     def _error(
         self, flow: str, key: Key, what: str, hint: str, writes: Sequence[Writes]

@@ -6,6 +6,7 @@ found first. A plan makes its trials when asked: a hundred thousand of them cost
 
 from __future__ import annotations
 
+import itertools
 import random
 from array import array
 from collections.abc import Collection, Iterator, Sequence
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 
 from benchctl.backends import Registry
 from benchctl.errors import UsageError
-from benchctl.profile.bind import Binder, Trial
+from benchctl.profile.bind import Binder, FlowPlan, Trial
 from benchctl.profile.expect import Expected, read_expectations
 from benchctl.profile.load import Document
 from benchctl.profile.matrix import Matrix, Point, build_matrix
@@ -54,13 +55,22 @@ class Plan:
         return map(self.trial, range(len(self)))
 
     @property
+    def values(self) -> dict[str, tuple[Scalar, ...]]:
+        """The values of each axis that occur among the points, in their order."""
+        found: dict[str, dict[Scalar, None]] = {axis: {} for axis in self.matrix.axes}
+        for value in dict.fromkeys(itertools.chain.from_iterable(self.points)):
+            found[value.axis][value.shown] = None
+        return {axis: tuple(values) for axis, values in found.items()}
+
+    @property
     def varying(self) -> tuple[str, ...]:
         """The axes that have more than one value among the points."""
-        seen: dict[str, set[Scalar]] = {}
-        for point in self.points:
-            for value in point:
-                seen.setdefault(value.axis, set()).add(value.shown)
-        return tuple(axis for axis in self.matrix.axes if len(seen.get(axis, ())) > 1)
+        return tuple(axis for axis, values in self.values.items() if len(values) > 1)
+
+    @property
+    def routes(self) -> tuple[FlowPlan, ...]:
+        """Every flow of the plan, each way and backend once; the parameters are any of them."""
+        return tuple(self._binder.routes.values())
 
 
 def make_plan(

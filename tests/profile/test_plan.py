@@ -94,6 +94,42 @@ def test_the_axes_that_vary_are_those_with_more_than_one_value_left(plan):
     assert plan(text, only=["streams=2", "omit=1s"]).varying == ()
 
 
+def test_the_values_that_occur_are_in_the_order_of_the_points(plan):
+    text = (
+        MATRIX.format(order="shuffled", repeats=1)
+        + """
+[[exclude]]
+omit = "0s"
+[[include]]
+streams = 9
+[[include]]
+streams = 9
+omit = "9s"
+"""
+    )
+    assert plan(text).values == {"streams": (1, 2, 3, 9), "omit": ("1s", "9s")}
+    assert plan(text, only=["streams=9"]).values == {"streams": (9,), "omit": ("9s",)}
+
+
+def test_every_way_and_backend_of_the_plan_is_known_without_making_its_trials(plan):
+    text = """
+[servers]
+paris = {host = "p"}
+oslo = {host = "o"}
+[flows.main]
+backend = "stream"
+[flows.beside]
+backend = "echo"
+count = 1
+[axes]
+streams = [1, 2, 3]
+server = {sets = "to", values = ["paris", "oslo"]}
+"""
+    ways = [(flow.name, flow.backend, flow.to) for flow in plan(text, only=["server=oslo"]).routes]
+    assert sorted(ways) == [("beside", "echo", "oslo"), ("main", "stream", "oslo")]
+    assert len(plan(text).routes) == 4
+
+
 # --- size ------------------------------------------------------------------------------------
 
 LARGE = """
