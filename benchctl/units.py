@@ -206,8 +206,8 @@ def format_value(name: str, value: float) -> str:
     for suffix, (_, show) in _BY_SUFFIX.items():
         if name.endswith(suffix):
             return show(value)
-    whole = abs(value) >= 1e5 or float(value).is_integer()
-    return f"{value:.0f}" if whole else f"{value:.5g}"
+    whole = abs(value) >= 100 or float(value).is_integer()
+    return f"{value:.0f}" if whole else f"{value:.3g}"
 
 
 def scale_of(name: str, value: float) -> tuple[float, str]:

@@ -50,7 +50,10 @@ def pivot(document: Document) -> Pivot:
             metrics.insert(place, stand_in)
     varying = [axis for axis, values in document["run"]["axes"].items() if len(values) > 1]
     flows = len({flow for _, flow, _ in groups}) > 1
-    directions = len({direction for _, _, direction in groups}) > 1
+    # A direction says nothing new where there is but one, or where an axis says it already.
+    told = [dict(point).get("direction") for point, _, _ in groups]
+    ways = {direction for _, _, direction in groups}
+    directions = len(ways) > 1 and [direction for _, _, direction in groups] != told
     known = {
         kind: {name for figures in rows.values() for name in figures}
         for kind, rows in beside.items()
