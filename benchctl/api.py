@@ -55,10 +55,11 @@ Ratio = Annotated[float, *_quantity(parse_ratio, "2%", rf"{_N}%$")]
 
 
 class Parameters(BaseModel):
-    """Base of a backend's parameters: frozen, and an unknown name is an error.
+    """Base of a backend's parameters: frozen; an unknown name or another type is an error.
 
-    Every field needs a description, and a quantity needs one of the types above. Where two
-    backends have the same parameter they give it the same name, so that one axis sweeps both:
+    TOML has types, so ``"4"`` is no number here; a choice of words is a `typing.Literal`. Every
+    field needs a description, and a quantity needs one of the types above. Where two backends
+    have the same parameter they give it the same name, so that one axis sweeps both:
     ``duration``, ``interval``, ``omit``, ``streams``, ``window``, ``rate``, ``bytes``, ``count``,
     ``length``, ``protocol``, ``congestion_control``, ``mss``, ``dscp``, ``no_delay``,
     ``ip_version``.

@@ -56,7 +56,7 @@ def _one_as_list(value: object) -> object:
 
 
 AxisScalar = Annotated[Any, AfterValidator(_check_scalar), WithJsonSchema(_SCALAR_SCHEMA)]
-LABELLED_SCHEMA = {
+LABELLED_SCHEMA: dict[str, Any] = {
     "type": "object",
     "description": "how this value is shown (label), and the targets that it sets",
     "properties": {"label": {**_SCALAR_SCHEMA, "description": "how this value is shown"}},

@@ -1,0 +1,182 @@
+"""The JSON schema of profiles (draft 2020-12), for editors that complete and check TOML.
+
+It is that of the models, with the parameters of the backends at hand put where they may stand: in
+a flow (those of its own backend), in ``[defaults]``, on axes and in labelled values. What a
+profile means as a whole, such as whether an axis sets anything, only `make_plan` can say.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from benchctl.api import METRICS, Duration, Rate, Ratio, Size
+from benchctl.backends import AnyBackend
+from benchctl.profile.model import Profile
+from benchctl.profile.values import LABELLED_SCHEMA
+
+Schema = dict[str, Any]
+
+DRAFT = "https://json-schema.org/draft/2020-12/schema"
+_LABELLED = {"$ref": "#/$defs/LabelledValue"}
+_NULL = {"type": "null"}
+_BOUNDS = ("ge", "gt", "le", "lt", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
+
+# How a quantity that the models hold as a number is written in TOML, by the pattern of its text.
+_UNITS = {
+    TypeAdapter(kind).json_schema()["pattern"]: units
+    for kind, units in (
+        (Duration, ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))),
+        (Rate, ((1e9, "Gbit"), (1e6, "Mbit"), (1e3, "kbit"), (1.0, "bit"))),
+        (Size, ((2.0**30, "G"), (2.0**20, "M"), (2.0**10, "K"), (1.0, "B"))),
+        (Ratio, ((0.01, "%"),)),
+    )
+}
+
+
+def json_schema(backends: Iterable[AnyBackend]) -> Schema:
+    """Return the schema of profiles that use some backends."""
+    backends = list(backends)
+    schema = Profile.model_json_schema()
+    defs: Schema = schema["$defs"]
+    parameters = {backend.name: _parameters(backend, defs) for backend in backends}
+    settable = {**defs["FlowTable"]["properties"], **_shared(parameters.values(), defs)}
+    defs["FlowTable"]["properties"]["backend"]["enum"] = sorted(parameters)
+    _add_parameters(defs["FlowTable"], backends, parameters)
+    defs["DefaultsTable"]["additionalProperties"] = False
+    defs["DefaultsTable"]["properties"] |= {
+        name: one for name, one in settable.items() if name != "backend"
+    }
+    _add_axes(schema, settable)
+    metrics = {metric.name for one in backends for metric in one.capabilities.metrics}
+    defs["Expectation"]["properties"]["metric"]["enum"] = sorted({*METRICS, *metrics})
+    return {"$schema": DRAFT, "title": "benchctl profile", **_clean(schema)}
+
+
+def _parameters(backend: AnyBackend, defs: Schema) -> Schema:
+    """Return the schemas of a backend's parameters; what they refer to goes into ``defs``."""
+    template = f"#/$defs/{backend.name}.{{model}}"
+    own = backend.parameters.model_json_schema(ref_template=template)
+    defs |= {f"{backend.name}.{name}": inner for name, inner in own.get("$defs", {}).items()}
+    properties: Schema = own.get("properties", {})
+    return properties
+
+
+def _shared(parameters: Iterable[Schema], defs: Schema) -> Schema:
+    """Return each parameter that some backend has; what several have may be that of any."""
+    found: dict[str, list[Schema]] = {}
+    for properties in parameters:
+        for name, schema in properties.items():
+            known = found.setdefault(name, [])
+            if schema not in known:
+                known.append(schema)
+    refs = {}
+    for name, schemas in found.items():
+        defs[f"parameter.{name}"] = schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
+        refs[name] = {
+            "$ref": f"#/$defs/parameter.{name}",
+            "description": schemas[0]["description"],
+        }
+    return refs
+
+
+def _add_parameters(
+    flow: Schema, backends: Iterable[AnyBackend], parameters: Mapping[str, Schema]
+) -> None:
+    """Let a flow have the parameters and directions of its backend, and no others."""
+    branches = [
+        {
+            "if": {"properties": {"backend": {"const": backend.name}}, "required": ["backend"]},
+            "then": {
+                "description": backend.summary,
+                "properties": {
+                    **parameters[backend.name],
+                    "direction": {"enum": [*backend.capabilities.directions]},
+                },
+            },
+        }
+        for backend in backends
+    ]
+    if branches:
+        flow["allOf"] = branches
+    del flow["additionalProperties"]
+    flow["unevaluatedProperties"] = False
+
+
+def _add_axes(schema: Schema, settable: Schema) -> None:
+    """Describe the axes that are named after what they set, and what labelled values may set."""
+    defs = schema["$defs"]
+    flow = {"type": "string", "description": "name of a flow that the point has"}
+    flows = {"anyOf": [flow, {"type": "array", "minItems": 1, "items": flow}]}
+    defs["LabelledValue"] = {
+        **LABELLED_SCHEMA,
+        "properties": {
+            **settable,
+            "flows": {"description": "names of the flows that the point has", **flows},
+            **LABELLED_SCHEMA["properties"],
+        },
+    }
+    axes = schema["properties"]["axes"]
+    defs["Axes"] = {
+        "type": axes.pop("type"),
+        "properties": {
+            name: {
+                "description": one["description"],
+                "anyOf": [
+                    {"type": "array", "minItems": 1, "items": {"anyOf": [one, _LABELLED]}},
+                    {"$ref": "#/$defs/Axis"},
+                ],
+            }
+            for name, one in {**settable, "flows": flow}.items()
+        },
+        "additionalProperties": axes.pop("additionalProperties"),
+    }
+    axes["$ref"] = "#/$defs/Axes"
+    schema["properties"]["zip"]["items"] = {"$ref": "#/$defs/Axes", "minProperties": 1}
+
+
+def _clean(node: Any) -> Any:
+    """Return a schema as TOML needs it: without null, and with defaults as they are written.
+
+    Titles go, which only repeat names, and so do bounds that pydantic puts on the number behind a
+    text.
+    """
+    if isinstance(node, list):
+        return [_clean(one) for one in node]
+    if not isinstance(node, dict):
+        return node
+    if node == LABELLED_SCHEMA:
+        return _LABELLED
+    if _NULL in node.get("anyOf", ()):
+        branches = [one for one in node["anyOf"] if one != _NULL]
+        rest = {name: value for name, value in node.items() if name != "anyOf"}
+        node = {**rest, "anyOf": branches} if len(branches) > 1 else {**branches[0], **rest}
+    unwanted = {"title", *(_BOUNDS if node.get("type") == "string" else ())}
+    if isinstance(node.get("default", {}), dict | list | None):
+        unwanted.add("default")
+    cleaned = {}
+    for name, value in node.items():
+        if name in ("properties", "$defs"):
+            cleaned[name] = {key: _clean(one) for key, one in value.items()}
+        elif name == "default" and "default" not in unwanted:
+            cleaned[name] = _written(value, node.get("pattern", ""))
+        elif name not in unwanted:
+            cleaned[name] = _clean(value)
+    return cleaned
+
+
+def _written(value: Any, pattern: str) -> Any:
+    """Return a default as a person writes it in TOML."""
+    if pattern not in _UNITS or isinstance(value, str):
+        return value
+    if math.isinf(value):
+        return "unlimited"
+    for factor, unit in _UNITS[pattern]:
+        number = round(value / factor)
+        if math.isclose(number * factor, value):
+            return f"{number}{unit}"
+    factor, unit = _UNITS[pattern][-1]
+    return f"{value / factor:f}{unit}"
