@@ -1,0 +1,170 @@
+"""What the documents promise, in pieces that tests can run.
+
+The first word behind a fence is the language, the second the file that the block is, or is a part
+of: blocks of one file stand one behind the other. ``console`` blocks are sessions: a line that
+begins with ``$`` is a command, the others are what it prints.
+"""
+
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+_FENCE = re.compile(r"^```(\S+)(?: (\S+))?\n(.*?)^```$", re.M | re.S)
+# Names of runs, and times of day.
+_BY_THE_CLOCK = re.compile(r"\d{8}-\d{6}-[0-9a-f]{4}|\d{4}-\d\d-\d\dT[\d:.]+")
+_UNITS = {
+    "B", "KiB", "MiB", "GiB", "s", "ms", "us", "ns", "bit/s", "kbit/s", "Mbit/s", "Gbit/s",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Block:
+    language: str
+    file: str
+    text: str
+    line: int
+
+
+def text_of(document):
+    return (DOCS / document).read_text(encoding="utf-8")
+
+
+def blocks_of(document, *languages):
+    text = text_of(document)
+    blocks = [
+        Block(match[1], match[2] or "", match[3], text.count("\n", 0, match.start()) + 1)
+        for match in _FENCE.finditer(text)
+    ]
+    return [block for block in blocks if block.language in languages]
+
+
+def write_files(document, directory):
+    """Write every file of a document; returns their names."""
+    texts = {}
+    for block in blocks_of(document, "python", "toml"):
+        if block.file:
+            before = texts.get(block.file)
+            texts[block.file] = block.text if before is None else f"{before}\n\n{block.text}"
+    for name, text in texts.items():
+        (directory / name).write_text(text, encoding="utf-8")
+    return list(texts)
+
+
+def section(document, heading):
+    """Return a section's text, up to the next heading of the same or a higher level."""
+    level = len(heading.partition(" ")[0])
+    _, _, rest = ("\n" + text_of(document)).partition(f"\n{heading}\n")
+    assert rest, f"{document} has no section {heading}"
+    return re.split(rf"^#{{1,{level}}} ", rest, maxsplit=1, flags=re.M)[0]
+
+
+def table(text):
+    """Return the rows of the first table, as lists of cells, the head left out."""
+    lines = text[text.index("\n|") + 1 :].partition("\n\n")[0].splitlines()
+    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines[2:]]
+
+
+def names_in(rows, column=0):
+    """Return what stands in back quotes in a column."""
+    return [name for row in rows for name in re.findall(r"`([^`]+)`", row[column])]
+
+
+class Shell:
+    """A directory in which the sessions of a document are run, with a store of its own."""
+
+    def __init__(self, directory):
+        self.directory = directory
+        self.environment = {
+            **os.environ,
+            "BENCHCTL_STORE": "runs.sqlite",
+            "COLUMNS": "100",
+            "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
+        }
+
+    def run(self, commands):
+        """Run commands one after the other; returns what each of them printed, and its code."""
+        script = "rc=0\n"
+        for command in commands:
+            script += f"(exit $rc); {command}\nrc=$?; printf '\\n\\036%s\\036\\n' $rc\n"
+        result = subprocess.run(
+            ["bash", "-c", script], cwd=self.directory, env=self.environment, timeout=60,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        )  # fmt: skip
+        *parts, last = re.split(r"\n\036(\d+)\036\n", result.stdout)
+        assert last == "", last
+        return list(zip(parts[::2], map(int, parts[1::2]), strict=True))
+
+    def check(self, block):
+        """Run a session and compare what is printed with what stands there."""
+        session = commands_of(block)
+        printed = self.run([command for command, _ in session])
+        for (command, expected), (output, _) in zip(session, printed, strict=True):
+            where = f"line {block.line}: $ {command}\n{output}"
+            if expected:
+                assert re.fullmatch(pattern_of(expected), shape_of(output)), where
+            assert "Traceback" not in output, where
+        return printed
+
+
+def commands_of(block):
+    """Return the commands of a session, each with the lines that it prints."""
+    session = []
+    for line in block.text.splitlines():
+        if line.startswith("$ "):
+            session.append((line[2:], []))
+        elif line.startswith("> "):  # a command's next line, as a shell shows it
+            command, lines = session.pop()
+            session.append((f"{command}\n{line[2:]}", lines))
+        else:
+            session[-1][1].append(line)
+    return session
+
+
+def shape_of(output):
+    """Return what of an output stays the same from run to run: the words of its lines."""
+    lines = [" ".join(_words(line)) for line in output.splitlines()]
+    return "".join(f"{line}\n" for line in lines if line)
+
+
+def pattern_of(lines):
+    """Return what an output's shape must match; ``…`` stands for anything, or for any lines."""
+    pattern = ""
+    for line in lines:
+        if line.strip() == "…":
+            pattern += r"(?:.*\n)*"
+        elif words := _words(line):
+            pattern += ".*".join(map(re.escape, " ".join(words).split("…"))) + "\n"
+    return pattern
+
+
+def _words(line):
+    """Return the words of a line: no figures, units, rules, or what is named by the clock."""
+    found = []
+    for word in line.split():
+        plain = word.strip("─[]()±,;:")
+        if plain in _UNITS or not re.search(r"[A-Za-z…$]", plain):
+            continue
+        found.append(_BY_THE_CLOCK.sub("TIME", plain))
+    return found
+
+
+def filled(document, marker, lines, write):
+    """Compare what stands between two marks with lines; with ``write``, put them there."""
+    begin, end = f"<!-- {marker} -->\n", f"<!-- end of {marker} -->"
+    head, _, rest = text_of(document).partition(begin)
+    old, _, tail = rest.partition(end)
+    assert tail, f"{document} has no part {marker}"
+    new = "\n".join(lines) + "\n"
+    if write:
+        (DOCS / document).write_text(f"{head}{begin}{new}{end}{tail}", encoding="utf-8")
+        old = new
+    assert old == new, f"write it with: pytest {os.environ['PYTEST_CURRENT_TEST']} --update-golden"
+
+
+def documents():
+    return sorted(path.name for path in DOCS.glob("*.md"))

@@ -1,0 +1,151 @@
+"""docs/output.md against a real run: every key, column, event, metric, code and table."""
+
+import json
+import re
+import sqlite3
+import subprocess
+import sys
+
+import pytest
+from docs.documents import Shell, blocks_of, filled, names_in, section, table, text_of, write_files
+
+from benchctl import errors
+from benchctl.api import METRICS
+from benchctl.backends import installed
+from benchctl.cli.watch import SIGNAL_CODES
+from benchctl.report.document import SCHEMA_VERSION
+from benchctl.report.events import event_lines
+from benchctl.store.follow import Noted
+from benchctl.store.read import Note
+from benchctl.units import unit_of
+
+DOCUMENT = "output.md"
+BUNDLED = ("iperf3", "owping", "ping", "simpleperf")
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory):
+    """A directory in which the sessions of the page were run: the store, and what was exported."""
+    shell = Shell(tmp_path_factory.mktemp("output"))
+    write_files(DOCUMENT, shell.directory)
+    for block in blocks_of(DOCUMENT, "console"):
+        shell.check(block)
+    return shell.directory
+
+
+@pytest.fixture(scope="module")
+def document(directory):
+    return json.loads((directory / "run.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def events(directory):
+    """The run's events, and one of each kind that did not happen in it."""
+    lines = (directory / "events.jsonl").read_text().splitlines()
+    noted = event_lines([Noted(Note(1, None, None, 0.0, "remark", "it rained"))])
+    return [json.loads(line) for line in (*lines, *noted)]
+
+
+@pytest.mark.parametrize(
+    ("heading", "pick"),
+    [
+        ("## JSON", lambda document: document),
+        ("### run", lambda document: document["run"]),
+        ("### trials[]", lambda document: document["trials"][0]),
+        ("### trials[].flows[]", lambda document: document["trials"][0]["flows"][0]),
+        ("### summary[]", lambda document: document["summary"][0]),
+    ],
+)
+def test_every_key_of_the_json_is_described(document, heading, pick):
+    rows = table(section(DOCUMENT, heading))
+    assert sorted(names_in(rows)) == sorted(pick(document))
+
+
+def test_expectations_and_the_version_are_as_described():
+    assert names_in(table(section(DOCUMENT, "### expectations[]"))) == ["text", "met"]
+    assert f"`schema_version` is {SCHEMA_VERSION}" in text_of(DOCUMENT)
+
+
+def test_every_key_of_every_event_is_described(document, events):
+    trial = document["trials"][0]
+    of_others = {
+        "flow_ended": {"trial", *trial["flows"][0]} - {"reported"},
+        "trial_ended": trial.keys() - {"flows", "reported"},
+        "run_ended": document["run"].keys(),
+    }
+    described = {}
+    for name, keys in table(section(DOCUMENT, "## Events")):
+        event = name.strip("`")
+        assert ("the keys of a" in keys) == (event in of_others)
+        described[event] = set(of_others.get(event) or names_in([[keys]]))
+    assert {event["event"]: event.keys() - {"event"} for event in events} == described
+
+
+def test_every_column_of_the_csv_is_listed(directory):
+    paragraphs = section(DOCUMENT, "## CSV").split("\n\n")
+    listed = [names_in([[text]]) for text in paragraphs if text.startswith("`flow`")]
+    files = ("summary.csv", "samples.csv")
+    heads = [(directory / name).read_text().partition("\n")[0].split(",") for name in files]
+    assert heads == [["streams", *listed[0]], ["trial", "repeat", "streams", *listed[1]]]
+
+
+def test_the_metrics_are_those_of_the_contract(request):
+    lines = ["| metric | unit | figure | better | definition |", f"|{'---|' * 5}"]
+    lines += [_described(metric) for metric in METRICS.values()]
+    filled(DOCUMENT, "metrics", lines, request.config.getoption("--update-golden"))
+
+
+def test_the_backends_own_metrics_are_those_they_declare(request):
+    lines = [
+        "| backend | metric | unit | figure | better | definition |",
+        "|---|---|---|---|---|---|",
+    ]
+    for name in BUNDLED:
+        for metric in installed().load(name).capabilities.metrics:
+            lines.append(f"| {name} {_described(metric)}")
+    filled(DOCUMENT, "own metrics", lines, request.config.getoption("--update-golden"))
+
+
+def _described(metric):
+    figure = " / ".join(metric.per) if metric.per else str(metric.fold)
+    cells = (f"`{metric.name}`", unit_of(metric.name), figure, metric.better, metric.description)
+    return f"| {' | '.join(cells)} |"
+
+
+def test_the_exit_codes_are_those_of_the_errors():
+    codes = {int(row[0]) for row in table(section(DOCUMENT, "## Exit codes"))}
+    raised = {kind.exit_code for kind in vars(errors).values() if isinstance(kind, type)}
+    assert codes == {0, 1} | raised | set(SIGNAL_CODES.values())
+
+
+def test_every_table_and_column_of_the_store_is_described(directory):
+    store = sqlite3.connect(directory / "runs.sqlite")
+    tables = {
+        name: {row[1] for row in store.execute(f"PRAGMA table_info({name})")}
+        for (name,) in store.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+    }
+    rows = table(section(DOCUMENT, "## The store"))
+    assert {row[0].strip("`"): set(names_in([row], 1)) for row in rows} == tables
+
+
+def test_the_query_gives_the_throughput_of_every_trial(directory, document):
+    (block,) = blocks_of(DOCUMENT, "sql")
+    rows = sqlite3.connect(directory / "runs.sqlite").execute(block.text).fetchall()
+    assert [(json.loads(point), mbit) for point, *_, mbit, _ in rows] == [
+        (trial["point"], round(trial["flows"][0]["metrics"]["throughput_bps"] / 1e6, 1))
+        for trial in document["trials"]
+    ]
+
+
+def test_the_python_lines_unpack_every_sample(directory, events):
+    command = [sys.executable, "unpack.py"]
+    printed = subprocess.run(command, cwd=directory, capture_output=True, text=True, check=True)
+    samples = [event for event in events if event["event"] == "sample"]
+    assert printed.stdout.splitlines() == [f"{e['start_s']} {e['metrics']}" for e in samples]
+
+
+def test_the_links_lead_somewhere():
+    anchors = re.findall(r"output\.md#(\S+?)\)", text_of("plugins.md"))
+    headings = {line.lstrip("# ").lower() for line in text_of(DOCUMENT).splitlines()}
+    assert anchors
+    assert set(anchors) <= headings
