@@ -24,7 +24,7 @@ def as_text(value: Scalar) -> str:
 
 def check_setting(value: object) -> None:
     """Raise ValueError unless a target may be set to this: scalars, and lists of them."""
-    if isinstance(value, dict):
+    if isinstance(value, dict) and value:
         for inner in value.values():
             check_setting(inner)
     else:

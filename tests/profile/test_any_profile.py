@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
 
 from benchctl.errors import MissingError, ProfileError
 from benchctl.profile import load as load_module
 from benchctl.profile.load import load_profile
 from benchctl.profile.plan import make_plan
+from benchctl.profile.schema import json_schema
 from benchctl.profile.source import Source
 
 GOOD = {
@@ -86,7 +88,7 @@ def mutated(draw):
             case "remove":
                 del node[last]
             case "add" if isinstance(node, dict):
-                node[draw(st.sampled_from(["x", "label", "a\nb", "streams", "host"]))] = draw(junk)
+                node[draw(st.sampled_from(["x", "label", "a\nb", "omit", "host"]))] = draw(junk)
             case "add":
                 node.append(draw(junk))
     return data
@@ -105,6 +107,14 @@ def plan_data(registry, monkeypatch):
     return plan_data
 
 
+@pytest.fixture
+def check_schema(registry):
+    """Raise unless the schema allows a profile's data."""
+    schema = json_schema([registry.load("stream"), registry.load("echo")])
+    validator = Draft202012Validator(schema)
+    return lambda data: validator.validate(data)
+
+
 def test_the_profile_that_is_mutated_is_good(plan_data):
     assert len(plan_data(GOOD)) > 50
 
@@ -114,11 +124,13 @@ def test_the_profile_that_is_mutated_is_good(plan_data):
     suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=300
 )
 @given(mutated())
-def test_any_data_is_planned_or_refused_in_one_line(plan_data, data):
+def test_any_data_is_planned_or_refused_in_one_line(plan_data, check_schema, data):
     try:
         list(plan_data(data))
-        said = hint = ""
     except (ProfileError, MissingError) as error:
         said, hint = error.message, error.hint
+    else:
+        said = hint = ""
+        check_schema(data)  # an editor must not mark what is right
     assert (said + hint).isprintable()
     assert said == "" or said.startswith("p.toml:1: ")
