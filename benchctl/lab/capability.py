@@ -20,6 +20,7 @@ from pathlib import Path
 _CAP_NET_ADMIN = 12
 _CAP_SYS_ADMIN = 21
 
+_PROC_SYS = Path("/proc/sys")
 _PROGRAMS = {"unshare": "util-linux", "nsenter": "util-linux", "ip": "iproute2", "tc": "iproute2"}
 
 # Settings by which systems forbid user namespaces: the value that forbids, and who has it.
@@ -71,7 +72,7 @@ def examine() -> list[Ability]:
 def remedy() -> str:
     """Return what to do when this user can have no namespaces; empty where nothing is known."""
     for path, (value, setting) in _FORBIDDING.items():
-        file = Path("/proc/sys", path)
+        file = _PROC_SYS / path
         if file.exists() and file.read_text().strip() == value:
             return f"sysctl {setting}, or run as root"
     if not Path("/proc/self/ns/user").exists():
@@ -116,7 +117,7 @@ def _look_inside() -> list[dict[str, object]]:
         {
             "name": "lab kernel emulator",
             "there": not reason,
-            "text": reason or "the kernel has netem and tbf",
+            "text": f"no netem ({reason})" if reason else "the kernel has netem and tbf",
             "remedy": "load sch_netem and sch_tbf; until then benchctl emulates links itself"
             if reason
             else "",

@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from benchctl.lab.model import ETHERNET_HEADER_BYTES, Interface, Topology
-from benchctl.lab.routing import walk
+from benchctl.lab.routing import Forwarding
 from benchctl.lab.segments import Hop
 
 PING_PAYLOAD_BYTES = 56
@@ -50,6 +50,11 @@ class NetworkPath:
     def bottleneck(self) -> Hop:
         """The slowest link on the way there; the first of several."""
         return min(self.there, key=lambda hop: hop.settings.rate_bps)
+
+    @property
+    def reverse(self) -> NetworkPath:
+        """The path of data that the far host sends."""
+        return NetworkPath(self.back, self.there)
 
     def rtt_s(self, payload_bytes: int = PING_PAYLOAD_BYTES) -> float:
         """Return the round-trip time of an echo request with such a payload on idle links."""
@@ -99,14 +104,16 @@ def path(topology: Topology, source: str, goal: str, interface: str | None = Non
     """Return the path from one host to another, at the address by which the lab knows the goal.
 
     ``interface`` is the label or device of the source's interface that is bound, if any. Raises
-    LookupError when the source has none of this name.
+    LookupError when the source has none of this name, or the two do not reach each other by it.
     """
     out = None if interface is None else _interface(topology, source, interface)
     target = topology.interfaces(goal)[0]
-    there = walk(topology, source, target, out)
-    assert there, "load_topology refuses hosts that do not reach each other"
-    back = walk(topology, goal, there[0].start, target)
-    assert back, "load_topology refuses hosts that do not reach each other"
+    forwarding = Forwarding(topology)
+    there = forwarding.walk(source, target, out)
+    back = forwarding.walk(goal, there[0].start, target) if there else None
+    if not there or not back:
+        by = f" by {interface}" if interface else ""
+        raise LookupError(f"there is no path from {source} to {goal}{by}")
     return NetworkPath(there, back)
 
 

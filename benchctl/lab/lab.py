@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from multiprocessing import Pipe
-from multiprocessing.connection import Connection
 from types import MappingProxyType, TracebackType
 from typing import Any
 
@@ -20,7 +20,7 @@ from benchctl.hosts.host import Host, Way
 from benchctl.lab import capability
 from benchctl.lab.capability import Launcher
 from benchctl.lab.link import Change
-from benchctl.lab.messages import AskCounters, Broken, Built, ChangeLink, DirectionCounters, Request
+from benchctl.lab.messages import AskCounters, Broken, Built, ChangeLink, DirectionCounters
 from benchctl.lab.model import Emulator, Topology
 
 # A lab of nine hosts takes one second; this is for machines in trouble.
@@ -37,6 +37,54 @@ _RELAY = (
 )
 
 
+class _GoneError(Exception):
+    """The keeper has ended, or said that the lab has."""
+
+
+class _Keeper:
+    """The keeper process, and the connection to it."""
+
+    def __init__(self, launcher: Launcher) -> None:
+        self._connection, theirs = Pipe()
+        self._log = os.memfd_create("lab keeper")
+        argv = (*launcher.argv, sys.executable, "-m", "benchctl.lab.keeper", str(theirs.fileno()))
+        # A session of its own: Ctrl-C in the terminal is for the runner alone.
+        self._process = subprocess.Popen(
+            argv, stdin=subprocess.DEVNULL, stdout=self._log, stderr=self._log,
+            pass_fds=[theirs.fileno()], start_new_session=True,
+        )  # fmt: skip
+        theirs.close()
+
+    def tell(self, message: object) -> None:
+        try:
+            self._connection.send(message)
+        except (BrokenPipeError, ConnectionResetError):
+            # What it said last explains its end.
+            self.hear()
+
+    def hear(self, timeout_s: float | None = None) -> Any:
+        try:
+            if not self._connection.poll(timeout_s):
+                raise _GoneError(f"no answer within {timeout_s:.0f} s")
+            answer = self._connection.recv()
+        except (EOFError, ConnectionResetError):
+            lines = os.pread(self._log, 1 << 16, 0).decode("utf-8", "replace").splitlines()
+            raise _GoneError((lines or ["it was killed"])[-1]) from None
+        if isinstance(answer, Broken):
+            raise _GoneError(answer.reason)
+        return answer
+
+    def silent(self) -> bool:
+        """Return whether it has nothing to say, which is how it is while the lab stands."""
+        return not self._connection.poll()
+
+    def end(self) -> None:
+        if not self._connection.closed:
+            self._connection.close()
+            os.close(self._log)
+        self._process.wait()
+
+
 class Lab:
     """A lab that stands; a context manager.
 
@@ -47,12 +95,7 @@ class Lab:
     """
 
     def __init__(
-        self,
-        topology: Topology,
-        built: Built,
-        launcher: Launcher,
-        connection: Connection,
-        process: subprocess.Popen[bytes],
+        self, topology: Topology, built: Built, launcher: Launcher, keeper: _Keeper
     ) -> None:
         self.topology = topology
         self.emulator = built.emulator
@@ -60,8 +103,7 @@ class Lab:
         self.nodes: Mapping[str, Host] = MappingProxyType(
             {name: _host(topology, name, built, launcher) for name in topology.nodes}
         )
-        self._connection = connection
-        self._process = process
+        self._keeper = keeper
 
     @classmethod
     def build(cls, topology: Topology, emulator: Emulator | None = None) -> Lab:
@@ -69,36 +111,18 @@ class Lab:
 
         Raises LabError when the kernel refuses, or a service of the lab does not start.
         """
-        connection, theirs = Pipe()
-        log = os.memfd_create("lab keeper")
         launcher = capability.launcher()
-        argv = (*launcher.argv, sys.executable, "-m", "benchctl.lab.keeper", str(theirs.fileno()))
-        # A session of its own: Ctrl-C in the terminal is for the runner alone.
-        process = subprocess.Popen(
-            argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-            pass_fds=[theirs.fileno()], start_new_session=True,
-        )  # fmt: skip
-        theirs.close()
+        keeper = _Keeper(launcher)
         try:
-            connection.send((topology, emulator or topology.emulator))
-            built = connection.recv() if connection.poll(_BUILD_TIMEOUT_S) else None
-        except (EOFError, BrokenPipeError):
-            built = None
-        if isinstance(built, Built):
-            os.close(log)
-            return cls(topology, built, launcher, connection, process)
-        connection.close()
-        process.kill()
-        process.wait()
-        words = os.pread(log, 1 << 16, 0).decode("utf-8", "replace").split("\n")
-        os.close(log)
-        if isinstance(built, Broken):
-            raise LabError(f"the lab cannot be built: {built.reason}")
-        last = next((line for line in reversed(words) if line.strip()), "no answer")
-        raise LabError(
-            f"the lab cannot be built: {last}",
-            capability.remedy(),
-        )
+            keeper.tell((topology, emulator or topology.emulator))
+            built: Built = keeper.hear(_BUILD_TIMEOUT_S)
+        except _GoneError as error:
+            keeper.end()
+            raise LabError(f"the lab cannot be built: {error}", capability.remedy()) from None
+        except BaseException:
+            keeper.end()
+            raise
+        return cls(topology, built, launcher, keeper)
 
     def __enter__(self) -> Lab:
         return self
@@ -113,19 +137,23 @@ class Lab:
 
     def close(self) -> None:
         """Take the lab away; when this returns, no process of it is left."""
-        self._connection.close()
-        self._process.wait()
+        self._keeper.end()
 
     def change(self, link: str, change: Change, leaving: str | None = None) -> None:
         """Change the settings of a link, now or at a time on the monotonic clock.
 
-        With ``leaving``, only the direction that leaves this node. Raises LabError when the lab
-        does not stand any more.
+        With ``leaving``, only the direction that leaves this node. Raises LabError when the link
+        is a bare cable, or the lab does not stand any more.
         """
-        ends = self.topology.links[link].ends
-        for direction, end in enumerate(ends):
+        if self.topology.links[link].ideal:
+            raise LabError(
+                f"link {link} is a bare cable, which nothing can change",
+                "give it a rate or a delay in the topology",
+            )
+        for direction, end in enumerate(self.topology.links[link].ends):
             if leaving in (None, end.node):
-                self._tell(ChangeLink(link, direction, change))
+                with _standing():
+                    self._keeper.tell(ChangeLink(link, direction, change))
 
     def counters(self, link: str, leaving: str) -> DirectionCounters | None:
         """Return what happened so far in the direction of an emulated link that leaves a node.
@@ -133,30 +161,24 @@ class Lab:
         None where the kernel emulates it. Raises LabError when the lab does not stand any more.
         """
         direction = 0 if self.topology.links[link].ends[0].node == leaving else 1
-        self._tell(AskCounters(link, direction))
-        counters: DirectionCounters | None = self._hear()
+        with _standing():
+            self._keeper.tell(AskCounters(link, direction))
+            counters: DirectionCounters | None = self._keeper.hear()
         return counters
 
     def check(self) -> None:
         """Raise LabError, with the reason, when the lab does not stand any more."""
-        if self._connection.poll():
-            self._hear()
+        with _standing():
+            if not self._keeper.silent():
+                self._keeper.hear()
 
-    def _hear(self) -> Any:
-        try:
-            answer = self._connection.recv()
-        except (EOFError, ConnectionResetError):
-            raise LabError("the lab does not stand any more") from None
-        if isinstance(answer, Broken):
-            raise LabError(f"the lab does not stand any more: {answer.reason}")
-        return answer
 
-    def _tell(self, request: Request) -> None:
-        try:
-            self._connection.send(request)
-        except BrokenPipeError:
-            # What it said last explains its end better.
-            self._hear()
+@contextmanager
+def _standing() -> Iterator[None]:
+    try:
+        yield
+    except _GoneError as error:
+        raise LabError(f"the lab does not stand any more: {error}") from None
 
 
 def _host(topology: Topology, name: str, built: Built, launcher: Launcher) -> Host:

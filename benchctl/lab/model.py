@@ -145,11 +145,15 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """A whole lab."""
+    """A whole lab.
+
+    ``local`` is the host that stands for this machine where a profile names none.
+    """
 
     name: str
     nodes: Mapping[str, Node]
     links: Mapping[str, Link]
+    local: str = ""
     title: str = ""
     emulator: Emulator = Emulator.AUTO
     seed: int = 1

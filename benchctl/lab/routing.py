@@ -55,53 +55,84 @@ def interface_tables(topology: Topology, node: Node) -> list[tuple[int, Interfac
     return list(enumerate(ends, _FIRST_TABLE))
 
 
-def walk(
-    topology: Topology, start: str, goal: Interface, out: Interface | None = None
-) -> tuple[Hop, ...] | None:
-    """Return the links that a packet passes from a node to an address, by the nodes' routes.
+class Forwarding:
+    """What the routes of a topology do to a packet: longest prefix first, as the kernel looks."""
 
-    ``out`` is the interface whose address the packet comes from, where it was bound to one. None
-    when a node on the way has no route, or the packet goes round in circles.
-    """
-    assert goal.address is not None, "a packet goes to an address"
-    ends = {
-        end.address.ip: end for link in topology.links.values() for end in link.ends if end.address
-    }
-    own = interface_tables(topology, topology.nodes[start])
-    table = next((number for number, end in own if end == out), 0)
-    hops: tuple[Hop, ...] = ()
-    here, seen = start, set()
-    while here != goal.node:
-        step = _lookup(topology, here, goal.address.ip, table)
-        if here in seen or step is None:
-            return None
-        seen.add(here)
-        leaving, next_ip = step
-        if next_ip not in ends:
-            return None
-        hops += cables(topology, leaving, ends[next_ip])
-        here, table = ends[next_ip].node, 0
-    return hops
+    def __init__(self, topology: Topology) -> None:
+        self._topology = topology
+        self._at: dict[int, Interface] = {}
+        # Prefix length, network, device, next address or None, by node and table.
+        self._tables: dict[tuple[str, int], list[tuple[int, int, Interface, int | None]]] = {}
+        devices: dict[tuple[str, str], Interface] = {}
+        for link in topology.links.values():
+            for end in link.ends:
+                devices[end.node, end.device] = end
+                if end.address:
+                    self._at[int(end.address.ip)] = end
+                    self._add(end.node, 0, end.address.network, end, None)
+        for name, node in topology.nodes.items():
+            for each in node.routes:
+                via = int(IPv4Address(each.via)) if each.via else None
+                self._add(name, each.table, each.network, devices[name, each.device], via)
+        for table in self._tables.values():
+            table.sort(key=lambda entry: -entry[0])
 
+    def walk(
+        self, start: str, goal: Interface, out: Interface | None = None
+    ) -> tuple[Hop, ...] | None:
+        """Return the links that a packet passes from a node to an address.
 
-def _lookup(
-    topology: Topology, node: str, goal: IPv4Address, table: int
-) -> tuple[Interface, IPv4Address] | None:
-    """Return the interface and the next address that a node's routes choose for a goal."""
-    interfaces = topology.interfaces(node)
-    found: list[tuple[int, Interface, IPv4Address]] = []
-    for end in interfaces:
-        if end.address and goal in end.address.network and not table:
-            found.append((end.address.network.prefixlen, end, goal))
-    for route in topology.nodes[node].routes:
-        if route.table == table and goal in route.network:
-            end = next(end for end in interfaces if end.device == route.device)
-            next_ip = IPv4Address(route.via) if route.via else goal
-            found.append((route.network.prefixlen, end, next_ip))
-    if not found:
+        ``out`` is the interface whose address the packet comes from, where it was bound to one.
+        None when a node on the way has no route, or the packet goes round in circles.
+        """
+        own = interface_tables(self._topology, self._topology.nodes[start])
+        table = next((number for number, end in own if end == out), 0)
+        hops: tuple[Hop, ...] = ()
+        here, seen = start, set()
+        while here != goal.node:
+            step = self._step(here, _number(goal), table)
+            if here in seen or step is None:
+                return None
+            seen.add(here)
+            hops += cables(self._topology, *step)
+            here, table = step[1].node, 0
+        return hops
+
+    def reaching(self, goal: Interface) -> set[str]:
+        """Return the nodes whose packets to an address arrive."""
+        next_node = {
+            name: step[1].node
+            for name in self._topology.nodes
+            if (step := self._step(name, _number(goal), 0))
+        }
+        reaching = {goal.node}
+        for name in self._topology.nodes:
+            way: list[str] = []
+            while name not in reaching and name in next_node and name not in way:
+                way.append(name)
+                name = next_node[name]
+            if name in reaching:
+                reaching.update(way)
+        return reaching
+
+    def _add(
+        self, node: str, table: int, network: IPv4Network, out: Interface, via: int | None
+    ) -> None:
+        entry = (network.prefixlen, int(network.network_address), out, via)
+        self._tables.setdefault((node, table), []).append(entry)
+
+    def _step(self, node: str, goal: int, table: int) -> tuple[Interface, Interface] | None:
+        """Return the interface a packet leaves by, and the one of the next node it comes to."""
+        for length, network, out, via in self._tables.get((node, table), ()):
+            if (goal ^ network) >> (32 - length) == 0:
+                end = self._at.get(goal if via is None else via)
+                return (out, end) if end else None
         return None
-    _, end, next_ip = max(found, key=lambda item: item[0])
-    return end, next_ip
+
+
+def _number(end: Interface) -> int:
+    assert end.address is not None, "a packet goes to an address"
+    return int(end.address.ip)
 
 
 def _edges(topology: Topology) -> Mapping[str, list[_Edge]]:

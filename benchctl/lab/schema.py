@@ -126,6 +126,9 @@ class TopologyFile(Table):
         strict=False,
         description="who delays and drops frames: kernel, user, or auto",
     )
+    local: str | None = Field(
+        None, description="the host that profiles mean by local; the first where not given"
+    )
     seed: int = Field(1, ge=0, description="of loss and jitter")
     sysctl: dict[str, Scalar] = Field({}, description="kernel settings of every host and router")
     hosts: dict[str, HostTable] = Field(min_length=1, description="where commands run")

@@ -79,7 +79,7 @@ def cables(topology: Topology, start: Interface, end: Interface) -> tuple[Hop, .
 
     Raises LookupError when they are not on one segment.
     """
-    first = next(link for link in topology.links.values() if start in link.ends)
+    first = next(link for link in topology.links_of(start.node) if start in link.ends)
     stack: list[tuple[Hop, ...]] = [(Hop(first, first.ends.index(start)),)]
     while stack:
         path = stack.pop()

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 
 from benchctl.lab.addressing import AddressError, assign
 from benchctl.lab.model import Interface, Kind, Link, Node, Route, Service, Settings, Topology
-from benchctl.lab.routing import interface_tables, route, walk
+from benchctl.lab.routing import Forwarding, interface_tables, route
 from benchctl.lab.schema import (
     DirectionTable,
     HostTable,
@@ -97,10 +97,16 @@ class _Builder:
         nodes = {name: self._node(name, key, table) for name, key, table in self._named()}
         self._check_aliases()
         links = {name: self._link(name, table) for name, table in self._tables.links.items()}
+        local = self._tables.local or next(iter(self._tables.hosts))
+        if local not in self._tables.hosts:
+            raise self._source.error(
+                ("local",), f"there is no host {quoted(local)}", nearest(local, self._tables.hosts)
+            )
         topology = Topology(
             name=self._source.path.stem,
             nodes=nodes,
             links=links,
+            local=local,
             title=self._tables.title,
             emulator=self._tables.emulator,
             seed=self._tables.seed,
@@ -291,10 +297,16 @@ class _Builder:
         for name in topology.hosts:
             if len(topology.nodes) > 1 and not topology.interfaces(name):
                 raise self._source.error(("hosts", name), "no link leads to it")
-        for one, other in permutations(topology.hosts, 2):
-            if walk(topology, one, topology.interfaces(other)[0]) is None:
+        if len(topology.hosts) < 2:
+            return
+        forwarding = Forwarding(topology)
+        reaching = {
+            goal: forwarding.reaching(topology.interfaces(goal)[0]) for goal in topology.hosts
+        }
+        for start, goal in permutations(topology.hosts, 2):
+            if start not in reaching[goal]:
                 raise self._source.error(
-                    ("hosts", one), f"there is no path from {one} to {other}",
+                    ("hosts", start), f"there is no path from {start} to {goal}",
                     "join them by links and routers; hosts do not forward",
                 )  # fmt: skip
 

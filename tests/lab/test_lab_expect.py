@@ -14,7 +14,8 @@ from benchctl.lab.expect import (
     tcp_payload_ratio,
     udp_payload_ratio,
 )
-from benchctl.lab.topology import load_topology
+from benchctl.lab.topology import build_topology, load_topology
+from benchctl.profile.source import parse_toml
 
 PORTFOLIO = load_topology(Path(__file__).parents[2] / "profiles/labs/portfolio.toml")
 
@@ -78,6 +79,26 @@ def test_the_bound_interface_decides_the_path():
     assert wireless.there[0].start.label == wireless.back[-1].end.label == "wireless"
     with pytest.raises(LookupError, match="no interface tin-can"):
         path(topology, "laptop", goal, "tin-can")
+
+
+def test_a_host_that_an_interface_does_not_lead_to_is_told():
+    text = """
+[hosts]
+laptop = {}
+server = {}
+printer = {}
+[routers]
+r = {}
+[links]
+wire = { between = ["laptop:wired", "r"] }
+other = { between = ["printer", "r"] }
+cable = { between = ["laptop:usb", "printer"] }
+access = { between = ["r", "server"] }
+"""
+    topology = build_topology(parse_toml(text, Path("lab.toml")), {})
+    assert path(topology, "laptop", "server", "wired")
+    with pytest.raises(LookupError, match="no path from laptop to server by usb"):
+        path(topology, "laptop", "server", "usb")
 
 
 @given(

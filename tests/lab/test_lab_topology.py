@@ -1,14 +1,15 @@
 """A topology file says what it means, and a wrong one is refused with file, line and element."""
 
+from itertools import permutations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchctl.errors import ProfileError
 from benchctl.lab.model import Emulator, Kind, Settings
-from benchctl.lab.routing import walk
+from benchctl.lab.routing import Forwarding
 from benchctl.lab.topology import build_topology, load_topology
 from benchctl.profile.source import parse_toml
 
@@ -71,6 +72,7 @@ services = [{ iperf3 = "5201-5202" }, { command = ["httpd", "-f"], ports = 80 }]
 a = { between = ["h1", "h2"] }
 """)
     h1, h2 = topology.nodes.values()
+    assert topology.local == "h1"
     assert (topology.title, topology.emulator, topology.seed) == ("A lab", Emulator.USER, 7)
     assert h1.sysctl == {"net.ipv4.tcp_sack": "0", "net.core.somaxconn": "7"}
     assert h2.sysctl == {"net.ipv4.tcp_sack": "1"}
@@ -131,9 +133,9 @@ a-quick = { between = ["a", "quick"], delay = "1ms" }
 slow-b = { between = ["slow", "b"] }
 quick-b = { between = ["quick", "b"] }
 """)
-    hops = walk(topology, "a", topology.interfaces("b")[0])
+    hops = Forwarding(topology).walk("a", topology.interfaces("b")[0])
     assert [hop.link.name for hop in hops] == ["a-slow", "slow-b"]  # b's first address is on it
-    hops = walk(topology, "a", topology.interfaces("b")[1])
+    hops = Forwarding(topology).walk("a", topology.interfaces("b")[1])
     assert [hop.link.name for hop in hops] == ["a-quick", "quick-b"]
 
 
@@ -142,7 +144,7 @@ def test_what_is_bound_to_an_interface_leaves_by_it():
     server = topology.interfaces("server")[0]
     wired, wireless = topology.interfaces("laptop")
     ways = {
-        label: [hop.link.name for hop in walk(topology, "laptop", server, out)]
+        label: [hop.link.name for hop in Forwarding(topology).walk("laptop", server, out)]
         for label, out in [("", None), ("wired", wired), ("wireless", wireless)]
     }
     assert ways == {
@@ -150,7 +152,7 @@ def test_what_is_bound_to_an_interface_leaves_by_it():
         "wired": ["wire", "access"],
         "wireless": ["radio", "core", "access"],
     }
-    back = walk(topology, "server", wireless)
+    back = Forwarding(topology).walk("server", wireless)
     assert [hop.link.name for hop in back] == ["access", "core", "radio"]
 
 
@@ -160,7 +162,7 @@ def test_a_given_route_replaces_the_one_worked_out():
     )
     topology = build(text)
     server = topology.interfaces("server")[0]
-    hops = walk(topology, "laptop", server)
+    hops = Forwarding(topology).walk("laptop", server)
     assert [hop.link.name for hop in hops] == ["radio", "core", "access"]
     given = [route for route in topology.nodes["laptop"].routes if route.initcwnd == 2]
     assert [(str(route.network), route.table) for route in given] == [
@@ -274,6 +276,11 @@ REFUSALS = {
         ("h2 = {}", "h2 = { services = [{ ports = 80 }] }"),
         "lab.toml:4: hosts.h2.services[0]: give iperf3 or command, one of them", "",
     ),
+    "a local host that is none": (
+        ("[hosts]", 'local = "h4"\n[hosts]'),
+        'lab.toml:2: local: there is no host "h4"',
+        'did you mean "h2"?',
+    ),
     "a route by nobody": (
         ("h2 = {}", 'h2 = { routes = [{ to = "default", via = "h9" }] }'),
         'lab.toml:4: hosts.h2.routes[0].via: "h9" is no neighbour of h2', 'did you mean "h1"?',
@@ -348,9 +355,7 @@ def test_every_lab_that_comes_with_benchctl_is_sound(path):
     assert topology.hosts
 
 
-nodes = st.integers(2, 6)
-
-
+@settings(max_examples=40)
 @given(st.data())
 def test_any_tree_of_routers_is_addressed_and_routed(data):
     """Hosts hang off a random tree of routers; every pair gets the one path there is."""
@@ -366,10 +371,9 @@ def test_any_tree_of_routers_is_addressed_and_routed(data):
     ]
     assert len(set(addresses)) == len(addresses)
     assert all(node.kind in (Kind.HOST, Kind.ROUTER) for node in topology.nodes.values())
-    for one in topology.hosts:
-        for other in topology.hosts:
-            if one != other:
-                there = walk(topology, one, topology.interfaces(other)[0])
-                back = walk(topology, other, topology.interfaces(one)[0])
-                assert [hop.link for hop in there] == [hop.link for hop in reversed(back)]
-                assert len(there) == len({hop.link.name for hop in there})
+    forwarding = Forwarding(topology)
+    for one, other in permutations(topology.hosts, 2):
+        there = forwarding.walk(one, topology.interfaces(other)[0])
+        back = forwarding.walk(other, topology.interfaces(one)[0])
+        assert [hop.link for hop in there] == [hop.link for hop in reversed(back)]
+        assert len(there) == len({hop.link.name for hop in there})

@@ -1,0 +1,60 @@
+"""What this machine lets a lab do, and what helps where it does not."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from benchctl.lab import capability
+
+
+def test_an_ordinary_user_gets_a_user_namespace(monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    launcher = capability.launcher()
+    assert launcher.user_namespace
+    assert launcher.argv[:3] == ("unshare", "--user", "--map-root-user")
+
+
+def test_a_program_that_is_missing_is_named_with_its_package(monkeypatch):
+    monkeypatch.setattr(shutil, "which", lambda name: None if name == "ip" else f"/bin/{name}")
+    assert capability.examine() == [
+        capability.Ability("lab", False, "no program ip", "install iproute2")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "remedy"),
+    [
+        ("kernel/unprivileged_userns_clone", "0\n", "sysctl kernel.unprivileged_userns_clone=1"),
+        ("user/max_user_namespaces", "0\n", "sysctl user.max_user_namespaces=15000"),
+        ("kernel/apparmor_restrict_unprivileged_userns", "0\n", "run as root; in a container"),
+    ],
+)
+def test_the_setting_that_forbids_is_named(file, text, remedy, monkeypatch, tmp_path):
+    path = tmp_path / file
+    path.parent.mkdir()
+    path.write_text(text)
+    monkeypatch.setattr(capability, "_PROC_SYS", tmp_path)
+    assert capability.remedy().startswith(remedy)
+
+
+def test_other_systems_have_no_labs(monkeypatch):
+    monkeypatch.setattr("sys.platform", "darwin")
+    assert [ability.there for ability in capability.examine()] == [False]
+
+
+@pytest.mark.netns
+def test_where_namespaces_work_links_can_be_emulated():
+    found = {ability.name: ability for ability in capability.examine()}
+    assert found["lab"].there
+    assert found["lab emulator"].there
+    kernel = found["lab kernel emulator"]
+    assert kernel.there or kernel.remedy
+
+
+@pytest.mark.netns
+def test_looking_changes_nothing_on_this_machine():
+    before = Path("/proc/self/mountinfo").read_text()
+    capability.examine()
+    assert Path("/proc/self/mountinfo").read_text() == before
