@@ -22,7 +22,8 @@ from benchctl.hosts.spawn import Spawner
 from benchctl.profile.bind import FlowPlan, Trial
 from benchctl.store.record import Recorder
 
-# Flows that wait for a common start need their interpreter up and their options read by then.
+# Flows that wait for a common start need both interpreters up and their options read by then. Each
+# takes its turn: two or three start at the same time on as many cores.
 START_LEAD_S = 0.5
 # Back-off differs by up to a quarter, so that two who wait for one server do not meet again.
 BACKOFF_JITTER = 0.25
@@ -144,7 +145,8 @@ class TrialRunner:
         self, trial_id: int, trial: Trial, places: list[Place], number: int
     ) -> list[FlowAttempt]:
         self._choose_ports(places)
-        lead_s = START_LEAD_S if len(places) > 1 else 0.0
+        waiting = sum(place.backend.capabilities.waits_for_start for place in places)
+        lead_s = START_LEAD_S * max(1, waiting) if len(places) > 1 else 0.0
         starts = self._wall() + lead_s
         flows = [self._flow(trial_id, place, number, starts, lead_s > 0) for place in places]
         self._recorder.update_trial(trial_id, status="running", started_time=starts)

@@ -233,6 +233,14 @@ def test_a_tool_that_waits_itself_is_told_the_start_and_begun_before_it(measure)
     assert any(f"at={EPOCH + 0.5}" in command for command in outcome.commands)
 
 
+def test_the_start_is_the_later_the_more_tools_wait_for_it(measure):
+    outcome = measure(
+        {"server": SERVER, "early": GOOD}, *(flow(n, label=n, backend="early") for n in "abc")
+    )
+    clients = [command for command in outcome.commands if command[0] == "early"]
+    assert {told for *_, told in clients} == {f"at={EPOCH + 1.5}"}
+
+
 def test_a_flow_that_fails_ends_the_others_of_its_trial(measure):
     dies = Script([], 0.2, 1)
     lasts = Script([(0.5, "sample 0 0.5 100")], 100.0)
