@@ -86,7 +86,7 @@ class Names:
         own = {m.name for f in flows for b in self._backends[f] for m in b.capabilities.metrics}
         known = {*METRICS, *own, *of_trials}
         if metric not in known:
-            hint = nearest(metric, known) or "see the metrics of `benchctl backends`"
+            hint = nearest(metric, known) or "such as throughput_bps, rtt_s or loss_ratio"
             raise self._document.error(key, f"no metric {quoted(metric)}", hint)
 
 

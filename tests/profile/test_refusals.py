@@ -337,7 +337,7 @@ ADDED = {
     ),
     "expect: the metric of another flow's backend": (
         "[[expect]]\nmetric = 'stalls'\nflow = 'beside'\nat_most = 0",
-        '25: expect[0].metric: no metric "stalls"', "see the metrics of `benchctl backends`",
+        '25: expect[0].metric: no metric "stalls"', "such as throughput_bps, rtt_s or loss_ratio",
     ),
     "expect: an unknown flow": (
         "[[expect]]\nmetric = 'rtt_s'\nflow = 'mian'\nat_most = '1s'",
@@ -366,7 +366,7 @@ ADDED = {
     "reported: the fairness of one flow": (
         "[[reported]]\nflow = 'main'\nfairness_jain = 0.99",
         '26: reported[0].fairness_jain: no metric "fairness_jain"',
-        "see the metrics of `benchctl backends`",
+        "such as throughput_bps, rtt_s or loss_ratio",
     ),
     "reported: an unknown flow": (
         "[[reported]]\nflow = 'mian'\nrtt_s = '1s'",
