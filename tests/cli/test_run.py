@@ -68,8 +68,8 @@ def test_events_are_written_as_they_happen(benchctl):
         events.append(json.loads(line))
         if len([e for e in events if e["event"] == "sample"]) == 4:
             process.send_signal(signal.SIGINT)
-    process.stderr.close()
-    assert process.wait(30) == 130
+    process.communicate(timeout=30)
+    assert process.returncode == 130
     assert [e["event"] for e in events if e["event"] not in ("sample", "note")] == [
         "trial_started", "flow_started", "flow_ended", "trial_ended",
         "trial_started", "flow_started", "flow_ended", "trial_ended", "run_ended",
