@@ -2,10 +2,9 @@
 
 One process per direction, because most of the work is the kernel's (it runs the far side's whole
 network stack inside the call that sends a frame), and data and its acknowledgements then share
-two cores. It sleeps until a frame comes or one is due,
-with the precision of select (microseconds; epoll rounds up to milliseconds), and never spins. The
-time a frame came is the kernel's stamp, so that the process's own lateness delays nothing unless
-it exceeds the link's delay.
+two cores. It sleeps until a frame comes or one is due, with the precision of select (microseconds;
+epoll rounds up to milliseconds), and never spins. The time a frame came is the kernel's stamp, so
+that the process's own lateness delays nothing unless it exceeds the link's delay.
 """
 
 from __future__ import annotations

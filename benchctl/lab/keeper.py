@@ -59,8 +59,8 @@ class Keeper:
             for link in shaped.values():
                 self._start_emulator(link, 0)
                 self._start_emulator(link, 1)
-        for control in self._controls.values():
-            control.recv()
+        for name, direction in self._controls:
+            self._hear(name, direction)
         self._start_services()
         # /proc is still the runner's, so this is the number by which the runner knows us.
         pid = int(Path("/proc/self").readlink().name)
@@ -91,14 +91,20 @@ class Keeper:
 
     def _obey(self, request: Request, runner: Connection) -> None:
         if self._kernel is None:
-            control = self._controls[request.link, request.direction]
-            control.send(request)
+            self._controls[request.link, request.direction].send(request)
             if isinstance(request, AskCounters):
-                runner.send(control.recv())
+                runner.send(self._hear(request.link, request.direction))
         elif isinstance(request, AskCounters):
             runner.send(None)
         else:
             self._kernel.change(request.link, request.direction, request.change)
+
+    def _hear(self, link: str, direction: int) -> Any:
+        """Return what an emulator says."""
+        try:
+            return self._controls[link, direction].recv()
+        except EOFError:
+            raise _EmulatorError(f"the emulator of link {link} ended") from None
 
     def _start_emulator(self, link: Link, direction: int) -> None:
         ours, theirs = Pipe()

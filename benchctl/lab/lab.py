@@ -54,6 +54,7 @@ class _Keeper:
             pass_fds=[theirs.fileno()], start_new_session=True,
         )  # fmt: skip
         theirs.close()
+        self._end: str | None = None
 
     def tell(self, message: object) -> None:
         try:
@@ -63,20 +64,26 @@ class _Keeper:
             self.hear()
 
     def hear(self, timeout_s: float | None = None) -> Any:
-        try:
-            if not self._connection.poll(timeout_s):
-                raise _GoneError(f"no answer within {timeout_s:.0f} s")
-            answer = self._connection.recv()
-        except (EOFError, ConnectionResetError):
+        if self._end is None and not self._connection.poll(timeout_s):
+            raise _GoneError(f"no answer within {timeout_s:.0f} s")
+        if self._end is None:
+            try:
+                answer = self._connection.recv()
+            except (EOFError, ConnectionResetError):
+                answer = Broken("")
+            if not isinstance(answer, Broken):
+                return answer
+            # A part of the lab that failed may have said why, where the keeper only knows that.
             lines = os.pread(self._log, 1 << 16, 0).decode("utf-8", "replace").splitlines()
-            raise _GoneError((lines or ["it was killed"])[-1]) from None
-        if isinstance(answer, Broken):
-            raise _GoneError(answer.reason)
-        return answer
+            # This is what unshare of util-linux 2.38 makes of a child that was killed.
+            lines = [line for line in lines if "sigprocmask unblock failed" not in line]
+            said = "; ".join(filter(None, [answer.reason, *lines[-1:]]))
+            self._end = said or "its keeper was killed"
+        raise _GoneError(self._end)
 
     def silent(self) -> bool:
         """Return whether it has nothing to say, which is how it is while the lab stands."""
-        return not self._connection.poll()
+        return self._end is None and not self._connection.poll()
 
     def end(self) -> None:
         if not self._connection.closed:

@@ -201,9 +201,42 @@ def test_a_service_that_ends_takes_the_lab_with_it():
 services = [{ command = ["sh", "-c", "sleep 0.2; echo enough; exit 3"] }]
 """
     with Lab.build(topology(text)) as lab:
-        assert wait_until(lambda: run(lab, "a", "true").returncode)
-        with pytest.raises(LabError, match=r"a: sh -c .* ended with exit code 3: enough"):
-            lab.check()
+        assert wait_until(lambda: complaint(lab))
+        assert complaint(lab).endswith("ended with exit code 3: enough")
+
+
+def complaint(lab):
+    """Return what a lab says of its end, or None while it stands."""
+    try:
+        return lab.check()
+    except LabError as error:
+        return error.message
+
+
+def test_a_lab_whose_keeper_was_killed_says_so():
+    with Lab.build(topology("[hosts.a]")) as lab:
+        assert complaint(lab) is None
+        os.kill(lab.keeper_pid, signal.SIGKILL)
+        assert wait_until(lambda: complaint(lab))
+        assert complaint(lab) == "the lab does not stand any more: its keeper was killed"
+
+
+def test_a_lab_one_of_whose_emulators_was_killed_says_so():
+    text = """
+[hosts]
+a = {}
+b = {}
+[links]
+ab = { between = ["a", "b"], rate = "1Mbit" }
+"""
+    with Lab.build(topology(text), Emulator.USER) as lab:
+        keeper = lab.keeper_pid
+        children = Path(f"/proc/{keeper}/task/{keeper}/children").read_text().split()
+        os.kill(int(children[0]), signal.SIGKILL)
+        assert wait_until(lambda: complaint(lab))
+        assert complaint(lab).endswith("any more: the emulator of link ab ended")
+        with pytest.raises(LabError):
+            lab.counters("ab", "a")
 
 
 def test_a_service_that_does_not_listen_is_told():
