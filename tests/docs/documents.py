@@ -17,6 +17,8 @@ DOCS = Path(__file__).parents[2] / "docs"
 _FENCE = re.compile(r"^```(\S+)(?: (\S+))?\n(.*?)^```$", re.M | re.S)
 # Names of runs, and times of day.
 _BY_THE_CLOCK = re.compile(r"\d{8}-\d{6}-[0-9a-f]{4}|\d{4}-\d\d-\d\dT[\d:.]+")
+# With its unit, after a name, or alone; and what has no letter at all.
+_FIGURE = re.compile(r"[\d.]+[a-z]+|[a-z]+=[\d.]+|[^A-Za-z…$]*")
 _UNITS = {
     "B", "KiB", "MiB", "GiB", "s", "ms", "us", "ns", "bit/s", "kbit/s", "Mbit/s", "Gbit/s",
 }  # fmt: skip
@@ -143,11 +145,11 @@ def pattern_of(lines):
 
 
 def _words(line):
-    """Return the words of a line: no figures, units, rules, or what is named by the clock."""
+    """Return the words of a line: no figures, no units, and nothing that is named by the clock."""
     found = []
     for word in line.split():
         plain = word.strip("─[]()±,;:")
-        if plain in _UNITS or not re.search(r"[A-Za-z…$]", plain):
+        if plain in _UNITS or _FIGURE.fullmatch(plain):
             continue
         found.append(_BY_THE_CLOCK.sub("TIME", plain))
     return found

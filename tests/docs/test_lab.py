@@ -1,0 +1,104 @@
+"""docs/lab.md: its files are read, its keys are those of the schema, its sessions run."""
+
+import pytest
+from docs.documents import Shell, blocks_of, filled, names_in, section, table, write_files
+
+from benchctl.engine.planning import planned
+from benchctl.lab import schema
+from benchctl.lab.model import Settings
+from benchctl.lab.topology import load_topology
+from benchctl.profile.model import Change, LabTable
+from benchctl.units import format_duration, format_rate, format_ratio
+
+DOCUMENT = "lab.md"
+TABLES = {
+    "topology": schema.TopologyFile,
+    "host": schema.HostTable,
+    "service": schema.ServiceTable,
+    "router": schema.RouterTable,
+    "route": schema.RouteTable,
+    "link": schema.LinkTable,
+}
+WRITTEN = {
+    "10s": '`"10ms"`', "5201-5210": '`5201` or `"5201-5210"`',
+    "string": "text", "object": "table", "array": "list", "integer": "number",
+}  # fmt: skip
+# What a link does where its file says nothing.
+UNSET = {
+    "rate": format_rate(Settings().rate_bps),
+    "delay": format_duration(Settings().delay_s),
+    "jitter": format_duration(Settings().jitter_s),
+    "loss": format_ratio(Settings().loss_ratio),
+    "queue": Settings().queue_packets,
+}
+SESSIONS = blocks_of(DOCUMENT, "console")
+BUILDING = [block for block in SESSIONS if "lab show" not in block.text]
+
+
+@pytest.fixture(scope="module")
+def shell(tmp_path_factory):
+    shell = Shell(tmp_path_factory.mktemp("lab"))
+    write_files(DOCUMENT, shell.directory)
+    return shell
+
+
+@pytest.mark.parametrize("block", blocks_of(DOCUMENT, "toml"), ids=lambda block: block.file)
+def test_every_file_is_read_and_every_profile_can_be_planned(shell, block):
+    path = shell.directory / block.file
+    if "[flows" in block.text:
+        assert len(planned(str(path), None, None, None, False).plan) > 0
+    else:
+        assert load_topology(path).hosts
+
+
+@pytest.mark.parametrize("table_name", TABLES)
+def test_the_tables_are_those_of_the_schema(table_name, request):
+    lines = ["| key | written | default | meaning |", "|---|---|---|---|"]
+    lines += _described(TABLES[table_name])
+    filled(DOCUMENT, table_name, lines, request.config.getoption("--update-golden"))
+
+
+def _described(model):
+    described = model.model_json_schema()
+    for name, key in described["properties"].items():
+        kinds = [kind for kind in key.get("anyOf", [key]) if kind.get("type") != "null"]
+        examples = [example for kind in kinds for example in kind.get("examples", ())]
+        kind = kinds[0].get("type", "string")
+        written = WRITTEN.get(examples[0], f'`"{examples[0]}"`') if examples else WRITTEN[kind]
+        default = "required" if name in described.get("required", ()) else key.get("default")
+        shown = UNSET.get(name, "") if default in (None, {}, [], "") else default
+        yield f"| `{name}` | {written} | {shown} | {key['description']} |"
+
+
+def test_one_example_has_every_key(shell):
+    text = (shell.directory / "everything.toml").read_text()
+    keys = {name for model in TABLES.values() for name in model.model_fields}
+    assert {key for key in keys if key not in text} == set()
+
+
+def test_the_keys_of_a_profiles_lab_are_all_described():
+    tables = section(DOCUMENT, "## Measuring in a lab").split("| key of ")
+    of_lab, of_changes = (names_in(table(f"\n| key of {text}")) for text in tables[1:])
+    assert of_lab == list(LabTable.model_fields)
+    assert sorted(of_changes) == sorted(Change.model_fields)
+
+
+def test_the_map_is_shown_as_printed(shell):
+    for block in SESSIONS:
+        if block not in BUILDING:
+            shell.check(block)
+
+
+@pytest.mark.netns
+@pytest.mark.tool("ping")
+@pytest.mark.parametrize("block", BUILDING, ids=lambda block: f"line {block.line}")
+def test_what_needs_a_lab_runs_as_shown(shell, block):
+    shell.check(block)
+
+
+@pytest.mark.netns
+@pytest.mark.tool("iperf3")
+@pytest.mark.tool("ping")
+def test_the_example_of_everything_can_be_built(shell):
+    ((output, code),) = shell.run(["benchctl lab exec everything.toml laptop -- ping -c 1 mirror"])
+    assert (code, "1 received" in output) == (0, True), output
