@@ -24,7 +24,8 @@ Topology_ = Annotated[
     typer.Argument(metavar="TOPOLOGY", help="A topology file, or one that comes with benchctl."),
 ]
 Emulator = Annotated[
-    str | None, typer.Option("--emulator", help="auto, kernel or user; default is the file's.")
+    str | None,
+    typer.Option("--emulator", metavar="NAME", help="auto, kernel or user; default is the file's."),
 ]
 
 
@@ -47,7 +48,10 @@ def _build(name: str, emulator: str | None) -> Lab:
 
 @app.command()
 def show(topology: Topology_) -> None:
-    """Show the map: nodes, addresses, links, routes, and what theory expects of every pair."""
+    """Show the map of a lab.
+
+    Nodes, addresses, links, routes, and what theory expects of every pair. Builds nothing.
+    """
     from benchctl.lab.model import Kind
     from benchctl.report.formats import align
     from benchctl.units import format_duration, format_rate
@@ -113,11 +117,16 @@ def _pairs(lab: Topology) -> list[tuple[str, ...]]:
 @app.command(name="exec", context_settings={"ignore_unknown_options": True})
 def execute(
     topology: Topology_,
-    host: Annotated[str, typer.Argument(help="The host on which the command runs.")],
-    command: Annotated[list[str], typer.Argument(help="The command, after --.")],
+    host: Annotated[
+        str, typer.Argument(metavar="HOST", help="The host on which the command runs.")
+    ],
+    command: Annotated[list[str], typer.Argument(metavar="COMMAND", help="The command, after --.")],
     emulator: Emulator = None,
 ) -> None:
-    """Build a lab, run one command on a host, take the lab away; ends with the command's code."""
+    """Run one command on a host of a lab.
+
+    Builds the lab, takes it away afterwards, and ends with the command's code.
+    """
     with _build(topology, emulator) as lab:
         code = _run(lab, host, command)
     raise typer.Exit(code)
@@ -125,7 +134,10 @@ def execute(
 
 @app.command()
 def shell(topology: Topology_, emulator: Emulator = None) -> None:
-    """Build a lab and take commands for its hosts: "h1 ping h4", "h4 iperf3 -s &"."""
+    """Take commands for the hosts of a lab.
+
+    As in "h1 ping h4" or "h4 iperf3 -s &"; the lab stands until "exit" or Ctrl-D.
+    """
     with _build(topology, emulator) as lab, _children() as start:
         hosts = " ".join(lab.topology.hosts)
         print(f"{lab.topology.name}: hosts {hosts}", file=sys.stderr)
@@ -228,7 +240,10 @@ def _run(lab: Lab, host: str, command: list[str]) -> int:
 
 @app.command()
 def check(topology: Topology_, emulator: Emulator = None) -> None:
-    """Measure each link against its promise; ends with code 1 when one does not keep it."""
+    """Measure each link against its promise.
+
+    Ends with code 1 when one does not keep it.
+    """
     from benchctl.lab.verify import ceiling_bps, verify
     from benchctl.report.formats import align
     from benchctl.units import format_duration, format_rate

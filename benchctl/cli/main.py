@@ -40,6 +40,7 @@ def _root(
         list[Path] | None,
         typer.Option(
             "--plugin",
+            metavar="FILE",
             exists=True,
             dir_okay=False,
             help="A Python file that offers a backend as BACKEND.",

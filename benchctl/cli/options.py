@@ -53,7 +53,9 @@ RunName = Annotated[
 StorePath = Annotated[
     Path | None,
     typer.Option(
-        "--store", help="The store's file; default BENCHCTL_STORE or your data directory."
+        "--store",
+        metavar="FILE",
+        help="The store's file; default BENCHCTL_STORE or your data directory.",
     ),
 ]
 Assignments = Annotated[
@@ -65,7 +67,8 @@ Only = Annotated[
     typer.Option("--only", metavar="AXIS=VALUE", help="Only points with this value of an axis."),
 ]
 Repeats = Annotated[
-    int | None, typer.Option("--repeat", min=1, help="How often every point is measured.")
+    int | None,
+    typer.Option("--repeat", metavar="N", min=1, help="How often every point is measured."),
 ]
 LabFile = Annotated[
     str | None,
@@ -74,10 +77,16 @@ LabFile = Annotated[
 Yes = Annotated[bool, typer.Option("--yes", help="Accept a matrix of any size.")]
 Format = Annotated[
     str | None,
-    typer.Option("--format", callback=_check_format, help=f"One of {', '.join(FORMATS)}."),
+    typer.Option(
+        "--format",
+        metavar="FORMAT",
+        callback=_check_format,
+        help=f"One of {', '.join(FORMATS)}; default by the output file's ending, else table.",
+    ),
 ]
 Output = Annotated[
-    Path | None, typer.Option("-o", "--output", help="Write to this file, not to stdout.")
+    Path | None,
+    typer.Option("-o", "--output", metavar="FILE", help="Write to this file, not to stdout."),
 ]
 
 
