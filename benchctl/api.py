@@ -28,7 +28,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 from benchctl.units import parse_duration, parse_rate, parse_ratio, parse_size
 
 __all__ = [
-    "METRICS", "Backend", "Capabilities", "Channel", "Command", "Direction", "Duration",
+    "METRICS", "Backend", "Capabilities", "Channel", "Command", "Direction", "Dscp", "Duration",
     "Effective", "Event", "Failure", "FailureKind", "Field", "Flow", "Fold", "LineParser",
     "Metric", "Parameters", "Parser", "ParserError", "Probe", "Rate", "Ratio", "Ready", "Role",
     "Sample", "Size", "Started", "Summary", "Tool", "Warn", "replay",
@@ -52,6 +52,28 @@ Size = Annotated[float, *_quantity(parse_size, "256K", rf"{_N}([kMG]?B|[KMG](iB)
 """Whole bytes; written ``"1448B"``, ``"64kB"`` (SI), ``"256K"`` or ``"256KiB"`` (binary)."""
 Ratio = Annotated[float, *_quantity(parse_ratio, "2%", rf"{_N}%$")]
 """A fraction of one; written ``"2%"``."""
+
+# RFC 2474 (cs), 2597 (af), 3246 (ef), 5865 (va), 8622 (le).
+_DSCP = {
+    **{f"cs{n}": 8 * n for n in range(8)},
+    **{f"af{c}{drop}": 8 * c + 2 * drop for c in range(1, 5) for drop in range(1, 4)},
+    "ef": 46,
+    "va": 44,
+    "le": 1,
+}
+
+
+def _read_dscp(value: object) -> int:
+    if isinstance(value, str) and value.lower() in _DSCP:
+        return _DSCP[value.lower()]
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= 63:
+        return value
+    raise ValueError(f"{value!r} is not a DSCP: 0 to 63, or one of {', '.join(_DSCP)}")
+
+
+_DSCP_SCHEMA = {"anyOf": [{"type": "integer", "minimum": 0, "maximum": 63}, {"enum": [*_DSCP]}]}
+Dscp = Annotated[int, BeforeValidator(_read_dscp), WithJsonSchema(_DSCP_SCHEMA)]
+"""A differentiated services codepoint, 0 to 63; written as a number or as ``"ef"``, ``"af41"``."""
 
 
 class Parameters(BaseModel):

@@ -8,18 +8,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
-from benchctl.api import Duration, Parameters, Rate, Size
-
-# RFC 2474 (class selectors), 2597 (AF), 3246 (EF), 5865 (VA), 8622 (LE).
-DSCP_NAMES = {
-    **{f"cs{n}": 8 * n for n in range(8)},
-    **{f"af{c}{drop}": 8 * c + 2 * drop for c in range(1, 5) for drop in range(1, 4)},
-    "ef": 46,
-    "va": 44,
-    "le": 1,
-}
+from benchctl.api import Dscp, Duration, Parameters, Rate, Size
 
 TCP_ONLY = ("mss", "congestion_control", "no_delay", "zero_copy")
 UDP_LENGTHS = (16, 65507)
@@ -33,22 +24,7 @@ def _whole_seconds(value: float) -> float:
     return value
 
 
-def _dscp(value: object) -> object:
-    if isinstance(value, str) and value.lower() in DSCP_NAMES:
-        return DSCP_NAMES[value.lower()]
-    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= 63:
-        return value
-    raise ValueError(f"{value!r} is not a DSCP: 0 to 63, or one of {', '.join(DSCP_NAMES)}")
-
-
 WholeSeconds = Annotated[Duration, AfterValidator(_whole_seconds)]
-Dscp = Annotated[
-    int,
-    BeforeValidator(_dscp),
-    WithJsonSchema(
-        {"anyOf": [{"type": "integer", "minimum": 0, "maximum": 63}, {"enum": [*DSCP_NAMES]}]}
-    ),
-]
 
 
 def _default_duration(given: dict[str, Any]) -> float | None:

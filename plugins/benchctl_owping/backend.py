@@ -24,6 +24,7 @@ from benchctl.api import (
     Capabilities,
     Command,
     Direction,
+    Dscp,
     Duration,
     Flow,
     Fold,
@@ -90,9 +91,7 @@ class OwpingParameters(Parameters):
         default=float(HEADER_BYTES), ge=HEADER_BYTES, le=HEADER_BYTES + 65000,
         description="UDP payload of each packet, in bytes: 14 of OWAMP's own, and padding",
     )  # fmt: skip
-    dscp: int | None = Field(
-        default=None, ge=0, le=63, description="DSCP value of the packets (RFC 2474)"
-    )
+    dscp: Dscp | None = Field(default=None, description="DSCP value of the packets (RFC 2474)")
     ip_version: Literal["auto", 4, 6] = Field(
         default="auto", description="IP version, 4 or 6; auto goes by the address"
     )

@@ -18,6 +18,7 @@ from benchctl.api import (
     Capabilities,
     Command,
     Direction,
+    Dscp,
     Duration,
     Flow,
     Fold,
@@ -73,9 +74,7 @@ class PingParameters(Parameters):
         default=56.0, ge=16, le=65507,
         description="payload of each probe, in bytes; 16 of them hold its time of sending",
     )  # fmt: skip
-    dscp: int | None = Field(
-        default=None, ge=0, le=63, description="DSCP value of the probes (RFC 2474)"
-    )
+    dscp: Dscp | None = Field(default=None, description="DSCP value of the probes (RFC 2474)")
     ip_version: Literal["auto", 4, 6] = Field(
         default="auto", description="IP version, 4 or 6; auto goes by the address"
     )

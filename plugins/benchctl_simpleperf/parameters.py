@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import BeforeValidator, WithJsonSchema, model_validator
+from pydantic import model_validator
 
-from benchctl.api import Duration, Field, Parameters, Rate, Size
+from benchctl.api import Dscp, Duration, Field, Parameters, Rate, Size
 from benchctl_simpleperf.simpleperf.settings import (
-    DSCP_NAMES,
     STREAMS_LIMIT,
     TCP_LENGTH_BYTES,
     UDP_LENGTH_BYTES,
@@ -21,23 +20,6 @@ __all__ = ["SimpleperfParameters"]
 
 _TCP_ONLY = ("congestion_control", "mss", "no_delay", "zero_copy")
 _NOT_PLAIN = ("omit", "zero_copy")
-
-
-def _dscp(value: object) -> object:
-    if isinstance(value, str) and value.lower() in DSCP_NAMES:
-        return DSCP_NAMES[value.lower()]
-    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= 63:
-        return value
-    raise ValueError(f"{value!r} is not a DSCP: 0 to 63, or one of {', '.join(DSCP_NAMES)}")
-
-
-Dscp = Annotated[
-    int,
-    BeforeValidator(_dscp),
-    WithJsonSchema(
-        {"anyOf": [{"type": "integer", "minimum": 0, "maximum": 63}, {"enum": [*DSCP_NAMES]}]}
-    ),
-]
 
 
 def _default_duration(given: dict[str, Any]) -> float | None:
