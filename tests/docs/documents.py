@@ -59,10 +59,16 @@ def write_files(document, directory):
 
 def section(document, heading):
     """Return a section's text, up to the next heading of the same or a higher level."""
-    level = len(heading.partition(" ")[0])
-    _, _, rest = ("\n" + text_of(document)).partition(f"\n{heading}\n")
-    assert rest, f"{document} has no section {heading}"
-    return re.split(rf"^#{{1,{level}}} ", rest, maxsplit=1, flags=re.M)[0]
+    level = heading.index(" ")
+    inside, fenced, lines = False, False, []
+    for line in text_of(document).splitlines(keepends=True):
+        fenced ^= line.startswith("```")
+        if not fenced and re.match(rf"#{{1,{level}}} ", line):
+            inside = line.rstrip() == heading
+        elif inside:
+            lines.append(line)
+    assert lines, f"{document} has no section {heading}"
+    return "".join(lines)
 
 
 def table(text):

@@ -1,0 +1,110 @@
+"""docs/commands.md against the real command line; and every command that any document names."""
+
+import re
+import shlex
+
+import pytest
+import typer.main
+from docs.documents import DOCS, Shell, blocks_of, section, text_of, write_files
+
+from benchctl.cli.main import app
+
+DOCUMENT = "commands.md"
+ROOT = typer.main.get_command(app)
+HELP = {"-h", "--help"}
+
+
+def commands(name="benchctl", command=ROOT):
+    """Yield every command with its whole name."""
+    yield name, command
+    for word, inner in getattr(command, "commands", {}).items():
+        yield from commands(f"{name} {word}", inner)
+
+
+COMMANDS = dict(commands())
+
+
+def options_of(command):
+    options = [param for param in command.params if param.param_type_name == "option"]
+    return {name for option in options for name in option.opts} | HELP
+
+
+def own_section(name):
+    """Return what is said of one command, without its subcommands."""
+    heading = "##" if name.count(" ") < 2 else "###"
+    return section(DOCUMENT, f"{heading} {name}").partition("\n### ")[0]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_option_is_described_and_none_is_invented(name):
+    items = re.findall(r"^- (`-.*?)(?=: )", own_section(name), flags=re.M | re.S)
+    told = {
+        word
+        for item in items
+        for quoted in re.findall(r"`([^`]+)`", item)
+        for word in quoted.split()
+        if word.startswith("-")
+    }
+    assert told == options_of(COMMANDS[name]) - HELP
+
+
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name != "benchctl lab"])
+def test_the_synopsis_names_every_argument(name):
+    synopsis = re.search(r"^`(.+)`$", own_section(name), flags=re.M)[1]
+    command = COMMANDS[name]
+    words = [name]
+    if options_of(command) - HELP:
+        words.append("[OPTIONS]")
+    for param in command.params:
+        if param.param_type_name == "argument":
+            shown = (param.metavar or "").strip("{}[]") + ("…" if param.nargs == -1 else "")
+            words.append(shown if param.required else f"[{shown}]")
+    if name == "benchctl":
+        words.append("COMMAND")
+    assert synopsis == " ".join(words)
+
+
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name != "benchctl lab"])
+def test_every_command_has_an_example(name):
+    example = re.search(r"^```(?:console|sh)\n(.*?)^```", own_section(name), flags=re.M | re.S)
+    assert f"{name} " in example[1].replace("\n", " ")
+
+
+def test_every_value_that_an_option_takes_has_its_name():
+    for name, command in COMMANDS.items():
+        for param in command.params:
+            if param.param_type_name == "option" and not param.is_flag:
+                assert f"{param.opts[-1]} {param.metavar}" in text_of(DOCUMENT), name
+
+
+def test_what_is_shown_is_what_is_printed(tmp_path):
+    write_files(DOCUMENT, tmp_path)
+    shell = Shell(tmp_path)
+    for block in blocks_of(DOCUMENT, "console"):
+        shell.check(block)
+    assert (tmp_path / "profile.schema.json").read_text().startswith("{")
+
+
+def sentences():
+    """Yield every command line of benchctl in any document: in sessions, scripts and texts."""
+    for path in sorted(DOCS.glob("*.md")):
+        text = path.read_text(encoding="utf-8")
+        lines = re.findall(r"`(benchctl [^`…]+)`", text)
+        lines += re.findall(r"^(?:\$ |.*\| )?(benchctl [a-z-][^\n]+)", text, flags=re.M)
+        for line in lines:
+            yield path.name, re.split(r"[|&>]|  +#", line)[0]
+
+
+@pytest.mark.parametrize(("document", "line"), sorted(set(sentences())))
+def test_no_document_names_a_command_or_option_that_is_not_there(document, line):
+    words = shlex.split(line.partition(" -- ")[0].replace("\n", " "))
+    command, words = ROOT, words[1:]
+    while words:
+        word, *words = words
+        if word.startswith("-"):
+            option = next((param for param in command.params if word in param.opts), None)
+            assert option or word in HELP, f"{document}: {line}"
+            words = words if option is None or option.is_flag else words[1:]
+        elif hasattr(command, "commands") and not word.strip("[]").isupper():
+            assert word in command.commands, f"{document}: {line}"
+            command = command.commands[word]
