@@ -64,9 +64,8 @@ def _print_head(prepared: Planned) -> None:
     print(f"{plan.document.name}: {model.title}" if model.title else plan.document.name)
     print(f"{trials}: {points} x {plan.repeats}, {order}")
     print(f"expected time {format_duration(plan.duration_s)}")
-    for axis in plan.matrix.axes:
-        values = dict.fromkeys(str(v.shown) for p in plan.points for v in p if v.axis == axis)
-        print(f"  {axis}: {', '.join(values)}")
+    for axis, values in plan.values.items():
+        print(f"  {axis}: {', '.join(map(str, values))}")
 
 
 def _print_trial(trial: Trial, prepared: Planned) -> None:

@@ -66,7 +66,7 @@ def planned(
         _check_lab(plan, topology, source)
     else:
         check_interfaces(network)
-    tools = look(registry, needed(plan, network))
+    tools = look(registry, needed(plan.routes, network))
     return Planned(plan, outside, network, source, registry, tools)
 
 
@@ -95,22 +95,15 @@ def _check_lab(plan: Plan, topology: Topology, source: Source) -> None:
     """Check what only profile and topology together can get wrong. Raises ProfileError."""
     names = names_of(topology)
     known = ", ".join(names)
-    checked: set[str] = set()
-    for trial in plan:
-        if trial.repeat > 1:
-            continue
-        for flow in trial.flows:
-            if flow.source not in names:
-                raise plan.document.error(
-                    ("flows", flow.name, "from"),
-                    f'the lab has no host "{flow.source}"',
-                    f'hosts are: {known}; an alias "local" says which one stands for this machine',
-                )
-        # One look at each combination of settings: an axis of the lab may have a wrong value.
-        wishes = repr(trial.lab)
-        if trial.lab and wishes not in checked:
-            checked.add(wishes)
-            build_topology(source, trial.lab)
+    for flow in plan.routes:
+        if flow.source not in names:
+            raise plan.document.error(
+                ("flows", flow.name, "from"),
+                f'the lab has no host "{flow.source}"',
+                f'hosts are: {known}; an alias "local" says which one stands for this machine',
+            )
+    for settings in plan.labs:  # an axis of the lab may have a wrong value
+        build_topology(source, settings)
     lab = plan.document.model.lab
     for index, change in enumerate(lab.changes if lab else ()):
         if change.link not in topology.links:

@@ -28,11 +28,11 @@ class FlowCommands:
     server: tuple[str, ...]
 
 
-def needed(trials: Iterable[Trial], network: Network) -> set[tuple[str, Role]]:
+def needed(flows: Iterable[FlowPlan], network: Network) -> set[tuple[str, Role]]:
     """Return which ends of which backends benchctl has to run."""
-    flows = {(flow.backend, flow.to) for trial in trials for flow in trial.flows}
-    clients = {(backend, Role.CLIENT) for backend, _ in flows}
-    return clients | {(backend, Role.SERVER) for backend, to in flows if to in network.hosts}
+    ways = {(flow.backend, flow.to) for flow in flows}
+    clients = {(backend, Role.CLIENT) for backend, _ in ways}
+    return clients | {(backend, Role.SERVER) for backend, to in ways if to in network.hosts}
 
 
 def look(registry: Registry, ends: Iterable[tuple[str, Role]]) -> Tools:

@@ -25,10 +25,7 @@ def record_plan(prepared: Planned, store: Path) -> tuple[int, str]:
         lab = to_lab_settings(prepared.topology, profile.lab)
         text = f"{text}\n# {prepared.topology.path.name}\n{prepared.topology.text}"
     settings = {
-        "values": {
-            axis: list(dict.fromkeys(v.shown for p in plan.points for v in p if v.axis == axis))
-            for axis in plan.matrix.axes
-        },
+        "values": plan.values,
         "attempts": profile.run.attempts,
         "backoff_s": profile.run.backoff,
         "pause_s": profile.run.pause,

@@ -108,12 +108,17 @@ class Binder:
             (flow, _), parameters, end_s = self._check(name, writes)
             longest_s = max(longest_s, end_s)
             flows.append(replace(flow, parameters=parameters))
-        lab = dict(self._targets.constants.lab)
-        for value in point:
-            lab |= self._writes[value].lab
+        lab = self.lab(point)
         shown = {value.axis: value.shown for value in point}
         deadline_s = self._document.model.run.deadline or longest_s + DEADLINE_SLACK_S
         return Trial(index, repeat, shown, tuple(flows), lab, longest_s, deadline_s)
+
+    def lab(self, point: Point) -> dict[str, Any]:
+        """Return the settings of the lab at a point."""
+        lab = dict(self._targets.constants.lab)
+        for value in point:
+            lab |= self._writes[value].lab
+        return lab
 
     def duration_s(self, point: Point) -> float:
         """Return the expected time of a point's flows. Raises ProfileError."""

@@ -9,8 +9,9 @@ from __future__ import annotations
 import itertools
 import random
 from array import array
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from benchctl.backends import Registry
 from benchctl.errors import UsageError
@@ -71,6 +72,12 @@ class Plan:
     def routes(self) -> tuple[FlowPlan, ...]:
         """Every flow of the plan, each way and backend once; the parameters are any of them."""
         return tuple(self._binder.routes.values())
+
+    @property
+    def labs(self) -> tuple[Mapping[str, Any], ...]:
+        """The settings of the lab that the points ask for, each once."""
+        labs = map(self._binder.lab, self.points)
+        return tuple({repr(lab): lab for lab in labs}.values())
 
 
 def make_plan(

@@ -195,11 +195,12 @@ def test_a_trial_lasts_as_long_as_its_flow_that_ends_last(plan):
 
 def test_settings_of_the_lab_are_kept_for_the_point(plan):
     text = FLOW + '[lab]\ntopology = "t.toml"\n[axes]\n"lab.links.core.loss" = ["0%", "2%"]\n'
-    plan_ = plan(text, "lab.links.core.delay=5ms")
-    assert [trial.lab for trial in plan_] == [
-        {"links.core.delay": "5ms", "links.core.loss": "0%"},
-        {"links.core.delay": "5ms", "links.core.loss": "2%"},
-    ]
+    made = plan(text + "streams = [1, 2]\n", "lab.links.core.delay=5ms")
+    lossless = {"links.core.delay": "5ms", "links.core.loss": "0%"}
+    lossy = {"links.core.delay": "5ms", "links.core.loss": "2%"}
+    assert [trial.lab for trial in made] == [lossless, lossless, lossy, lossy]
+    assert made.labs == (lossless, lossy)
+    assert plan(FLOW).labs == ({},)
 
 
 def test_a_broken_plugin_is_named(refusal):
