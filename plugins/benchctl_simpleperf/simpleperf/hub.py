@@ -44,6 +44,10 @@ class Peer:
     def on_deadline(self) -> None:
         """The deadline has passed."""
 
+    def close(self) -> None:
+        """Free the connection and what it brought with it; the hub calls this."""
+        self.sock.close()
+
 
 class Hub:
     """Waits for peers and calls them."""
@@ -68,7 +72,7 @@ class Hub:
             self.peers.remove(peer)
             self._selector.unregister(peer.sock)
             if close:
-                peer.sock.close()
+                peer.close()
 
     def watch_writing(self, peer: Peer, wanted: bool) -> None:
         """Call `on_writable` when there is room, or no longer."""

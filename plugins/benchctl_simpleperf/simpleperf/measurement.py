@@ -184,7 +184,7 @@ class Measurement(threading.Thread):
             self.rows.extend(sampler.rows(boundary.number, now_ns))
             if now_ns - notified_ns >= _NOTIFY_NS:
                 notified_ns = now_ns
-                self._notify()
+                self._tell()
             # A wake-up so late that it passed the next boundary too makes one long row of both.
             boundary = next(b for b in boundaries if b.last or b.at_ns > now_ns - start_ns)
         self.stop()
@@ -197,11 +197,17 @@ class Measurement(threading.Thread):
         row_ends_ns = ended_ns if ended_ns > sampler.from_ns else time.monotonic_ns()
         self.rows.extend(sampler.rows(boundary.number, row_ends_ns))
         self.totals = sampler.totals(ended_ns)
+        self._tell()
         with self._lock:
             self._ended, closing = True, self._closing
         if closing:
             self._close_streams()
-        self._notify()
+
+    def _tell(self) -> None:
+        """Notify the owner, unless it has turned away."""
+        with self._lock:
+            if not self._closing:
+                self._notify()
 
     def _close_streams(self) -> None:
         for stream in self.streams:

@@ -263,8 +263,11 @@ class Session(Peer):
 
     # --- the end ---
 
-    def _end(self) -> None:
+    def close(self) -> None:
         self._drop_streams()
+        super().close()
+
+    def _end(self) -> None:
         if self in self._hub.peers:
             self._hub.remove(self)
             self._policy.done(self)

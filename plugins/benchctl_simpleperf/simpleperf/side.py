@@ -17,6 +17,9 @@ __all__ = ["Side"]
 
 # How long datagrams are awaited after the last interval, until the sender's count is known.
 _UDP_DRAIN_S = 10.0
+# How late a paced sender may be at the end and still send its last datagrams: one that was not
+# scheduled for a moment keeps its rate, and one that cannot keep it is not waited for.
+_LATE_S = 0.05
 _STREAM_KINDS: dict[tuple[str, bool], Any] = {
     ("tcp", True): TcpSender,
     ("tcp", False): TcpReceiver,
@@ -50,7 +53,9 @@ class Side:
             set_patience(sock, socket.SO_SNDTIMEO if sends else socket.SO_RCVTIMEO, idle_s)
             self._streams.append(kind(index, sock, settings, self.unavailable))
         self._options = effective_options(sockets[0], sends)
-        drain_s = _UDP_DRAIN_S if settings.protocol == "udp" and not sends else 0.0
+        drain_s = 0.0
+        if settings.protocol == "udp":
+            drain_s = _LATE_S if sends else _UDP_DRAIN_S
         self._measurement = Measurement(self._streams, settings.schedule(), notify, drain_s)
 
     @property
