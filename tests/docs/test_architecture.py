@@ -1,0 +1,70 @@
+"""docs/architecture.md: its layers, its folders, its files and what they touch are the code's."""
+
+import ast
+import re
+import tomllib
+
+import pytest
+from docs.documents import DOCS, blocks_of, filled, names_in, section, table, text_of
+
+DOCUMENT = "architecture.md"
+ROOT = DOCS.parent
+PACKAGE = ROOT / "benchctl"
+
+
+def modules():
+    """Yield every module with the folder that it is in, or its own name at the top."""
+    for path in PACKAGE.rglob("*.py"):
+        place = path.relative_to(PACKAGE)
+        yield (place.parts[0] if len(place.parts) > 1 else place.stem), path
+
+
+def imports_of(path):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.module
+
+
+def test_the_layers_are_those_that_are_checked(request):
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    (layers,) = [c["layers"] for c in contracts["contracts"] if c["type"] == "layers"]
+    names = [layer.replace("benchctl.", "").split(" | ") for layer in layers]
+    shown = " → ".join(", ".join(f"`{name}`" for name in layer) for layer in names)
+    filled(DOCUMENT, "layers", [shown], request.config.getoption("--update-golden"))
+
+
+def test_every_room_of_the_house_is_shown_in_the_order_of_the_layers():
+    (house, _) = blocks_of(DOCUMENT, "text")
+    shown = re.findall(r"^  (\w+)(?:/|\.py) ", house.text, flags=re.M)
+    layers = re.findall(r"`(\w+)`", text_of(DOCUMENT).partition("<!-- layers -->")[2])
+    assert {path.stem if path.is_file() else path.name for path in PACKAGE.iterdir()} - {
+        "__init__", "__main__", "__pycache__", "py",
+    } == set(shown)  # fmt: skip
+    assert [layers.index(name) for name in shown[:9]] == sorted(map(layers.index, shown[:9]))
+    for name in re.findall(r"^(\w+)/ ", house.text, flags=re.M):
+        assert (ROOT / name).is_dir(), name
+
+
+@pytest.mark.parametrize(
+    "row", table(section(DOCUMENT, "### What each folder may touch")), ids=lambda row: row[0]
+)
+def test_the_world_is_touched_only_where_it_says(row):
+    libraries, allowed = set(names_in([row], 1)), set(names_in([row], 2))
+    touching = {
+        folder
+        for folder, path in modules()
+        if libraries & {name.partition(".")[0] for name in imports_of(path)}
+    }
+    assert touching == allowed
+
+
+def test_every_file_that_is_named_is_there():
+    folder, missing = "", []
+    for name in re.findall(r"`([\w/]+\.py)`", text_of(DOCUMENT)):
+        # A bare name is in the folder of the one before it.
+        path = name if "/" in name or (PACKAGE / name).is_file() else f"{folder}/{name}"
+        folder = path.rpartition("/")[0]
+        missing += [] if (PACKAGE / path).is_file() else [path]
+    assert missing == []
