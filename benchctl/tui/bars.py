@@ -19,7 +19,7 @@ class TitleBar(Painted):
 
     def __init__(self, name: str) -> None:
         super().__init__()
-        self._screen_name = name
+        self.screen_name = name
         self._about = ""
         self._state: Sequence[Span] = ()
 
@@ -30,13 +30,13 @@ class TitleBar(Painted):
             self.repaint()
 
     def paint(self, width: int, height: int) -> Sequence[Line]:
-        name = Span(f" {self._screen_name}  ", "title")
+        name = Span(f" {self.screen_name}  ", "title")
         right = sum(len(span.text) for span in self._state) + 1
         free = width - len(name.text) - right
         if free < 1:  # how it stands matters most
             return [[*self._state] if self._state else [name]]
         about = self._about if len(self._about) <= free else self._about[: free - 1] + "…"
-        return [[name, Span(about.ljust(free)), *self._state, Span(" ")]]
+        return [[name, Span(about.ljust(free)), Span(" "), *self._state]]
 
 
 class KeyBar(Painted):
@@ -56,7 +56,7 @@ class KeyBar(Painted):
             if binding.show and enabled and binding.action not in seen:
                 display = self.app.get_key_display(binding)
                 seen[binding.action] = (display, binding.description, binding.key)
-        return list(seen.values())
+        return [*seen.values(), ("^p", "Palette", self.app.COMMAND_PALETTE_BINDING)]
 
     def paint(self, width: int, height: int) -> Sequence[Line]:
         spans: list[Span] = []

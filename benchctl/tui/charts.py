@@ -46,11 +46,9 @@ class Choice:
         """The flows of which streams are to be seen."""
         return {flow for flow, stream in self.picked or () if stream != ALL}
 
-    def shows(self, key: Key) -> bool:
-        """Return whether a line was chosen."""
-        if self.picked is None:
-            return key.stream == ALL
-        return (key.flow, key.stream) in self.picked
+    def shows(self, flow: str, stream: int) -> bool:
+        """Return whether a flow's line, or that of one of its streams, was chosen."""
+        return stream == ALL if self.picked is None else (flow, stream) in self.picked
 
 
 def in_order(metrics: Collection[str]) -> list[str]:
@@ -89,9 +87,9 @@ def _chart(
     *,
     with_times: bool,
 ) -> list[Line]:
-    keys = [key for key in traces.keys(metric) if choice.shows(key)]
+    keys = [key for key in traces.keys(metric) if choice.shows(key.flow, key.stream)]
     curves = [Curve(_name(key, keys), series) for key in keys if (series := traces.line(key))]
-    zero = traces.folds[metric] in (Fold.RATE, Fold.COUNT) or _is_near_zero(curves, view)
+    zero = traces.meanings[metric].fold in (Fold.RATE, Fold.COUNT) or _is_near_zero(curves, view)
     picture = draw(
         metric, curves, View(view.from_s, view.to_s, view.until_s, choice.log), width, height - 1,
         from_zero=zero, with_times=with_times, glyphs=choice.glyphs,

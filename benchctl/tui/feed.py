@@ -6,6 +6,8 @@ history is read over many calls, and keys are answered in between.
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
@@ -13,6 +15,7 @@ from pathlib import Path
 from benchctl.errors import StoreError
 from benchctl.store.bulk import Bulk
 from benchctl.store.follow import Follower, RunEvent
+from benchctl.store.manage import add_remark
 from benchctl.store.read import Reader
 from benchctl.tui.lines import Lines
 from benchctl.tui.runview import RunView
@@ -43,7 +46,8 @@ class Feed:
         self.view = RunView(self._reader.run(run_id), self._bulk.outlines(run_id))
         self.position = -1
         """The trial that is looked at; -1 for none."""
-        self._lines: Lines | None = None
+        self._whole: Lines | None = None
+        self._detail: Lines | None = None
 
     def close(self) -> None:
         """Close the store."""
@@ -56,8 +60,8 @@ class Feed:
             return self._poll(self._timer() + budget_s)
         except StoreError:
             self._events, self._changes = None, -1
-            if self._lines is not None:
-                self._lines.give_up()
+            for lines in filter(None, (self._whole, self._detail)):
+                lines.give_up()
             raise
 
     def _poll(self, until: float) -> bool:
@@ -69,12 +73,11 @@ class Feed:
             if self._timer() > until:
                 return True
         self._events = None
-        return self._lines is not None and self._lines.read(
-            changed=changed,
-            finished=self.view.trials[self.position].finished,
-            timer=self._timer,
-            until=until,
-        )
+        more = False
+        for lines in filter(None, (self._whole, self._detail)):
+            finished = self.view.trials[self.position].finished
+            more |= lines.read(changed=changed, finished=finished, timer=self._timer, until=until)
+        return more
 
     def _has_changed(self) -> bool:
         changes, now = self._reader.changes(), self._timer()
@@ -85,28 +88,62 @@ class Feed:
 
     @property
     def traces(self) -> Traces | None:
-        """The lines of the trial that is looked at."""
-        return self._lines.traces if self._lines is not None else None
+        """The lines of the whole trial that is looked at."""
+        return self._whole.traces if self._whole is not None else None
+
+    @property
+    def plotted(self) -> Traces | None:
+        """The lines to draw: those of the window in detail, as soon as they are read."""
+        if self._detail is not None and self._detail.caught_up:
+            return self._detail.traces
+        return self.traces
 
     @property
     def share_read(self) -> float:
-        """How much of the trial's samples was read, from 0 to 1."""
-        return self._lines.share_read if self._lines is not None else 1.0
+        """How much of what there is to read was read, from 0 to 1."""
+        lines = filter(None, (self._whole, self._detail))
+        return min((one.share_read for one in lines), default=1.0)
 
-    def look_at(
-        self, position: int, window: Window | None = None, split: Collection[str] = ()
-    ) -> None:
-        """Keep the lines of a trial: within a window, with the flows of ``split`` by stream."""
-        outline = self.view.trials[position].outline
-        window = window or Window(0.0, max(outline.duration_s, LEAST_SPAN_S))
-        before = self._lines
-        if (
-            before is not None
-            and position == self.position
-            and (before.window, before.split) == (window, frozenset(split))
-        ):
+    @property
+    def whole(self) -> Window:
+        """The window of the whole trial."""
+        outline = self.view.trials[self.position].outline
+        return Window(0.0, max(outline.duration_s, LEAST_SPAN_S))
+
+    @property
+    def window(self) -> Window:
+        """The window that `plotted` is of, or will be."""
+        return self._detail.window if self._detail is not None else self.whole
+
+    def look_at(self, position: int, split: Collection[str] = ()) -> None:
+        """Keep the lines of a trial from now on; the flows of ``split`` by stream too."""
+        before = self._whole
+        if before is not None and (self.position, before.split) == (position, frozenset(split)):
             return
-        self._lines = Lines(self._bulk, outline.id, window, split)
-        if before is not None and position == self.position:
-            self._lines.show_meanwhile(before.traces)
+        same_trial = self.position == position
         self.position = position
+        self._detail = None
+        self._whole = Lines(self._bulk, self.view.trials[position].outline.id, self.whole, split)
+        if before is not None and same_trial:
+            self._whole.show_meanwhile(before.traces)
+
+    def magnify(self, window: Window) -> None:
+        """Keep a window of the trial in more detail; the whole one needs none."""
+        assert self._whole is not None
+        if window == self.window:
+            return
+        self._detail = None
+        if window != self.whole:
+            self._detail = Lines(self._bulk, self._whole.trial_id, window, self._whole.split)
+
+    def signal(self, number: signal.Signals) -> bool:
+        """Send the runner a signal; False when it is there no more."""
+        run = self._reader.run(self.view.run.id)
+        if run.runner_pid is None or not self._reader.is_alive(run):
+            return False
+        os.kill(run.runner_pid, number)
+        return True
+
+    def remark(self, text: str, now: float) -> None:
+        """Note a remark into the run."""
+        add_remark(self._reader.path, self.view.run.id, text, now)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 
 from benchctl.store.bulk import Bulk, Row, Source
-from benchctl.tui.metrics import fold_of
+from benchctl.tui.metrics import metric_of
 from benchctl.tui.traces import Traces, Window
 
 
@@ -28,7 +28,7 @@ class Lines:
         self._first = self._after = self._last = 0
 
     def _begin(self) -> Traces:
-        return Traces(self.window, self.split, fold_of)
+        return Traces(self.window, self.split, metric_of)
 
     def show_meanwhile(self, traces: Traces) -> None:
         """Show other traces of the same trial until these have caught up."""

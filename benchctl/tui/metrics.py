@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from benchctl.analysis.figures import describe
-from benchctl.api import METRICS, Fold, Metric
+from benchctl.api import METRICS, Metric
 from benchctl.backends import installed
 from benchctl.errors import MissingError
 
@@ -23,11 +23,6 @@ def metric_of(backend: str, name: str) -> Metric:
         return describe(name, installed().load(backend).capabilities)
     except MissingError:
         return describe(name)
-
-
-def fold_of(backend: str, name: str) -> Fold:
-    """Return how the samples of a metric become one figure."""
-    return metric_of(backend, name).fold
 
 
 def title(name: str) -> str:

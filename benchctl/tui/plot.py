@@ -76,7 +76,7 @@ def draw(
     rows = height - 1 - with_times
     if rows < 1 or columns < 2:
         return [[Span(" " * width)] for _ in range(height)]
-    axis = _value_axis(curves, view, from_zero=from_zero)
+    axis = _value_axis(metric, curves, view, from_zero=from_zero)
     levels = ticks(axis, max(2, rows // 2 + 1))
     texts, unit = labels(metric, axis, levels)
     cells = _Cells(columns, rows, glyphs, axis)
@@ -88,9 +88,7 @@ def draw(
     for row in range(rows):
         label = fit(marks.get(row, ""), MARGIN - 1, right=True)
         edge = glyphs.tick if row in marks else glyphs.vertical
-        lines.append(
-            [Span(f"{label} ", "label"), Span(edge, "axis"), *cells.line(row), cells.letter(row)]
-        )
+        lines.append([Span(f"{label} ", "label"), Span(edge, "axis"), *cells.line(row)])
     line, times = _time_axis(view, columns, glyphs)
     margin = fit(unit, MARGIN - 1, right=True)
     lines.append([Span(f"{margin} ", "label"), Span(f"{glyphs.corner}{line} ", "axis")])
@@ -99,13 +97,13 @@ def draw(
     return lines
 
 
-def _value_axis(curves: Sequence[Curve], view: View, *, from_zero: bool) -> Axis:
+def _value_axis(metric: str, curves: Sequence[Curve], view: View, *, from_zero: bool) -> Axis:
     until_s = min(view.to_s, view.until_s)
     bounds = [curve.series.bounds(view.from_s, until_s) for curve in curves]
     there = [bound for bound in bounds if bound is not None]
     low = min((bound[0] for bound in there), default=0.0)
     high = max((bound[1] for bound in there), default=1.0)
-    return axis_for(low, high, from_zero=from_zero, log=view.log)
+    return axis_for(metric, low, high, from_zero=from_zero, log=view.log)
 
 
 def _time_axis(view: View, columns: int, glyphs: Glyphs) -> tuple[str, str]:
@@ -135,7 +133,7 @@ class _Cells:
         self._axis = axis
         self._bits = [[0] * columns for _ in range(rows)]
         self._owners = [[NOBODY] * columns for _ in range(rows)]
-        self._ends: dict[int, list[int]] = {}
+        self._letters: dict[tuple[int, int], Span] = {}
 
     def add(self, owner: int, columns: Sequence[Column | None]) -> None:
         """Draw a curve: every column's range, and a line over to the next column."""
@@ -157,7 +155,9 @@ class _Cells:
             reached = self._upright(owner, x, top, bottom, reached)
             x0, y0 = x, y
         if places:
-            self._ends.setdefault(y0 // self._glyphs.rows, []).append(owner)
+            here = (y0 // self._glyphs.rows, int(x0) // self._glyphs.columns + 1)
+            mark = Span("+", "label") if here in self._letters else _letter(owner)
+            self._letters[here] = mark
 
     def _dot(self, value: float) -> int:
         """Return the row of dots of a value, counted from the top."""
@@ -182,16 +182,23 @@ class _Cells:
         return top, bottom
 
     def line(self, row: int) -> list[Span]:
-        """Return one line of cells, neighbours of one owner together."""
-        cells = zip(self._owners[row], self._bits[row], strict=True)
+        """Return one line of cells and one more, neighbours of one owner together.
+
+        A curve's letter stands beside its end, several that end side by side share a ``+``.
+        """
+        cells = [
+            (role_of(owner), self._glyphs.characters[bits])
+            for owner, bits in zip(self._owners[row], self._bits[row], strict=True)
+        ]
+        cells.append((PLAIN, " "))
+        for (letter_row, column), mark in self._letters.items():
+            if letter_row == row:
+                cells[column] = (mark.role, mark.text)
         return [
-            Span("".join(self._glyphs.characters[bits] for _, bits in group), role_of(owner))
-            for owner, group in groupby(cells, key=itemgetter(0))
+            Span("".join(text for _, text in group), role)
+            for role, group in groupby(cells, key=itemgetter(0))
         ]
 
-    def letter(self, row: int) -> Span:
-        """Return the letter of the curve that ends at this row, or ``+`` for several."""
-        ends = self._ends.get(row, [])
-        if len(ends) == 1:
-            return Span(letter(ends[0]), role_of(ends[0]))
-        return Span("+" if ends else " ", "label")
+
+def _letter(index: int) -> Span:
+    return Span(letter(index), role_of(index))

@@ -48,7 +48,8 @@ class FlowView:
     status: str
     error: str
     hint: str
-    finished_time: float | None = None
+    expected: Mapping[str, Mapping[str, float]]
+    """What a lab promises, by direction and metric."""
     figures: Mapping[tuple[str, str], float] = field(default_factory=dict)
     """Those of `LISTED`, by direction and metric."""
 
@@ -193,7 +194,6 @@ class RunView:
 
 def _flow(flow: Flow, figures: Figures) -> FlowView:
     return FlowView(
-        flow.name, flow.backend, flow.attempt, flow.status, flow.error, flow.hint,
-        flow.finished_time,
+        flow.name, flow.backend, flow.attempt, flow.status, flow.error, flow.hint, flow.expected,
         {key: figure.value for key, figure in figures.items() if key[1] in LISTED},
     )  # fmt: skip

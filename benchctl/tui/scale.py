@@ -15,11 +15,15 @@ _STEPS = (1, 2, 2.5, 5, 10)
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """The values from ``low`` to ``high``, linear or logarithmic."""
+    """The values from ``low`` to ``high``, linear or logarithmic.
+
+    ``unit`` is the size of the unit they are shown in: a scale in KiB has round KiB.
+    """
 
     low: float
     high: float
     log: bool = False
+    unit: float = 1.0
 
     def place(self, value: float) -> float:
         """Return where a value of the axis is: 0 at the low end, 1 at the high end.
@@ -31,7 +35,7 @@ class Axis:
         return math.log(max(value, self.low) / self.low) / math.log(self.high / self.low)
 
 
-def axis_for(low: float, high: float, *, from_zero: bool, log: bool = False) -> Axis:
+def axis_for(metric: str, low: float, high: float, *, from_zero: bool, log: bool = False) -> Axis:
     """Return the axis for values between ``low`` and ``high``: round ends, so that it rests.
 
     ``from_zero`` is right for rates and counts, of which a part says nothing. A logarithmic axis
@@ -46,8 +50,9 @@ def axis_for(low: float, high: float, *, from_zero: bool, log: bool = False) -> 
     if high <= low:
         pad = abs(high) / 2 or 1.0
         low, high = (low if from_zero and low == 0 else low - pad), high + pad
-    step = _step((high - low) / 4)
-    return Axis(math.floor(low / step) * step, math.ceil(high / step) * step)
+    unit, _ = scale_of(metric, max(abs(low), abs(high)))
+    step = _step((high - low) / 4 / unit) * unit
+    return Axis(math.floor(low / step) * step, math.ceil(high / step) * step, unit=unit)
 
 
 def _step(least: float) -> float:
@@ -61,7 +66,7 @@ def ticks(axis: Axis, most: int) -> list[float]:
         bottom, top = round(math.log10(axis.low)), round(math.log10(axis.high))
         every = max(1, math.ceil((top - bottom + 1) / max(1, most)))
         return [10.0**power for power in range(bottom, top + 1, every)]
-    step = _step((axis.high - axis.low) / max(1, most - 1))
+    step = _step((axis.high - axis.low) / max(1, most - 1) / axis.unit) * axis.unit
     first = math.ceil(axis.low / step - 1e-9)
     last = math.floor(axis.high / step + 1e-9)
     return [index * step for index in range(first, last + 1)]
@@ -70,6 +75,7 @@ def ticks(axis: Axis, most: int) -> list[float]:
 def labels(metric: str, axis: Axis, values: Sequence[float]) -> tuple[list[str], str]:
     """Return the ticks as short numbers, and the unit that all of them are in."""
     factor, unit = scale_of(metric, axis.low if axis.log else max(abs(axis.low), abs(axis.high)))
+    factor = factor if axis.log else axis.unit
     scaled = [value / factor for value in values]
     steps = [abs(b - a) for a, b in pairwise(scaled) if b != a]
     if axis.log or not steps:

@@ -50,8 +50,8 @@ class Table(Painted, can_focus=True):
     """A list of rows with a cursor."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,k", "move(-1)", "Row up", show=False, id="table.up"),
-        Binding("down,j", "move(1)", "Row down", show=False, id="table.down"),
+        Binding("up", "move(-1)", "Row up", show=False, id="table.up"),
+        Binding("down", "move(1)", "Row down", show=False, id="table.down"),
         Binding("pageup", "page(-1)", "Page up", show=False, id="table.page_up"),
         Binding("pagedown", "page(1)", "Page down", show=False, id="table.page_down"),
         Binding("home", "move(-1000000)", "First row", show=False, id="table.first"),

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from benchctl.tui.painted import Painted
 from benchctl.tui.spans import Line, Span, fit
 
-# Wide enough for "94.1 Mbit/s"; a tile never changes its width while figures change.
-LEAST_WIDTH = 11
 GAP = 1
 # Rows of a tall digit.
 TALL = 3
@@ -25,49 +23,58 @@ _HALVES = " ▀▄█"
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """One figure: its name, its value with unit, and whether it is good or bad news."""
+    """One figure: its name, its value with unit, and whether it is good or bad news.
+
+    It is at least ``width`` wide, and never changes its width while figures change.
+    """
 
     name: str
     value: str
+    width: int
     role: str = "strong"
 
 
 def lay_out(tiles: Sequence[Tile], width: int, *, tall: bool) -> list[Line]:
     """Return the tiles side by side; those for which there is no room are left out."""
-    fitting = max(1, min(len(tiles), (width + GAP) // (LEAST_WIDTH + GAP)))
-    each = (width + GAP) // fitting - GAP
-    shown = tiles[:fitting]
-    gap = Span(" " * GAP)
+    shown = [tiles[0]]
+    for tile in tiles[1:]:
+        if sum(one.width + GAP for one in shown) + tile.width <= width:
+            shown.append(tile)
+    spare = max(0, (width + GAP - sum(tile.width + GAP for tile in shown)) // len(shown))
 
-    def row(cells: Sequence[Span]) -> Line:
-        return [span for cell in cells for span in (cell, gap)][:-1]
+    def row(cells: Sequence[tuple[str, str]]) -> Line:
+        return [
+            Span(fit(text, tile.width + spare) + " " * GAP, role)
+            for tile, (text, role) in zip(shown, cells, strict=True)
+        ]
 
     if not tall:
         return [
-            row([Span(fit(tile.name, each), "label") for tile in shown]),
-            row([Span(fit(tile.value, each), tile.role) for tile in shown]),
+            row([(tile.name, "label") for tile in shown]),
+            row([(tile.value, tile.role) for tile in shown]),
         ]
+    values = [_tall(tile, tile.width + spare) for tile in shown]
     return [
-        row([Span(fit(tile.name, each), "label") for tile in shown]),
+        row([(name, "label") for name, _ in values]),
         *(
-            row([Span(fit(_tall(tile.value, line, each), each), tile.role) for tile in shown])
+            row([(v[1][line], t.role) for v, t in zip(values, shown, strict=True)])
             for line in range(TALL)
         ),
     ]
 
 
-def _tall(value: str, line: int, width: int) -> str:
-    """Return one of the three lines of a value; one that is no number, or too wide, has only one.
+def _tall(tile: Tile, width: int) -> tuple[str, Sequence[str]]:
+    """Return a tile's name with the unit, and the three lines of its number.
 
-    The unit stands beside the last line of the number.
+    A value that is no number, or too wide, has only one line.
     """
-    number, _, unit = value.partition(" ")
-    last = line == TALL - 1
-    if all(character in _DOTS for character in number):
-        digits = " ".join(_halves(_DOTS[character], line) for character in number)
-        if len(digits) + 1 + len(unit) <= width:
-            return f"{digits} {unit}" if last else digits
-    return value if last else ""
+    number, _, unit = tile.value.partition(" ")
+    name = f"{tile.name} {unit}" if unit else tile.name
+    if all(character in _DOTS for character in number) and len(name) <= width:
+        lines = [" ".join(_halves(_DOTS[one], line) for one in number) for line in range(TALL)]
+        if len(lines[0]) <= width:
+            return name, lines
+    return tile.name, ("", tile.value, "")
 
 
 def _halves(dots: str, line: int) -> str:

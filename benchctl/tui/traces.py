@@ -16,7 +16,7 @@ from itertools import zip_longest
 from operator import itemgetter
 from typing import NamedTuple
 
-from benchctl.api import Fold
+from benchctl.api import Fold, Metric
 from benchctl.store.bulk import Row, Source
 from benchctl.tui.series import Series
 
@@ -121,19 +121,21 @@ class _Sink:
 class Traces:
     """All lines of one trial within a window.
 
-    ``split`` names the flows whose streams have lines of their own; ``fold_of`` says how a metric
-    of a backend is folded.
+    ``split`` names the flows whose streams have lines of their own; ``describe`` says what
+    a metric of a backend means.
     """
 
     window: Window
     split: Collection[str]
-    fold_of: Callable[[str, str], Fold]
+    describe: Callable[[str, str], Metric]
     shortest_s: float = math.inf
     """Length of the shortest interval that was told."""
     end_s: float = 0.0
     """End of the latest interval."""
-    folds: dict[str, Fold] = field(default_factory=dict)
-    """How each metric is folded."""
+    meanings: dict[str, Metric] = field(default_factory=dict)
+    """What each metric means."""
+    streams: set[tuple[str, int]] = field(default_factory=set)
+    """Every flow and stream that told something."""
     _series: dict[tuple[str, Key], Series] = field(default_factory=dict)
     _totals: dict[tuple[str, Key], _Total] = field(default_factory=dict)
     _sinks: dict[int, list[_Sink]] = field(default_factory=dict)
@@ -170,7 +172,9 @@ class Traces:
             sink.extend(source.stream, times_s, values[place::count], weights)
 
     def _open(self, source: Source, metric: str) -> _Sink:
-        fold = self.folds.setdefault(metric, self.fold_of(source.backend, metric))
+        meaning = self.meanings.setdefault(metric, self.describe(source.backend, metric))
+        fold = meaning.fold
+        self.streams.add((source.flow, source.stream))
         key = Key(source.flow, source.direction, metric)
         place = (source.role, key)
         series = self._new_series(source.role, key)

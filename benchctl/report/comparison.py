@@ -1,0 +1,100 @@
+"""Two runs side by side, for people and for programs: the figures are `analysis.compare`'s."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from benchctl.analysis.compare import Comparison, compare
+from benchctl.analysis.summary import Measured
+from benchctl.report.pivot import INSTEAD, KEY_METRICS, Pivot, title_of
+from benchctl.store.read import Reader, Run
+from benchctl.units import format_ratio, format_value, scale_of, unit_of
+
+NOTHING = "-"
+
+
+def compare_runs(reader: Reader, a: Run, b: Run) -> list[Comparison]:
+    """Compare what two runs measured. Raises StoreError."""
+    return compare(_measured(reader, a), _measured(reader, b))
+
+
+def _measured(reader: Reader, run: Run) -> Iterator[Measured]:
+    for trial in reader.trials(run.id):
+        for flow in reader.flows(trial.id):
+            if flow.status == "ok":
+                yield Measured(trial.point, flow.name, reader.figures(flow.id))
+
+
+def of_interest(comparisons: Sequence[Comparison]) -> list[Comparison]:
+    """Return the comparisons of the metrics people look for, as in the summary's table."""
+    shown = {*KEY_METRICS, *INSTEAD.values()}
+    return [one for one in comparisons if one.metric in shown]
+
+
+def comparison_table(comparisons: Sequence[Comparison]) -> Pivot:
+    """Return the comparisons as rows of text; axes of one value are left out."""
+    axes = dict.fromkeys(axis for one in comparisons for axis in one.point)
+    varying = [axis for axis in axes if len({str(one.point.get(axis)) for one in comparisons}) > 1]
+    heads = (*varying, "flow", "metric", "A", "B", "difference", "", "95 % interval", "verdict")
+    texts = len(varying) + 2
+    numeric = tuple(texts <= index < len(heads) - 1 for index in range(len(heads)))
+    return Pivot(heads, numeric, tuple(_row(one, varying) for one in comparisons))
+
+
+def _row(one: Comparison, varying: Sequence[str]) -> tuple[str, ...]:
+    both = one.direction not in ("", "round-trip")
+    relative = (
+        f"{'+' if one.relative > 0 else ''}{format_ratio(one.relative)}" if one.relative else ""
+    )
+    return (
+        *(str(one.point.get(axis, NOTHING)) for axis in varying),
+        one.flow,
+        f"{title_of(one.metric)} {one.direction}" if both else title_of(one.metric),
+        _value(one.metric, one.mean_a),
+        _value(one.metric, one.mean_b),
+        signed(one.metric, one.difference),
+        relative,
+        interval(one),
+        str(one.verdict),
+    )
+
+
+def _value(metric: str, value: float | None) -> str:
+    return NOTHING if value is None else format_value(metric, value)
+
+
+def signed(metric: str, value: float | None) -> str:
+    """Show a difference with its sign: ``+3.2 Mbit/s``."""
+    if value is None:
+        return NOTHING
+    return f"{'+' if value > 0 else ''}{format_value(metric, value)}"
+
+
+def interval(one: Comparison) -> str:
+    """Show the interval of a difference in one unit: ``-0.4 … +6.8 Mbit/s``."""
+    if one.low is None or one.high is None:
+        return NOTHING
+    factor, unit = scale_of(one.metric, max(abs(one.low), abs(one.high)))
+    low, high = (f"{value / factor:+.3g}" for value in (one.low, one.high))
+    return f"{low} … {high} {unit}".rstrip()
+
+
+def comparison_entry(one: Comparison) -> dict[str, Any]:
+    """Return a comparison as JSON-like data, in SI base units."""
+    return {
+        "point": one.point,
+        "flow": one.flow,
+        "direction": one.direction,
+        "metric": one.metric,
+        "unit": unit_of(one.metric),
+        "n_a": len(one.a),
+        "n_b": len(one.b),
+        "mean_a": one.mean_a,
+        "mean_b": one.mean_b,
+        "difference": one.difference,
+        "relative": one.relative,
+        "ci95_low": one.low,
+        "ci95_high": one.high,
+        "verdict": str(one.verdict),
+    }

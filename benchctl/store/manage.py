@@ -1,0 +1,47 @@
+"""What people do to runs afterwards, or beside the runner: remarks, tags, deleting."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+
+from benchctl.errors import UsageError
+from benchctl.store.database import connect, store_errors, transaction
+from benchctl.store.locks import Liveness
+
+REMARK = "remark"
+
+
+def add_remark(path: Path, run_id: int, text: str, now: float) -> None:
+    """Note what a person says about a run. Raises StoreError."""
+    _write(
+        path,
+        "INSERT INTO note (run_id, time, level, text) VALUES (?,?,?,?)",
+        (run_id, now, REMARK, text),
+    )
+
+
+def set_tags(path: Path, run_id: int, tags: Sequence[str]) -> None:
+    """Replace the tags of a run. Raises StoreError."""
+    _write(path, "UPDATE run SET tags = ? WHERE id = ?", (json.dumps(list(tags)), run_id))
+
+
+def delete_run(path: Path, run_id: int) -> None:
+    """Delete a run and all that was measured in it.
+
+    Raises UsageError while it is being measured, StoreError when the store cannot be written.
+    """
+    if Liveness(path).is_alive(run_id):
+        raise UsageError("this run is being measured right now", "stop it first")
+    _write(path, "DELETE FROM run WHERE id = ?", (run_id,))
+
+
+def _write(path: Path, statement: str, values: Sequence[object]) -> None:
+    with (
+        store_errors(path),
+        closing(connect(path, write=True)) as connection,
+        transaction(connection),
+    ):
+        connection.execute(statement, values)
