@@ -14,7 +14,7 @@ from pathlib import Path
 
 DOCS = Path(__file__).parents[2] / "docs"
 
-_FENCE = re.compile(r"^```(\S+)(?: (\S+))?\n(.*?)^```$", re.M | re.S)
+_FENCE = re.compile(r"^```(\S*)(?: (\S+))?\n(.*?)^```$", re.M | re.S)
 # Names of runs, and times of day.
 _BY_THE_CLOCK = re.compile(r"\d{8}-\d{6}-[0-9a-f]{4}|\d{4}-\d\d-\d\dT[\d:.]+")
 # With its unit, after a name, or alone; and what has no letter at all.
@@ -100,7 +100,7 @@ class Shell:
         for command in commands:
             script += f"(exit $rc); {command}\nrc=$?; printf '\\n\\036%s\\036\\n' $rc\n"
         result = subprocess.run(
-            ["bash", "-c", script], cwd=self.directory, env=self.environment, timeout=60,
+            ["bash", "-c", script], cwd=self.directory, env=self.environment, timeout=180,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         )  # fmt: skip
         *parts, last = re.split(r"\n\036(\d+)\036\n", result.stdout)

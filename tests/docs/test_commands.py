@@ -88,16 +88,17 @@ def test_what_is_shown_is_what_is_printed(tmp_path):
 def sentences():
     """Yield every command line of benchctl in any document: in sessions, scripts and texts."""
     for path in sorted(DOCS.glob("*.md")):
-        text = path.read_text(encoding="utf-8")
-        lines = re.findall(r"`(benchctl [^`…]+)`", text)
-        lines += re.findall(r"^(?:\$ |.*\| )?(benchctl [a-z-][^\n]+)", text, flags=re.M)
+        lines = re.findall(r"`(benchctl [^`…]+)`", path.read_text(encoding="utf-8"))
+        for block in blocks_of(path.name, "console", "sh", ""):
+            found = re.findall(r"^(?:\$ |.*\| )?(benchctl [a-z-].+)", block.text, flags=re.M)
+            lines += [re.split(r"[|&>]|  +#", line)[0] for line in found]
         for line in lines:
-            yield path.name, re.split(r"[|&>]|  +#", line)[0]
+            yield path.name, " ".join(line.split())
 
 
 @pytest.mark.parametrize(("document", "line"), sorted(set(sentences())))
 def test_no_document_names_a_command_or_option_that_is_not_there(document, line):
-    words = shlex.split(line.partition(" -- ")[0].replace("\n", " "))
+    words = shlex.split(line.partition(" -- ")[0])
     command, words = ROOT, words[1:]
     while words:
         word, *words = words
