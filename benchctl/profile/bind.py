@@ -7,7 +7,7 @@ the file and line that wrote the wrong value.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -87,7 +87,10 @@ class Binder:
         self._check_names()
         self._targets = Targets(document, registry, matrix)
         self._writes = self._targets.of_values
-        self._names = list(self._targets.written)
+        self._writing = {
+            flow: {value: one for value, one in self._writes.items() if flow in one.flows}
+            for flow in self._targets.written
+        }
         self._choosing = self._targets.constants.chosen is not None or any(
             writes.chosen for writes in self._writes.values()
         )
@@ -126,15 +129,14 @@ class Binder:
 
     def _flows_of(self, point: Point) -> list[tuple[str, tuple[Writes, ...]]]:
         """Return the flows of a point, each with the axis values that write to it."""
-        writes = [self._writes[value] for value in point]
-        names = self._choose(writes) if self._choosing else self._names
-        return [(name, tuple([one for one in writes if name in one.flows])) for name in names]
+        names = self._choose(point) if self._choosing else self._writing
+        return [(name, tuple(filter(None, map(self._writing[name].get, point)))) for name in names]
 
-    def _choose(self, writes: Iterable[Writes]) -> list[str]:
-        chosen: Collection[str] = self._targets.constants.chosen or self._names
-        for one in writes:
-            chosen = one.chosen or chosen
-        return [name for name in self._names if name in chosen]
+    def _choose(self, point: Point) -> list[str]:
+        chosen: Collection[str] = self._targets.constants.chosen or self._writing
+        for value in point:
+            chosen = self._writes[value].chosen or chosen
+        return [name for name in self._writing if name in chosen]
 
     def _check_flow(
         self, name: str, writes: tuple[Writes, ...]

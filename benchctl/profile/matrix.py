@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -64,10 +64,8 @@ class Matrix:
 
     def points(self) -> Iterator[Point]:
         """Yield every point, the last axis changing fastest."""
-        for steps in itertools.product(*self.dimensions):
-            point = tuple(itertools.chain.from_iterable(steps))
-            if not (self.excluded and self._is_excluded(point)):
-                yield point
+        points = map(_joined, itertools.product(*self.dimensions))
+        yield from itertools.filterfalse(self._is_excluded, points) if self.excluded else points
         yield from self.included
 
     def __contains__(self, point: Point) -> bool:
@@ -131,6 +129,10 @@ class Matrix:
                     nearest(name, there) or f"values are: {', '.join(there)}",
                 )
         return axis, {there[name] for name in names}
+
+
+def _joined(steps: Iterable[Point]) -> Point:
+    return tuple(itertools.chain.from_iterable(steps))
 
 
 def build_matrix(document: Document) -> Matrix:
