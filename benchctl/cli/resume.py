@@ -22,8 +22,8 @@ def resume(
     """
     from benchctl.cli.options import open_reader
     from benchctl.cli.watch import measure
-    from benchctl.engine.runner import OPEN
     from benchctl.errors import UsageError
+    from benchctl.store.schema import OPEN
 
     reader = open_reader(store)
     run = reader.find(name)

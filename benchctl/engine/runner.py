@@ -20,7 +20,7 @@ from benchctl.hosts import facts
 from benchctl.hosts.spawn import LocalSpawner
 from benchctl.profile.bind import FlowPlan, Trial
 from benchctl.store import read
-from benchctl.store.database import Liveness
+from benchctl.store.locks import Liveness
 from benchctl.store.record import Recorder
 
 # A sample is in the store within half a second of its arrival: twice as often as that needs.

@@ -46,7 +46,8 @@ class Process(Protocol):
     async def wait(self) -> int:
         """Wait until the command has ended and all it printed was delivered.
 
-        Returns its exit code, negative for a signal.
+        Returns its exit code, negative for a signal. Raises what ``on_data`` raised; the command
+        was killed for it.
         """
 
 
@@ -101,9 +102,19 @@ class _Pipes(asyncio.SubprocessProtocol):
         self._on_data = on_data
         self.exited: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.error: Exception | None = None
+        """The first that ``on_data`` raised."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.SubprocessTransport", transport)
 
     def pipe_data_received(self, fd: int, data: bytes | str) -> None:
-        self._on_data(Channel.STDOUT if fd == 1 else Channel.STDERR, cast("bytes", data))
+        try:
+            self._on_data(Channel.STDOUT if fd == 1 else Channel.STDERR, cast("bytes", data))
+        except Exception as error:
+            # The event loop would only log it; who waits for the end gets it.
+            self.error = self.error or error
+            self._transport.kill()
 
     def process_exited(self) -> None:
         if not self.exited.done():
@@ -147,6 +158,8 @@ class _Local:
         if not self._told:
             self._told = True
             self._ended(self.pid)
+        if self._pipes.error is not None:
+            raise self._pipes.error
         return self._transport.get_returncode() or 0
 
 

@@ -1,4 +1,4 @@
-"""Opens the store's file, and turns SQLite's errors into ours.
+"""Opens the store's file, makes it where it is missing, and turns SQLite's errors into ours.
 
 WAL lets readers read while the runner writes, and a killed writer loses at most what it had not
 yet committed.
@@ -6,11 +6,11 @@ yet committed.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import sqlite3
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import platformdirs
@@ -21,6 +21,7 @@ from benchctl.store.schema import TABLES, VERSION
 STORE_VARIABLE = "BENCHCTL_STORE"
 # Longer than any batch takes to commit; shorter than a person's patience.
 BUSY_TIMEOUT_S = 5.0
+_WAL_RETRY_S = 0.01
 
 
 def default_path() -> Path:
@@ -40,7 +41,7 @@ def store_errors(path: Path) -> Iterator[None]:
             hint = "another program holds it; wait, or name another store with --store"
         elif "full" in text:
             hint = "the disk is full; free some room, or name another store with --store"
-        elif "not a database" in text or "malformed" in text:
+        elif any(word in text for word in ("not a database", "malformed", "no such table")):
             hint = "the file is damaged or no store; name another with --store"
         elif "readonly" in text or "unable to open" in text:
             hint = "check that the directory is there and yours to write"
@@ -59,37 +60,78 @@ def connect(path: Path, *, write: bool = False) -> sqlite3.Connection:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise StoreError(f"store {path}: {error.strerror}") from error
-    elif not path.exists():
-        raise StoreError(
-            f"store {path}: nothing was measured yet", "run a profile, or name a store with --store"
-        )
+    else:
+        _check_is_there(path)
     with store_errors(path):
         connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None)
-        connection.row_factory = sqlite3.Row
-        connection.execute("PRAGMA foreign_keys = ON")
-        version = connection.execute("PRAGMA user_version").fetchone()[0]
-        if version > VERSION:
-            raise StoreError(
-                f"store {path}: written by a newer benchctl (format {version}, here {VERSION})",
-                "update benchctl, or name another store with --store",
-            )
-        if version == 0 and write:
-            _create(connection)
-        elif version == 0:
-            raise StoreError(f"store {path}: not a store of benchctl", "name another with --store")
-        # NORMAL: a commit survives the death of the process; only a power cut may undo the last.
-        connection.execute("PRAGMA synchronous = NORMAL")
+        try:
+            _prepare(connection, path, write)
+        except BaseException:
+            connection.close()
+            raise
     return connection
 
 
-def _create(connection: sqlite3.Connection) -> None:
-    connection.execute("PRAGMA journal_mode = WAL")
-    with transaction(connection):
-        # Two first runs at the same moment: the second finds the tables there.
-        if connection.execute("PRAGMA user_version").fetchone()[0] == 0:
-            for statement in TABLES.split(";\n"):
-                connection.execute(statement)
-            connection.execute(f"PRAGMA user_version = {VERSION}")
+def _check_is_there(path: Path) -> None:
+    try:
+        path.stat()
+    except FileNotFoundError:
+        raise StoreError(
+            f"store {path}: nothing was measured yet", "run a profile, or name a store with --store"
+        ) from None
+    except OSError as error:
+        raise StoreError(f"store {path}: {error.strerror}") from error
+
+
+def _prepare(connection: sqlite3.Connection, path: Path, write: bool) -> None:
+    connection.row_factory = sqlite3.Row
+    connection.execute("PRAGMA foreign_keys = ON")
+    if write:
+        with transaction(connection):
+            if _version(connection, path) == 0:
+                _create(connection, path)
+        _use_wal(connection)
+    elif _version(connection, path) == 0:
+        raise _no_store(path)
+    # NORMAL: a commit survives the death of the process; only a power cut may undo the last.
+    connection.execute("PRAGMA synchronous = NORMAL")
+
+
+def _version(connection: sqlite3.Connection, path: Path) -> int:
+    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    if version > VERSION:
+        raise StoreError(
+            f"store {path}: written by a newer benchctl (format {version}, here {VERSION})",
+            "update benchctl, or name another store with --store",
+        )
+    return version
+
+
+def _create(connection: sqlite3.Connection, path: Path) -> None:
+    if connection.execute("SELECT 1 FROM sqlite_master").fetchone():
+        raise _no_store(path)
+    for statement in TABLES.split(";\n"):
+        connection.execute(statement)
+    connection.execute(f"PRAGMA user_version = {VERSION}")
+
+
+def _use_wal(connection: sqlite3.Connection) -> None:
+    """Choose WAL, which the file then keeps; only the first time does anything change."""
+    deadline = time.monotonic() + BUSY_TIMEOUT_S
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError:
+            # SQLite does not wait for this lock: another process opens the file at this moment.
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(_WAL_RETRY_S)
+        else:
+            return
+
+
+def _no_store(path: Path) -> StoreError:
+    return StoreError(f"store {path}: not a store of benchctl", "name another with --store")
 
 
 @contextmanager
@@ -98,39 +140,20 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield
+        connection.execute("COMMIT")
     except BaseException:
-        connection.execute("ROLLBACK")
+        # SQLite has rolled back by itself after some errors, a full disk among them.
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
         raise
-    connection.execute("COMMIT")
 
 
-class Liveness:
-    """Tells whether a run's runner is alive, by locks that end with the process.
-
-    The runner of run N holds byte N of a lock file beside the store. The kernel lets go of it
-    however the runner dies (fcntl(2), record locks).
-    """
-
-    def __init__(self, store: Path) -> None:
-        self._path = store.with_name(store.name + "-alive")
-
-    @contextmanager
-    def hold(self, run_id: int) -> Iterator[None]:
-        """Hold the lock of a run; raises StoreError when another runner has it."""
-        with self._path.open("a") as file:
-            try:
-                fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, run_id)
-            except BlockingIOError:
-                raise StoreError("this run is being measured right now") from None
-            yield
-
-    def is_alive(self, run_id: int) -> bool:
-        """Return whether a runner holds this run. Never true in the runner's own process."""
-        try:
-            with self._path.open("r+") as file:
-                fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, run_id)
-        except FileNotFoundError:
-            return False
-        except BlockingIOError:
-            return True
-        return False
+@contextmanager
+def writing(path: Path) -> Iterator[sqlite3.Connection]:
+    """Open the store for one transaction; raises StoreError."""
+    with (
+        store_errors(path),
+        closing(connect(path, write=True)) as connection,
+        transaction(connection),
+    ):
+        yield connection

@@ -1,19 +1,22 @@
 """Follows a run in the store, as it happens or afterwards, as a stream of events.
 
 Live view, progress line, export of events and replay all read a run this way, so they see the same
-things in the same order: a trial starts, its flows start, samples arrive, flows end, the trial
-ends, and at last the run.
+things in the same order, however often they look: a trial starts; its flows start, samples arrive,
+flows end, for one attempt after the other; the trial ends, and at last the run. The flows of an
+attempt end together, when the last of them has. Notes come as soon as they are there, and before
+the end of the trial in whose time they were said.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import groupby
 
 from benchctl.analysis.figures import Figures
 from benchctl.store.read import Flow, Note, Reader, Run, Sample, Trial
-
-UNFINISHED = ("planned", "running")
+from benchctl.store.schema import UNFINISHED
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +84,8 @@ class Follower:
         self._samples = samples
         self._position = 0
         self._trial_started = False
-        self._flows: dict[int, bool] = {}
-        """Flows of the current trial that were seen, and whether their end was."""
+        self._started_attempt = self._ended_attempt = 0
+        """The last attempts of the current trial of which the start and the end were told."""
         self._last_sample = 0
         self._last_note = 0
         self.ended = False
@@ -101,42 +104,59 @@ class Follower:
         for trial in self._reader.trials(self._run_id, from_position=self._position):
             if trial.status == "planned" and not over:
                 break
-            yield from self._poll_trial(trial)
+            yield from self._poll_trial(trial, over)
             if trial.status in UNFINISHED and not over:
                 break
             self._next_trial(trial)
-        for note in self._reader.notes(self._run_id, self._last_note):
-            self._last_note = note.id
-            yield Noted(note)
+        yield from self._poll_notes(math.inf)
         if over:
             self.ended = True
             yield RunEnded(run)
 
-    def _poll_trial(self, trial: Trial) -> Iterator[RunEvent]:
+    def _poll_trial(self, trial: Trial, over: bool) -> Iterator[RunEvent]:
         if trial.status == "planned":
             return
         if not self._trial_started:
             self._trial_started = True
             yield TrialStarted(trial)
-        flows = {flow.id: flow for flow in self._reader.flows(trial.id, all_attempts=True)}
-        for flow in flows.values():
-            if flow.id not in self._flows:
-                self._flows[flow.id] = False
-                yield FlowStarted(trial, flow)
-        after = self._last_sample
-        for sample in self._reader.samples_of_trial(trial.id, after) if self._samples else ():
-            self._last_sample = sample.id
-            if sample.flow_id in flows:
-                yield Sampled(flows[sample.flow_id], sample)
-        for flow in flows.values():
-            if flow.status not in UNFINISHED and not self._flows[flow.id]:
-                self._flows[flow.id] = True
-                yield FlowEnded(trial, flow, self._reader.figures(flow.id))
+        over = over or trial.status not in UNFINISHED
+        flows = self._reader.flows(trial.id, all_attempts=True)
+        for attempt, group in groupby(flows, key=lambda flow: flow.attempt):
+            if attempt > self._ended_attempt:
+                yield from self._poll_attempt(trial, attempt, list(group), over)
         if trial.status not in UNFINISHED:
+            yield from self._poll_notes(trial.finished_time or 0.0)
             yield TrialEnded(trial)
+
+    def _poll_attempt(
+        self, trial: Trial, attempt: int, flows: list[Flow], over: bool
+    ) -> Iterator[RunEvent]:
+        if not over and any(flow.status == "planned" for flow in flows):
+            return  # its servers are not ready yet, and not all of its flows need be here
+        if attempt > self._started_attempt:
+            self._started_attempt = attempt
+            for flow in flows:
+                yield FlowStarted(trial, flow)
+        if self._samples:
+            of_id = {flow.id: flow for flow in flows}
+            for sample in self._reader.samples_of_trial(trial.id, self._last_sample, attempt):
+                self._last_sample = sample.id
+                yield Sampled(of_id[sample.flow_id], sample)
+        if over or not any(flow.status in UNFINISHED for flow in flows):
+            self._ended_attempt = attempt
+            for flow in flows:
+                if flow.status not in UNFINISHED:
+                    yield FlowEnded(trial, flow, self._reader.figures(flow.id))
+
+    def _poll_notes(self, until: float) -> Iterator[Noted]:
+        for note in self._reader.notes(self._run_id, self._last_note):
+            if note.time > until:
+                break
+            self._last_note = note.id
+            yield Noted(note)
 
     def _next_trial(self, trial: Trial) -> None:
         self._position = trial.position + 1
         self._trial_started = False
-        self._flows = {}
+        self._started_attempt = self._ended_attempt = 0
         self._last_sample = 0

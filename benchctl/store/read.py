@@ -17,7 +17,9 @@ from typing import Any, TypeVar
 
 from benchctl.analysis.figures import Figure, Figures
 from benchctl.errors import UsageError
-from benchctl.store.database import Liveness, connect, store_errors
+from benchctl.store.database import connect, store_errors
+from benchctl.store.locks import Liveness
+from benchctl.store.schema import OPEN
 
 T = TypeVar("T")
 
@@ -221,6 +223,19 @@ class Reader:
         for row in self._rows(query, run_id, from_position):
             yield _make(Trial, row)
 
+    def next_open(self, run_id: int, from_position: int) -> Trial | None:
+        """Return the next trial from a position on that still has to be measured."""
+        query = (
+            "SELECT * FROM trial WHERE run_id = ? AND position >= ?"
+            f" AND status IN {OPEN} ORDER BY position LIMIT 1"
+        )
+        return next(iter(self._all(Trial, query, run_id, from_position)), None)
+
+    def statuses(self, run_id: int) -> set[str]:
+        """Return every status that a trial of a run has."""
+        query = "SELECT DISTINCT status FROM trial WHERE run_id = ?"
+        return {row[0] for row in self._rows(query, run_id)}
+
     def flows(self, trial_id: int, *, all_attempts: bool = False) -> list[Flow]:
         """Return the flows of a trial, of its last attempt or of all."""
         last = "AND attempt = (SELECT max(attempt) FROM flow WHERE trial_id = ?1)"
@@ -249,13 +264,16 @@ class Reader:
         for row in self._rows(query, flow_id, after):
             yield _sample(row)
 
-    def samples_of_trial(self, trial_id: int, after: int = 0) -> Iterator[Sample]:
-        """Yield the samples of all flows of a trial with an id above ``after``."""
+    def samples_of_trial(
+        self, trial_id: int, after: int = 0, attempt: int | None = None
+    ) -> Iterator[Sample]:
+        """Yield the samples of a trial, or of one attempt at it, with an id above ``after``."""
         query = (
             f"{_SAMPLES} JOIN flow ON flow.id = flow_id"
-            " WHERE trial_id = ? AND sample.id > ? ORDER BY sample.id"
+            " WHERE trial_id = ?1 AND sample.id > ?2 AND (?3 IS NULL OR attempt = ?3)"
+            " ORDER BY sample.id"
         )
-        for row in self._rows(query, trial_id, after):
+        for row in self._rows(query, trial_id, after, attempt):
             yield _sample(row)
 
     def notes(self, run_id: int, after: int = 0) -> list[Note]:

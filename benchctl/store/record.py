@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from benchctl.analysis.figures import Figures
-from benchctl.store.database import connect, store_errors, transaction
+from benchctl.store.database import connect, store_errors, transaction, writing
+from benchctl.store.schema import OPEN, UNFINISHED
 
 SeriesKey = tuple[int, str, int, str, tuple[str, ...]]
 """Flow id, role, number and direction of a stream, and the metrics that its samples tell."""
@@ -53,27 +54,40 @@ def create_run(path: Path, run: NewRun, trials: Iterable[NewTrial], now: float) 
     """Write a planned run and its trials; returns its id and its name. Raises StoreError."""
     stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(now))
     name = f"{stamp}-{secrets.token_hex(2)}"
-    with store_errors(path):
-        connection = connect(path, write=True)
-        with transaction(connection):
-            cursor = connection.execute(
-                "INSERT INTO run (name, profile, title, created_time, status, seed, trials,"
-                " settings, profile_text, profile_sha256) VALUES (?,?,?,?,'planned',?,?,?,?,?)",
-                (name, run.profile, run.title, now, run.seed, run.trials,
-                 json.dumps(run.settings), run.profile_text, run.profile_sha256),
-            )  # fmt: skip
-            run_id = int(cursor.lastrowid or 0)
-            connection.executemany(
-                "INSERT INTO trial (run_id, position, repeat, point, flows, lab, duration_s,"
-                " deadline_s, status) VALUES (?,?,?,?,?,?,?,?,'planned')",
-                (
-                    (run_id, position, t.repeat, json.dumps(t.point), json.dumps(t.flows),
-                     json.dumps(t.lab), t.duration_s, t.deadline_s)
-                    for position, t in enumerate(trials)
-                ),
-            )  # fmt: skip
-        connection.close()
+    with writing(path) as connection:
+        cursor = connection.execute(
+            "INSERT INTO run (name, profile, title, created_time, status, seed, trials,"
+            " settings, profile_text, profile_sha256) VALUES (?,?,?,?,'planned',?,?,?,?,?)",
+            (name, run.profile, run.title, now, run.seed, run.trials,
+             json.dumps(run.settings), run.profile_text, run.profile_sha256),
+        )  # fmt: skip
+        run_id = int(cursor.lastrowid or 0)
+        connection.executemany(
+            "INSERT INTO trial (run_id, position, repeat, point, flows, lab, duration_s,"
+            " deadline_s, status) VALUES (?,?,?,?,?,?,?,?,'planned')",
+            (
+                (run_id, position, t.repeat, json.dumps(t.point), json.dumps(t.flows),
+                 json.dumps(t.lab), t.duration_s, t.deadline_s)
+                for position, t in enumerate(trials)
+            ),
+        )  # fmt: skip
     return run_id, name
+
+
+def reopen_run(path: Path, run_id: int) -> None:
+    """Make what a runner that stopped or died left open planned again. Raises StoreError.
+
+    Attempts that never ended are marked as interrupted.
+    """
+    trials = f"SELECT id FROM trial WHERE run_id = ? AND status IN {OPEN}"
+    with writing(path) as connection:
+        connection.execute(
+            "UPDATE flow SET status = 'interrupted', error = 'the runner ended before it'"
+            f" WHERE status IN {UNFINISHED} AND trial_id IN ({trials})",
+            (run_id,),
+        )
+        connection.execute(f"UPDATE trial SET status = 'planned' WHERE id IN ({trials})", (run_id,))
+        connection.execute("UPDATE run SET status = 'planned', error = '' WHERE id = ?", (run_id,))
 
 
 @cache
@@ -108,6 +122,8 @@ class Recorder:
 
     def add_flow(self, trial_id: int, **columns: Any) -> int:
         """Write one attempt of a flow; returns its id."""
+        # Of flows before this one hardly a sample is to come; if one does, its series begins anew.
+        self._series.clear()
         return self._insert("flow", {"trial_id": trial_id, **columns})
 
     def add_note(
@@ -149,10 +165,8 @@ class Recorder:
         if not self._samples and not self._notes:
             return
         with store_errors(self._path), transaction(self._connection):
-            for key in dict.fromkeys(sample[0] for sample in self._samples):
-                if key not in self._series:
-                    self._series[key] = self._insert_series(key)
-            series = self._series
+            unknown = {sample[0] for sample in self._samples} - self._series.keys()
+            series = self._series | {key: self._insert_series(key) for key in sorted(unknown)}
             self._connection.executemany(
                 "INSERT INTO sample (series_id, start_s, end_s, arrived_s, omitted, data)"
                 " VALUES (?,?,?,?,?,?)",
@@ -163,7 +177,7 @@ class Recorder:
                 " VALUES (?,?,?,?,?,?)",
                 self._notes,
             )
-        self._samples, self._notes = [], []
+        self._series, self._samples, self._notes = series, [], []
 
     def close(self) -> None:
         """Write what is gathered and close the store."""

@@ -2,6 +2,11 @@
 
 VERSION = 1
 
+UNFINISHED = ("planned", "running")
+"""The status of a run, trial or flow that has not ended."""
+OPEN = (*UNFINISHED, "interrupted")
+"""The status of a run or trial that can be resumed."""
+
 TABLES = """
 CREATE TABLE run (
     id INTEGER PRIMARY KEY,
