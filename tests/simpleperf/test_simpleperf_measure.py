@@ -63,7 +63,7 @@ def test_bytes_arrive_whole_in_every_direction(server, protocol, directions):
 def test_time_is_kept_and_intervals_cover_it(server, direction):
     notes = server.measure(directions=(direction,), streams=2, duration_s=0.4, interval_s=0.1)
     figures = only(notes.results[0])
-    assert figures["end_s"] == pytest.approx(0.4, abs=0.1)
+    assert figures["end_s"] > 0.35
     for stream in (0, 1):
         mine = [interval for interval in notes.intervals if interval["stream"] == stream]
         assert mine[0]["start_s"] == 0
@@ -71,6 +71,7 @@ def test_time_is_kept_and_intervals_cover_it(server, direction):
             assert before["end_s"] == after["start_s"]
         total = sum(interval.get("bytes_received", 0) for interval in mine)
         assert total == figures["streams"][stream]["bytes_received"] > 0
+        assert mine[-1]["end_s"] == pytest.approx(figures["end_s"])
         assert all(interval["direction"] == direction for interval in mine)
 
 

@@ -110,7 +110,6 @@ class _ControlClient:
             side = Side(sends, sockets, settings, _PATIENCE_S, self._waker.wake)
             self._sides[direction] = side
             self._mergers[direction] = IntervalMerger(direction, self._names[direction])
-            self._unavailable.update(side.unavailable)
 
     def _connect_stream(self, stream: int) -> socket.socket:
         udp = self._settings.protocol == "udp"
@@ -262,6 +261,7 @@ class _ControlClient:
         settings = self._settings
         directions = {}
         for direction, side in self._sides.items():
+            self._unavailable.update(side.unavailable)
             theirs = told["directions"].get(direction)
             if theirs is None:
                 raise Problem("peer", f"no figures for direction {direction}")
@@ -286,7 +286,9 @@ class _ControlClient:
     def _hear(self, timeout_s: float) -> None:
         """Wait for the server, for one's own measurements or for a signal."""
         limit_s = None if timeout_s == float("inf") else max(timeout_s, 0.0)
-        sources: list[Any] = [self._control, self._waker]
+        sources: list[Any] = [self._waker]
+        if self._conversation.state != "done":
+            sources.append(self._control)
         ready = select.select(sources, [], [], limit_s)[0]
         if self._waker in ready:
             self._waker.clear()

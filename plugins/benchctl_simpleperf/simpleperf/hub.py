@@ -1,5 +1,8 @@
 """The server's loop: many quiet connections in one thread, and their deadlines.
 
+No peer can break the loop: an OSError is that peer's end (`Peer.on_broken`), and a handler that has
+something better to do with one catches it itself.
+
 Peers are connections that carry few bytes, or that come in thousands. They share one receive
 buffer. Deadlines are looked at every `_SWEEP_S`, so none is kept more exactly than that.
 """
@@ -32,11 +35,15 @@ class Peer:
         return 0
 
     def on_readable(self, buffer: memoryview) -> None:
-        """Bytes have come, or the end, or an error."""
+        """Bytes have come, or the end."""
         raise NotImplementedError
 
     def on_writable(self) -> None:
         """There is room for what `Hub.watch_writing` was called for."""
+
+    def on_broken(self) -> None:
+        """The connection has failed, in whatever way a peer can make it fail."""
+        raise NotImplementedError
 
     def on_sweep(self) -> None:
         """Look at what goes on in other threads; called every so often, and when they ask."""
@@ -91,10 +98,15 @@ class Hub:
                 self._waker.clear()
                 woken = True
                 continue
-            if events & selectors.EVENT_READ and peer in self.peers:
-                peer.on_readable(self._buffer)
-            if events & selectors.EVENT_WRITE and peer in self.peers:
-                peer.on_writable()
+            try:
+                if events & selectors.EVENT_READ and peer in self.peers:
+                    peer.on_readable(self._buffer)
+                if events & selectors.EVENT_WRITE and peer in self.peers:
+                    peer.on_writable()
+            except BlockingIOError:
+                continue  # There was nothing after all, or not everything goes at once.
+            except OSError:
+                peer.on_broken()
         now_s = time.monotonic()
         if woken or now_s >= self._swept_s + _SWEEP_S:
             self._swept_s = now_s
@@ -108,7 +120,10 @@ class Hub:
 
     def _sweep(self, now_s: float) -> None:
         for peer in list(self.peers):
-            if peer in self.peers:
-                peer.on_sweep()
-            if peer.deadline_s <= now_s and peer in self.peers:
-                peer.on_deadline()
+            try:
+                if peer in self.peers:
+                    peer.on_sweep()
+                if peer.deadline_s <= now_s and peer in self.peers:
+                    peer.on_deadline()
+            except OSError:
+                peer.on_broken()

@@ -12,7 +12,6 @@ from .plain import ANSWER, QUIET_S, PlainStream
 from .results import rate_bps
 from .schedule import SECOND_NS
 from .settings import Limits
-from .sockets import address_text
 
 __all__ = ["PlainPeer"]
 
@@ -21,7 +20,7 @@ _CLOSING_S = 5.0
 
 
 class PlainPeer(Peer):
-    """One plain client, the server's ``number``-th.
+    """One plain client, the server's ``number``-th. ``name`` is its address.
 
     ``show`` gets its intervals, where some are wanted, and ``done`` its result.
     """
@@ -29,6 +28,7 @@ class PlainPeer(Peer):
     def __init__(
         self,
         sock: socket.socket,
+        name: str,
         hub: Hub,
         limits: Limits,
         number: int,
@@ -43,7 +43,7 @@ class PlainPeer(Peer):
         self._number = number
         self._show = show
         self._done = done
-        self._name = address_text(sock.getpeername())
+        self._name = name
         self._stream = PlainStream()
         self._first_ns = 0
         self._last_ns = 0
@@ -61,16 +61,14 @@ class PlainPeer(Peer):
         self.deadline_s = self._last_ns / SECOND_NS + waits_s
 
     def on_readable(self, buffer: memoryview) -> None:
-        try:
-            count = self.sock.recv_into(buffer)
-        except BlockingIOError:
-            return
-        except OSError:
-            count = 0  # The client broke the connection: what came before counts.
+        count = self.sock.recv_into(buffer)
         if count:
             self.feed(buffer[:count])
         else:
             self._end()
+
+    def on_broken(self) -> None:
+        self._end()  # What came before counts.
 
     def on_sweep(self) -> None:
         lasted_ns = self._last_ns - self._first_ns

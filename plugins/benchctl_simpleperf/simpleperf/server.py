@@ -5,7 +5,9 @@ from __future__ import annotations
 import resource
 import socket
 import time
-from typing import Any
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, Callable
 
 from .errors import Problem
 from .hub import Hub, Peer
@@ -13,7 +15,7 @@ from .output import Output
 from .plain_peer import PlainPeer
 from .session import Policy, Session
 from .settings import Limits
-from .sockets import join_datagrams
+from .sockets import address_text, join_datagrams
 from .waker import Waker
 from .wire import Preamble, read_preamble
 
@@ -48,7 +50,9 @@ class Server:
         self._listener = listener
         self._output = output
         self._waker = waker
-        self._limits = limits
+        spare = 2 * _REFUSALS
+        clients = min(limits.clients, _allow_files(limits.clients + spare) - spare)
+        self._limits = limits._replace(clients=clients)
         self._key = key
         self._interval_s = interval_s
         self._one_off = one_off
@@ -57,7 +61,13 @@ class Server:
         self.hub = Hub(waker)
         self._sessions: dict[str, Session] = {}
         self._policy = Policy(
-            limits, key, self._sessions, self._show, self._session_done, waker.wake
+            self._limits,
+            self._room,
+            key,
+            self._sessions,
+            self._show,
+            self._session_done,
+            waker.wake,
         )
         self.hub.add(_Door(listener, self._welcome))
         if datagrams is not None:
@@ -66,9 +76,6 @@ class Server:
 
     def run(self) -> None:
         """Serve."""
-        spare = 2 * _REFUSALS
-        room = _allow_files(self._limits.clients + spare) - spare
-        self._limits = self._limits._replace(clients=min(self._limits.clients, room))
         self._output.listening(*self._listener.getsockname()[:2])
         while not self._waker.interrupted:
             clients = len(self.hub.peers) - self._doors
@@ -77,12 +84,12 @@ class Server:
             self.hub.step(busy=clients > 0)
         self.hub.close()
 
-    def introduce(self, sock: socket.socket, preamble: Preamble) -> None:
+    def introduce(self, sock: socket.socket, address: Any, preamble: Preamble) -> None:
         """Hand a connection on to whom it belongs. It is closed when it belongs to nobody."""
         if preamble.kind == "control":
             session = Session(sock, self.hub, self._policy)
             self.hub.add(session)
-            if self._full:
+            if self._room() < 0:
                 session.give_up(Problem("busy", f"the server has {self._limits.clients} clients"))
             else:
                 session.feed(preamble.rest)
@@ -90,11 +97,12 @@ class Server:
             found = self._sessions.get(preamble.token)
             if not found or not found.join(preamble.direction, preamble.stream, sock):
                 sock.close()
-        elif self._full or self._key is not None:
+        elif self._room() <= 0 or self._key is not None:
             sock.close()
         else:
             plain = PlainPeer(
                 sock,
+                address_text(address),
                 self.hub,
                 self._limits,
                 self._plain_clients,
@@ -106,20 +114,16 @@ class Server:
             self.hub.add(plain)
             plain.feed(preamble.rest)
 
-    @property
-    def _count(self) -> int:
+    def _room(self) -> int:
+        """Return how many more connections and streams there may be."""
         streams = sum(peer.streams for peer in self.hub.peers)
-        return len(self.hub.peers) - self._doors + streams
+        return self._limits.clients + self._doors - len(self.hub.peers) - streams
 
-    @property
-    def _full(self) -> bool:
-        return self._count > self._limits.clients
-
-    def _welcome(self, sock: socket.socket) -> None:
-        if self._count >= self._limits.clients + _REFUSALS:
+    def _welcome(self, sock: socket.socket, address: Any) -> None:
+        if self._room() <= -_REFUSALS:
             sock.close()
         else:
-            self.hub.add(_Newcomer(sock, self))
+            self.hub.add(_Newcomer(sock, address, self))
 
     def _show(self, interval: dict[str, Any]) -> None:
         if self._interval_s:
@@ -137,48 +141,42 @@ class Server:
 
 
 class _Door(Peer):
-    """The listening socket."""
+    """The listening socket. ``welcome`` gets each connection and its address."""
 
-    def __init__(self, sock: socket.socket, welcome: Any) -> None:
+    def __init__(self, sock: socket.socket, welcome: Callable[[socket.socket, Any], None]) -> None:
         super().__init__(sock)
         self._welcome = welcome
 
     def on_readable(self, buffer: memoryview) -> None:
         for _ in range(_TAKEN_A_STEP):
-            try:
-                sock, _ = self.sock.accept()
-            except OSError:
-                return  # None is left, or the one that was there has gone again.
-            self._welcome(sock)
+            self._welcome(*self.sock.accept())
+
+    def on_broken(self) -> None:
+        pass  # None is left, or the one that was there has gone again.
 
 
 class _DatagramDoor(Peer):
     """The UDP socket where streams present themselves."""
 
-    def __init__(self, sock: socket.socket, sessions: dict[str, Session]) -> None:
+    def __init__(self, sock: socket.socket, sessions: Mapping[str, Session]) -> None:
         super().__init__(sock)
         self._sessions = sessions
 
     def on_readable(self, buffer: memoryview) -> None:
         for _ in range(_TAKEN_A_STEP):
-            try:
-                count, address = self.sock.recvfrom_into(buffer)
-            except OSError:
-                return
-            try:
+            count, address = self.sock.recvfrom_into(buffer)
+            with suppress(Problem):
                 preamble = read_preamble(bytes(buffer[:count]))
-            except Problem:
-                continue
-            session = self._sessions.get(preamble.token) if preamble else None
-            if preamble and session:
-                self._join(session, preamble, address)
+                session = self._sessions.get(preamble.token) if preamble else None
+                if preamble and session:
+                    self._join(session, preamble, address)
+
+    def on_broken(self) -> None:
+        pass  # None is left.
 
     def _join(self, session: Session, preamble: Preamble, address: Any) -> None:
         """Give the stream a socket of its own, at the address where its client knows us."""
-        try:
-            sock = join_datagrams(session.sock.getsockname(), address)
-        except OSError:
-            return  # The client says it again, and gives up in time if that does not help.
+        sock = join_datagrams(session.sock.getsockname(), address)
         if not session.join(preamble.direction, preamble.stream, sock):
             sock.close()
 
@@ -186,27 +184,29 @@ class _DatagramDoor(Peer):
 class _Newcomer(Peer):
     """A connection that has not said yet what it is."""
 
-    def __init__(self, sock: socket.socket, server: Server) -> None:
+    def __init__(self, sock: socket.socket, address: Any, server: Server) -> None:
         super().__init__(sock, time.monotonic() + _GREETING_S)
+        self._address = address
         self._server = server
         self._data = b""
 
     def on_readable(self, buffer: memoryview) -> None:
+        count = self.sock.recv_into(buffer)
+        self._data += buffer[:count]
         try:
-            count = self.sock.recv_into(buffer)
-            self._data += buffer[:count]
-            preamble = read_preamble(self._data) if count else None
-        except BlockingIOError:
-            return
-        except (OSError, Problem):
-            count, preamble = 0, None
-        if preamble:
-            self._server.hub.remove(self, close=False)
-            self._server.introduce(self.sock, preamble)
-        elif not count:
+            preamble = read_preamble(self._data)
+        except Problem:
+            preamble, count = None, 0
+        if not count:
             self._server.hub.remove(self)
+        elif preamble:
+            self._server.hub.remove(self, close=False)
+            self._server.introduce(self.sock, self._address, preamble)
 
     def on_deadline(self) -> None:
+        self._server.hub.remove(self)
+
+    def on_broken(self) -> None:
         self._server.hub.remove(self)
 
 

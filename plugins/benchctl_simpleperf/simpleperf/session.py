@@ -35,11 +35,13 @@ _GOODBYE_S = 5.0
 class Policy(NamedTuple):
     """What a session needs to know of its server.
 
-    ``sessions`` are those that await streams, by token. ``show`` gets each interval and ``done``
+    ``room`` tells how many more streams there may be. ``sessions`` are those that await
+    streams, by token. ``show`` gets each interval and ``done``
     the session at its end; other threads call ``notify`` when there is something to look at.
     """
 
     limits: Limits
+    room: Callable[[], int]
     key: bytes | None
     sessions: dict[str, Session]
     show: Callable[[dict[str, Any]], None]
@@ -71,16 +73,14 @@ class Session(Peer):
     # --- what the hub calls ---
 
     def on_readable(self, buffer: memoryview) -> None:
-        try:
-            count = self.sock.recv_into(buffer)
-        except BlockingIOError:
-            return
-        except OSError:
-            count = 0
+        count = self.sock.recv_into(buffer)
         if count:
             self.feed(bytes(buffer[:count]))
         else:
             self._end()
+
+    def on_broken(self) -> None:
+        self._end()
 
     def on_writable(self) -> None:
         self._flush()
@@ -124,6 +124,8 @@ class Session(Peer):
                 self._prepare(settings)
         except Problem as problem:
             self.give_up(problem)
+        except OSError as error:
+            self.give_up(Problem("peer", f"a stream broke: {describe_os_error(error)}"))
         return True
 
     def give_up(self, problem: Problem) -> None:
@@ -156,6 +158,9 @@ class Session(Peer):
     def _on_test(self, members: Mapping[str, Any]) -> None:
         settings = Settings.from_message(members)
         self._policy.limits.check(settings)
+        wanted = settings.streams * len(settings.directions)
+        if wanted > self._policy.room():
+            raise Problem("busy", f"the server has no room for {wanted} more streams")
         self.settings = settings
         self._joined = {direction: {} for direction in settings.directions}
         self._token = new_secret(16)
@@ -252,14 +257,14 @@ class Session(Peer):
             sent = self.sock.send(self._outgoing)
         except BlockingIOError:
             sent = 0
-        except OSError:
-            self._end()
-            return
         del self._outgoing[:sent]
         if len(self._outgoing) > _UNREAD_LIMIT:
             self._end()
-        else:
-            self._hub.watch_writing(self, bool(self._outgoing))
+            return
+        self._hub.watch_writing(self, bool(self._outgoing))
+        if self._conversation.state == "done" and not self._outgoing:
+            # All is said. The client closes when it has read it.
+            self.sock.shutdown(socket.SHUT_WR)
 
     # --- the end ---
 

@@ -142,6 +142,8 @@ class Limits(NamedTuple):
 
     def check(self, settings: Settings) -> None:
         """Raise Problem when a test asks for more than is allowed."""
+        if settings.streams * len(settings.directions) > self.clients:
+            raise Problem("refused", f"the server takes at most {self.clients} streams")
         if settings.duration_s and settings.omit_s + settings.duration_s > self.duration_s:
             raise Problem("refused", f"the server measures at most {self.duration_s:g} s")
         if self.rate_bps is not None:

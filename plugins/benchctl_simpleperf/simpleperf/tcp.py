@@ -147,7 +147,7 @@ class TcpReceiver(Stream):
         receive = self._sock.recv_into
         count = receive(buffer, 0, flags)
         self.begin()
-        while count:
+        while count and not self.stopped:
             self._received += count
             count = receive(buffer, 0, flags)
 
