@@ -107,13 +107,19 @@ def _is_root() -> bool:
 
 def _look_inside() -> list[dict[str, object]]:
     """Return what this process may do, which has namespaces of its own."""
+    from benchctl.lab.emulator import hurry
     from benchctl.lab.namespaces import kernel_cannot_emulate
     from benchctl.lab.ring import Ring
 
     Ring("lo", 1500)
     reason = kernel_cannot_emulate()
     return [
-        {"name": "lab emulator", "there": True, "text": "benchctl's own: packet sockets work"},
+        {
+            "name": "lab emulator",
+            "there": True,
+            "text": f"benchctl's own: packet sockets work, {'with' if hurry() else 'without'} "
+            "real-time priority",
+        },
         {
             "name": "lab kernel emulator",
             "there": not reason,

@@ -28,8 +28,23 @@ from benchctl.lab.syscalls import set_timer_slack
 _BATCH = 64
 # A ring holds more than comes in such a time at any rate that an emulator can carry.
 _RING_PATIENCE_S = 2e-3
+# When frames are due faster than this they leave a few at a time: to wake for each would cost more
+# than sending it. No later than any other timer fires on Linux (its slack is 50 us).
+_CROWDED_NS = 50_000
 # What a person would call a miss: more than the worst wake-up of an idle machine.
 _LATE_NS = 1_000_000
+
+
+def hurry() -> bool:
+    """Run before ordinary processes, as a link waits for nobody; returns whether we may.
+
+    Only root may. For others a link is as punctual as the machine's load lets it be.
+    """
+    try:
+        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
+    except PermissionError:
+        return False
+    return True
 
 
 class _Direction:
@@ -39,6 +54,8 @@ class _Direction:
         self.way: OneWay[bytes] = OneWay(settings, seed)
         self.source = Ring(devices[0], mtu)
         self._send = Outlet(devices[1]).send
+        self.crowded = False
+        """Whether the last look found several frames due."""
         self._now_ns = 0
         self._late = 0
         self._late_max_ns = 0
@@ -63,6 +80,7 @@ class _Direction:
         if late_ns < 0:
             return now_ns - late_ns
         frames = self.way.due(now_ns)
+        self.crowded = len(frames) > 1
         for frame in frames:
             try:
                 self._send(frame)
@@ -94,7 +112,7 @@ def run_direction(
     """
     # 50 us by default, which every frame would be late by.
     set_timer_slack(1)
-    _hurry()
+    hurry()
     direction = _Direction(settings, seed, devices, mtu)
     control.send(None)
     # Nothing here makes cycles, and a collection would stop the link for milliseconds.
@@ -107,7 +125,8 @@ def run_direction(
         if more:
             timeout_s = 0.0
         elif next_ns < NEVER_NS:
-            timeout_s = max(0, next_ns - time.monotonic_ns()) / 1e9
+            least_ns = _CROWDED_NS if direction.crowded else 0
+            timeout_s = max(least_ns, next_ns - time.monotonic_ns()) / 1e9
             if direction.way.foreseen:
                 # Frames that come meanwhile can wait, stamped as they are, in the ring.
                 readers, timeout_s = [control], min(timeout_s, _RING_PATIENCE_S)
@@ -121,11 +140,3 @@ def run_direction(
                     direction.way.change(change, time.monotonic_ns())
                 case AskCounters():
                     control.send(direction.counters())
-
-
-def _hurry() -> None:
-    """Run before ordinary processes where we may: a link does not wait for its turn."""
-    try:
-        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
-    except PermissionError:
-        return  # only for root; others get the precision that the machine's load leaves
