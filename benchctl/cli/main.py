@@ -80,3 +80,9 @@ def main() -> None:
         traceback.print_exc()
         print("benchctl: this is a bug; please report it with the lines above", file=sys.stderr)
         sys.exit(INTERNAL)
+    finally:
+        try:
+            sys.stdout.flush()
+        except BrokenPipeError:
+            # The reader has seen enough, and Python would complain again at its end.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
