@@ -28,7 +28,11 @@ class Peer:
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """Every host, peer and interface that the flows of a run may name."""
+    """Every host, peer and interface that the flows of a run may name.
+
+    A peer goes before a host of the same name, so that a server of the profile stays the one that
+    somebody else runs where a host of the lab is called like it.
+    """
 
     hosts: Mapping[str, Host]
     peers: Mapping[str, Peer] = field(default_factory=dict)
@@ -141,7 +145,7 @@ def describe_flow(
 ) -> Flow[Any]:
     """Return a flow as its backend gets to know it, for the command of one end."""
     parameters = backend.parameters.model_validate(flow.parameters)
-    owns = flow.to in network.hosts
+    owns = flow.to not in network.peers
     way = network.way(flow)
     address = (
         address_of(network.hosts[flow.to], parameters) if owns else network.peers[flow.to].host

@@ -100,7 +100,7 @@ def _check_lab(plan: Plan, topology: Topology, source: Source) -> None:
             raise plan.document.error(
                 ("flows", flow.name, "from"),
                 f'the lab has no host "{flow.source}"',
-                f'hosts are: {known}; an alias "local" says which one stands for this machine',
+                f"hosts are: {known}",
             )
     for settings in plan.labs:  # an axis of the lab may have a wrong value
         build_topology(source, settings)

@@ -32,7 +32,7 @@ def needed(flows: Iterable[FlowPlan], network: Network) -> set[tuple[str, Role]]
     """Return which ends of which backends benchctl has to run."""
     ways = {(flow.backend, flow.to) for flow in flows}
     clients = {(backend, Role.CLIENT) for backend, _ in ways}
-    return clients | {(backend, Role.SERVER) for backend, to in ways if to in network.hosts}
+    return clients | {(backend, Role.SERVER) for backend, to in ways if to not in network.peers}
 
 
 def look(registry: Registry, ends: Iterable[tuple[str, Role]]) -> Tools:

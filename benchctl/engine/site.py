@@ -17,7 +17,7 @@ from benchctl.backends import Registry
 from benchctl.engine.network import Network, from_settings
 from benchctl.engine.promise import Promises, promises
 from benchctl.errors import LabError
-from benchctl.hosts.host import Host, Way
+from benchctl.hosts.host import LOCAL, Host, Way
 from benchctl.lab.expect import path
 from benchctl.lab.lab import Lab
 from benchctl.lab.link import Change
@@ -86,9 +86,13 @@ def to_lab_settings(source: Source, table: LabTable) -> dict[str, Any]:
 
 
 def names_of(topology: Topology) -> dict[str, str]:
-    """Return every name under which a host of a lab is known, and the host's own."""
+    """Return every name under which a host of a lab is known, and the host's own.
+
+    A profile's ``local`` is the host that stands for this machine.
+    """
     own = {name: name for name in topology.hosts}
-    return own | {alias: name for name in own for alias in topology.nodes[name].aliases}
+    aliases = {alias: name for name in own for alias in topology.nodes[name].aliases}
+    return {LOCAL.name: topology.local} | own | aliases
 
 
 def planned_network(outside: Network, topology: Topology) -> Network:
