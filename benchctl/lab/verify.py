@@ -100,7 +100,8 @@ def verify(lab: Lab, links: Iterable[str]) -> list[Look]:
 def ceiling_bps(emulator: Emulator | None = None) -> float:
     """Return the rate that one emulated link carries here at most, in bits of Ethernet frames.
 
-    Builds a lab of two hosts for a second. Raises LabError.
+    The best of several looks, as other work on the machine only takes away. Builds a lab of two
+    hosts for some seconds. Raises LabError.
     """
     settings = Settings(rate_bps=_EVERYTHING_BPS)
     ends = [Interface(name, "eth0", f"02:00:00:00:00:0{i}") for i, name in enumerate("ab", 1)]
@@ -109,7 +110,7 @@ def ceiling_bps(emulator: Emulator | None = None) -> float:
     topology = assign(Topology("ceiling", nodes, {link.name: link}))
     with Lab.build(topology, emulator) as lab:
         start, end = lab.topology.links[link.name].ends
-        return min(_look(lab, start, end).rates_bps)
+        return max(max(_look(lab, start, end).rates_bps) for _ in range(_LOOKS))
 
 
 def _neighbours(topology: Topology, link: Link) -> tuple[Interface, Interface]:
