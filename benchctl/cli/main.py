@@ -16,7 +16,20 @@ from typing import Annotated
 import typer
 
 from benchctl import __version__
-from benchctl.cli import backends, doctor, export, lab, plan, resume, run, runs, schema, show
+from benchctl.cli import (
+    backends,
+    compare,
+    doctor,
+    export,
+    lab,
+    plan,
+    resume,
+    run,
+    runs,
+    schema,
+    show,
+    tui,
+)
 from benchctl.errors import BenchctlError
 
 PLUGINS_VARIABLE = "BENCHCTL_PLUGINS"
@@ -58,8 +71,8 @@ def _root(
 
 
 for command in (
-    run.run, plan.plan, runs.runs, show.show, export.export, resume.resume, backends.backends,
-    doctor.doctor, schema.schema,
+    run.run, plan.plan, tui.tui, runs.runs, show.show, compare.compare, export.export,
+    resume.resume, backends.backends, doctor.doctor, schema.schema,
 ):  # fmt: skip
     app.command()(command)
 app.add_typer(lab.app, name="lab")

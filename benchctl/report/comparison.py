@@ -39,18 +39,21 @@ def comparison_table(comparisons: Sequence[Comparison]) -> Pivot:
     heads = (*varying, "flow", "metric", "A", "B", "difference", "", "95 % interval", "verdict")
     texts = len(varying) + 2
     numeric = tuple(texts <= index < len(heads) - 1 for index in range(len(heads)))
-    return Pivot(heads, numeric, tuple(_row(one, varying) for one in comparisons))
+    ways: dict[tuple[str, str], set[str]] = {}
+    for one in comparisons:
+        ways.setdefault((one.flow, one.metric), set()).add(one.direction)
+    rows = [_row(one, varying, len(ways[one.flow, one.metric]) > 1) for one in comparisons]
+    return Pivot(heads, numeric, tuple(rows))
 
 
-def _row(one: Comparison, varying: Sequence[str]) -> tuple[str, ...]:
-    both = one.direction not in ("", "round-trip")
+def _row(one: Comparison, varying: Sequence[str], both_ways: bool) -> tuple[str, ...]:
     relative = (
         f"{'+' if one.relative > 0 else ''}{format_ratio(one.relative)}" if one.relative else ""
     )
     return (
         *(str(one.point.get(axis, NOTHING)) for axis in varying),
         one.flow,
-        f"{title_of(one.metric)} {one.direction}" if both else title_of(one.metric),
+        f"{title_of(one.metric)} {one.direction}" if both_ways else title_of(one.metric),
         _value(one.metric, one.mean_a),
         _value(one.metric, one.mean_b),
         signed(one.metric, one.difference),

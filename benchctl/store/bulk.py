@@ -74,6 +74,40 @@ class Bulk:
         with store_errors(self._path):
             return [Outline(*row) for row in self._connection.execute(query, (run_id,))]
 
+    def last_time(self, run_id: int) -> float | None:
+        """Return when the last trial of a run ended or told something; None before the first."""
+        query = (
+            "SELECT id, started_time, finished_time FROM trial"
+            " WHERE run_id = ? AND started_time IS NOT NULL ORDER BY position DESC"
+        )
+        with store_errors(self._path):
+            trial = self._connection.execute(query, (run_id,)).fetchone()
+            if trial is None:
+                return None
+            _, last = self.extent(trial["id"])
+            told = self._connection.execute(
+                "SELECT arrived_s FROM sample WHERE id = ?", (last,)
+            ).fetchone()
+        arrived: float = trial["started_time"] + (told["arrived_s"] if told else 0.0)
+        return max(arrived, trial["finished_time"] or 0.0)
+
+    def means(self, metrics: Collection[str]) -> dict[int, dict[str, dict[str, float]]]:
+        """Return the means over the repeats of every run: by run, metric, and a place.
+
+        A place is one point, flow and direction; the same in two runs is the same text.
+        """
+        marks = ",".join("?" * len(metrics))
+        query = (
+            "SELECT run_id, metric, point || flow.name || figure.direction AS place, avg(value)"
+            " FROM figure JOIN flow ON flow.id = flow_id JOIN trial ON trial.id = trial_id"
+            f" WHERE flow.status = 'ok' AND metric IN ({marks}) GROUP BY run_id, metric, place"
+        )
+        found: dict[int, dict[str, dict[str, float]]] = {}
+        with store_errors(self._path):
+            for run_id, metric, place, mean in self._connection.execute(query, tuple(metrics)):
+                found.setdefault(run_id, {}).setdefault(metric, {})[place] = mean
+        return found
+
     def sources(self, trial_id: int) -> dict[int, Source]:
         """Return the series of a trial's last attempt, by id."""
         with store_errors(self._path):

@@ -105,6 +105,12 @@ class Feed:
         return min((one.share_read for one in lines), default=1.0)
 
     @property
+    def settled(self) -> bool:
+        """Whether everything was read that the store held."""
+        lines = [one for one in (self._whole, self._detail) if one is not None]
+        return self._changes >= 0 and self._events is None and all(o.caught_up for o in lines)
+
+    @property
     def whole(self) -> Window:
         """The window of the whole trial."""
         outline = self.view.trials[self.position].outline
@@ -135,6 +141,13 @@ class Feed:
         self._detail = None
         if window != self.whole:
             self._detail = Lines(self._bulk, self._whole.trial_id, window, self._whole.split)
+
+    def last_time(self) -> float:
+        """Return when the run ended, or was last heard of, in Unix time."""
+        run = self.view.run
+        if run.finished_time is not None:
+            return run.finished_time
+        return self._bulk.last_time(run.id) or run.started_time or run.created_time
 
     def signal(self, number: signal.Signals) -> bool:
         """Send the runner a signal; False when it is there no more."""

@@ -44,6 +44,7 @@ class LiveScreen(Page):
     """One run, live or in replay."""
 
     NAME = "Live"
+    KIND = "run"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space", "freeze", "Freeze", id="live.freeze"),
         Binding("plus,equals_sign", "zoom(1)", "Zoom", key_display="+", id="live.zoom_in"),
@@ -69,10 +70,10 @@ class LiveScreen(Page):
     ]
     DEFAULT_CSS = """
     LiveScreen {
-        Tiles { height: 2; margin: 0 1; }
+        Tiles { height: 2; padding: 0 1; }
         #middle { height: 1fr; layout: vertical; }
         ChartView { width: 1fr; height: 1fr; }
-        Table { display: none; margin: 0 1; height: 8; }
+        Table { display: none; padding: 0 1; height: 8; }
         &.-list-trials #trials, &.-list-results #results, &.-list-remarks #remarks {
             display: block;
         }
@@ -97,7 +98,7 @@ class LiveScreen(Page):
     """
 
     def __init__(self, feed: Feed, playhead: Playhead) -> None:
-        super().__init__()
+        super().__init__(feed.view.run.id)
         self._feed = feed
         self._playhead = playhead
         self._choice = Choice()
@@ -121,6 +122,7 @@ class LiveScreen(Page):
 
     def on_mount(self) -> None:
         """Show the list of trials first."""
+        self._choice = Choice(glyphs=self.bench.glyphs)
         super().on_mount()
         self.add_class("-list-trials")
         self._trials.focus()
@@ -128,6 +130,10 @@ class LiveScreen(Page):
     def on_unmount(self) -> None:
         """Close the store; the run goes on."""
         self._feed.close()
+
+    @property
+    def settled(self) -> bool:
+        return self._feed.settled
 
     def command(self) -> str:
         if self._playhead.live:

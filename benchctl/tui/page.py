@@ -24,6 +24,8 @@ class Page(Screen[None]):
     """One screen: a title, a body that the subclass composes, and the keys that matter."""
 
     NAME: ClassVar[str]
+    KIND: ClassVar[str]
+    """Of each kind, one page is open at a time."""
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide")]  # noqa: RUF012
     VERTICAL_BREAKPOINTS = [(0, "-tiny"), (12, "-short"), (32, "-tall")]  # noqa: RUF012
     DEFAULT_CSS = """
@@ -34,10 +36,17 @@ class Page(Screen[None]):
     }
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *run_ids: int) -> None:
         super().__init__()
+        self.run_ids = run_ids
+        """The runs that this page is about."""
         self.bar = TitleBar(self.NAME)
         self._timer: Timer | None = None
+
+    @property
+    def about(self) -> tuple[str, tuple[int, ...]]:
+        """What the page shows, to tell it from another of its kind."""
+        return self.bar.screen_name, self.run_ids
 
     @property
     def bench(self) -> BenchApp:
@@ -55,6 +64,11 @@ class Page(Screen[None]):
 
     def tick(self) -> None:
         """Bring what is shown up to date; called while the screen is seen."""
+
+    @property
+    def settled(self) -> bool:
+        """Whether all that there is to show was read."""
+        return True
 
     def command(self) -> str:
         """Return the command that shows or does the same without the screens."""

@@ -11,6 +11,8 @@ from benchctl.units import format_duration, scale_of
 
 # Steps between ticks that people read without counting.
 _STEPS = (1, 2, 2.5, 5, 10)
+# Of so many steps an axis has at most, so that its round ends waste little of it.
+MOST_STEPS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,7 @@ def axis_for(metric: str, low: float, high: float, *, from_zero: bool, log: bool
         pad = abs(high) / 2 or 1.0
         low, high = (low if from_zero and low == 0 else low - pad), high + pad
     unit, _ = scale_of(metric, max(abs(low), abs(high)))
-    step = _step((high - low) / 4 / unit) * unit
+    step = _step((high - low) / MOST_STEPS / unit) * unit
     return Axis(math.floor(low / step) * step, math.ceil(high / step) * step, unit=unit)
 
 

@@ -1,24 +1,46 @@
-"""A screen as text or as an SVG picture."""
+"""A screen as text or as an SVG picture, of the one that is shown or without any terminal."""
 
 from __future__ import annotations
 
+import asyncio
 import re
+from pathlib import Path
 from typing import Any
 
 from textual.app import App
+from textual.pilot import Pilot
 
 # Textual names a font on a server; a picture should need nothing but itself.
 _FONT_FACE = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)
 _FONTS = "'DejaVu Sans Mono', 'Menlo', 'Consolas', monospace"
+# Between two looks whether a screen has all it needs.
+LOOK_S = 0.02
 
 
 def text_of(app: App[Any]) -> str:
     """Return what the terminal shows, line by line, without colours."""
-    update = app.screen._compositor.render_strips()
-    return "\n".join(strip.text.rstrip() for strip in update) + "\n"
+    strips = app.screen._compositor.render_strips()
+    return "\n".join(strip.text.rstrip() for strip in strips) + "\n"
 
 
 def svg_of(app: App[Any]) -> str:
     """Return a picture of the screen that needs no font from elsewhere."""
     picture = _FONT_FACE.sub("", app.export_screenshot(title=app.title))
-    return re.sub(r"font-family: Fira Code, monospace", f"font-family: {_FONTS}", picture)
+    return picture.replace("font-family: Fira Code, monospace", f"font-family: {_FONTS}")
+
+
+def take_picture(app: App[Any], size: tuple[int, int], path: Path) -> None:
+    """Write a picture of an app's first screen, of ``size`` columns and lines, without a terminal.
+
+    A name that ends in ``.txt`` gets plain text, any other SVG. Raises OSError.
+    """
+
+    async def shoot(pilot: Pilot[Any]) -> None:
+        while not getattr(app.screen, "settled", True):
+            await asyncio.sleep(LOOK_S)
+        await pilot.pause()
+        picture = text_of(app) if path.suffix == ".txt" else svg_of(app)
+        path.write_text(picture, encoding="utf-8")
+        app.exit()
+
+    app.run(headless=True, size=size, auto_pilot=shoot)

@@ -76,7 +76,7 @@ class MadeRun:
 
     def begin(self, pid=None):
         """Begin the run."""
-        facts = {"host": "probe-1", "kernel": "6.1"}
+        facts = {"hostname": "probe-1", "kernel": "6.1"}
         self.recorder.update_run(
             status="running", started_time=self.now, runner_pid=pid, facts=facts
         )

@@ -1,0 +1,169 @@
+"""``benchctl tui``: the screens."""
+
+from __future__ import annotations
+
+import re
+import time
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from benchctl.cli.options import StorePath
+from benchctl.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from benchctl.tui.page import Page
+
+SCREENS = ("plan", "live", "summary", "history", "compare")
+# As wide as most terminals in a document can be shown.
+PICTURE = "120x40"
+
+
+def _read_size(text: str) -> tuple[int, int]:
+    match = re.fullmatch(r"(\d+)x(\d+)", text)
+    if match is None or not all(0 < int(part) <= 1000 for part in match.groups()):
+        raise UsageError(f"--size {text}: not columns x lines", "as in --size 120x40")
+    return int(match[1]), int(match[2])
+
+
+def _read_seconds(text: str) -> float:
+    from benchctl.units import parse_duration
+
+    try:
+        return parse_duration(text)
+    except ValueError as error:
+        raise UsageError(f"--at: {error}") from None
+
+
+def tui(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[NAME]...",
+            help="A profile to plan and run; for other screens, the run or runs to show.",
+        ),
+    ] = None,
+    attach: Annotated[
+        bool, typer.Option("--attach", help="Watch the run that is measured now.")
+    ] = False,
+    replay: Annotated[
+        str | None, typer.Option("--replay", metavar="RUN", help="See a run once more.")
+    ] = None,
+    at: Annotated[
+        str,
+        typer.Option(
+            "--at",
+            metavar="DURATION",
+            help="Begin the replay so long after the run's start.",
+            show_default=False,
+        ),
+    ] = "0s",
+    screen: Annotated[
+        str | None,
+        typer.Option("--screen", metavar="SCREEN", help=f"Begin with one of {', '.join(SCREENS)}."),
+    ] = None,
+    screenshot: Annotated[
+        Path | None,
+        typer.Option(
+            "--screenshot",
+            metavar="FILE",
+            help="Write a picture (.svg, or text as .txt) without a terminal, and end.",
+        ),
+    ] = None,
+    size: Annotated[
+        str,
+        typer.Option(
+            "--size",
+            metavar="WIDTHxHEIGHT",
+            help="Columns and lines of the picture; default 120x40.",
+            show_default=False,
+        ),
+    ] = PICTURE,
+    theme: Annotated[
+        str | None, typer.Option("--theme", metavar="THEME", help="Colours, by a theme's name.")
+    ] = None,
+    store: StorePath = None,
+) -> None:
+    """Plan, watch, steer, look back and compare on screens."""
+    from benchctl.store.database import default_path
+    from benchctl.tui.app import BenchApp
+    from benchctl.tui.settings import default_path as settings_path
+    from benchctl.tui.settings import read_settings, theme_of
+    from benchctl.tui.text import take_picture
+
+    path = store or default_path()
+    settings = read_settings(settings_path())
+    # Of a moment that stands, every picture is the same.
+    now = time.time()
+    clock = time.time if screenshot is None else lambda: now
+    page = _first_page(path, clock, names or [], attach, replay, _read_seconds(at), screen)
+    app = BenchApp(
+        path,
+        page,
+        clock=clock,
+        keys=settings.keys,
+        theme=theme_of(theme) if theme else settings.theme,
+        glyphs=settings.glyphs,
+    )
+    if screenshot is None:
+        app.run()
+    else:
+        try:
+            take_picture(app, _read_size(size), screenshot)
+        except OSError as error:
+            raise UsageError(f"{screenshot}: {error.strerror}") from error
+    if app.return_code:
+        raise typer.Exit(app.return_code)
+
+
+def _first_page(
+    path: Path,
+    clock: Callable[[], float],
+    names: list[str],
+    attach: bool,
+    replay: str | None,
+    at_s: float,
+    screen: str | None,
+) -> Page:
+    from benchctl.profile.load import find_profile
+    from benchctl.tui import opening
+
+    if replay is not None:
+        return opening.open_replay(path, _run_id(path, replay), clock, at_s)
+    if attach or screen == "live":
+        return opening.open_live(path, _alive_id(path, names), clock)
+    if screen == "history":
+        return opening.open_history(path)
+    if screen == "summary":
+        return opening.open_summary(path, _run_id(path, names[0] if names else "last"))
+    if screen == "compare":
+        if len(names) < 2:
+            raise UsageError("name two runs or more to compare", "as in: --screen compare A B")
+        return opening.open_compare(path, [_run_id(path, name) for name in names])
+    if screen not in (None, "plan"):
+        raise UsageError(f'no screen "{screen}"', f"there are: {', '.join(SCREENS)}")
+    return opening.open_plan(find_profile(names[0]) if names else None)
+
+
+def _run_id(path: Path, name: str) -> int:
+    from benchctl.store.read import Reader
+
+    with closing(Reader(path)) as reader:
+        return reader.find(name).id
+
+
+def _alive_id(path: Path, names: list[str]) -> int:
+    """Return the run that is named, or the newest that is measured now."""
+    from benchctl.store.read import Reader
+
+    with closing(Reader(path)) as reader:
+        if names:
+            return reader.find(names[0]).id
+        for run in reader.runs():
+            if reader.is_alive(run):
+                return run.id
+    raise UsageError("no run is being measured now", "--replay last shows the newest once more")

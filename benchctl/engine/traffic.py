@@ -1,0 +1,46 @@
+"""How much a plan will send, as far as anyone can know before."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from benchctl.engine.planning import Planned
+from benchctl.units import format_size
+
+# Of a larger plan so many trials stand for all: people need the order of magnitude.
+LOOKED_AT = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """Payload bytes of flows that say how many they send, and whether there are others.
+
+    Others send as much as the network carries in their time.
+    """
+
+    known_bytes: float
+    open_ended: bool
+
+    def __str__(self) -> str:
+        known = format_size(self.known_bytes) if self.known_bytes else ""
+        if not self.open_ended:
+            return known or "none"
+        return f"{known} and " * bool(known) + "what the network carries"
+
+
+def expected_traffic(prepared: Planned) -> Traffic:
+    """Return what all trials of a plan send together."""
+    plan, registry = prepared.plan, prepared.registry
+    count = min(len(plan), LOOKED_AT)
+    known: list[float] = []
+    open_ended = False
+    for index in range(count):
+        for flow in plan.trial(index * len(plan) // count).flows:
+            backend = registry.load(flow.backend)
+            sent = backend.traffic_bytes(backend.parameters.model_validate(flow.parameters))
+            if sent is None or math.isinf(sent):
+                open_ended = True
+            else:
+                known.append(sent)
+    return Traffic(math.fsum(known) * len(plan) / count, open_ended)

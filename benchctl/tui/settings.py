@@ -1,0 +1,98 @@
+"""What a person likes: theme, keys and characters, from ``tui.toml`` in their settings' directory.
+
+::
+
+    theme = "nord"
+    glyphs = "blocks"          # braille, blocks or ascii
+
+    [keys]                     # docs/tui.md lists the names
+    "live.freeze" = "f1"
+    "app.quit" = "q,ctrl+c"
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import platformdirs
+
+from benchctl.errors import UsageError
+from benchctl.profile.explain import nearest
+from benchctl.profile.source import Key, Source, read_toml
+from benchctl.tui.glyphs import BRAILLE, SETS, Glyphs
+
+KNOWN = ("theme", "glyphs", "keys")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Theme (None: the one that fits the terminal), characters of the plots, keys by their id."""
+
+    theme: str | None = None
+    glyphs: Glyphs = BRAILLE
+    keys: Mapping[str, str] = field(default_factory=dict)
+
+
+def default_path() -> Path:
+    """Return where the settings lie."""
+    return platformdirs.user_config_path("benchctl") / "tui.toml"
+
+
+def read_settings(path: Path) -> Settings:
+    """Read the settings; those that are not there have their defaults.
+
+    Raises ProfileError with file and line where one is wrong.
+    """
+    if not path.exists():
+        return Settings()
+    source = read_toml(path)
+    for name in source.data:
+        if name not in KNOWN:
+            raise source.error((name,), "unknown key", nearest(name, KNOWN))
+    theme = source.data.get("theme")
+    glyphs = source.data.get("glyphs", BRAILLE.name)
+    keys = source.data.get("keys", {})
+    if theme is not None:
+        _check(source, ("theme",), theme, _themes())
+    _check(source, ("glyphs",), glyphs, list(SETS))
+    if not isinstance(keys, dict):
+        raise source.error(("keys",), "is not a table")
+    known = _binding_ids() if keys else []
+    for name, key in keys.items():
+        _check(source, ("keys", name), name, known)
+        if not isinstance(key, str) or not key:
+            raise source.error(("keys", name), 'is not a key, such as "f1" or "ctrl+x,x"')
+    return Settings(theme, SETS[glyphs], keys)
+
+
+def theme_of(name: str) -> str:
+    """Return a theme's name. Raises UsageError with the nearest where there is none."""
+    known = _themes()
+    if name not in known:
+        raise UsageError(
+            f'no theme "{name}"', nearest(name, known) or f"there are: {', '.join(known)}"
+        )
+    return name
+
+
+def _check(source: Source, key: Key, value: Any, known: list[str]) -> None:
+    if value not in known:
+        hint = nearest(str(value), known) or f"there are: {', '.join(known)}"
+        raise source.error(key, f'there is no "{value}"', hint)
+
+
+def _themes() -> list[str]:
+    from textual.theme import BUILTIN_THEMES
+
+    from benchctl.tui.themes import OURS
+
+    return [*(theme.name for theme in OURS), *BUILTIN_THEMES]
+
+
+def _binding_ids() -> list[str]:
+    from benchctl.tui.keys import all_bindings
+
+    return list(all_bindings())
