@@ -11,7 +11,7 @@ HEAD = '[flows.main]\nbackend = "toy"\n'
     ("text", "args", "code", "message"),
     [
         ("[flows.main]\nbackend = ", (), 2, "p.toml:2: not TOML"),
-        (HEAD + "duraton = '1s'\n", (), 2, 'p.toml:3: flows.main.duraton: toy has no such parameter'),
+        (HEAD + "duraton = '1s'\n", (), 2, "p.toml:3: flows.main.duraton: toy has no such"),
         (HEAD + "duration = 10\n", (), 2, "p.toml:3: flows.main.duration: "),
         (HEAD, ("--set", "duration=5"), 2, "--set duration: "),
         (HEAD, ("--only", "plan=ok"), 2, '--only plan=ok: no axis "plan"'),
