@@ -6,13 +6,12 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import typer
 
 from benchctl.engine.launch import Runner, launch
-from benchctl.errors import StoreError
 from benchctl.report.document import document_of
 from benchctl.report.events import event_lines
 from benchctl.report.formats import FORMATS
@@ -22,6 +21,8 @@ from benchctl.store.read import Reader, Run
 from benchctl.store.record import Recorder
 
 POLL_S = 0.1
+# Of a runner that was killed.
+INTERNAL = 4
 SIGNAL_CODES = {signal.SIGINT: 130, signal.SIGTERM: 143}
 
 
@@ -59,19 +60,19 @@ def measure(
     asked = _Asked()
     narrator = _narrator(run, quiet)
     events = _event_writer(output) if live_events else None
-    with asked.listening():
-        runner = launch(store, run_id)
+    with asked.listening(), closing(launch(store, run_id)) as runner:
         _watch(runner, Follower(reader, run_id), narrator, events, asked, store, run_id)
+        said, exit_code = runner.error(), runner.exit_code
     run = reader.run(run_id)
-    for line in runner.error():
+    for line in said:
         print(f"benchctl: {line}", file=sys.stderr)
     if run.status == "running":
-        print(f"benchctl: the runner died (exit code {runner.exit_code})", file=sys.stderr)
+        print(f"benchctl: the runner died (exit code {exit_code})", file=sys.stderr)
     if asked.times < 2 and not live_events:
         write_result(reader, run, form, output)
     if run.status in ("interrupted", "running"):
         print(f"benchctl: go on with: benchctl resume {run.name}", file=sys.stderr)
-    raise typer.Exit(_exit_code(reader, run, runner, asked))
+    raise typer.Exit(_exit_code(reader, run, exit_code, asked))
 
 
 def _watch(
@@ -141,10 +142,10 @@ def _event_writer(output: Path | None) -> Callable[[RunEvent], None]:
     return write
 
 
-def _exit_code(reader: Reader, run: Run, runner: Runner, asked: _Asked) -> int:
+def _exit_code(reader: Reader, run: Run, runner: int, asked: _Asked) -> int:
     if asked.by is not None:
         return SIGNAL_CODES[asked.by]
-    if runner.exit_code != 0:
-        return runner.exit_code if runner.exit_code > 0 else StoreError.exit_code
+    if runner != 0:
+        return runner if runner > 0 else INTERNAL
     unmet = any(not e["met"] for e in document_of(reader, run)["expectations"])
     return 1 if run.status != "ok" or unmet else 0

@@ -1,7 +1,8 @@
 """The runner's process: ``python -m benchctl.engine STORE RUN_ID``.
 
-It ends with the command line's exit codes; an error is one line on stderr. When its standard
-input closes, whoever started it is gone, and it stops as on SIGTERM; a detached run has none.
+It ends with the command line's exit codes; an error is one line on stderr, and its hint another.
+SIGINT and SIGTERM stop the run, SIGUSR1 skips the trial. When its standard input closes, whoever
+started it is gone, and it stops; a detached run has none.
 """
 
 import asyncio
@@ -9,10 +10,15 @@ import os
 import signal
 import stat
 import sys
+import traceback
 from pathlib import Path
 
-# Held back until the runner listens: a stop that comes while Python still imports is not lost.
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+STOPPING = (signal.SIGINT, signal.SIGTERM)
+# Held back until the runner listens, and again once it has ended: a stop that comes while Python
+# imports is not lost, and one that comes too late does no harm.
+SIGNALS = (*STOPPING, signal.SIGUSR1)
+# As of the command line.
+INTERNAL = 4
 
 
 async def _run(store: Path, run_id: int) -> None:
@@ -28,13 +34,16 @@ async def _run(store: Path, run_id: int) -> None:
             loop.remove_reader(stdin)
             runner.signals.stop.set()
 
-    for name in SIGNALS:
+    for name in STOPPING:
         loop.add_signal_handler(name, runner.signals.stop.set)
     loop.add_signal_handler(signal.SIGUSR1, runner.signals.skip.set)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
     if stat.S_ISFIFO(os.fstat(stdin).st_mode):
         loop.add_reader(stdin, starter_gone)
-    await runner.run()
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+    try:
+        await runner.run()
+    finally:
+        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
 
 
 def main() -> int:
@@ -49,6 +58,9 @@ def main() -> int:
         if error.hint:
             print(error.hint, file=sys.stderr)
         return error.exit_code
+    except Exception:
+        traceback.print_exc()
+        return INTERNAL
     return 0
 
 

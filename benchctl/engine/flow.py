@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,13 +27,14 @@ from benchctl.api import (
     Warn,
 )
 from benchctl.hosts.host import Host
-from benchctl.hosts.spawn import Process, Spawner, stop
+from benchctl.hosts.spawn import Process, Spawner, has_ended, stop
 from benchctl.store.record import Recorder
 
 # A server that is not ready by then will not be: a cold start of an interpreter takes tenths.
 READY_S = 10.0
-# What a one-shot server may take to end by itself after its client did.
-SERVER_GRACE_S = 2.0
+# What a one-shot server may take to end by itself after its client did, and a client after it told
+# of its failure: the way in which a tool ends says more than what it makes of a signal.
+GRACE_S = 2.0
 # The last lines of stderr say why; more than a screen of them is never read.
 STDERR_KEPT = 8192
 # What an end of a trial is called in the store.
@@ -41,15 +43,14 @@ OK, FAILED, TIMED_OUT, INTERRUPTED, SKIPPED = "ok", "failed", "timed_out", "inte
 
 @dataclass(slots=True)
 class End:
-    """One end of a flow: a command on a host, and what it has told so far."""
+    """One end of a flow: its command, and what it has told so far."""
 
     role: Role
-    host: Host
     command: Command
     process: Process | None = None
+    """None where it could not be started."""
     stderr: bytearray = field(default_factory=bytearray)
     exit_code: int | None = None
-    failure: Failure | None = None
     mute: bool = False
     """Set when the parser gave up: what follows cannot be understood."""
 
@@ -57,21 +58,18 @@ class End:
 class FlowAttempt:
     """Runs the two ends of a flow once and hands what they tell to the store.
 
-    The trial calls, in this order: `prepare` (server ready, client at its gate), `begin`,
-    `finished`, and always `end`.
+    The trial calls, in this order: `start_server` where there is one, `start_client` (up to its
+    gate), `begin`, `finished`, and always `end`. After a failure it goes on with `end`.
     """
 
     def __init__(
         self,
         name: str,
         flow_id: int,
-        client: End,
-        server: End | None,
         fold: FlowFold,
         spawner: Spawner,
         recorder: Recorder,
         wall_clock: Callable[[], float],
-        waits_for_start: bool = False,
     ) -> None:
         self.name = name
         self.flow_id = flow_id
@@ -79,106 +77,97 @@ class FlowAttempt:
         self.status = ""
         self.has_ended = False
         """Whether the client has ended by itself."""
-        self.waits_for_start = waits_for_start
-        """Whether the tool was told the common start, and is to be begun before it."""
         self.second_0: float | None = None
         """Unix time of the measurement's own start."""
-        self._client = client
-        self._server = server
         self._spawner = spawner
         self._recorder = recorder
         self._wall = wall_clock
+        self._ends: dict[Role, End] = {}
+        self._failures: dict[Role, Failure] = {}
         self._ready = asyncio.Event()
+        self._failed = asyncio.Event()
         self._common_start = self._begun = 0.0
         self._told_start = False
         self._effective: dict[str, Any] = {}
-        self._interrupted_by = ""
-
-    @property
-    def _ends(self) -> list[End]:
-        return [end for end in (self._client, self._server) if end is not None]
 
     @property
     def failure(self) -> Failure | None:
         """Why the flow failed; the client's reason goes before the server's."""
-        return next((end.failure for end in self._ends if end.failure), None)
+        return self._failures.get(Role.CLIENT) or self._failures.get(Role.SERVER)
 
-    async def prepare(self) -> None:
-        """Start the server and wait until it is ready; start the client up to its gate."""
-        if self._server is not None:
-            process = await self._start(self._server)
-            process.begin()
-            if not await self._server_is_ready(process):
-                return
-        await self._start(self._client)
+    def fail(self, failure: Failure, role: Role = Role.CLIENT) -> None:
+        """Note why the flow failed; of several reasons of one end the first counts."""
+        self._failures.setdefault(role, failure)
+        self._failed.set()
 
-    async def _start(self, end: End) -> Process:
-        command = end.command
-        end.process = await self._spawner.start(
-            end.host,
-            command.argv,
-            command.env,
-            lambda channel, data: self._feed(end, channel, data),
-        )
-        return end.process
+    # --- from start to end ----------------------------------------------------------------
 
-    async def _server_is_ready(self, process: Process) -> bool:
-        assert self._server is not None
-        ready = asyncio.ensure_future(self._ready.wait())
-        ended = asyncio.ensure_future(process.wait())
+    async def start_server(self, host: Host, command: Command) -> None:
+        """Start the server and wait until it is ready."""
+        server = await self._start(Role.SERVER, host, command)
+        if server.process is None:
+            return
+        server.process.begin()
+        if await has_ended(server.process, READY_S, unless=self._ready):
+            await self._take_end(server)
+            self.fail(Failure(FailureKind.TOOL, f"the server {_how_it_ended(server)}"), Role.SERVER)
+        elif not self._ready.is_set():
+            text = f"the server {command.argv[0]} was not ready within {READY_S:.0f} s"
+            self.fail(Failure(FailureKind.TOOL, text), Role.SERVER)
+
+    async def start_client(self, host: Host, command: Command) -> None:
+        """Start the client up to its gate."""
+        await self._start(Role.CLIENT, host, command)
+
+    async def _start(self, role: Role, host: Host, command: Command) -> End:
+        end = self._ends[role] = End(role, command)
         try:
-            await asyncio.wait([ready, ended], timeout=READY_S, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            ready.cancel()
-            # Only the waiting is given up; the process is still there.
-            ended.cancel()
-        if not self._ready.is_set() and self._server.failure is None:
-            what = " ".join(self._server.command.argv[:1])
-            self._server.failure = Failure(
-                FailureKind.TOOL, f"the server {what} was not ready within {READY_S:.0f} s"
+            end.process = await self._spawner.start(
+                host,
+                command.argv,
+                command.env,
+                lambda channel, data: self._feed(end, channel, data),
             )
-        return self._ready.is_set()
+        except OSError as error:  # no memory, no more processes, a command too long
+            text = f"{command.argv[0]} cannot be started: {error.strerror}"
+            self.fail(Failure(FailureKind.TOOL, text), role)
+        return end
 
     def begin(self, common_start: float) -> None:
         """Open the client's gate. ``common_start`` is the trial's second 0, in Unix time."""
         self._common_start = common_start
         self._begun = self._wall()
-        if self._client.process is not None:
-            self._client.process.begin()
+        self._running_client().begin()
 
     async def finished(self) -> None:
-        """Wait until the client has ended by itself."""
-        if self._client.process is not None and self.failure is None:
-            self._client.exit_code = await self._client.process.wait()
+        """Wait until the client has ended by itself, or has failed and had time to end."""
+        client = self._running_client()
+        if await has_ended(client, None, unless=self._failed) or await has_ended(client, GRACE_S):
             self.has_ended = True
-            self._close(self._client)
+            await self._take_end(self._ends[Role.CLIENT])
 
-    async def end(self, status: str, reason: str = "") -> None:
+    def _running_client(self) -> Process:
+        process = self._ends[Role.CLIENT].process
+        assert process is not None, "a flow that failed is taken no further"
+        return process
+
+    async def end(self, cut_short: str = "", reason: str = "") -> None:
         """End what is still running, take the last events, and write the result.
 
-        ``status`` is "" for a flow that had its time; otherwise why it was cut short.
+        ``cut_short`` is "" for a flow that had its time; otherwise its status, with the reason.
         """
-        self._interrupted_by = reason
-        if self._client.process is not None and not self.has_ended:
+        client, server = self._ends.get(Role.CLIENT), self._ends.get(Role.SERVER)
+        if client and client.process and not self.has_ended:
+            # At its gate it is still the shell, which has nothing to tell.
+            await stop(client.process, client.command.stop_signal if self._begun else "SIGKILL")
             if self._begun:
-                self._client.exit_code = await stop(
-                    self._client.process, self._client.command.stop_signal
-                )
-                self._close(self._client)
-            else:
-                await stop(self._client.process, "SIGKILL")
-        if self._server is not None and self._server.process is not None:
-            self._server.exit_code = await self._end_server(self._server)
-            self._close(self._server)
-        self._judge(status)
-        self._write()
-
-    async def _end_server(self, server: End) -> int:
-        assert server.process is not None
-        if self._begun and self.failure is None:
-            with suppress(TimeoutError):
-                return await asyncio.wait_for(asyncio.shield(server.process.wait()), SERVER_GRACE_S)
-        return await stop(server.process, server.command.stop_signal)
+                await self._take_end(client)
+        if server and server.process and server.exit_code is None:
+            if not self._begun or self.failure or not await has_ended(server.process, GRACE_S):
+                await stop(server.process, server.command.stop_signal)
+            await self._take_end(server)
+        self._judge(cut_short)
+        self._write(reason)
 
     # --- what the ends tell ---------------------------------------------------------------
 
@@ -188,61 +177,57 @@ class FlowAttempt:
             del end.stderr[:-STDERR_KEPT]
         self._parse(end, lambda parser: parser.feed(data, channel))
 
-    def _close(self, end: End) -> None:
-        assert end.exit_code is not None
-        code = end.exit_code
+    async def _take_end(self, end: End) -> None:
+        assert end.process is not None
+        code = end.exit_code = await end.process.wait()
         self._parse(end, lambda parser: parser.close(code))
-        if end.role is Role.CLIENT and code != 0 and end.failure is None:
-            lines = end.stderr.decode("utf-8", "replace").split("\n")
-            said = next((line.strip() for line in reversed(lines) if line.strip()), "")
-            how = f"was ended by signal {-code}" if code < 0 else f"ended with code {code}"
-            text = f"{end.command.argv[0]} {how}{': ' if said else ''}{said}"
-            end.failure = Failure(FailureKind.TOOL, text)
+        if end.role is Role.CLIENT and code != 0:
+            self.fail(Failure(FailureKind.TOOL, _how_it_ended(end)))
 
     def _parse(self, end: End, step: Callable[[Parser], Sequence[Event]]) -> None:
         if end.mute:
             return
         try:
-            events = step(end.command.parser)
+            events = [check(event) for event in step(end.command.parser)]
         except ParserError as error:
             end.mute = True
-            end.failure = end.failure or Failure(FailureKind.TOOL, f"not understood: {error}")
+            self.fail(Failure(FailureKind.TOOL, f"not understood: {error}"), end.role)
             return
         except Exception as error:  # a stranger's parser may fail in any way at all
             end.mute = True
             text = f"the plugin's parser failed: {type(error).__name__}: {error}"
-            end.failure = end.failure or Failure(FailureKind.TOOL, text, "tell its author")
+            self.fail(Failure(FailureKind.TOOL, text, "tell its author"), end.role)
             return
         for event in events:
-            self._take(end, event)
+            self._take(end.role, event)
 
-    def _take(self, end: End, event: Event) -> None:
+    def _take(self, role: Role, event: Event) -> None:
         match event:
             case Sample():
-                self._take_sample(end, event)
+                self._take_sample(role, event)
             case Summary():
                 self.fold.add_summary(event)
             case Effective():
                 self._effective.update(event.settings)
-            case Started() if end.role is Role.CLIENT:
+            case Started() if role is Role.CLIENT:
                 self.second_0 = event.epoch_s
                 self._told_start = True
             case Warn():
                 self._note(event.message)
             case Failure():
-                end.failure = end.failure or event
-            case Ready() if end.role is Role.SERVER:
+                self.fail(event, role)
+            case Ready() if role is Role.SERVER:
                 self._ready.set()
 
-    def _take_sample(self, end: End, sample: Sample) -> None:
+    def _take_sample(self, role: Role, sample: Sample) -> None:
         now = self._wall()
-        if end.role is Role.CLIENT and not self._told_start:
+        if role is Role.CLIENT and not self._told_start:
             # A sample cannot arrive before its interval ended: the least difference is nearest.
             start = now - sample.end_s
             self.second_0 = start if self.second_0 is None else min(self.second_0, start)
-        self.fold.add_sample(end.role, sample)
+        self.fold.add_sample(role, sample)
         self._recorder.add_sample(
-            self.flow_id, end.role, sample.stream, sample.direction, sample.start_s, sample.end_s,
+            self.flow_id, role, sample.stream, sample.direction, sample.start_s, sample.end_s,
             now - self._common_start, sample.omitted, sample.metrics,
         )  # fmt: skip
 
@@ -251,34 +236,73 @@ class FlowAttempt:
 
     # --- how it went ----------------------------------------------------------------------
 
-    def _judge(self, status: str) -> None:
+    def _judge(self, cut_short: str) -> None:
+        if cut_short:
+            self.status = cut_short
+            self._failures.clear()  # what a tool says to our signal is no failure of its own
+            return
         figures = self.fold.figures()
-        if status:
-            self.status = status
-        elif self.failure is None:
-            moved = [f.value for (_, name), f in figures.items() if name == "throughput_bps"]
-            if not figures:
-                self._client.failure = Failure(FailureKind.TOOL, "ended without any result")
-            elif moved and min(moved) <= 0:
-                self._client.failure = Failure(FailureKind.TOOL, "moved no data")
-        if not self.status:
-            self.status = FAILED if self.failure else OK
+        moved = [f.value for (_, name), f in figures.items() if name == "throughput_bps"]
+        if not self.failure and not figures:
+            self.fail(Failure(FailureKind.TOOL, "ended without any result"))
+        elif not self.failure and moved and min(moved) <= 0:
+            self.fail(Failure(FailureKind.TOOL, "moved no data"))
+        self.status = FAILED if self.failure else OK
         for text in self.fold.disagreements() if self.status == OK else ():
             self._note(text)
 
-    def _write(self) -> None:
-        failure = self.failure
-        error = self._interrupted_by or (failure.message if failure else "")
+    def _write(self, reason: str) -> None:
+        failure, client = self.failure, self._ends.get(Role.CLIENT)
         self._recorder.add_figures(self.flow_id, self.fold.figures())
         self._recorder.update_flow(
             self.flow_id,
             status=self.status,
             failure=str(failure.kind) if failure else "",
-            error="" if self.status == OK else error,
-            hint=failure.hint if failure and self.status == FAILED else "",
+            error=failure.message if failure else reason,
+            hint=failure.hint if failure else "",
             effective=self._effective,
             started_time=self.second_0 or self._begun or None,
             finished_time=self._wall(),
-            exit_code=self._client.exit_code,
-            stderr="".join(e.stderr.decode("utf-8", "replace") for e in self._ends),
+            exit_code=client.exit_code if client else None,
+            stderr="".join(_stderr(self._ends[role]) for role in Role if role in self._ends),
         )
+
+
+def check(event: Event) -> Event:
+    """Return an event of a plugin as it is.
+
+    Raises ValueError or TypeError for one that cannot be kept: JSON and statistics know neither
+    NaN nor infinity.
+    """
+    match event:
+        case Sample():
+            _check_numbers({"start_s": event.start_s, "end_s": event.end_s, **event.metrics})
+        case Summary():
+            for name, value in event.metrics.items():
+                _check_numbers(value if isinstance(value, Mapping) else {name: value})
+        case Started():
+            _check_numbers({"epoch_s": event.epoch_s})
+        case Effective():
+            json.dumps(dict(event.settings), allow_nan=False)
+        case _:
+            pass
+    return event
+
+
+def _check_numbers(values: Mapping[str, float]) -> None:
+    for name, value in values.items():
+        if not math.isfinite(value):
+            raise ValueError(f"{name} is {value}")
+
+
+def _how_it_ended(end: End) -> str:
+    """Say how a command ended: ``iperf3 ended with code 1: the last line of its stderr``."""
+    assert end.exit_code is not None
+    code = end.exit_code
+    how = f"was ended by signal {-code}" if code < 0 else f"ended with code {code}"
+    said = [line.strip() for line in _stderr(end).splitlines() if line.strip()]
+    return f"{end.command.argv[0]} {how}{f': {said[-1]}' if said else ''}"
+
+
+def _stderr(end: End) -> str:
+    return end.stderr.decode("utf-8", "replace")

@@ -6,15 +6,21 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import IO
+
+from benchctl.store.locks import Liveness
+from benchctl.store.record import reopen_run
 
 
 class Runner:
     """A runner's process, seen by the one that started it."""
 
-    def __init__(self, process: subprocess.Popen[str]) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], words: IO[bytes]) -> None:
         self._process = process
+        self._words = words
 
     def ended(self, timeout_s: float = 0.0) -> bool:
         """Return whether the runner has ended, after waiting for it at most ``timeout_s``."""
@@ -40,27 +46,46 @@ class Runner:
 
     def error(self) -> Sequence[str]:
         """Return what the runner said on stderr, once it has ended."""
-        assert self._process.stderr is not None
-        return self._process.stderr.read().splitlines()
+        self._words.seek(0)
+        return self._words.read().decode("utf-8", "replace").splitlines()
+
+    def close(self) -> None:
+        """Let go of the runner: one that still runs stops."""
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        self._process.wait()
+        self._words.close()
 
 
 def launch(store: Path, run_id: int) -> Runner:
-    """Start the runner of a planned run; it stops when this process ends."""
-    return Runner(_start(store, run_id, subprocess.PIPE, subprocess.PIPE))
+    """Start the runner of a planned run, or of one that was stopped or died.
+
+    The runner stops when this process ends. Raises StoreError, also when the run is being measured
+    already.
+    """
+    # A file: nobody reads a pipe while the runner runs, and a full one would stop it.
+    words = tempfile.TemporaryFile()
+    return Runner(_start(store, run_id, subprocess.PIPE, words), words)
 
 
 def launch_detached(store: Path, run_id: int) -> None:
-    """Start a runner that goes on when this process ends."""
-    _start(store, run_id, subprocess.DEVNULL, subprocess.DEVNULL)
+    """Start a runner as `launch` does, but one that goes on when this process ends."""
+    process = _start(store, run_id, subprocess.DEVNULL, subprocess.DEVNULL)
+    # It is not waited for: whatever it has to say is in the store.
+    process.returncode = 0
 
 
-def _start(store: Path, run_id: int, stdin: int, stderr: int) -> subprocess.Popen[str]:
+def _start(
+    store: Path, run_id: int, stdin: int, stderr: int | IO[bytes]
+) -> subprocess.Popen[bytes]:
+    # Before anyone looks: what follows the run must not take it for one that has ended.
+    with Liveness(store).hold(run_id):
+        reopen_run(store, run_id)
     return subprocess.Popen(
         [sys.executable, "-m", "benchctl.engine", os.fspath(store), str(run_id)],
         stdin=stdin,
         stdout=subprocess.DEVNULL,
         stderr=stderr,
-        text=True,
         # A session of its own: the terminal's Ctrl-C reaches whoever started it, who passes it on.
         start_new_session=True,
     )

@@ -6,28 +6,31 @@ import asyncio
 import os
 import time
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from benchctl.api import Direction
 from benchctl.backends import Registry
-from benchctl.engine.flow import INTERRUPTED, OK
+from benchctl.engine.flow import FAILED, INTERRUPTED, OK, SKIPPED
 from benchctl.engine.site import Site, site_of
 from benchctl.engine.tools import Toolbox
 from benchctl.engine.trial import Attempts, Signals, TrialRunner
-from benchctl.errors import BenchctlError, StoreError
+from benchctl.errors import BenchctlError, LabError, MissingError, StoreError
 from benchctl.hosts import facts
 from benchctl.hosts.spawn import LocalSpawner
 from benchctl.profile.bind import FlowPlan, Trial
-from benchctl.store import read
-from benchctl.store.locks import Liveness
+from benchctl.store.locks import Liveness, Turn
+from benchctl.store.read import Reader, Run
+from benchctl.store.read import Trial as RecordedTrial
 from benchctl.store.record import Recorder
+from benchctl.store.schema import OPEN
 
 # A sample is in the store within half a second of its arrival: twice as often as that needs.
 FLUSH_S = 0.25
-RUNNING, FAILED = "running", "failed"
-# What still has to be measured: never begun, or cut short.
-OPEN = ("planned", "running", "interrupted")
+# How often a run that waits for another's end looks again.
+TURN_S = 0.25
+RUNNING = "running"
 
 
 class Runner:
@@ -45,21 +48,19 @@ class Runner:
 
         Raises BenchctlError when the run cannot go on; what was measured is in the store.
         """
-        with Liveness(self._store).hold(self._run_id):
-            recorder = Recorder(self._store, self._run_id)
-            try:
-                return await self._run(recorder)
-            finally:
-                recorder.close()
+        with (
+            Liveness(self._store).hold(self._run_id) as turn,
+            closing(Recorder(self._store, self._run_id)) as recorder,
+            closing(Reader(self._store)) as reader,
+        ):
+            return await self._run(recorder, reader, turn)
 
-    async def _run(self, recorder: Recorder) -> str:
-        reader = read.Reader(self._store)
+    async def _run(self, recorder: Recorder, reader: Reader, turn: Turn) -> str:
         run = reader.run(self._run_id)
-        trials = list(reader.trials(run.id))
         started = run.started_time or time.time()
         recorder.update_run(status=RUNNING, started_time=started, error="", runner_pid=os.getpid())
         flusher = asyncio.ensure_future(self._flush(recorder))
-        measuring = asyncio.ensure_future(self._measure(recorder, reader, run, trials))
+        measuring = asyncio.ensure_future(self._measure(recorder, reader, run, turn))
         try:
             await asyncio.wait([flusher, measuring], return_when=asyncio.FIRST_COMPLETED)
             if flusher.done():  # the store failed: end the tools in order, then say so
@@ -67,20 +68,19 @@ class Runner:
                 await asyncio.gather(measuring, return_exceptions=True)
                 flusher.result()
             measuring.result()
-        except BenchctlError as error:
-            if not isinstance(error, StoreError):
-                recorder.update_run(
-                    status=FAILED, error=f"{error.message}", finished_time=time.time()
-                )
+        except StoreError:
+            raise  # which cannot be written down
+        except Exception as error:
+            what = error.message if isinstance(error, BenchctlError) else f"a bug: {error!r}"
+            recorder.update_run(status=FAILED, error=what, finished_time=time.time())
             raise
         finally:
             flusher.cancel()
-        statuses = {trial.status for trial in reader.trials(run.id)}
-        reader.close()
-        if self.signals.stop.is_set() or statuses & set(OPEN):
+        statuses = reader.statuses(run.id)
+        if statuses & set(OPEN):
             status = INTERRUPTED
         else:
-            status = OK if statuses <= {OK, "skipped"} else FAILED
+            status = OK if statuses <= {OK, SKIPPED} else FAILED
         recorder.update_run(status=status, finished_time=time.time())
         return status
 
@@ -89,27 +89,22 @@ class Runner:
             await asyncio.sleep(FLUSH_S)
             recorder.flush()
 
-    async def _measure(
-        self, recorder: Recorder, reader: read.Reader, run: read.Run, trials: list[read.Trial]
-    ) -> None:
-        site = site_of(run.settings, self._registry, lambda text: self._note(recorder, text))
+    async def _measure(self, recorder: Recorder, reader: Reader, run: Run, turn: Turn) -> None:
+        site = site_of(run.settings, self._registry, lambda text: _note(recorder, text))
         try:
             async with LocalSpawner() as spawner:
-                await self._measure_on(site, spawner, recorder, reader, run, trials)
+                await self._measure_on(site, spawner, recorder, reader, run, turn)
         finally:
             await site.close()
-
-    def _note(self, recorder: Recorder, text: str) -> None:
-        recorder.add_note(text, "info", time.time(), None, None)
 
     async def _measure_on(
         self,
         site: Site,
         spawner: LocalSpawner,
         recorder: Recorder,
-        reader: read.Reader,
-        run: read.Run,
-        trials: list[read.Trial],
+        reader: Reader,
+        run: Run,
+        turn: Turn,
     ) -> None:
         settings = run.settings
         toolbox = Toolbox(spawner)
@@ -126,16 +121,39 @@ class Runner:
             time.time,
             run.seed,
         )
-        resting = False
-        for row in trials:
-            if row.status not in OPEN or self.signals.stop.is_set():
-                continue
-            if resting and settings["pause_s"]:
+        first = True
+        position = 0
+        while (row := reader.next_open(run.id, position)) is not None:
+            if not first and settings["pause_s"]:
                 await self._rest(settings["pause_s"])
-            resting = True
-            self.signals.skip.clear()
-            await runner.run(row.id, _trial(row), reader.attempts(row.id) + 1)
+            if not await self._take(turn, recorder):
+                return
+            try:
+                self.signals.skip.clear()
+                await runner.run(row.id, _trial(row), reader.attempts(row.id) + 1)
+            except (LabError, MissingError) as error:
+                # What is wrong from the start is wrong with the whole run.
+                if first:
+                    raise
+                now = time.time()
+                recorder.update_trial(row.id, status=FAILED, error=error.message, finished_time=now)
+            finally:
+                turn.give_back()
+            first = False
+            position = row.position + 1
         recorder.update_run(facts={**about, "tools": toolbox.versions()})
+
+    async def _take(self, turn: Turn, recorder: Recorder) -> bool:
+        """Wait for the turn to measure; False when the user ended the waiting."""
+        told = False
+        while not self.signals.stop.is_set():
+            if turn.take():
+                return True
+            if not told:
+                told = True
+                _note(recorder, "another run is being measured; this one waits for its end")
+            await self._rest(TURN_S)
+        return False
 
     async def _rest(self, length_s: float) -> None:
         try:
@@ -144,7 +162,11 @@ class Runner:
             return
 
 
-def _trial(row: read.Trial) -> Trial:
+def _note(recorder: Recorder, text: str) -> None:
+    recorder.add_note(text, "info", time.time(), None, None)
+
+
+def _trial(row: RecordedTrial) -> Trial:
     flows = tuple(_flow(flow) for flow in row.flows)
     return Trial(
         row.position, row.repeat, row.point, flows, row.lab, row.duration_s, row.deadline_s

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from benchctl.analysis.figures import FlowFold
 from benchctl.analysis.statistics import fairness_jain
-from benchctl.api import Command, FailureKind, Flow, Role, Tool
+from benchctl.api import Command, Failure, FailureKind, Flow, Role, Tool
 from benchctl.backends import AnyBackend, Registry
-from benchctl.engine.flow import FAILED, INTERRUPTED, OK, SKIPPED, TIMED_OUT, End, FlowAttempt
+from benchctl.engine.flow import FAILED, INTERRUPTED, OK, SKIPPED, TIMED_OUT, FlowAttempt
 from benchctl.engine.network import Network, address_of, describe_flow, ports_of
 from benchctl.engine.promise import Promises
 from benchctl.engine.site import Site
@@ -22,7 +22,7 @@ from benchctl.hosts.spawn import Spawner
 from benchctl.profile.bind import FlowPlan, Trial
 from benchctl.store.record import Recorder
 
-# Flows that wait for a common start need both interpreters up and their options read by then. Each
+# Flows that wait for a common start need their interpreter up and their options read by then. Each
 # takes its turn: two or three start at the same time on as many cores.
 START_LEAD_S = 0.5
 # Back-off differs by up to a quarter, so that two who wait for one server do not meet again.
@@ -49,7 +49,9 @@ class Place:
     target: Host | None
     tools: Mapping[Role, Tool]
     expected: Promises
-    ports: list[int | None]
+    waits: bool
+    """Whether its client waits itself for the trial's common start."""
+    ports: list[int | None] = field(default_factory=list)
     turn: int = 0
     """Which of the ports is tried now."""
 
@@ -98,11 +100,12 @@ class TrialRunner:
         Raises MissingError when a program is not there, LabError when the lab cannot be built or
         does not keep its promises, StoreError when the store fails.
         """
-        network = await self._site.prepare(trial)
-        expected = self._site.expected(trial)
-        places = [
-            await self._place(flow, network, expected.get(flow.name, {})) for flow in trial.flows
-        ]
+        placing = asyncio.ensure_future(self._places(trial))
+        if not await self._until_asked(placing):
+            placing.cancel()
+            await asyncio.wait([placing])
+            return self._finish(trial_id, trial, [], self._asked())
+        places = placing.result()
         jitter = random.Random(f"{self._seed}/{trial.index}")
         tried, number = 1, first_attempt
         while True:
@@ -116,16 +119,38 @@ class TrialRunner:
                     return self._finish(trial_id, trial, flows, status)
                 wait_s = self._attempts.backoff_s * 2 ** (tried - 1)
                 tried += 1
-                if await self._pause(wait_s * (1 + BACKOFF_JITTER * jitter.uniform(-1, 1))):
+                wait_s *= 1 + BACKOFF_JITTER * jitter.uniform(-1, 1)
+                if not await self._until_asked(asyncio.ensure_future(asyncio.sleep(wait_s))):
                     return self._finish(trial_id, trial, flows, self._asked())
             number += 1
 
-    async def _place(self, flow: FlowPlan, network: Network, expected: Promises) -> Place:
-        backend = self._registry.load(flow.backend)
-        source = network.hosts[flow.source]
-        target = network.hosts.get(flow.to)
-        tools = await self._toolbox.of_flow(backend, source, target)
-        return Place(flow, backend, network, source, target, tools, expected, [])
+    async def _until_asked(self, task: asyncio.Future[Any], timeout_s: float | None = None) -> bool:
+        """Wait for a task, but no longer than until the user or the time ends the waiting.
+
+        Returns whether the task is done; it is left as it is.
+        """
+        waits = [asyncio.ensure_future(e.wait()) for e in (self._signals.stop, self._signals.skip)]
+        try:
+            await asyncio.wait(
+                [task, *waits], timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED
+            )
+        finally:
+            for wait in waits:
+                wait.cancel()
+        return task.done()
+
+    async def _places(self, trial: Trial) -> list[Place]:
+        network = await self._site.prepare(trial)
+        expected = self._site.expected(trial)
+        places = []
+        for flow in trial.flows:
+            backend = self._registry.load(flow.backend)
+            source, target = network.hosts[flow.source], network.hosts.get(flow.to)
+            tools = await self._toolbox.of_flow(backend, source, target)
+            waits = backend.capabilities.waits_for_start and len(trial.flows) > 1
+            promised = expected.get(flow.name, {})
+            places.append(Place(flow, backend, network, source, target, tools, promised, waits))
+        return places
 
     def _choose_ports(self, places: list[Place]) -> None:
         taken: set[int] = set()
@@ -145,24 +170,11 @@ class TrialRunner:
         self, trial_id: int, trial: Trial, places: list[Place], number: int
     ) -> list[FlowAttempt]:
         self._choose_ports(places)
-        waiting = sum(place.backend.capabilities.waits_for_start for place in places)
-        lead_s = START_LEAD_S * max(1, waiting) if len(places) > 1 else 0.0
-        starts = self._wall() + lead_s
-        flows = [self._flow(trial_id, place, number, starts, lead_s > 0) for place in places]
-        self._recorder.update_trial(trial_id, status="running", started_time=starts)
-        measuring = asyncio.ensure_future(self._measure(trial, flows, starts))
-        waits = [asyncio.ensure_future(e.wait()) for e in (self._signals.stop, self._signals.skip)]
-        try:
-            await asyncio.wait(
-                [measuring, *waits],
-                timeout=trial.deadline_s + lead_s,
-                return_when=asyncio.FIRST_COMPLETED,
-            )
-        finally:
-            for wait in waits:
-                wait.cancel()
+        self._recorder.update_trial(trial_id, status="running", started_time=self._wall())
+        flows = [self._flow(trial_id, place, number) for place in places]
+        measuring = asyncio.ensure_future(self._measure(trial_id, places, flows))
         status, reason = "", ""
-        if not measuring.done():
+        if not await self._until_asked(measuring, trial.deadline_s + _lead_s(places)):
             status = self._asked() or TIMED_OUT
             reason = (
                 f"not finished within its deadline of {trial.deadline_s:g} s"
@@ -171,69 +183,80 @@ class TrialRunner:
             )
             measuring.cancel()
             await asyncio.wait([measuring])
-        elif (error := measuring.exception()) is not None:
+        error = None if measuring.cancelled() else measuring.exception()
+        if error is not None:
             status, reason = INTERRUPTED, str(error)
-        await asyncio.gather(*(self._end(flow, status, reason) for flow in flows))
-        if not measuring.cancelled() and (error := measuring.exception()) is not None:
-            raise error
+        ends = [self._end(flow, status, reason) for flow in flows]
+        # All of them first: one that cannot be written leaves no other running.
+        failed = [end for end in await asyncio.gather(*ends, return_exceptions=True) if end]
+        for one in (error, *failed):
+            if one is not None:
+                raise one
         return flows
 
     async def _end(self, flow: FlowAttempt, status: str, reason: str) -> None:
-        if not status and flow.failure is None and not flow.has_ended:
-            status, reason = INTERRUPTED, "ended because another flow of its trial failed"
-        elif status and (flow.failure is not None or flow.has_ended):
-            status, reason = "", ""  # it had its end before the others were cut short
-        await flow.end(status, reason)
+        if flow.failure is not None or flow.has_ended:
+            await flow.end()  # it had its end before the others were cut short
+        elif status:
+            await flow.end(status, reason)
+        else:
+            await flow.end(INTERRUPTED, "ended because another flow of its trial failed")
 
-    async def _measure(self, trial: Trial, flows: list[FlowAttempt], starts: float) -> None:
+    async def _measure(self, trial_id: int, places: list[Place], flows: list[FlowAttempt]) -> None:
         """Bring all flows to their gates, open them together, and wait until all have ended.
 
         The first flow that fails ends the attempt.
         """
-        await asyncio.gather(*(flow.prepare() for flow in flows))
+        pairs = list(zip(places, flows, strict=True))
+        await asyncio.gather(*(self._start_server(place, flow) for place, flow in pairs))
         if any(flow.failure for flow in flows):
             return
-        waiting_s = starts - self._wall()
-        early = [flow for flow in flows if flow.waits_for_start]
-        for flow in early:
-            flow.begin(starts)
-        if len(flows) > 1 and waiting_s > 0:
-            await asyncio.sleep(waiting_s)
+        # Only now, when no server is in the clients' way any more.
+        starts = self._wall() + _lead_s(places)
+        await asyncio.gather(*(self._start_client(place, flow, starts) for place, flow in pairs))
+        if any(flow.failure for flow in flows):
+            return
         common_start = starts if len(flows) > 1 else self._wall()
+        for flow in flows:
+            self._recorder.update_flow(flow.flow_id, status="running")
+        self._recorder.update_trial(trial_id, started_time=common_start)
         self._site.begin(common_start)
-        delays = sorted({plan.delay_s for plan in trial.flows})
-        for before_s, delay_s in zip([0.0, *delays], delays, strict=False):
-            if delay_s > before_s:
-                await asyncio.sleep(delay_s - before_s)
-            for plan, flow in zip(trial.flows, flows, strict=True):
-                if plan.delay_s == delay_s and flow not in early:
-                    flow.begin(common_start)
-        pending = {asyncio.ensure_future(flow.finished()) for flow in flows}
+        pending = {
+            asyncio.ensure_future(self._run_flow(place, flow, common_start))
+            for place, flow in pairs
+        }
         try:
             while pending and not any(flow.failure for flow in flows):
-                _, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
+                done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
+                for task in done:
+                    task.result()
         finally:
             for task in pending:
                 task.cancel()
 
-    def _flow(
-        self, trial_id: int, place: Place, number: int, starts: float, together: bool
-    ) -> FlowAttempt:
+    async def _start_server(self, place: Place, flow: FlowAttempt) -> None:
+        if place.target is None or not place.backend.capabilities.needs_server:
+            return
+        command = _command(place, flow, Role.SERVER, place.backend.server)
+        if command is not None:
+            self._recorder.update_flow(flow.flow_id, server=command.argv)
+            await flow.start_server(place.target, command)
+
+    async def _start_client(self, place: Place, flow: FlowAttempt, starts: float) -> None:
+        start_at_s = starts + place.plan.delay_s if place.waits else None
+        command = _command(place, flow, Role.CLIENT, place.backend.client, start_at_s)
+        if command is not None:
+            self._recorder.update_flow(flow.flow_id, client=command.argv)
+            await flow.start_client(place.source, command)
+
+    async def _run_flow(self, place: Place, flow: FlowAttempt, common_start: float) -> None:
+        if not place.waits:
+            await asyncio.sleep(max(0.0, common_start + place.plan.delay_s - self._wall()))
+        flow.begin(common_start)
+        await flow.finished()
+
+    def _flow(self, trial_id: int, place: Place, number: int) -> FlowAttempt:
         plan, backend = place.plan, place.backend
-        waits = backend.capabilities.waits_for_start and together
-        start_at_s = starts + plan.delay_s if waits else None
-
-        def describe(role: Role) -> Flow[Any]:
-            return describe_flow(
-                plan, backend, place.network, place.port, place.tools, role, start_at_s
-            )
-
-        client: Command = backend.client(describe(Role.CLIENT))
-        server = (
-            backend.server(describe(Role.SERVER))
-            if place.target is not None and backend.capabilities.needs_server
-            else None
-        )
         flow_id = self._recorder.add_flow(
             trial_id,
             attempt=number,
@@ -243,23 +266,14 @@ class TrialRunner:
             target=plan.to,
             direction=str(plan.direction),
             port=place.port,
-            status="running",
-            client=client.argv,
-            server=server.argv if server else (),
+            status="planned",
+            client=(),
+            server=(),
             expected=place.expected,
             requested=_plain(backend.parameters.model_validate(plan.parameters).model_dump()),
         )
-        return FlowAttempt(
-            plan.name,
-            flow_id,
-            End(Role.CLIENT, place.source, client),
-            End(Role.SERVER, place.target, server) if server and place.target else None,
-            FlowFold(backend.capabilities),
-            self._spawner,
-            self._recorder,
-            self._wall,
-            waits,
-        )
+        fold = FlowFold(backend.capabilities)
+        return FlowAttempt(plan.name, flow_id, fold, self._spawner, self._recorder, self._wall)
 
     # --- between and after attempts -------------------------------------------------------
 
@@ -269,22 +283,12 @@ class TrialRunner:
             return INTERRUPTED
         return SKIPPED if self._signals.skip.is_set() else ""
 
-    async def _pause(self, length_s: float) -> bool:
-        """Wait; returns True when the user ended the waiting."""
-        waits = [asyncio.ensure_future(e.wait()) for e in (self._signals.stop, self._signals.skip)]
-        done, pending = await asyncio.wait(
-            waits, timeout=length_s, return_when=asyncio.FIRST_COMPLETED
-        )
-        for wait in pending:
-            wait.cancel()
-        return bool(done)
-
     def _finish(self, trial_id: int, trial: Trial, flows: list[FlowAttempt], status: str) -> str:
         failed = [f"{flow.name}: {flow.failure.message}" for flow in flows if flow.failure]
         error = failed[0] if failed else f"not finished within {trial.deadline_s:g} s"
         starts = [
             flow.second_0 - plan.delay_s
-            for plan, flow in zip(trial.flows, flows, strict=True)
+            for plan, flow in zip(trial.flows, flows, strict=False)  # none where none was begun
             if flow.second_0 is not None
         ]
         self._recorder.update_trial(
@@ -298,12 +302,39 @@ class TrialRunner:
         return status
 
 
+def _lead_s(places: list[Place]) -> float:
+    """Return how long before their common start the clients of a trial are started."""
+    waiting = sum(place.waits for place in places)
+    return START_LEAD_S * max(1, waiting) if len(places) > 1 else 0.0
+
+
+def _command(
+    place: Place,
+    flow: FlowAttempt,
+    role: Role,
+    build: Callable[[Flow[Any]], Command | None],
+    start_at_s: float | None = None,
+) -> Command | None:
+    """Return the command of one end; None where there is none, or the flow has failed for it."""
+    try:
+        return build(
+            describe_flow(
+                place.plan, place.backend, place.network, place.port, place.tools, role, start_at_s
+            )
+        )
+    except ValueError as error:  # the tool here cannot do what the flow asks
+        flow.fail(Failure(FailureKind.PARAMETER, str(error)), role)
+    except Exception as error:  # a stranger's code may fail in any way at all
+        text = f"the plugin has no command: {type(error).__name__}: {error}"
+        flow.fail(Failure(FailureKind.PARAMETER, text, "tell its author"), role)
+    return None
+
+
 def _overall(flows: list[FlowAttempt]) -> str:
     """Return a trial's status from its flows': the worst one counts."""
     statuses = {flow.status for flow in flows}
-    if FAILED in statuses:
-        return FAILED  # the others were cut short because of it
-    return next((s for s in (INTERRUPTED, SKIPPED, TIMED_OUT) if s in statuses), OK)
+    # Where one has failed, the others were cut short because of it.
+    return next((s for s in (FAILED, INTERRUPTED, SKIPPED, TIMED_OUT) if s in statuses), OK)
 
 
 def _may_succeed(flows: list[FlowAttempt]) -> bool:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
 
 from benchctl.api import Channel
 from benchctl.hosts import guardian
@@ -60,14 +60,33 @@ class Spawner(Protocol):
         """Start a command up to its gate; what it prints goes to ``on_data`` as it comes."""
 
 
+async def has_ended(
+    process: Process, timeout_s: float | None, unless: asyncio.Event | None = None
+) -> bool:
+    """Wait for the end of a command, but no longer than a time, or until an event.
+
+    Returns whether it has ended. The command itself is left alone.
+    """
+    waits: list[asyncio.Future[Any]] = [asyncio.ensure_future(process.wait())]
+    if unless is not None:
+        waits.append(asyncio.ensure_future(unless.wait()))
+    try:
+        await asyncio.wait(waits, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for wait in waits:
+            wait.cancel()
+    if not waits[0].done():
+        return False
+    waits[0].result()
+    return True
+
+
 async def stop(process: Process, name: str, grace_s: float = STOP_GRACE_S) -> int:
     """Ask a command to end by a signal, kill it when it does not, and return its exit code."""
     process.send_signal(name)
-    try:
-        return await asyncio.wait_for(asyncio.shield(process.wait()), grace_s)
-    except TimeoutError:
+    if not await has_ended(process, grace_s):
         process.send_signal("SIGKILL")
-        return await process.wait()
+    return await process.wait()
 
 
 async def run(
@@ -83,10 +102,11 @@ async def run(
     )
     process.begin()
     try:
-        code = await asyncio.wait_for(asyncio.shield(process.wait()), timeout_s)
-    except TimeoutError:
-        await stop(process, "SIGKILL")
-        raise
+        if not await has_ended(process, timeout_s):
+            raise TimeoutError
+    finally:
+        # Nothing happens to one that has ended.
+        code = await stop(process, "SIGKILL")
     return code, b"".join(output.values()).decode("utf-8", "replace")
 
 
@@ -114,7 +134,8 @@ class _Pipes(asyncio.SubprocessProtocol):
         except Exception as error:
             # The event loop would only log it; who waits for the end gets it.
             self.error = self.error or error
-            self._transport.kill()
+            with suppress(ProcessLookupError):
+                self._transport.kill()
 
     def process_exited(self) -> None:
         if not self.exited.done():
@@ -142,8 +163,8 @@ class _Local:
 
     def send_signal(self, name: str) -> None:
         if not self._pipes.exited.done():
-            # Gone: it ended a moment ago, and its exit is on its way to us.
-            with suppress(ProcessLookupError):
+            # Gone: it ended a moment ago, and its exit is on its way to us. macOS says EPERM then.
+            with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, signal.Signals[name])
 
     async def wait(self) -> int:
@@ -152,7 +173,7 @@ class _Local:
         done, _ = await asyncio.wait([self._pipes.closed], timeout=DRAIN_S)
         if not done:
             # It left a child behind that still holds its output: end that too.
-            with suppress(ProcessLookupError):
+            with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, signal.SIGKILL)
         self._transport.close()
         if not self._told:

@@ -1,6 +1,7 @@
 """A run as a stream of events, one JSON object a line: ``--format jsonl``.
 
-The same lines come out live and afterwards. Each has ``event``; times are ISO 8601 in UTC.
+The same lines come out live and afterwards, notes a little earlier when live. Each has ``event``;
+times are ISO 8601 in UTC.
 """
 
 from __future__ import annotations
@@ -37,7 +38,6 @@ def _entries(event: RunEvent) -> Iterator[dict[str, Any]]:
                 "index": trial.position,
                 "repeat": trial.repeat,
                 "point": trial.point,
-                "started": timestamp(trial.started_time),
             }
         case FlowStarted(trial, flow):
             yield {

@@ -181,8 +181,10 @@ class Recorder:
 
     def close(self) -> None:
         """Write what is gathered and close the store."""
-        self.flush()
-        self._connection.close()
+        try:
+            self.flush()
+        finally:
+            self._connection.close()
 
     def _insert_series(self, key: SeriesKey) -> int:
         *names, metrics = key

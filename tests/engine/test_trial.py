@@ -209,7 +209,7 @@ def test_flows_of_a_trial_begin_together_when_all_are_ready(measure):
     )  # fmt: skip
     begun = {name.split()[1]: at for at, what, name in outcome.log if name.startswith("client")}
     assert outcome.status == "ok"
-    assert begun["a"] == begun["b"] == pytest.approx(0.5)
+    assert begun["a"] == begun["b"] == pytest.approx(0.8)
     assert outcome.trial.start_skew_s == pytest.approx(0.0)
     assert outcome.trial.fairness_jain == pytest.approx(1.0)
     assert {f.port for f in outcome.flows} != {outcome.last.port}  # a port for each server
@@ -218,7 +218,7 @@ def test_flows_of_a_trial_begin_together_when_all_are_ready(measure):
 def test_a_delayed_flow_begins_later_and_is_no_skew(measure):
     outcome = measure({"server": SERVER, "client": GOOD}, flow("a"), flow("b", delay_s=2.0))
     begun = [at for at, what, name in outcome.log if name.startswith("client") and what == "begin"]
-    assert begun == [pytest.approx(0.5), pytest.approx(2.5)]
+    assert begun == [pytest.approx(0.51), pytest.approx(2.51)]
     assert outcome.trial.start_skew_s == pytest.approx(0.0)
     assert outcome.trial.fairness_jain is None  # they share no time
 
@@ -229,8 +229,8 @@ def test_a_tool_that_waits_itself_is_told_the_start_and_begun_before_it(measure)
     )
     begun = {name.split()[0]: at for at, what, name in outcome.log if what == "begin"}
     assert begun["early"] == pytest.approx(0.01)
-    assert begun["client"] == pytest.approx(0.5)
-    assert any(f"at={EPOCH + 0.5}" in command for command in outcome.commands)
+    assert begun["client"] == pytest.approx(0.51)
+    assert any(f"at={EPOCH + 0.51}" in command for command in outcome.commands)
 
 
 def test_the_start_is_the_later_the_more_tools_wait_for_it(measure):
