@@ -37,6 +37,7 @@ def text_of(document):
 
 
 def blocks_of(document, *languages):
+    """Return the blocks of some languages, in the order of the document."""
     text = text_of(document)
     blocks = [
         Block(match[1], match[2] or "", match[3], text.count("\n", 0, match.start()) + 1)
@@ -153,11 +154,10 @@ def pattern_of(lines):
 def _words(line):
     """Return the words of a line: no figures, no units, and nothing that is named by the clock."""
     found = []
-    for word in line.split():
+    for word in _BY_THE_CLOCK.sub("TIME", line).split():
         plain = word.strip("─[]()±,;:")
-        if plain in _UNITS or _FIGURE.fullmatch(plain):
-            continue
-        found.append(_BY_THE_CLOCK.sub("TIME", plain))
+        if plain not in _UNITS and not _FIGURE.fullmatch(plain):
+            found.append(plain)
     return found
 
 
@@ -172,7 +172,3 @@ def filled(document, marker, lines, write):
         (DOCS / document).write_text(f"{head}{begin}{new}{end}{tail}", encoding="utf-8")
         old = new
     assert old == new, f"write it with: pytest {os.environ['PYTEST_CURRENT_TEST']} --update-golden"
-
-
-def documents():
-    return sorted(path.name for path in DOCS.glob("*.md"))

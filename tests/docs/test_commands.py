@@ -57,7 +57,7 @@ def test_the_synopsis_names_every_argument(name):
         words.append("[OPTIONS]")
     for param in command.params:
         if param.param_type_name == "argument":
-            shown = (param.metavar or "").strip("{}[]") + ("…" if param.nargs == -1 else "")
+            shown = re.sub("[^A-Z]", "", param.metavar or "") + ("…" if param.nargs == -1 else "")
             words.append(shown if param.required else f"[{shown}]")
     if name == "benchctl":
         words.append("COMMAND")
@@ -87,13 +87,13 @@ def test_what_is_shown_is_what_is_printed(tmp_path):
 
 def sentences():
     """Yield every command line of benchctl in any document: in sessions, scripts and texts."""
-    for path in sorted(DOCS.glob("*.md")):
-        lines = re.findall(r"`(benchctl [^`…]+)`", path.read_text(encoding="utf-8"))
-        for block in blocks_of(path.name, "console", "sh", ""):
+    for page in ["../README.md", *sorted(path.name for path in DOCS.glob("*.md"))]:
+        lines = re.findall(r"`(benchctl [^`…]+)`", text_of(page))
+        for block in blocks_of(page, "console", "sh", ""):
             found = re.findall(r"^(?:\$ |.*\| )?(benchctl [a-z-].+)", block.text, flags=re.M)
             lines += [re.split(r"[|&>]|  +#", line)[0] for line in found]
         for line in lines:
-            yield path.name, " ".join(line.split())
+            yield page, " ".join(line.split())
 
 
 @pytest.mark.parametrize(("document", "line"), sorted(set(sentences())))

@@ -9,9 +9,11 @@ import pytest
 from docs.documents import Shell, blocks_of, filled, names_in, section, table, text_of, write_files
 
 from benchctl import errors
+from benchctl.analysis.compare import Comparison, Verdict
 from benchctl.api import METRICS
 from benchctl.backends import installed
 from benchctl.cli.watch import SIGNAL_CODES
+from benchctl.report.comparison import comparison_entry
 from benchctl.report.document import SCHEMA_VERSION
 from benchctl.report.events import event_lines
 from benchctl.store.follow import Noted
@@ -86,6 +88,13 @@ def test_every_column_of_the_csv_is_listed(directory):
     files = ("summary.csv", "samples.csv")
     heads = [(directory / name).read_text().partition("\n")[0].split(",") for name in files]
     assert heads == [["streams", *listed[0]], ["trial", "repeat", "streams", *listed[1]]]
+
+
+def test_every_key_and_verdict_of_a_comparison_is_described():
+    rows = table(section(DOCUMENT, "## Comparison"))
+    one = Comparison({}, "main", "send", "rtt_s", (), (), None, None, None, Verdict.FEW)
+    assert names_in(rows) == ["a", "b", *comparison_entry(one)]
+    assert rows[-1][1].split(", ") == list(Verdict)
 
 
 def test_the_metrics_are_those_of_the_contract(request):
