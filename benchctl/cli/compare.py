@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def compare(
     first: Annotated[str, typer.Argument(metavar="A", help="The run to compare with.")],
     others: Annotated[
-        list[str], typer.Argument(metavar="B...", help="One run or more to compare with it.")
+        list[str], typer.Argument(metavar="B", help="One run or more to compare with it.")
     ],
     every: Annotated[bool, typer.Option("--all", help="Every metric that was measured.")] = False,
     as_json: Annotated[

@@ -43,7 +43,7 @@ def tui(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[NAME]...",
+            metavar="NAME",
             help="A profile to plan and run; for other screens, the run or runs to show.",
         ),
     ] = None,

@@ -39,8 +39,15 @@ def draw_plan(profile: str) -> Drawn:
         prepared = planned(profile, None, None, None, yes=False)
     except BenchctlError as error:
         return Drawn(_error(error))
-    findings = [finding for finding in examine(prepared.registry) if finding.level != "ok"]
+    findings = [one for one in examine(prepared.registry) if _concerns(one, prepared)]
     return Drawn(plan_lines(prepared, expected_traffic(prepared), findings), prepared)
+
+
+def _concerns(finding: Finding, prepared: Planned) -> bool:
+    """Return whether a plan's reader should know; its own tools are told apart from this."""
+    of_labs = finding.subject.startswith("lab") and prepared.topology is None
+    of_tools = finding.subject in prepared.registry.candidates
+    return finding.level != "ok" and not of_labs and not of_tools
 
 
 def _error(error: BenchctlError) -> list[Line]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from pathlib import Path
 from typing import Any
@@ -37,7 +36,7 @@ def take_picture(app: App[Any], size: tuple[int, int], path: Path) -> None:
 
     async def shoot(pilot: Pilot[Any]) -> None:
         while not getattr(app.screen, "settled", True):
-            await asyncio.sleep(LOOK_S)
+            await pilot.pause(LOOK_S)
         await pilot.pause()
         picture = text_of(app) if path.suffix == ".txt" else svg_of(app)
         path.write_text(picture, encoding="utf-8")
