@@ -63,24 +63,29 @@ def launch(store: Path, run_id: int) -> Runner:
     The runner stops when this process ends. Raises StoreError, also when the run is being measured
     already.
     """
+    _take_up(store, run_id)
     # A file: nobody reads a pipe while the runner runs, and a full one would stop it.
-    words = tempfile.TemporaryFile()
+    words = tempfile.TemporaryFile()  # noqa: SIM115 (Runner.close closes it)
     return Runner(_start(store, run_id, subprocess.PIPE, words), words)
 
 
 def launch_detached(store: Path, run_id: int) -> None:
     """Start a runner as `launch` does, but one that goes on when this process ends."""
+    _take_up(store, run_id)
     process = _start(store, run_id, subprocess.DEVNULL, subprocess.DEVNULL)
-    # It is not waited for: whatever it has to say is in the store.
+    # Popen complains of a child that nobody waits for; what this one has to say is in the store.
     process.returncode = 0
+
+
+def _take_up(store: Path, run_id: int) -> None:
+    """Mark a run as planned before anyone looks, so that nobody takes it for one that has ended."""
+    with Liveness(store).hold(run_id):
+        reopen_run(store, run_id)
 
 
 def _start(
     store: Path, run_id: int, stdin: int, stderr: int | IO[bytes]
 ) -> subprocess.Popen[bytes]:
-    # Before anyone looks: what follows the run must not take it for one that has ended.
-    with Liveness(store).hold(run_id):
-        reopen_run(store, run_id)
     return subprocess.Popen(
         [sys.executable, "-m", "benchctl.engine", os.fspath(store), str(run_id)],
         stdin=stdin,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import socket
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +16,9 @@ from benchctl.profile.bind import FlowPlan
 from benchctl.profile.model import Profile
 
 LOCAL_IPV6 = "::1"
-_EPHEMERAL = 0
+# The kernel chooses one that is free.
+_ANY = 0
+_TRIES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +41,25 @@ class Network:
     peers: Mapping[str, Peer] = field(default_factory=dict)
     interfaces: Mapping[str, Way] = field(default_factory=dict)
 
+    def target(self, to: str) -> Host | None:
+        """Return the host at the far end of a flow; None for a server that somebody else runs."""
+        return None if to in self.peers else self.hosts[to]
+
     def way(self, flow: FlowPlan) -> Way:
-        """Return the way out that a flow names; one of its own host goes before the profile's."""
+        """Return the way out that a flow names; one of its own host goes before the profile's.
+
+        Raises MissingError when its host has none of this name.
+        """
         if flow.interface is None:
             return Way()
-        own = self.hosts[flow.source].interfaces
-        return own.get(flow.interface) or self.interfaces[flow.interface]
+        ways = {**self.interfaces, **self.hosts[flow.source].interfaces}
+        if flow.interface not in ways:
+            known = ", ".join(ways) or "none"
+            raise MissingError(
+                f'flow {flow.name}: host {flow.source} has no interface "{flow.interface}"',
+                f"it has: {known}",
+            )
+        return ways[flow.interface]
 
 
 def network_of(profile: Profile) -> Network:
@@ -97,24 +113,32 @@ def address_of(host: Host, parameters: Any) -> str:
 
 
 def ports_of(
-    flow: FlowPlan, backend: AnyBackend, network: Network, address: str, taken: set[int]
+    flow: FlowPlan, backend: AnyBackend, network: Network, taken: Collection[int]
 ) -> list[int | None]:
-    """Return the ports to try, in order: a peer's range, or free ones of a host of ours."""
+    """Return the ports to try, in order: a peer's range, or one that is free on a host of ours.
+
+    ``taken`` are ports that other flows of the trial have. Raises MissingError when none can be
+    had.
+    """
     default = backend.capabilities.default_port
     if default is None:
         return [None]
-    if flow.to in network.peers:
+    host = network.target(flow.to)
+    if host is None:
         low, high = network.peers[flow.to].ports or (default, default)
         return list(range(low, high + 1))
-    if not network.hosts[flow.to].shares_ports:
-        ports = [port for port in range(default, default + 256) if port not in taken]
-        return list(ports[:16])
-    ports = []
-    for candidate in (default, *[_EPHEMERAL] * 8):
+    if not host.shares_ports:
+        used = {*taken, *host.taken_ports}
+        return [next(port for port in itertools.count(default) if port not in used)]
+    address = address_of(host, backend.parameters.model_validate(flow.parameters))
+    for candidate in (default, *[_ANY] * _TRIES):
         port = _free_port(address, candidate)
         if port is not None and port not in taken:
-            ports.append(port)
-    return list(ports)
+            return [port]
+    raise MissingError(
+        f"flow {flow.name}: no port can be had at {address}, host {flow.to}",
+        "only addresses of this machine can be measured to this way; another is a server",
+    )
 
 
 def _free_port(address: str, candidate: int) -> int | None:
@@ -145,18 +169,16 @@ def describe_flow(
 ) -> Flow[Any]:
     """Return a flow as its backend gets to know it, for the command of one end."""
     parameters = backend.parameters.model_validate(flow.parameters)
-    owns = flow.to not in network.peers
     way = network.way(flow)
-    address = (
-        address_of(network.hosts[flow.to], parameters) if owns else network.peers[flow.to].host
-    )
+    target = network.target(flow.to)
+    address = address_of(target, parameters) if target else network.peers[flow.to].host
     return Flow(
         params=parameters,
         direction=Direction(flow.direction),
         address=address,
         port=port,
         tool=tools[role],
-        owns_server=owns and backend.capabilities.needs_server,
+        owns_server=target is not None and backend.capabilities.needs_server,
         source_address=way.address,
         source_device=way.device,
         start_at_s=start_at_s,

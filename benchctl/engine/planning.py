@@ -66,6 +66,8 @@ def planned(
         _check_lab(plan, topology, source)
     else:
         check_interfaces(network)
+    for flow in plan.routes:
+        network.way(flow)
     tools = look(registry, needed(plan.routes, network))
     return Planned(plan, outside, network, source, registry, tools)
 

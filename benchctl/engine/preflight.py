@@ -32,7 +32,7 @@ def needed(flows: Iterable[FlowPlan], network: Network) -> set[tuple[str, Role]]
     """Return which ends of which backends benchctl has to run."""
     ways = {(flow.backend, flow.to) for flow in flows}
     clients = {(backend, Role.CLIENT) for backend, _ in ways}
-    return clients | {(backend, Role.SERVER) for backend, to in ways if to not in network.peers}
+    return clients | {(backend, Role.SERVER) for backend, to in ways if network.target(to)}
 
 
 def look(registry: Registry, ends: Iterable[tuple[str, Role]]) -> Tools:
@@ -80,10 +80,11 @@ def _commands(plan: FlowPlan, registry: Registry, network: Network, tools: Tools
             raise tool
         if tool is not None:
             there[role] = tool
-    peer = network.peers.get(plan.to)
-    port = peer.ports[0] if peer and peer.ports else backend.capabilities.default_port
+    target = network.target(plan.to)
+    ports = None if target else network.peers[plan.to].ports
+    port = ports[0] if ports else backend.capabilities.default_port
     client = backend.client(describe_flow(plan, backend, network, port, there, Role.CLIENT))
     server = None
-    if peer is None and backend.capabilities.needs_server:
+    if target is not None and backend.capabilities.needs_server:
         server = backend.server(describe_flow(plan, backend, network, port, there, Role.SERVER))
     return FlowCommands(plan.name, client.argv, server.argv if server else ())

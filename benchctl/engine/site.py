@@ -7,6 +7,7 @@ links, and is measured against its promises before anything else is measured on 
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -97,13 +98,23 @@ def names_of(topology: Topology) -> dict[str, str]:
 
 def planned_network(outside: Network, topology: Topology) -> Network:
     """Return the network of a lab that does not stand yet, to work out commands with."""
-    hosts = {}
-    for known, name in names_of(topology).items():
+    nodes = {}
+    for name in topology.hosts:
         ends = [end for end in topology.interfaces(name) if end.address]
         ways = {end.label or end.device: Way(end.device, end.ip) for end in ends}
         address = ends[0].ip if ends else ""
-        hosts[known] = Host(name, address, (), ways, shares_ports=False)
-    return replace(outside, hosts=hosts)
+        nodes[name] = Host(name, address, (), ways, shares_ports=False)
+    return _inside(outside, topology, nodes)
+
+
+def _inside(outside: Network, topology: Topology, nodes: Mapping[str, Host]) -> Network:
+    """Return the network of a lab: its hosts under all their names, and none of our interfaces."""
+    hosts = {}
+    for known, name in names_of(topology).items():
+        services = topology.nodes[name].services
+        taken = frozenset(port for service in services for port in service.ports)
+        hosts[known] = replace(nodes[name], taken_ports=taken)
+    return replace(outside, hosts=hosts, interfaces={})
 
 
 class LabSite:
@@ -131,39 +142,56 @@ class LabSite:
     async def prepare(self, trial: Trial) -> Network:
         if self._lab is not None and (self._changes or trial.lab != self._wishes):
             await self.close()
-        if self._lab is None:
-            topology = build_topology(self._source, trial.lab)
-            self._lab = await asyncio.to_thread(Lab.build, topology, self._emulator)
-            self._wishes = trial.lab
+        lab = await self._standing() or await self._build(trial)
         if self._verifies:
-            await asyncio.to_thread(self._verify, self._lab, trial)
-        nodes = self._lab.nodes
-        hosts = {known: nodes[name] for known, name in names_of(self._lab.topology).items()}
-        return replace(self._outside, hosts=hosts)
+            await self._verify(lab, trial)
+        return _inside(self._outside, lab.topology, lab.nodes)
 
-    def _verify(self, lab: Lab, trial: Trial) -> None:
+    async def _standing(self) -> Lab | None:
+        """Return the lab where there is one that stands."""
+        try:
+            if self._lab is not None:
+                self._lab.check()
+        except LabError as error:
+            self._note(f"{error.message}; it is built anew")
+            await self.close()
+        return self._lab
+
+    async def _build(self, trial: Trial) -> Lab:
+        topology = build_topology(self._source, trial.lab)
+        building = asyncio.ensure_future(asyncio.to_thread(Lab.build, topology, self._emulator))
+        try:
+            await asyncio.shield(building)
+        finally:
+            # Half built, it cannot be taken away: who gives up waiting for it waits all the same.
+            self._lab = lab = await building
+        self._wishes = trial.lab
+        return lab
+
+    async def _verify(self, lab: Lab, trial: Trial) -> None:
         if not self._ceiling_bps:
-            self._ceiling_bps = ceiling_bps(lab.emulator)
+            self._ceiling_bps = await asyncio.to_thread(ceiling_bps, lab.emulator)
             self._note(
                 f"lab {lab.topology.name}: {lab.emulator} emulator; "
                 f"one link carries at most {format_rate(self._ceiling_bps)} here"
             )
-        links = []
         for name in self._links_of(lab.topology, trial):
             link = lab.topology.links[name]
-            fastest_bps = max(s.rate_bps for s in link.settings if s.rate_bps != float("inf"))
+            fastest_bps = max(s.rate_bps for s in link.settings if math.isfinite(s.rate_bps))
             if fastest_bps > self._ceiling_bps:
                 raise LabError(
                     f"link {name} promises {format_rate(fastest_bps)}, but this machine emulates "
                     f"at most {format_rate(self._ceiling_bps)}",
                     "give it a lower rate, or leave the rate out",
                 )
-            if (name, link.settings) not in self._verified:
-                links.append(name)
-        for look in verify(lab, links):
-            if look.problem:
-                raise LabError(look.problem, "the machine is too busy for this lab, or too slow")
-        self._verified.update((name, lab.topology.links[name].settings) for name in links)
+            if (name, link.settings) in self._verified:
+                continue
+            for look in await asyncio.to_thread(verify, lab, [name]):
+                if look.problem:
+                    hint = "the machine is too busy for this lab, or too slow"
+                    raise LabError(look.problem, hint)
+                seen = (name, *look.links)  # links without a host between them are one look
+                self._verified.update((n, lab.topology.links[n].settings) for n in seen)
 
     def _links_of(self, topology: Topology, trial: Trial) -> list[str]:
         """Return the emulated links with a rate that the flows of a trial use."""
@@ -173,7 +201,7 @@ class LabSite:
         return [
             name
             for name in used
-            if any(s.rate_bps != float("inf") for s in topology.links[name].settings)
+            if any(math.isfinite(s.rate_bps) for s in topology.links[name].settings)
         ]
 
     def _ends(self, topology: Topology, flows: tuple[FlowPlan, ...]) -> dict[str, tuple[str, str]]:

@@ -13,7 +13,7 @@ from benchctl.analysis.statistics import fairness_jain
 from benchctl.api import Command, Failure, FailureKind, Flow, Role, Tool
 from benchctl.backends import AnyBackend, Registry
 from benchctl.engine.flow import FAILED, INTERRUPTED, OK, SKIPPED, TIMED_OUT, FlowAttempt
-from benchctl.engine.network import Network, address_of, describe_flow, ports_of
+from benchctl.engine.network import Network, describe_flow, ports_of
 from benchctl.engine.promise import Promises
 from benchctl.engine.site import Site
 from benchctl.engine.tools import Toolbox
@@ -145,7 +145,7 @@ class TrialRunner:
         places = []
         for flow in trial.flows:
             backend = self._registry.load(flow.backend)
-            source, target = network.hosts[flow.source], network.hosts.get(flow.to)
+            source, target = network.hosts[flow.source], network.target(flow.to)
             tools = await self._toolbox.of_flow(backend, source, target)
             waits = backend.capabilities.waits_for_start and len(trial.flows) > 1
             promised = expected.get(flow.name, {})
@@ -155,13 +155,10 @@ class TrialRunner:
     def _choose_ports(self, places: list[Place]) -> None:
         taken: set[int] = set()
         for place in places:
-            parameters = place.backend.parameters.model_validate(place.plan.parameters)
-            address = address_of(place.target, parameters) if place.target else ""
             if place.target is None and place.ports:
                 continue  # a peer's range: go on where the last attempt was
-            place.ports = ports_of(place.plan, place.backend, place.network, address, taken)
-            place.turn = 0 if place.target else place.turn
-            if place.target and place.port is not None:
+            place.ports = ports_of(place.plan, place.backend, place.network, taken)
+            if place.target is not None and place.port is not None:
                 taken.add(place.port)
 
     # --- one attempt ----------------------------------------------------------------------

@@ -21,7 +21,7 @@ class Host:
     ``address`` is where the other end of a flow reaches it. ``prefix`` are the words before a
     command that make it run there; empty for this machine. ``interfaces`` are its named ways out.
     ``shares_ports`` says that other programs of this machine may listen there too, so that a free
-    port has to be looked for.
+    port has to be looked for; where none can, ``taken_ports`` are those that something has.
     """
 
     name: str
@@ -29,6 +29,7 @@ class Host:
     prefix: tuple[str, ...] = ()
     interfaces: Mapping[str, Way] = field(default_factory=dict)
     shares_ports: bool = True
+    taken_ports: frozenset[int] = frozenset()
 
 
 LOCAL = Host("local", "127.0.0.1")
