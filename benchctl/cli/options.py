@@ -14,11 +14,9 @@ FORMATS = ("table", "md", "csv", "json", "jsonl")
 
 
 def _complete_profile(incomplete: str) -> list[str]:
-    from benchctl.profile.load import packaged_profiles
+    from benchctl.profile.load import shipped_profiles
 
-    root = packaged_profiles()
-    names = (str(path.relative_to(root).with_suffix("")) for path in root.rglob("*.toml"))
-    return sorted(name for name in names if name.startswith(incomplete))
+    return [name for name in shipped_profiles() if name.startswith(incomplete)]
 
 
 def _complete_run(incomplete: str) -> list[str]:

@@ -74,6 +74,16 @@ def packaged_profiles() -> Path:
     return installed if installed.is_dir() else PACKAGE.parent / "profiles"
 
 
+def shipped_profiles() -> dict[str, Path]:
+    """Return the profiles that come with benchctl, by the names that `find_profile` takes."""
+    root = packaged_profiles()
+    return {
+        file.relative_to(root).with_suffix("").as_posix(): file
+        for file in sorted(root.rglob("*.toml"))
+        if "labs" not in file.relative_to(root).parts
+    }
+
+
 def find_profile(name: str) -> Path:
     """Return the path of a profile: a file, or the name of one that comes with benchctl.
 
@@ -82,12 +92,7 @@ def find_profile(name: str) -> Path:
     path = Path(name)
     if _is_file(path):
         return path
-    root = packaged_profiles()
-    known = {
-        file.relative_to(root).with_suffix("").as_posix(): file
-        for file in sorted(root.rglob("*.toml"))
-        if "labs" not in file.relative_to(root).parts
-    }
+    known = shipped_profiles()
     bare = name.removesuffix(".toml").removeprefix("profiles/")
     if bare in known:
         return known[bare]
