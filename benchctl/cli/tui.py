@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from benchctl.cli.options import StorePath
-from benchctl.errors import UsageError
+from benchctl.errors import BenchctlError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -116,8 +116,8 @@ def tui(
             take_picture(app, _read_size(size), screenshot)
         except OSError as error:
             raise UsageError(f"{screenshot}: {error.strerror}") from error
-    if app.return_code:
-        raise typer.Exit(app.return_code)
+    if app.return_code:  # it ended by an error of its own, and has shown it
+        raise typer.Exit(BenchctlError.exit_code)
 
 
 def _first_page(

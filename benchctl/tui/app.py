@@ -69,9 +69,10 @@ class BenchApp(App[None]):
     def get_theme_variable_defaults(self) -> dict[str, str]:
         return variables(self.current_theme)
 
-    def get_default_screen(self) -> Screen[None]:
+    def on_mount(self) -> None:
+        """Show the first page."""
         self.install_screen(self._first, _name_of(self._first))
-        return self._first
+        self.push_screen(self._first)
 
     @property
     def page(self) -> Page | None:

@@ -67,6 +67,7 @@ class Feed:
     def _poll(self, until: float) -> bool:
         changed = self._has_changed()
         if self._events is None and changed:
+            self.view.run = self._reader.run(self.view.run.id)
             self._events = self._follower.poll()
         for event in self._events or ():
             self.view.apply(event)

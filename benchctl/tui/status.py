@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from benchctl.store.read import Note
 from benchctl.tui.playhead import Playhead
-from benchctl.tui.runview import DIED, LISTED, RUNNING, RunView, TrialView
+from benchctl.tui.runview import DIED, LISTED, PLANNED, RUNNING, RunView, TrialView
 from benchctl.tui.series import Series
 from benchctl.tui.spans import Line, Span
 from benchctl.tui.states import WIDTH, state
@@ -30,6 +30,8 @@ NAMES = {"rtt_s": "RTT", "tcp_rtt_s": "TCP RTT", "owd_s": "delay"}
 SILENT = 3.0
 # A tool that tells once a second is not silent after half of one.
 LEAST_SILENCE_S = 2.0
+# Longer than a runner takes to start on a busy machine.
+START_S = 5.0
 
 
 def clock(time_s: float) -> str:
@@ -129,6 +131,9 @@ def remarks(view: RunView, time: float) -> list[Line]:
     if view.status_at(time) == DIED:
         hint = f"go on with: benchctl resume {view.run.name}"
         lines.append([Span("✗ the runner died; nothing is measured any more. ", "bad"), Span(hint)])
+    if view.run.status == PLANNED and time - view.run.created_time > START_S:
+        hint = f"start it with: benchctl resume {view.run.name}"
+        lines.append([Span("! no runner has taken this run up. ", "warn"), Span(hint)])
     if view.run.error:
         lines.append([Span(f"✗ {view.run.error}", "bad")])
     for note in reversed(view.notes_at(time)):

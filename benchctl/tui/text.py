@@ -35,7 +35,7 @@ def take_picture(app: App[Any], size: tuple[int, int], path: Path) -> None:
     """
 
     async def shoot(pilot: Pilot[Any]) -> None:
-        while not getattr(app.screen, "settled", True):
+        while not getattr(app.screen, "settled", False):
             await pilot.pause(LOOK_S)
         await pilot.pause()
         picture = text_of(app) if path.suffix == ".txt" else svg_of(app)
