@@ -163,9 +163,12 @@ class FlowAttempt:
             if self._begun:
                 await self._take_end(client)
         if server and server.process and server.exit_code is None:
-            if not self._begun or self.failure or not await has_ended(server.process, GRACE_S):
-                await stop(server.process, server.command.stop_signal)
+            grace_s = GRACE_S if self._begun and not self.failure else 0.0
+            by_itself = await has_ended(server.process, grace_s)
+            await stop(server.process, server.command.stop_signal)
             await self._take_end(server)
+            if by_itself and server.exit_code:
+                self._note(f"the server {_how_it_ended(server)}")
         self._judge(cut_short)
         self._write(reason)
 
