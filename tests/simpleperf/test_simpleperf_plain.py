@@ -98,10 +98,12 @@ def test_a_client_that_goes_on_after_a_pause_behind_a_bye_is_counted_whole(serve
 
 def test_the_end_of_the_stream_behind_a_bye_is_answered_at_once(server, monkeypatch):
     monkeypatch.setattr(plain_peer, "QUIET_S", 3600.0)
+    before = len(server.notes.results)
     with server.connect() as sock:
         sock.sendall(b"x" * 1000 + GOODBYE)
         sock.shutdown(socket.SHUT_WR)
         assert sock.recv(100) == ANSWER
+    server.notes.wait_for_results(before + 1)
 
 
 def test_a_client_that_vanishes_leaves_an_incomplete_result(server):

@@ -1,9 +1,7 @@
-"""Runs the streams of one direction at one end of a flow, and samples them.
+"""Runs the streams of one direction at one end of a flow, and makes rows of what they noted.
 
-Each stream has a thread that does nothing but move bytes and count them. One more thread, the
-measurement itself, wakes at the interval boundaries, reads the counters and makes rows. Time
-starts with the first byte that moves, so the receiver's intervals are the sender's, shifted by the
-path's delay.
+Time starts with the first byte that moves, so the receiver's intervals are the sender's, shifted by
+the path's delay.
 """
 
 from __future__ import annotations
@@ -14,21 +12,15 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any, Callable, NamedTuple
 
-from .schedule import SECOND_NS, Schedule
+from .schedule import SECOND_NS
+from .stream import Reading, Stream, Timeline
 
-__all__ = ["Measurement", "Reading", "Row", "Stream", "Totals"]
+__all__ = ["Measurement", "Row", "Totals"]
 
 # A stopped stream ends at once; this bounds the wait for one that the system keeps.
 _JOIN_S = 2.0
-# Rows are announced no more often than this: short intervals cost few wake-ups and messages.
-_NOTIFY_NS = 100_000_000
-
-
-class Reading(NamedTuple):
-    """What a stream shows at one moment: counts since its start, and present values."""
-
-    counts: Mapping[str, float]
-    values: Mapping[str, float]
+# The streams keep the intervals; this is how often what they noted is collected and told.
+_COLLECT_NS = 100_000_000
 
 
 class Row(NamedTuple):
@@ -48,103 +40,51 @@ class Totals(NamedTuple):
     streams: Sequence[Mapping[str, Any]]
 
 
-class Stream:
-    """One stream at one end: a subclass moves bytes in `move` and tells what it counted."""
-
-    def __init__(self, index: int) -> None:
-        self.index = index
-        self.stopped = False
-        self.failure: OSError | None = None
-        self.first_ns = 0
-        self.ended_ns = 0
-        """When the last byte moved; `move` may set it, otherwise it is when `move` returned."""
-        self.begun = threading.Event()
-
-    def move(self) -> None:
-        """Move bytes until the end or until `stopped`, and call `begin` at the first."""
-        raise NotImplementedError
-
-    def reading(self) -> Reading:
-        """Return the present counts; the measurement's thread calls this at any time."""
-        raise NotImplementedError
-
-    def omit(self) -> None:
-        """Forget the distributions so far: the omitted part is over."""
-
-    def summary(self) -> Mapping[str, Any]:
-        """Return final figures that are no differences of counts; called when `move` has ended."""
-        return {}
-
-    def begin(self, at_ns: int | None = None) -> None:
-        """Note the time of the first byte: now, or one that is known better."""
-        self.first_ns = at_ns or time.monotonic_ns()
-        self.begun.set()
-
-    def stop(self) -> None:
-        """Make `move` return soon."""
-        self.stopped = True
-
-    @property
-    def moved_bytes(self) -> int:
-        """Payload bytes sent or received so far."""
-        raise NotImplementedError
-
-    @property
-    def packets(self) -> int:
-        """Datagrams sent so far; a TCP stream sends none."""
-        return 0
-
-    def expect(self, packets: int) -> None:
-        """Take the sender's final count of datagrams; a TCP stream ends by itself."""
-
-    def close(self) -> None:
-        """Free the stream's socket; called when `move` has ended or never began."""
-
-
 class Measurement(threading.Thread):
     """One direction at one end, from its first byte to its totals.
 
     ``notify`` is called from the measurement's own thread after new rows and at the end; the owner
-    then takes from `rows` and looks at `totals`. A stream that is given ``drain_s`` may go on for
-    so long after the last interval's end, to take what is still under way.
+    then takes from `rows` and looks at `totals`. Streams that do not stop in time may go on for
+    ``drain_s`` after the last interval's end, to move what is still to come.
     """
 
     def __init__(
         self,
         streams: Sequence[Stream],
-        schedule: Schedule,
+        timeline: Timeline,
         notify: Callable[[], None],
         drain_s: float = 0.0,
     ) -> None:
         super().__init__(daemon=True)
-        self.streams = streams
         self.rows: deque[Row] = deque()
         self.totals: Totals | None = None
         self.start_epoch_s = 0.0
         """Wall-clock time of the first byte."""
-        self._schedule = schedule
+        self._streams = streams
+        self._timeline = timeline
         self._notify = notify
-        self._begun = threading.Event()
+        self._drain_s = drain_s
         self._over = threading.Event()
         self._running = len(streams)
-        self._lock = threading.Lock()
-        self._drain_s = drain_s
         self._closing = False
         self._ended = True
-        for stream in streams:
-            stream.begun = self._begun
+        self._lock = threading.Lock()
 
     @property
     def failure(self) -> OSError | None:
         """The first error of a stream, if any."""
-        return next((stream.failure for stream in self.streams if stream.failure), None)
+        return next((stream.failure for stream in self._streams if stream.failure), None)
+
+    def start(self) -> None:
+        self._ended = False
+        super().start()
 
     def stop(self) -> None:
         """End now; the totals are of what was measured so far."""
-        for stream in self.streams:
+        for stream in self._streams:
             stream.stop()
-        self._begun.set()
         self._over.set()
+        self._timeline.begun.set()
 
     def close(self) -> None:
         """Stop where it still runs, and free the sockets as soon as it has ended."""
@@ -155,68 +95,42 @@ class Measurement(threading.Thread):
         else:
             self.stop()
 
-    def start(self) -> None:
-        self._ended = False
-        super().start()
-
     def run(self) -> None:
         threads = [
             threading.Thread(target=self._move, args=(stream,), daemon=True)
-            for stream in self.streams
+            for stream in self._streams
         ]
         for thread in threads:
             thread.start()
-        self._begun.wait()
+        self._timeline.begun.wait()
         now_ns = time.monotonic_ns()
-        start_ns = min((s.first_ns for s in self.streams if s.first_ns), default=now_ns)
+        start_ns = self._timeline.start_ns or now_ns
         self.start_epoch_s = time.time() - (now_ns - start_ns) / SECOND_NS
-        sampler = _Sampler(self.streams, start_ns, self._schedule.omit_ns)
-        boundaries = self._schedule.boundaries()
-        boundary = next(boundaries)
-        notified_ns = 0
-        time_is_up = False
-        while not self._over_by(start_ns + boundary.at_ns):
-            if boundary.last:
-                time_is_up = True
+        ledger = _Ledger(self._streams, self._timeline.schedule.omit_ns, start_ns)
+        end_ns = start_ns + self._timeline.schedule.end_ns
+        while not self._over_by(min(end_ns, time.monotonic_ns() + _COLLECT_NS)):
+            if time.monotonic_ns() >= end_ns:
                 self._over.wait(self._drain_s)
                 break
-            now_ns = time.monotonic_ns()
-            self.rows.extend(sampler.rows(boundary.number, now_ns))
-            if now_ns - notified_ns >= _NOTIFY_NS:
-                notified_ns = now_ns
+            rows = ledger.collect(time.monotonic_ns())
+            if rows:
+                self.rows.extend(rows)
                 self._tell()
-            # A wake-up so late that it passed the next boundary too makes one long row of both.
-            boundary = next(b for b in boundaries if b.last or b.at_ns > now_ns - start_ns)
+        # A stream that was not stopped has seen its end: all that was sent has come.
+        cut_off = any(stream.stopped for stream in self._streams)
         self.stop()
         for thread in threads:
             thread.join(_JOIN_S)
-        ended_ns = max(stream.ended_ns for stream in self.streams) or time.monotonic_ns()
-        if time_is_up:
-            ended_ns = max(ended_ns, start_ns + boundary.at_ns)
-        # What ended before the last row leaves a row in which nothing moved.
-        row_ends_ns = ended_ns if ended_ns > sampler.from_ns else time.monotonic_ns()
-        self.rows.extend(sampler.rows(boundary.number, row_ends_ns))
-        self.totals = sampler.totals(ended_ns)
+        ended_ns = max(stream.ended_ns for stream in self._streams) or time.monotonic_ns()
+        if cut_off and time.monotonic_ns() >= end_ns:
+            ended_ns = max(ended_ns, end_ns)
+        self.rows.extend(ledger.finish(ended_ns))
+        self.totals = ledger.totals(ended_ns)
         self._tell()
         with self._lock:
             self._ended, closing = True, self._closing
         if closing:
             self._close_streams()
-
-    def _tell(self) -> None:
-        """Notify the owner, unless it has turned away."""
-        with self._lock:
-            if not self._closing:
-                self._notify()
-
-    def _close_streams(self) -> None:
-        for stream in self.streams:
-            stream.close()
-
-    def _over_by(self, deadline_ns: int) -> bool:
-        """Wait until a time; returns early, and True, when all streams have ended."""
-        left_s = (deadline_ns - time.monotonic_ns()) / SECOND_NS
-        return self._over.wait(min(max(left_s, 0.0), threading.TIMEOUT_MAX))
 
     def _move(self, stream: Stream) -> None:
         try:
@@ -231,50 +145,77 @@ class Measurement(threading.Thread):
         with self._lock:
             self._running -= 1
             if not self._running:
-                self._begun.set()
                 self._over.set()
+                self._timeline.begun.set()
+
+    def _over_by(self, deadline_ns: int) -> bool:
+        """Wait until a time; returns early, and True, when all streams have ended."""
+        return self._over.wait(max(deadline_ns - time.monotonic_ns(), 0) / SECOND_NS)
+
+    def _tell(self) -> None:
+        """Notify the owner, unless it has turned away."""
+        with self._lock:
+            if not self._closing:
+                self._notify()
+
+    def _close_streams(self) -> None:
+        for stream in self._streams:
+            stream.close()
 
 
-class _Sampler:
-    """Turns readings into rows and totals; counts become differences."""
+class _Ledger:
+    """Turns the streams' notes into rows and totals; counts become differences."""
 
-    def __init__(self, streams: Sequence[Stream], start_ns: int, omit_ns: int) -> None:
+    def __init__(self, streams: Sequence[Stream], omit_ns: int, start_ns: int) -> None:
         self._streams = streams
         self._zero_ns = start_ns + omit_ns
-        self.from_ns = start_ns
-        """Where the next row starts."""
+        self._from_ns = start_ns
+        self._number = 0
         self._last: list[Mapping[str, float]] = [{} for _ in streams]
         self._base: list[Mapping[str, float]] | None = None if omit_ns else self._last
-        self._base_ns = start_ns
 
-    def rows(self, number: int, now_ns: int) -> list[Row]:
-        """Return the rows of the interval that ends now, the omitted part ending with one."""
-        start_s = (self.from_ns - self._zero_ns) / SECOND_NS
-        end_s = (now_ns - self._zero_ns) / SECOND_NS
-        readings = [stream.reading() for stream in self._streams]
+    def collect(self, now_ns: int) -> list[Row]:
+        """Return the rows of the intervals that have ended by now."""
+        rows = []
+        for stream in self._streams:
+            stream.note(now_ns)
+        while all(stream.notes for stream in self._streams):
+            notes = [stream.notes.popleft() for stream in self._streams]
+            rows += self._rows(notes[0].at_ns, [note.reading for note in notes])
+        return rows
+
+    def finish(self, ended_ns: int) -> list[Row]:
+        """Return the last rows, the streams having ended at a time."""
+        rows = self.collect(ended_ns)
+        # What ended before the last interval's end leaves one in which nothing moved.
+        at_ns = ended_ns if ended_ns > self._from_ns else time.monotonic_ns()
+        return rows + self._rows(at_ns, [stream.reading() for stream in self._streams])
+
+    def totals(self, ended_ns: int) -> Totals:
+        """Return what was counted from the end of the omitted part on."""
+        # Who ended within the omitted part has measured nothing.
+        base = self._last if self._base is None else self._base
+        return Totals(
+            max(ended_ns - self._zero_ns, 0) / SECOND_NS,
+            [
+                {**_less(last, before), **stream.summary()}
+                for stream, last, before in zip(self._streams, self._last, base)
+            ],
+        )
+
+    def _rows(self, at_ns: int, readings: Sequence[Reading]) -> list[Row]:
+        start_s = (self._from_ns - self._zero_ns) / SECOND_NS
+        end_s = (at_ns - self._zero_ns) / SECOND_NS
         rows = []
         for stream, reading, last in zip(self._streams, readings, self._last):
             metrics = {**_less(reading.counts, last), **reading.values}
-            rows.append(Row(stream.index, number, start_s, end_s, metrics))
+            rows.append(Row(stream.index, self._number, start_s, end_s, metrics))
+        self._number += 1
+        self._from_ns = at_ns
         self._last = [reading.counts for reading in readings]
-        self.from_ns = now_ns
-        if self._base is None and now_ns >= self._zero_ns:
-            self._base_ns, self._base = now_ns, self._last
-            for stream in self._streams:
-                stream.omit()
+        if self._base is None and at_ns >= self._zero_ns:
+            self._base = self._last
         return rows
-
-    def totals(self, ended_ns: int) -> Totals:
-        """Return what was counted from the end of the omitted part to the last row."""
-        if self._base is None:
-            self._base_ns, self._base = ended_ns, self._last
-        return Totals(
-            (ended_ns - self._base_ns) / SECOND_NS,
-            [
-                {**_less(last, base), **stream.summary()}
-                for stream, last, base in zip(self._streams, self._last, self._base)
-            ],
-        )
 
 
 def _less(counts: Mapping[str, float], base: Mapping[str, float]) -> dict[str, float]:

@@ -21,6 +21,7 @@ from .results import interval_figures, rate_bps
 from .schedule import SECOND_NS
 from .settings import Settings
 from .sockets import Target, address_text, connect
+from .stream import Timeline
 from .tcp import PlainSender
 from .waker import Waker
 
@@ -66,8 +67,9 @@ def _measure(
     sockets: list[socket.socket], settings: Settings, output: Output, waker: Waker
 ) -> None:
     names = [address_text(sock.getsockname()) for sock in sockets]
-    streams = [PlainSender(index, sock, settings) for index, sock in enumerate(sockets)]
-    measurement = Measurement(streams, settings.schedule(), waker.wake)
+    timeline = Timeline(settings.schedule())
+    streams = [PlainSender(index, timeline, sock, settings) for index, sock in enumerate(sockets)]
+    measurement = Measurement(streams, timeline, waker.wake)
     start_ns = time.monotonic_ns()
     output.started({"epoch_s": time.time(), "protocol": "tcp", "plain": True, "streams": names})
     measurement.start()

@@ -35,19 +35,23 @@ class Schedule(NamedTuple):
     duration_ns: int | None
     interval_ns: int
 
+    @property
+    def end_ns(self) -> int:
+        """When the last interval ends, counted from the first byte."""
+        return _FAR_NS if self.duration_ns is None else self.omit_ns + self.duration_ns
+
     def boundaries(self) -> Iterator[Boundary]:
         """Yield the interval ends in order.
 
         The end of the omitted part is always a boundary, so no interval lies on both sides.
         """
-        index = 0
+        number = 0
         for at_ns in _multiples(0, self.omit_ns, self.interval_ns):
-            yield Boundary(index, at_ns, last=False)
-            index += 1
-        end_ns = _FAR_NS if self.duration_ns is None else self.omit_ns + self.duration_ns
-        for at_ns in _multiples(self.omit_ns, end_ns, self.interval_ns):
-            yield Boundary(index, at_ns, last=at_ns == end_ns)
-            index += 1
+            yield Boundary(number, at_ns, last=False)
+            number += 1
+        for at_ns in _multiples(self.omit_ns, self.end_ns, self.interval_ns):
+            yield Boundary(number, at_ns, last=at_ns == self.end_ns)
+            number += 1
 
 
 def _multiples(start_ns: int, end_ns: int, step_ns: int) -> Iterator[int]:

@@ -10,6 +10,7 @@ from typing import Any, Callable
 from .measurement import Measurement, Row
 from .options import effective_options, set_patience
 from .settings import Settings
+from .stream import Stream, Timeline
 from .tcp import TcpReceiver, TcpSender
 from .udp import UdpReceiver, UdpSender
 
@@ -47,16 +48,17 @@ class Side:
         self.told = False
         """Whether the sender's count of packets was said (by this end) or taken (by the other)."""
         kind = _STREAM_KINDS[settings.protocol, sends]
-        self._streams = []
+        timeline = Timeline(settings.schedule())
+        self._streams: list[Stream] = []
         for index, sock in enumerate(sockets):
             sock.setblocking(True)
             set_patience(sock, socket.SO_SNDTIMEO if sends else socket.SO_RCVTIMEO, idle_s)
-            self._streams.append(kind(index, sock, settings, self.unavailable))
+            self._streams.append(kind(index, timeline, sock, settings, self.unavailable))
         self._options = effective_options(sockets[0], sends)
         drain_s = 0.0
         if settings.protocol == "udp":
             drain_s = _LATE_S if sends else _UDP_DRAIN_S
-        self._measurement = Measurement(self._streams, settings.schedule(), notify, drain_s)
+        self._measurement = Measurement(self._streams, timeline, notify, drain_s)
 
     @property
     def rows(self) -> deque[Row]:

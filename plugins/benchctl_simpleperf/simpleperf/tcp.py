@@ -5,15 +5,16 @@ from __future__ import annotations
 import mmap
 import socket
 import struct
+import time
 from contextlib import suppress
-from typing import IO, Any
+from typing import IO
 
 from .kernel import Kernel
-from .measurement import Reading, Stream
 from .options import kernel_paces, set_patience
 from .pacing import Pacer
 from .plain import CHUNK_BYTES
 from .settings import Settings
+from .stream import Reading, Stream, Timeline
 from .tcp_info import TCP_INFO_BYTES, read_tcp_info
 
 __all__ = ["PlainSender", "TcpReceiver", "TcpSender"]
@@ -35,10 +36,15 @@ class TcpSender(Stream):
     """Sends until it is stopped or has sent its share, then ends the TCP stream."""
 
     def __init__(
-        self, index: int, sock: socket.socket, settings: Settings, unavailable: dict[str, str]
+        self,
+        index: int,
+        timeline: Timeline,
+        sock: socket.socket,
+        settings: Settings,
+        unavailable: dict[str, str],
     ) -> None:
-        super().__init__(index)
-        self.facts: dict[str, Any] = {"length_bytes": settings.length_bytes, "send": "copy"}
+        super().__init__(index, timeline)
+        self.facts = {"length_bytes": settings.length_bytes, "send": "copy"}
         self._sock = sock
         share = settings.share(index)
         self._timed = share is None
@@ -57,12 +63,11 @@ class TcpSender(Stream):
         if self._file:
             self._send_file(self._file)
         elif self._pacer:
-            self._pacer.start(self.first_ns)
+            self._pacer.start(time.monotonic_ns())
             self._send_paced(self._pacer)
         else:
             self._send_buffer()
-        if not self.stopped:
-            self._sock.shutdown(socket.SHUT_WR)
+        self._sock.shutdown(socket.SHUT_WR)
 
     def stop(self) -> None:
         super().stop()
@@ -87,21 +92,30 @@ class TcpSender(Stream):
 
     def _send_buffer(self) -> None:
         payload = memoryview(bytes(self._length))
-        send = self._sock.send
+        send, clock = self._sock.send, time.monotonic_ns
         while self._sent < self._quota and not self.stopped:
-            self._sent += send(payload[: self._quota - self._sent])
+            count = send(payload[: self._quota - self._sent])
+            if clock() >= self.next_ns:
+                self.note(clock())
+            self._sent += count
 
     def _send_file(self, zeros: IO[bytes]) -> None:
         out, source = self._sock.fileno(), zeros.fileno()
         while self._sent < self._quota and not self.stopped:
-            count = min(_FILE_BYTES, self._quota - self._sent)
-            self._sent += Kernel.SENDFILE(out, source, 0, count)
+            wanted = min(_FILE_BYTES, self._quota - self._sent)
+            count = Kernel.SENDFILE(out, source, 0, wanted)
+            if time.monotonic_ns() >= self.next_ns:
+                self.note(time.monotonic_ns())
+            self._sent += count
 
     def _send_paced(self, pacer: Pacer) -> None:
         payload = memoryview(bytes(self._length))
         while self._sent < self._quota and not self.stopped:
             pacer.wait(self._sent // self._length, lambda: self.stopped)
-            self._sent += self._sock.send(payload[: self._quota - self._sent])
+            count = self._sock.send(payload[: self._quota - self._sent])
+            if time.monotonic_ns() >= self.next_ns:
+                self.note(time.monotonic_ns())
+            self._sent += count
 
     def _open_file(self, unavailable: dict[str, str]) -> None:
         if Kernel.SENDFILE is None:
@@ -130,24 +144,31 @@ class TcpReceiver(Stream):
     """Receives until the peer ends the TCP stream or it is stopped."""
 
     def __init__(
-        self, index: int, sock: socket.socket, settings: Settings, unavailable: dict[str, str]
+        self,
+        index: int,
+        timeline: Timeline,
+        sock: socket.socket,
+        settings: Settings,
+        unavailable: dict[str, str],
     ) -> None:
-        super().__init__(index)
+        super().__init__(index, timeline)
         self._sock = sock
         self._received = 0
         self._discards = settings.zero_copy and Kernel.TCP_DISCARD is not None
         if settings.zero_copy and not self._discards:
             unavailable["zero_copy_receive"] = "this system cannot discard received bytes unread"
-        self.facts: dict[str, Any] = {"receive": "discard" if self._discards else "copy"}
+        self.facts = {"receive": "discard" if self._discards else "copy"}
 
     def move(self) -> None:
         # Anonymous memory takes no room until it is touched.
         buffer = mmap.mmap(-1, _DISCARD_BYTES if self._discards else _RECEIVE_BYTES)
         flags = Kernel.TCP_DISCARD or 0 if self._discards else 0
-        receive = self._sock.recv_into
+        receive, clock = self._sock.recv_into, time.monotonic_ns
         count = receive(buffer, 0, flags)
         self.begin()
         while count and not self.stopped:
+            if clock() >= self.next_ns:
+                self.note(clock())
             self._received += count
             count = receive(buffer, 0, flags)
 
@@ -170,8 +191,10 @@ class TcpReceiver(Stream):
 class PlainSender(Stream):
     """Sends chunks of the plain protocol until it is stopped or has sent its share."""
 
-    def __init__(self, index: int, sock: socket.socket, settings: Settings) -> None:
-        super().__init__(index)
+    def __init__(
+        self, index: int, timeline: Timeline, sock: socket.socket, settings: Settings
+    ) -> None:
+        super().__init__(index, timeline)
         self._sock = sock
         share = settings.share(index)
         self._quota = _NO_QUOTA if share is None else share
@@ -182,8 +205,12 @@ class PlainSender(Stream):
         payload = memoryview(bytes(CHUNK_BYTES * _CHUNKS_A_CALL))
         self.begin()
         while self._sent < self._quota and not self.stopped:
+            count = 0
             with suppress(BlockingIOError):
-                self._sent += self._sock.send(payload[: self._quota - self._sent])
+                count = self._sock.send(payload[: self._quota - self._sent])
+            if time.monotonic_ns() >= self.next_ns:
+                self.note(time.monotonic_ns())
+            self._sent += count
 
     @property
     def moved_bytes(self) -> int:

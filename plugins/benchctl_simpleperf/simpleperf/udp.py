@@ -19,11 +19,11 @@ from typing import Any
 from .datagrams import Arrivals, train_struct
 from .histogram import Histogram
 from .kernel import Kernel
-from .measurement import Reading, Stream
 from .options import set_patience
 from .pacing import Pacer, sharpen_timers
 from .schedule import SECOND_NS
 from .settings import Settings
+from .stream import Reading, Stream, Timeline
 
 __all__ = ["UdpReceiver", "UdpSender"]
 
@@ -51,9 +51,14 @@ class UdpSender(Stream):
     """Sends datagrams: evenly spaced where a rate is asked, otherwise as fast as they go."""
 
     def __init__(
-        self, index: int, sock: socket.socket, settings: Settings, unavailable: dict[str, str]
+        self,
+        index: int,
+        timeline: Timeline,
+        sock: socket.socket,
+        settings: Settings,
+        unavailable: dict[str, str],
     ) -> None:
-        super().__init__(index)
+        super().__init__(index, timeline)
         self._sock = sock
         self._length = settings.length_bytes
         share = settings.share(index)
@@ -62,10 +67,11 @@ class UdpSender(Stream):
         self._unavailable = unavailable
         self._burst = max(1, min(_SEGMENTS_LIMIT, _TRAIN_BYTES // self._length))
         self._pacer: Pacer | None = None
-        self.facts: dict[str, Any] = {"length_bytes": self._length}
+        self.facts = {"length_bytes": self._length}
         if settings.rate_bps is not None:
             self._pacer = Pacer(settings.rate_bps, self._length, self._burst)
             self._burst = self._pacer.burst
+            self.stops_in_time = False  # It sends what its rate says, a little late if need be.
             self.facts["pacing"] = "timer"
             if settings.duration_s is not None:
                 span_s = settings.omit_s + settings.duration_s
@@ -83,12 +89,15 @@ class UdpSender(Stream):
         packing = train_struct(self._length, self._burst)
         self.begin()
         if self._pacer:
-            self._pacer.start(self.first_ns)
+            self._pacer.start(time.monotonic_ns())
         while self._sent < self._quota and not self.stopped:
             if self._pacer:
                 self._pacer.wait(self._sent, lambda: self.stopped)
+            now_ns = time.monotonic_ns()
+            if now_ns >= self.next_ns:
+                self.note(now_ns)
             count = min(self._burst, self._quota - self._sent)
-            heads = [time.monotonic_ns()] * (2 * self._burst)
+            heads = [now_ns] * (2 * self._burst)
             heads[::2] = range(self._sent, self._sent + self._burst)
             packing.pack_into(payload, 0, *heads)
             self._send(memoryview(payload)[: count * self._length])
@@ -143,17 +152,24 @@ class UdpSender(Stream):
 class UdpReceiver(Stream):
     """Receives until all that was sent has come, or nothing more does after the sender's end."""
 
+    stops_in_time = False
+
     def __init__(
-        self, index: int, sock: socket.socket, settings: Settings, unavailable: dict[str, str]
+        self,
+        index: int,
+        timeline: Timeline,
+        sock: socket.socket,
+        settings: Settings,
+        unavailable: dict[str, str],
     ) -> None:
-        super().__init__(index)
+        super().__init__(index, timeline)
         self._sock = sock
         self._length = settings.length_bytes
         self._arrivals = Arrivals()
         self._transits, self._unmerged = Histogram(), Histogram()
         self._told_ns = 0
         self._sent: int | None = None
-        self.facts: dict[str, Any] = {"timestamps": "program", "udp_gro": False}
+        self.facts = {"timestamps": "program", "udp_gro": False}
         set_patience(sock, socket.SO_RCVTIMEO, _LOOK_S)
         if self._try(Kernel.TIMESTAMP_NS, socket.SOL_SOCKET, "kernel_timestamps", unavailable):
             self.facts["timestamps"] = "kernel"
@@ -178,7 +194,7 @@ class UdpReceiver(Stream):
                 size, ancillary, _, _ = receive(buffers, _ANCILLARY_BYTES)
             except BlockingIOError:
                 if self._nothing_more():
-                    break
+                    self.stopped = True
                 continue
             length, arrived_ns = _arrival(ancillary, size)
             if length != self._length:
@@ -188,11 +204,13 @@ class UdpReceiver(Stream):
             if unpacking is None:
                 unpacking = unpackings[count] = train_struct(length, count)
             heads = unpacking.unpack_from(buffer)
-            arrivals.train(heads[::2], heads[1::2], arrived_ns)
             # The wall clock may be set while we run, so it only tells how long ago it was.
             self.ended_ns = time.monotonic_ns() - max(time.time_ns() - arrived_ns, 0)
-            if not self.first_ns:
+            if not arrivals.received:
                 self.begin(self.ended_ns)
+            elif self.ended_ns >= self.next_ns:
+                self.note(self.ended_ns)
+            arrivals.train(heads[::2], heads[1::2], arrived_ns)
             if self._sent is not None and arrivals.received >= self._sent:
                 break
         if self._sent is not None:
