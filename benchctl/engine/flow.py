@@ -144,7 +144,10 @@ class FlowAttempt:
         client = self._running_client()
         if await has_ended(client, None, unless=self._failed) or await has_ended(client, GRACE_S):
             self.has_ended = True
-            await self._take_end(self._ends[Role.CLIENT])
+            end = self._ends[Role.CLIENT]
+            await self._take_end(end)
+            if end.exit_code != 0:
+                self.fail(Failure(FailureKind.TOOL, _how_it_ended(end)))
 
     def _running_client(self) -> Process:
         process = self._ends[Role.CLIENT].process
@@ -157,6 +160,7 @@ class FlowAttempt:
         ``cut_short`` is "" for a flow that had its time; otherwise its status, with the reason.
         """
         client, server = self._ends.get(Role.CLIENT), self._ends.get(Role.SERVER)
+        failures = dict(self._failures)
         if client and client.process and not self.has_ended:
             # At its gate it is still the shell, which has nothing to tell.
             await stop(client.process, client.command.stop_signal if self._begun else "SIGKILL")
@@ -169,6 +173,8 @@ class FlowAttempt:
             await self._take_end(server)
             if by_itself and server.exit_code:
                 self._note(f"the server {_how_it_ended(server)}")
+        if not self.has_ended:
+            self._failures = failures  # what tools say to our signal is no failure of theirs
         self._judge(cut_short)
         self._write(reason)
 
@@ -184,8 +190,6 @@ class FlowAttempt:
         assert end.process is not None
         code = end.exit_code = await end.process.wait()
         self._parse(end, lambda parser: parser.close(code))
-        if end.role is Role.CLIENT and code != 0:
-            self.fail(Failure(FailureKind.TOOL, _how_it_ended(end)))
 
     def _parse(self, end: End, step: Callable[[Parser], Sequence[Event]]) -> None:
         if end.mute:
@@ -242,7 +246,6 @@ class FlowAttempt:
     def _judge(self, cut_short: str) -> None:
         if cut_short:
             self.status = cut_short
-            self._failures.clear()  # what a tool says to our signal is no failure of its own
             return
         figures = self.fold.figures()
         moved = [f.value for (_, name), f in figures.items() if name == "throughput_bps"]

@@ -19,6 +19,7 @@ from benchctl.api import (
     Parameters,
     Ready,
     Sample,
+    Started,
     Summary,
     Tool,
     Warn,
@@ -107,6 +108,10 @@ class FakeProcess:
                 self._on_data(Channel.STDOUT, self._script.says_on_signal.encode() + b"\n")
             self._end(self._script.on_signal)
 
+    @property
+    def has_ended(self):
+        return self._exit.done()
+
     async def wait(self):
         return await asyncio.shield(self._exit)
 
@@ -114,23 +119,44 @@ class FakeProcess:
 class FakeSpawner:
     """Starts scripts by the words of the command: the first key all of whose words are there."""
 
-    def __init__(self, scripts):
+    def __init__(self, scripts, start_s=0.0):
         self.scripts = scripts
+        self.start_s = start_s
         self.log = []
         self.started = []
+        self.processes = []
 
     async def start(self, host, argv, env, on_data):
         self.started.append(tuple(argv))
         for words, script in self.scripts.items():
             if set(words.split()) <= set(argv):
                 script = script.pop(0) if isinstance(script, list) else script
-                return FakeProcess(script, on_data, self.log, " ".join(argv))
+                if isinstance(script, OSError):
+                    raise script
+                process = FakeProcess(script, on_data, self.log, " ".join(argv))
+                self.processes.append(process)
+                try:
+                    await asyncio.sleep(self.start_s)
+                except asyncio.CancelledError:
+                    process.send_signal("SIGKILL")
+                    raise
+                return process
         raise AssertionError(f"no script for {argv}")
 
 
 class FakeParameters(Parameters):
     duration: Duration = Field(1.0, description="time to measure")
     label: str = Field("x", description="a word of the command")
+
+
+STRANGE = {
+    "nan": Sample(0, 1, {"throughput_bps": float("nan")}),
+    "inf": Summary({"rtt_s": {"min": 0.1, "max": float("inf")}}),
+    "text": Sample(0, 1, {"throughput_bps": "fast"}),
+    "when": Started(float("inf")),
+    "object": Effective({"what": object()}),
+}
+"""Events that no store can keep."""
 
 
 class FakeParser(LineParser):
@@ -153,6 +179,8 @@ class FakeParser(LineParser):
             yield Warn(" ".join(values))
         elif word == "fail":
             yield Failure(FailureKind(values[0]), " ".join(values[1:]), "do something")
+        elif word == "tell":
+            yield STRANGE[values[0]]
         elif word == "crash":
             raise RuntimeError("a bug in the plugin")
 
@@ -190,6 +218,24 @@ class EarlyBackend(FakeBackend):
 
     def client(self, flow):
         return Command(("early", flow.params.label, f"at={flow.start_at_s}"), FakeParser())
+
+
+class ChoosyBackend(FakeBackend):
+    """A fake that has no command for some labels."""
+
+    name = "choosy"
+
+    def client(self, flow):
+        if flow.params.label == "old":
+            raise ValueError("version 1 here cannot do this")
+        if flow.params.label == "bug":
+            raise KeyError("label")
+        return super().client(flow)
+
+    def server(self, flow):
+        if flow.params.label == "lame":
+            raise ValueError("version 1 here cannot serve")
+        return super().server(flow)
 
 
 GOOD = Script([(0.5, "sample 0 0.5 100"), (1.0, "sample 0.5 1 300"), (1.1, "total 200")], 1.2)

@@ -1,0 +1,143 @@
+"""Whatever a plugin, a tool or the machine does wrong fails the flow, and nothing more."""
+
+import pytest
+from engine.fakes import GOOD, SERVER, Script
+from engine.virtual import flow
+
+
+@pytest.mark.parametrize(
+    ("what", "why"),
+    [
+        ("nan", "ValueError: throughput_bps is nan"),
+        ("inf", "ValueError: max is inf"),
+        ("when", "ValueError: epoch_s is inf"),
+        ("text", "TypeError: must be real number, not str"),
+        ("object", "TypeError: Object of type object is not JSON serializable"),
+    ],
+)
+def test_an_event_that_no_store_can_keep_is_the_plugins_failure(measure, what, why):
+    tells = Script([(0.2, "sample 0 0.2 100"), (0.5, f"tell {what}"), (0.7, "total 9")], 1)
+    outcome = measure({"server": SERVER, "client": tells})
+    assert outcome.last.status == "failed"
+    assert outcome.last.error == f"the plugin's parser failed: {why}"
+    assert outcome.last.hint == "tell its author"
+    # What came before counts; what came after cannot be understood.
+    assert len(list(outcome.reader.samples(outcome.last.id))) == 1
+    assert outcome.reader.figures(outcome.last.id)["send", "throughput_bps"].value == 100
+
+
+def test_a_flow_that_the_tool_here_cannot_do_is_failed_and_not_tried_again(measure):
+    outcome = measure({"server": SERVER}, flow(label="old", backend="choosy"), attempts=5)
+    assert (outcome.status, outcome.trial.error) == (
+        "failed", "main: version 1 here cannot do this",
+    )  # fmt: skip
+    assert [f.failure for f in outcome.flows] == ["parameter"]
+    assert outcome.last.client == []
+    assert outcome.last.server == ["server", "old", "5201"]
+
+
+def test_a_server_that_the_tool_here_cannot_be_fails_the_flow_before_any_command(measure):
+    outcome = measure({}, flow(label="lame", backend="choosy"))
+    assert (outcome.status, outcome.last.error) == ("failed", "version 1 here cannot serve")
+    assert outcome.commands == []
+
+
+def test_a_backend_with_a_bug_fails_its_flow_and_ends_the_others(measure):
+    outcome = measure(
+        {"server": SERVER, "client": GOOD}, flow("a"), flow("b", label="bug", backend="choosy")
+    )
+    assert {f.name: f.status for f in outcome.flows} == {"a": "interrupted", "b": "failed"}
+    assert outcome.trial.error == "b: the plugin has no command: KeyError: 'label'"
+    assert all(process.has_ended for process in outcome.processes)
+
+
+@pytest.mark.parametrize("end", ["server", "client"])
+def test_a_command_that_cannot_be_started_is_a_failed_attempt(measure, end):
+    refused = OSError(12, "Cannot allocate memory")
+    scripts = {"server": SERVER, "client": GOOD} | {end: [refused, SERVER, GOOD]}
+    if end == "client":
+        scripts[end] = [refused, GOOD]
+    outcome = measure(scripts, attempts=2)
+    assert [f.status for f in outcome.flows] == ["failed", "ok"]
+    assert outcome.flows[0].error == f"{end} cannot be started: Cannot allocate memory"
+    assert all(process.has_ended for process in outcome.processes)
+
+
+def test_a_server_that_dies_before_it_is_ready_says_how_at_once(measure):
+    dies = Script([(0.1, "!address in use")], 0.2, 1)
+    outcome = measure({"server": dies, "client": GOOD})
+    assert outcome.last.error == "the server server ended with code 1: address in use"
+    assert outcome.last.stderr == "address in use\n"
+    assert outcome.trial.finished_time - outcome.trial.started_time == pytest.approx(0.2)
+
+
+def test_a_server_that_ends_badly_beside_a_good_client_is_told_of(measure):
+    dies = Script([(0.01, "ready"), (1.2, "!no room for the log")], 1.3, 1)
+    outcome = measure({"server": dies, "client": GOOD})
+    assert outcome.status == "ok"
+    (note,) = outcome.reader.notes(1)
+    assert note.text == "the server server ended with code 1: no room for the log"
+
+
+def test_a_tool_that_tells_its_failure_and_hangs_is_ended_long_before_its_deadline(measure):
+    hangs = Script([(1.0, "fail peer the server went away")], ends_s=None)
+    outcome = measure({"server": SERVER, "client": hangs}, deadline_s=600)
+    assert (outcome.status, outcome.last.failure) == ("failed", "peer")
+    assert outcome.signals("client") == [(pytest.approx(3.01), "SIGINT")]
+
+
+def test_a_server_that_fails_in_the_middle_ends_a_client_that_waits_for_it(measure):
+    dies = Script([(0.01, "ready"), (1.0, "fail tool out of memory")], 1.1, 1)
+    hangs = Script([(0.5, "sample 0 0.5 100")], ends_s=None)
+    outcome = measure({"server": dies, "client": hangs}, deadline_s=600)
+    assert (outcome.status, outcome.last.error) == ("failed", "out of memory")
+    assert outcome.signals("client") == [(pytest.approx(3.0), "SIGINT")]
+
+
+def test_a_failure_ends_a_trial_while_a_delayed_flow_still_waits(measure):
+    dies = Script([], 0.2, 1)
+    outcome = measure(
+        {"server": SERVER, "client a": dies, "client b": GOOD}, flow("a", label="a"),
+        flow("b", label="b", delay_s=60.0), deadline_s=120,
+    )  # fmt: skip
+    assert outcome.status == "failed"
+    assert outcome.trial.finished_time - outcome.trial.started_time < 5
+    assert ("begin", "client b 127.0.0.1 5201") not in {(w, n) for _, w, n in outcome.log}
+
+
+def test_the_error_of_a_trial_is_the_failure_and_not_what_another_says_when_stopped(measure):
+    dies = Script([(0.2, "!it hurts")], 0.2, 1)
+    stopped = Script([(0.1, "sample 0 0.1 100")], 100.0, on_signal=130,
+                     says_on_signal="fail tool stopped by a signal")  # fmt: skip
+    outcome = measure(
+        {"server": SERVER, "client a": stopped, "client b": dies}, flow("a", label="a"),
+        flow("b", label="b"), deadline_s=120,
+    )  # fmt: skip
+    assert outcome.trial.error == "b: client ended with code 1: it hurts"
+    a, b = outcome.flows
+    assert (a.status, a.failure) == ("interrupted", "")
+    assert a.error == "ended because another flow of its trial failed"
+    assert (b.status, b.failure) == ("failed", "tool")
+
+
+def test_a_wrong_parameter_in_a_flow_that_was_only_stopped_does_not_forbid_a_try(measure):
+    dies = Script([], 0.2, 1)
+    stopped = Script([], 100.0, on_signal=1, says_on_signal="fail parameter odd signal")
+    outcome = measure(
+        {"server": SERVER, "client a": [stopped, GOOD], "client b": [dies, GOOD]},
+        flow("a", label="a"), flow("b", label="b"), deadline_s=120, attempts=2,
+    )  # fmt: skip
+    assert outcome.status == "ok"
+
+
+def test_servers_that_are_slow_to_be_ready_do_not_use_up_the_clients_lead(measure):
+    slow = Script([(5.0, "ready")], ends_s=None)
+    outcome = measure(
+        {"server": slow, "early": GOOD, "client": GOOD}, flow("a"), flow("b", backend="early")
+    )
+    starts = {command[-1] for command in outcome.commands if command[0] == "early"}
+    begun = {name.split()[0]: at for at, what, name in outcome.log if what == "begin"}
+    assert begun["early"] == pytest.approx(5.0)
+    assert begun["client"] == pytest.approx(5.5)
+    assert starts == {"at=1000005.5"}
+    assert outcome.trial.started_time == 1000005.5

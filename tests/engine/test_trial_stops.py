@@ -1,0 +1,66 @@
+"""A stop, a skip or a deadline may come at any moment of a trial."""
+
+import tempfile
+from pathlib import Path
+
+from engine.fakes import GOOD, SERVER, Script
+from engine.virtual import flow, run_trial
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+ENDS = ("ok", "failed", "timed_out", "interrupted", "skipped")
+
+
+def scripts():
+    """Return the scripts of a trial that fails once, waits, and then has three flows."""
+    busy = Script([(0.1, "fail busy somebody else measures")], 0.3, 1)
+    long = Script([(0.5, "sample 0 0.5 100"), (1.0, "sample 0.5 1 300")], 3.0)
+    stubborn = Script([(0.5, "sample 0 0.5 100")], 4.0, on_signal=None)
+    return {"server": SERVER, "client a": [busy, long], "client b": stubborn, "client c": GOOD}
+
+
+@settings(max_examples=60)
+@given(
+    at_s=st.one_of(st.floats(0, 16), st.sampled_from([0.0, 0.01, 0.02, 0.51, 0.52, 0.61])),
+    name=st.sampled_from(["stop", "skip"]),
+    deadline_s=st.sampled_from([0.005, 0.2, 1.0, 3.7, 100.0]),
+    start_s=st.sampled_from([0.0, 0.01, 0.3]),
+)
+def test_whenever_it_comes_nothing_is_left_running_and_everything_is_written(
+    at_s, name, deadline_s, start_s
+):
+    with tempfile.TemporaryDirectory() as folder:
+        outcome = run_trial(
+            Path(folder) / "runs.sqlite", scripts(), flow("a", label="a"), flow("b", label="b"),
+            flow("c", label="c", delay_s=1.0), attempts=2, start_s=start_s, deadline_s=deadline_s,
+            during=(at_s, lambda signals: getattr(signals, name).set()),
+        )  # fmt: skip
+        try:
+            assert all(process.has_ended for process in outcome.processes)
+            assert outcome.status == outcome.trial.status in ENDS
+            for one in outcome.flows:
+                assert one.status in ENDS
+                assert one.finished_time is not None
+                assert bool(one.error) == (one.status != "ok")
+            asked = {"stop": "interrupted", "skip": "skipped"}[name]
+            ended_s = outcome.trial.finished_time - 1_000_000
+            if outcome.status == asked:
+                # Two flows have their grace, one after another nothing has.
+                assert at_s - 0.001 <= ended_s <= at_s + 4.1
+            else:
+                assert outcome.status in ("ok", "failed", "timed_out")
+        finally:
+            outcome.reader.close()
+
+
+@settings(max_examples=20)
+@given(at_s=st.floats(0, 4))
+def test_a_stop_that_comes_when_all_is_measured_changes_nothing(at_s):
+    with tempfile.TemporaryDirectory() as folder:
+        outcome = run_trial(
+            Path(folder) / "runs.sqlite", {"server": SERVER, "client": GOOD},
+            during=(at_s, lambda signals: signals.stop.set()),
+        )  # fmt: skip
+        outcome.reader.close()
+        measured = at_s > 0.01 + GOOD.ends_s
+        assert outcome.status == ("ok" if measured else "interrupted")

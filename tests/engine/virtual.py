@@ -1,0 +1,94 @@
+"""Trials in virtual time, on scripts instead of programs."""
+
+from contextlib import closing
+
+from engine.fakes import (
+    EPOCH,
+    ChoosyBackend,
+    EarlyBackend,
+    FakeBackend,
+    FakeSpawner,
+    run_virtual,
+)
+
+from benchctl.api import Direction
+from benchctl.backends import Candidate, Registry
+from benchctl.engine.network import Network, Peer
+from benchctl.engine.site import PlainSite
+from benchctl.engine.tools import Toolbox
+from benchctl.engine.trial import Attempts, Signals, TrialRunner
+from benchctl.hosts.host import LOCAL
+from benchctl.profile.bind import FlowPlan, Trial
+from benchctl.store.read import Reader
+from benchctl.store.record import NewRun, NewTrial, Recorder, create_run
+
+REGISTRY = Registry(
+    {
+        "fake": Candidate("fake", "tests", FakeBackend),
+        "early": Candidate("early", "tests", EarlyBackend),
+        "choosy": Candidate("choosy", "tests", ChoosyBackend),
+    }
+)
+NETWORK = Network({"local": LOCAL}, {"public": Peer("203.0.113.1", (9200, 9202))})
+
+
+def flow(name="main", to="local", label="x", delay_s=0.0, backend="fake"):
+    return FlowPlan(
+        name,
+        backend,
+        "local",
+        to,
+        None,
+        Direction.SEND,
+        delay_s,
+        {"duration": "1s", "label": label},
+    )
+
+
+def trial(*flows, deadline_s=16.0):
+    return Trial(0, 1, {}, flows or (flow(),), {}, 1.0, deadline_s)
+
+
+class Outcome:
+    """What a trial left in the store, and what was done to its processes."""
+
+    def __init__(self, status, spawner, reader, row):
+        self.status, self.log, self.commands = status, spawner.log, spawner.started
+        self.processes = spawner.processes
+        self.reader, self.trial = reader, row
+        self.flows = reader.flows(row.id, all_attempts=True)
+
+    @property
+    def last(self):
+        return self.flows[-1]
+
+    def signals(self, word):
+        """Return the signals, with their times, to processes whose command has this word."""
+        return [
+            (at, what) for at, what, name in self.log if word in name.split() and what != "begin"
+        ]
+
+
+def run_trial(
+    store, scripts, *flows, attempts=1, during=None, deadline_s=16.0, site=None, start_s=0.0
+):
+    """Run one trial in a new store; ``during`` is (seconds, what is then done to the signals)."""
+    run_id, _ = create_run(
+        store, NewRun("p", "", 1, 1, {}, "", ""), [NewTrial(1, {}, [], {}, 1.0, 16.0)], EPOCH
+    )
+    spawner = FakeSpawner(scripts, start_s)
+    signals = Signals()
+
+    async def main(loop):
+        with closing(Recorder(store, run_id)) as recorder:
+            runner = TrialRunner(
+                REGISTRY, site or PlainSite(NETWORK), Toolbox(spawner), spawner, recorder,
+                Attempts(attempts, 2.0), signals, lambda: EPOCH + loop.time(), seed=1,
+            )  # fmt: skip
+            if during is not None:
+                loop.call_later(during[0], during[1], signals)
+            return await runner.run(1, trial(*flows, deadline_s=deadline_s))
+
+    status = run_virtual(main)
+    reader = Reader(store)
+    return Outcome(status, spawner, reader, next(reader.trials(run_id)))
