@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
@@ -50,7 +51,8 @@ class BenchApp(App[None]):
         theme: str | None = None,
         glyphs: Glyphs = BRAILLE,
     ) -> None:
-        super().__init__()
+        # Without this, Textual turns colours into greys, and the terminal's own into black.
+        super().__init__(ansi_color=True if "NO_COLOR" in os.environ else None)
         self.store = store
         self.clock = clock
         self.glyphs = glyphs

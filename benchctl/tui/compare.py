@@ -169,9 +169,8 @@ class CompareScreen(Page):
         """Draw the repeats of the row under the cursor."""
         self._show_spread()
 
-    def on_resize(self) -> None:
-        """Draw at the new width."""
-        self.call_after_refresh(self._show)
+    def fit(self) -> None:
+        self._show()
 
     def action_other(self) -> None:
         """Compare the first run with the next one."""

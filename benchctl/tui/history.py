@@ -130,9 +130,8 @@ class HistoryScreen(Page):
         """The run under the cursor."""
         return self._shown[self._table.index] if self._table.index < len(self._shown) else None
 
-    def on_resize(self) -> None:
-        """Fit the columns."""
-        self.call_after_refresh(self._show)
+    def fit(self) -> None:
+        self._show()
 
     # --- keys -----------------------------------------------------------------------------
 

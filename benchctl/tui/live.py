@@ -72,7 +72,8 @@ class LiveScreen(Page):
     LiveScreen {
         Tiles { height: 2; padding: 0 1; }
         #middle { height: 1fr; layout: vertical; }
-        ChartView { width: 1fr; height: 1fr; }
+        ChartView { width: 1fr; height: 1fr; padding: 0 1; }
+        Notes { padding: 0 1; }
         Table { display: none; padding: 0 1; height: 8; }
         &.-list-trials #trials, &.-list-results #results, &.-list-remarks #remarks {
             display: block;
@@ -252,7 +253,7 @@ class LiveScreen(Page):
     def _look_at(self, position: int) -> None:
         if position != self._feed.position:
             if self._trials.index == max(0, self._feed.position):
-                self._trials.go_to(position)
+                self._trials.index = position
             self._urgent = True
         self._feed.look_at(position, self._choice.split)
         self._read()
@@ -261,6 +262,9 @@ class LiveScreen(Page):
         self._choice = choice
         if self._feed.position >= 0:
             self._look_at(self._feed.position)
+        self._now()
+
+    def fit(self) -> None:
         self._now()
 
     def _now(self) -> None:

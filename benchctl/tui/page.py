@@ -87,6 +87,13 @@ class Page(Screen[None]):
         self.tick()
         self._timer = self.set_interval(TICK_S, self.tick)
 
+    def on_resize(self) -> None:
+        """Fit what is shown to the new size, once that is known to all widgets."""
+        self.call_after_refresh(self.fit)
+
+    def fit(self) -> None:
+        """Show everything anew at the present size."""
+
     def on_screen_suspend(self) -> None:
         """Rest while another screen is seen."""
         if self._timer is not None:

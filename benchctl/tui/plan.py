@@ -199,7 +199,10 @@ class PlanScreen(Page):
     def action_run(self) -> None:
         """Run the profile, after a question where it takes long."""
         drawn = self._drawn
-        if drawn is None or drawn.prepared is None:
+        if drawn is None:
+            self.notify("still planning")
+            return
+        if drawn.prepared is None:
             self.notify("there is no plan to run", severity="warning")
             return
         if not drawn.can_run:

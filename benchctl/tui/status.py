@@ -176,12 +176,15 @@ def trial_row(view: RunView, columns: Sequence[Column], index: int, time: float)
     if any(column.head == REPEAT for column in columns):
         cells.append(Span(str(trial.outline.repeat)))
     ended = trial.finished and status not in (RUNNING, "planned")
-    cells.append(_measured(trial) if ended else Span(""))
+    cells.append(_measured(trial, columns[-1].width) if ended else Span(""))
     return cells
 
 
-def _measured(trial: TrialView) -> Span:
-    """Return why a trial failed, or each flow's most wanted figure; names only where needed."""
+def _measured(trial: TrialView, width: int) -> Span:
+    """Return why a trial failed, or each flow's most wanted figure, as many as fit.
+
+    The flows' names stand there only where figures are alike.
+    """
     if trial.error:
         return Span(trial.error, "bad")
     found = []
@@ -193,4 +196,9 @@ def _measured(trial: TrialView) -> Span:
         f"{f'{flow} {direction} ' if alike else ''}{format_value(metric, value)}"
         for flow, (direction, metric), value in found
     ]
-    return Span(", ".join(parts))
+    fitting = parts[:1]
+    for part in parts[1:]:
+        if len(", ".join([*fitting, part])) > width:
+            break
+        fitting.append(part)
+    return Span(", ".join(fitting))

@@ -28,11 +28,12 @@ class Column:
 
 
 def lay_out(columns: Sequence[Column], row: Row, *, role: str = PLAIN) -> list[Span]:
-    """Return one row in its columns; ``role`` goes over those of the cells."""
+    """Return one row in its columns; ``role`` goes over those of the cells, but not over heat."""
     spans: list[Span] = []
     for column, cell in zip(columns, row, strict=True):
         text = fit(cell.text, column.width, right=column.right)
-        spans += [Span(text, role or cell.role), Span(GAP, role)]
+        own = cell.role.startswith("heat")
+        spans += [Span(text, cell.role if own else role or cell.role), Span(GAP, role)]
     return spans
 
 

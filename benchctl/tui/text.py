@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,9 @@ from textual.pilot import Pilot
 
 # Textual names a font on a server; a picture should need nothing but itself.
 _FONT_FACE = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)
+_INDENTED = re.compile(
+    r' x="([0-9.]+)"( [^>]*?)textLength="([0-9.]+)"([^>]*)>((?:&#160;)+)([^<]*)<'
+)
 _FONTS = "'DejaVu Sans Mono', 'Menlo', 'Consolas', monospace"
 # Between two looks whether a screen has all it needs.
 LOOK_S = 0.02
@@ -25,7 +29,17 @@ def text_of(app: App[Any]) -> str:
 def svg_of(app: App[Any]) -> str:
     """Return a picture of the screen that needs no font from elsewhere."""
     picture = _FONT_FACE.sub("", app.export_screenshot(title=app.title))
-    return picture.replace("font-family: Fira Code, monospace", f"font-family: {_FONTS}")
+    picture = picture.replace("font-family: Fira Code, monospace", f"font-family: {_FONTS}")
+    return _INDENTED.sub(_begin_at_text, picture)
+
+
+def _begin_at_text(match: re.Match[str]) -> str:
+    """Let a piece of text begin at its first character: some renderers drop leading spaces."""
+    x, middle, length, rest, spaces, text = match.groups()
+    indent = spaces.count(";")
+    each = float(length) / (indent + len(unescape(text)))
+    x, length = f"{float(x) + indent * each:.1f}", f"{float(length) - indent * each:.1f}"
+    return f' x="{x}"{middle}textLength="{length}"{rest}>{text}<'
 
 
 def take_picture(app: App[Any], size: tuple[int, int], path: Path) -> None:
