@@ -1,0 +1,232 @@
+"""Opening the store: one clear error for everything that can be wrong with a file."""
+
+import sqlite3
+import subprocess
+import sys
+import textwrap
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from store.store_support import new_run
+
+from benchctl.errors import StoreError
+from benchctl.store import database
+from benchctl.store.database import connect, default_path
+from benchctl.store.read import Reader
+from benchctl.store.record import Recorder
+from benchctl.store.schema import VERSION
+
+
+@pytest.fixture
+def store(tmp_path):
+    return tmp_path / "runs.sqlite"
+
+
+def refused(store, *, write):
+    """Return the error with which a store is not opened."""
+    with pytest.raises(StoreError) as caught:
+        connect(store, write=write)
+    error = caught.value
+    assert error.message.startswith(f"store {store}: ")
+    assert "\n" not in error.message
+    assert error.exit_code == 4
+    return error
+
+
+def test_the_store_lies_where_the_environment_says(monkeypatch, tmp_path):
+    monkeypatch.setenv("BENCHCTL_STORE", str(tmp_path / "here.sqlite"))
+    assert default_path() == tmp_path / "here.sqlite"
+    monkeypatch.setenv("BENCHCTL_STORE", "")
+    assert default_path().name == "runs.sqlite"
+
+
+def test_a_store_is_made_with_its_directory_in_wal_mode(tmp_path):
+    store = tmp_path / "not" / "there" / "runs.sqlite"
+    with closing(connect(store, write=True)) as connection:
+        assert connection.execute("PRAGMA journal_mode").fetchone()[0] == "wal"
+        assert connection.execute("PRAGMA user_version").fetchone()[0] == VERSION
+    new_run(store)
+    with closing(connect(store, write=True)) as connection:  # and only made once
+        assert connection.execute("SELECT count(*) FROM run").fetchone()[0] == 1
+
+
+OPENER = """
+import sys
+from contextlib import closing
+from pathlib import Path
+from benchctl.store.database import connect
+print(flush=True)
+sys.stdin.readline()
+with closing(connect(Path(sys.argv[1]), write=True)) as connection:
+    print(connection.execute("PRAGMA journal_mode").fetchone()[0],
+          connection.execute("SELECT count(*) FROM run").fetchone()[0])
+"""
+
+
+def test_processes_that_make_the_store_at_the_same_moment_all_get_it(tmp_path):
+    for turn in range(3):
+        store = tmp_path / f"{turn}.sqlite"
+        openers = [
+            subprocess.Popen(
+                [sys.executable, "-c", OPENER, str(store)],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            )
+            for _ in range(3)
+        ]  # fmt: skip
+        for opener in openers:
+            opener.stdout.readline()  # it has imported all it needs
+        for opener in openers:
+            opener.stdin.write("go\n")
+            opener.stdin.flush()
+        assert [opener.communicate(timeout=30) for opener in openers] == [("wal 0\n", "")] * 3
+
+
+@pytest.mark.parametrize("write", [True, False])
+def test_a_store_of_a_newer_benchctl_is_refused_and_left_alone(store, write):
+    connect(store, write=True).close()
+    with closing(sqlite3.connect(store)) as connection:
+        connection.execute(f"PRAGMA user_version = {VERSION + 1}")
+    before = store.read_bytes()
+    error = refused(store, write=write)
+    assert f"written by a newer benchctl (format {VERSION + 1}, here {VERSION})" in error.message
+    assert "update benchctl" in error.hint
+    assert store.read_bytes() == before
+
+
+@pytest.mark.parametrize("write", [True, False])
+def test_another_programs_database_is_refused_and_left_alone(store, write):
+    with closing(sqlite3.connect(store)) as connection:
+        connection.execute("CREATE TABLE bookmark (url)")
+    before = store.read_bytes()
+    assert "not a store of benchctl" in refused(store, write=write).message
+    assert store.read_bytes() == before
+    assert not store.with_name(store.name + "-wal").exists()
+
+
+def test_another_programs_database_of_our_version_is_refused(store):
+    with closing(sqlite3.connect(store)) as connection:
+        connection.execute("CREATE TABLE bookmark (url)")
+        connection.execute(f"PRAGMA user_version = {VERSION}")
+    with closing(Reader(store)) as reader, pytest.raises(StoreError) as caught:
+        reader.runs()
+    assert "no such table: run" in caught.value.message
+    assert "no store" in caught.value.hint
+
+
+@pytest.mark.parametrize("write", [True, False])
+def test_a_file_that_is_no_database_is_refused(store, write):
+    store.write_text("a letter to the editor, " * 100)
+    error = refused(store, write=write)
+    assert "not a database" in error.message
+    assert "damaged" in error.hint
+
+
+def test_a_damaged_store_is_refused_when_its_pages_are_read(store):
+    for _ in range(50):
+        new_run(store, trials=50)
+    with closing(sqlite3.connect(store)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    whole = bytearray(store.read_bytes())
+    whole[4096 * 3 :] = b"\xa5" * (len(whole) - 4096 * 3)
+    store.write_bytes(whole)
+    with pytest.raises(StoreError) as caught, closing(Reader(store)) as reader:
+        list(reader.trials(reader.runs()[0].id))
+    assert "malformed" in caught.value.message
+    assert "damaged" in caught.value.hint
+
+
+@pytest.mark.parametrize("write", [True, False])
+def test_a_directory_in_place_of_the_store_is_refused(store, write):
+    store.mkdir()
+    assert "unable to open" in refused(store, write=write).message
+
+
+def test_a_store_below_a_file_is_refused(tmp_path):
+    (tmp_path / "file").write_text("")
+    assert "Not a directory" in refused(tmp_path / "file" / "runs.sqlite", write=False).message
+    assert refused(tmp_path / "file" / "runs.sqlite", write=True)
+
+
+def test_nothing_is_made_when_a_store_that_is_not_there_is_read(tmp_path):
+    error = refused(tmp_path / "runs.sqlite", write=False)
+    assert "nothing was measured yet" in error.message
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_store_that_another_program_holds_is_an_error_after_a_wait(store, monkeypatch):
+    monkeypatch.setattr(database, "BUSY_TIMEOUT_S", 0.05)
+    run_id, _ = new_run(store)
+    with closing(sqlite3.connect(store, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StoreError) as caught:
+            Recorder(store, run_id)
+        assert "locked" in caught.value.message
+        assert "another program holds it" in caught.value.hint
+        with closing(Reader(store)) as reader:  # which disturbs no reader
+            assert reader.run(run_id).status == "planned"
+        other.execute("ROLLBACK")
+    Recorder(store, run_id).close()
+
+
+def fill(recorder):
+    for _ in range(100):
+        recorder.add_note("y" * 4096, "info", 0.0, None, None)
+        recorder.flush()
+
+
+def test_a_full_disk_is_an_error_that_leaves_the_store_whole(store):
+    run_id, _ = new_run(store)
+    recorder = Recorder(store, run_id)
+    pages = recorder._connection.execute("PRAGMA page_count").fetchone()[0]
+    recorder._connection.execute(f"PRAGMA max_page_count = {pages}")
+    with pytest.raises(StoreError) as caught:
+        fill(recorder)
+    assert "full" in caught.value.message
+    assert "free some room" in caught.value.hint
+    with closing(Reader(store)) as reader:
+        written = len(reader.notes(run_id))
+    # Room again: the connection is not stuck in a transaction, and what was gathered is there.
+    recorder._connection.execute("PRAGMA max_page_count = 100000")
+    recorder.close()
+    with closing(Reader(store)) as reader:
+        assert len(reader.notes(run_id)) == written + 1
+
+
+ON_A_SMALL_DISK = """
+import sys
+from pathlib import Path
+from benchctl.errors import StoreError
+sys.path.insert(0, sys.argv[2])
+from store.store_support import new_run
+
+try:
+    for _ in range(100):
+        new_run(Path(sys.argv[1]) / "runs.sqlite", trials=100)
+except StoreError as error:
+    print(error.message, error.hint, sep="\\n")
+"""
+
+
+@pytest.mark.netns
+@pytest.mark.parametrize(
+    ("options", "message", "hint"),
+    [("size=256k", "full", "free some room"), ("ro", "unable to open", "yours to write")],
+    ids=["full", "read-only"],
+)
+def test_a_real_disk_that_is_full_or_read_only_gives_one_error(tmp_path, options, message, hint):
+    script = textwrap.dedent(f"""
+        mount -t tmpfs -o {options} none {tmp_path}
+        exec {sys.executable} -c "$0" {tmp_path} "$1"
+    """)
+    tests = str(Path(__file__).parents[1])
+    result = subprocess.run(
+        ["unshare", "--user", "--map-root-user", "--mount", "sh", "-ec", script, ON_A_SMALL_DISK,
+         tests],
+        capture_output=True, text=True, check=True, timeout=60,
+    )  # fmt: skip
+    assert result.stderr == ""
+    said = result.stdout.splitlines()
+    assert len(said) == 2, "one error, with one hint"
+    assert message in said[0]
+    assert hint in said[1]

@@ -1,0 +1,152 @@
+"""Locks that end with their process: who is alive, and whose turn it is."""
+
+import os
+import select
+import signal
+import subprocess
+import sys
+
+import pytest
+from store.store_support import new_run
+
+from benchctl.errors import StoreError
+from benchctl.store.locks import Liveness
+
+HOLDER = """
+import sys
+from pathlib import Path
+from benchctl.store.locks import Liveness
+with Liveness(Path(sys.argv[1])).hold(int(sys.argv[2])) as turn:
+    for line in sys.stdin:
+        print(turn.take() if line == "take\\n" else turn.give_back(), flush=True)
+"""
+
+
+class Holder:
+    """A process that holds the lock of a run, and takes the turn when told to."""
+
+    def __init__(self, store, run_id):
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", HOLDER, str(store), str(run_id)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        self.ask("give back")  # it holds its lock when it answers
+
+    def ask(self, what):
+        self.process.stdin.write(what + "\n")
+        self.process.stdin.flush()
+        return self.process.stdout.readline().strip()
+
+    def kill(self):
+        """Kill it, and wait until the kernel has taken it away."""
+        watch = os.pidfd_open(self.process.pid) if hasattr(os, "pidfd_open") else None
+        self.process.send_signal(signal.SIGKILL)
+        if watch is not None:
+            assert select.select([watch], [], [], 10)[0]
+            os.close(watch)
+        self.process.wait()
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+        self.process.stdout.close()
+
+
+@pytest.fixture
+def store(tmp_path):
+    return tmp_path / "runs.sqlite"
+
+
+@pytest.fixture
+def holder(store):
+    holders = []
+
+    def hold(run_id=1):
+        holders.append(Holder(store, run_id))
+        return holders[-1]
+
+    yield hold
+    for one in holders:
+        one.close()
+
+
+def test_nobody_is_alive_before_anyone_was(store):
+    new_run(store)
+    assert not Liveness(store).is_alive(1)
+    assert not store.with_name(store.name + "-alive").exists()
+
+
+def test_a_run_is_alive_as_long_as_its_runner_and_no_other_run_is(store, holder):
+    runner = holder(2)
+    assert [Liveness(store).is_alive(n) for n in (1, 2, 3)] == [False, True, False]
+    runner.close()
+    assert not Liveness(store).is_alive(2)
+
+
+def test_a_killed_runner_is_not_alive(store, holder):
+    runner = holder(1)
+    runner.ask("take")
+    runner.kill()
+    assert not Liveness(store).is_alive(1)
+    with Liveness(store).hold(1) as turn:  # and what it held can be had
+        assert turn.take()
+
+
+def test_two_runners_of_one_run_cannot_be(store, holder):
+    holder(1)
+    with pytest.raises(StoreError, match="being measured right now"), Liveness(store).hold(1):
+        pass
+    with Liveness(store).hold(2):
+        pass
+
+
+def test_to_ask_harms_neither_the_runner_nor_others_who_ask(store, holder):
+    holder(1)
+    others = [Liveness(store) for _ in range(3)]
+    assert all(other.is_alive(1) for other in others for _ in range(10))
+
+
+def test_a_runner_begins_although_somebody_asks_at_that_moment(store, holder, monkeypatch):
+    # Asking holds the lock for an instant: here until the runner has met it three times.
+    asking = holder(1)
+    tries = []
+
+    def wait_and_let_go(seconds):
+        tries.append(seconds)
+        if len(tries) == 3:
+            asking.close()
+
+    monkeypatch.setattr("benchctl.store.locks.time.sleep", wait_and_let_go)
+    with Liveness(store).hold(1):
+        assert len(tries) == 3
+
+
+def test_one_runner_has_the_turn_and_the_next_gets_it_when_it_is_given_back(store, holder):
+    one, two = holder(1), holder(2)
+    assert one.ask("take") == "True"
+    assert two.ask("take") == "False"
+    one.ask("give back")
+    assert two.ask("take") == "True"
+    assert one.ask("take") == "False"
+
+
+def test_a_turn_given_back_leaves_the_run_alive(store, holder):
+    runner = holder(1)
+    runner.ask("take")
+    runner.ask("give back")
+    assert Liveness(store).is_alive(1)
+
+
+def test_the_turn_of_a_killed_runner_is_free(store, holder):
+    one, two = holder(1), holder(2)
+    one.ask("take")
+    one.kill()
+    assert two.ask("take") == "True"
+
+
+def test_a_lock_that_cannot_be_made_is_a_store_error(tmp_path):
+    with (
+        pytest.raises(StoreError, match="No such file or directory"),
+        Liveness(tmp_path / "gone" / "runs.sqlite").hold(1),
+    ):
+        pass
