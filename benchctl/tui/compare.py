@@ -22,13 +22,14 @@ from benchctl.report.comparison import (
     signed,
 )
 from benchctl.store.read import Reader, Run
+from benchctl.tui.columns import GAP, Column, Row, widths
 from benchctl.tui.metrics import title
 from benchctl.tui.notes import Notes
 from benchctl.tui.page import Page
 from benchctl.tui.scrolled import Scrolled
 from benchctl.tui.spans import Span
 from benchctl.tui.spread import HIGH, LOW, MEAN, POINT, draw_spread
-from benchctl.tui.table import GAP, Column, Row, Table, widths
+from benchctl.tui.table import Table
 
 ROLES = {Verdict.BETTER: "good", Verdict.WORSE: "bad", Verdict.DIFFERENT: "warn"}
 # A glyph beside the word, as everywhere.

@@ -9,9 +9,9 @@ from typing import Any
 
 from benchctl.report.document import Document
 from benchctl.report.pivot import KEY_METRICS, with_interval
+from benchctl.tui.columns import Column
 from benchctl.tui.metrics import title
 from benchctl.tui.spans import HEATS, Span
-from benchctl.tui.table import Column
 from benchctl.units import format_value
 
 # One step of heat each: what the colour says is said by a character too.

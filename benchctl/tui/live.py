@@ -17,6 +17,7 @@ from benchctl.errors import StoreError
 from benchctl.tui import status
 from benchctl.tui.charts import Choice, in_order
 from benchctl.tui.chartview import ChartView
+from benchctl.tui.columns import Column, widths
 from benchctl.tui.feed import Feed
 from benchctl.tui.glyphs import SETS
 from benchctl.tui.metrics import title
@@ -27,8 +28,8 @@ from benchctl.tui.playhead import Playhead
 from benchctl.tui.results import Results
 from benchctl.tui.runview import RUNNING
 from benchctl.tui.spans import Span
-from benchctl.tui.table import Column, Table, widths
-from benchctl.tui.tiles import Tiles
+from benchctl.tui.table import Table
+from benchctl.tui.tileview import Tiles
 from benchctl.tui.traces import ALL
 from benchctl.tui.zoom import Zoom, window_for
 

@@ -12,8 +12,9 @@ from textual.containers import Vertical, VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
+from benchctl.tui.columns import Column, Row
 from benchctl.tui.spans import Span
-from benchctl.tui.table import Column, Row, Table
+from benchctl.tui.table import Table
 
 T = TypeVar("T")
 

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 
 from benchctl.report.pivot import INSTEAD, KEY_METRICS
 from benchctl.store.read import Run
+from benchctl.tui.columns import GAP, Column, Row
 from benchctl.tui.metrics import title
 from benchctl.tui.runview import DIED
 from benchctl.tui.spans import Span
 from benchctl.tui.states import WIDTH, state
-from benchctl.tui.table import GAP, Column, Row
 from benchctl.units import format_ratio, format_value
 
 BASELINE = "baseline"

@@ -18,12 +18,13 @@ from benchctl.engine.launch import launch_detached
 from benchctl.engine.prepare import record_plan
 from benchctl.errors import BenchctlError
 from benchctl.profile.load import packaged_profiles
+from benchctl.tui.columns import Column
 from benchctl.tui.modals import Ask, Prompt
 from benchctl.tui.page import Page
 from benchctl.tui.plantext import Drawn, draw_plan
 from benchctl.tui.scrolled import Scrolled
 from benchctl.tui.spans import Span
-from benchctl.tui.table import Column, Table
+from benchctl.tui.table import Table
 from benchctl.units import format_duration
 
 # A profile whose plan takes longer than this is worth a question before it runs.

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 SPEEDS = (1, 2, 4, 8, 16, 32, 64)
-# A rest longer than this, such as between a run and its resumption, is not sat through.
-LONGEST_REST_S = 5.0
 
 
 class Playhead:
@@ -61,8 +59,14 @@ class Playhead:
         return min(time, self._end) if self._end is not None else time
 
     def toggle(self) -> None:
-        """Freeze, or go on: live with what is now, in a replay from where it stands."""
+        """Freeze, or go on: live with what is now, in a replay from where it stands.
+
+        A replay that is over begins again.
+        """
         time = self.time()
+        if self.at_end and self._begin is not None:
+            self._standing, self._anchor = None, (self._clock(), self._begin)
+            return
         self._standing = time if self._standing is None else None
         self._anchor = (self._clock(), time)
 

@@ -181,7 +181,11 @@ class RunView:
         if current >= 0 and self.trials[current].status_at(time) == RUNNING:
             trial = self.trials[current]
             left_s += max(0.0, trial.outline.duration_s - trial.elapsed_s(time))
-        lately = [t for t in self.trials[max(0, current - LATELY) : max(0, current)] if t.finished]
+        lately = [
+            trial
+            for trial in self.trials[max(0, current + 1 - LATELY) : current + 1]
+            if trial.status_at(time) != RUNNING
+        ]
         planned_s = sum(trial.outline.duration_s for trial in lately)
         measured_s = sum(trial.elapsed_s(time) for trial in lately)
         slower = max(1.0, measured_s / planned_s) if planned_s else 1.0

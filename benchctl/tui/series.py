@@ -123,11 +123,13 @@ class Series:
 
         Nothing from ``until_s`` on is shown.
         """
-        # Bucket i belongs to the column that holds its middle.
-        per_column = (to_s - from_s) / count / self.width_s
-        first = (from_s - self.start_s) / self.width_s - 0.5
+        # A bucket belongs to the column with its middle, those at the ends to the end columns.
+        first = max(0, math.floor((from_s - self.start_s) / self.width_s))
         stop = self._stop(min(until_s, to_s))
-        edges = [min(stop, max(0, math.ceil(first + i * per_column))) for i in range(count + 1)]
+        per_column = (to_s - from_s) / count / self.width_s
+        middle = (from_s - self.start_s) / self.width_s - 0.5
+        inner = (math.ceil(middle + place * per_column) for place in range(1, count))
+        edges = [first, *(min(stop, max(first, edge)) for edge in inner), max(first, stop)]
         return [self._column(begin, end) for begin, end in pairwise(edges)]
 
     def _column(self, begin: int, end: int) -> Column | None:

@@ -9,12 +9,12 @@ import math
 from collections.abc import Sequence
 
 from benchctl.store.read import Note
+from benchctl.tui.columns import GAP, Column, Row
 from benchctl.tui.playhead import Playhead
 from benchctl.tui.runview import DIED, LISTED, PLANNED, RUNNING, RunView, TrialView
 from benchctl.tui.series import Series
 from benchctl.tui.spans import Line, Span
 from benchctl.tui.states import WIDTH, state
-from benchctl.tui.table import GAP, Column, Row
 from benchctl.tui.tiles import Tile
 from benchctl.tui.traces import ALL, Traces
 from benchctl.units import format_duration, format_value

@@ -3,48 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from textual import events
 from textual.binding import Binding, BindingType
 from textual.message import Message
 
+from benchctl.tui.columns import Column, Row, lay_out
 from benchctl.tui.painted import Painted
-from benchctl.tui.spans import PLAIN, Line, Span, fit
-
-Row = Sequence[Span]
-"""A cell for every column."""
-GAP = "  "
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A head and a width in characters; numbers stand at the right."""
-
-    head: str
-    width: int
-    right: bool = False
-
-
-def lay_out(columns: Sequence[Column], row: Row, *, role: str = PLAIN) -> list[Span]:
-    """Return one row in its columns; ``role`` goes over those of the cells, but not over heat."""
-    spans: list[Span] = []
-    for column, cell in zip(columns, row, strict=True):
-        text = fit(cell.text, column.width, right=column.right)
-        own = cell.role.startswith("heat")
-        spans += [Span(text, cell.role if own else role or cell.role), Span(GAP, role)]
-    return spans
-
-
-def widths(
-    heads: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[bool]
-) -> list[Column]:
-    """Return columns that are as wide as their widest text."""
-    return [
-        Column(head, max(len(head), *(len(row[i]) for row in rows), 1), right[i])
-        for i, head in enumerate(heads)
-    ]
+from benchctl.tui.spans import PLAIN, Line, Span
 
 
 class Table(Painted, can_focus=True):

@@ -1,11 +1,10 @@
-"""The big figures at the top of the live screen."""
+"""The big figures at the top of the live screen, as text."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from benchctl.tui.painted import Painted
 from benchctl.tui.spans import Line, Span, fit
 
 GAP = 1
@@ -82,20 +81,3 @@ def _halves(dots: str, line: int) -> str:
     upper = dots[2 * line * wide : (2 * line + 1) * wide]
     lower = dots[(2 * line + 1) * wide : (2 * line + 2) * wide] or "0" * wide
     return "".join(_HALVES[int(u) + 2 * int(d)] for u, d in zip(upper, lower, strict=True))
-
-
-class Tiles(Painted):
-    """The tiles as a widget; tall digits where it is four lines high."""
-
-    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
-        super().__init__(id=id)
-        self._tiles: Sequence[Tile] = ()
-
-    def show(self, tiles: Sequence[Tile]) -> None:
-        """Show these tiles, the most important one first."""
-        if tiles != self._tiles:
-            self._tiles = tiles
-            self.repaint()
-
-    def paint(self, width: int, height: int) -> Sequence[Line]:
-        return lay_out(self._tiles, width, tall=height > TALL) if self._tiles else []

@@ -46,5 +46,5 @@ def window_for(view: View, dots: int, shortest_s: float, whole: Window, kept: Wi
         covers = window.from_s <= view.from_s and view.to_s <= window.to_s
         if covers and window.span_s / CAPACITY <= bucket_s:
             return window
-    from_s = max(0.0, view.from_s - width_s)
-    return Window(from_s, 3 * width_s, from_s + 3 * width_s)
+    from_s = max(0.0, view.from_s - width_s / 2)
+    return Window(from_s, 2 * width_s, from_s + 2 * width_s)

@@ -1,0 +1,83 @@
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchctl.tui.series import CAPACITY, Series
+
+VALUES = st.floats(-1e9, 1e9)
+POINTS = st.lists(st.tuples(st.floats(0.0, 1e5), VALUES), min_size=1, max_size=60)
+
+
+def series_of(points, span_s=10.0, start_s=0.0, cut=7):
+    series = Series(start_s, span_s)
+    points = sorted(points)
+    for begin in range(0, len(points), cut):
+        part = points[begin : begin + cut]
+        series.extend([t for t, _ in part], [v for _, v in part], [1.0] * len(part))
+    return series
+
+
+@given(POINTS)
+def test_size_is_bounded_and_the_greatest_and_the_least_are_never_lost(points):
+    series = series_of(points)
+    end = max(time for time, _ in points)
+    assert len(series._low) <= CAPACITY
+    low, high = series.bounds(0.0, math.inf)
+    assert (low, high) == (min(v for _, v in points), max(v for _, v in points))
+    columns = [one for one in series.columns(0.0, end + 1.0, 7) if one is not None]
+    assert min(one.low for one in columns) == low
+    assert max(one.high for one in columns) == high
+
+
+@given(POINTS)
+def test_total_and_mean_survive_every_merge(points):
+    series = series_of(points)
+    total = math.fsum(value for _, value in points)
+    assert series.total() == pytest.approx(total, rel=1e-9, abs=1e-3)
+    assert series.mean() == pytest.approx(total / len(points), rel=1e-9, abs=1e-3)
+
+
+@given(POINTS, st.integers(1, 60))
+def test_it_does_not_matter_in_how_many_parts_values_come(points, cut):
+    one, other = series_of(points, cut=cut), series_of(points, cut=1000)
+    assert one.columns(0.0, 1e5, 50) == pytest.approx(other.columns(0.0, 1e5, 50))
+    assert one.last == other.last
+
+
+def test_a_mean_counts_a_longer_interval_more():
+    series = Series(0.0, 10.0)
+    series.extend([1.0, 4.0], [10.0, 20.0], [1.0, 3.0])
+    assert series.mean() == 17.5
+
+
+def test_nothing_is_known_before_the_first_value():
+    series = Series(0.0, 10.0)
+    assert series.mean() is None
+    assert series.at(5.0) is None
+    assert series.bounds(0.0, 10.0) is None
+    assert series.columns(0.0, 10.0, 3) == [None, None, None]
+
+
+def test_what_comes_after_the_moment_shown_is_not_drawn():
+    series = series_of([(1.0, 1.0), (5.0, 5.0), (9.0, 9.0)])
+    assert series.bounds(0.0, 6.0) == (1.0, 5.0)
+    assert [c and c.mean for c in series.columns(0.0, 10.0, 5, until_s=6.0)] == [
+        1.0, None, 5.0, None, None,
+    ]  # fmt: skip
+    assert series.at(6.0) == 5.0
+    assert series.at(0.5) is None
+    assert series.at(math.inf) == 9.0
+
+
+def test_a_column_has_the_least_the_greatest_and_the_mean_of_its_time():
+    series = series_of([(0.1, 1.0), (0.5, 9.0), (0.9, 2.0), (1.5, 4.0)], span_s=2.0)
+    first, second = series.columns(0.0, 2.0, 2)
+    assert (first.low, first.high, first.mean) == (1.0, 9.0, 4.0)
+    assert (second.low, second.high, second.mean) == (4.0, 4.0, 4.0)
+
+
+def test_a_window_begins_where_it_is_told():
+    series = series_of([(100.5, 1.0), (101.5, 2.0)], span_s=2.0, start_s=100.0)
+    assert [column.mean for column in series.columns(100.0, 102.0, 2)] == [1.0, 2.0]
