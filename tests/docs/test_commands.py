@@ -5,7 +5,7 @@ import shlex
 
 import pytest
 import typer.main
-from docs.documents import DOCS, Shell, blocks_of, section, text_of, write_files
+from docs.documents import DOCS, blocks_of, section, text_of, write_files
 
 from benchctl.cli.main import app
 
@@ -77,9 +77,9 @@ def test_every_value_that_an_option_takes_has_its_name():
                 assert f"{param.opts[-1]} {param.metavar}" in text_of(DOCUMENT), name
 
 
-def test_what_is_shown_is_what_is_printed(tmp_path):
+def test_what_is_shown_is_what_is_printed(tmp_path, shell_in):
     write_files(DOCUMENT, tmp_path)
-    shell = Shell(tmp_path)
+    shell = shell_in(tmp_path)
     for block in blocks_of(DOCUMENT, "console"):
         shell.check(block)
     assert (tmp_path / "profile.schema.json").read_text().startswith("{")

@@ -1,7 +1,7 @@
 """docs/lab.md: its files are read, its keys are those of the schema, its sessions run."""
 
 import pytest
-from docs.documents import Shell, blocks_of, filled, names_in, section, table, write_files
+from docs.documents import blocks_of, filled, names_in, section, table, write_files
 
 from benchctl.engine.planning import planned
 from benchctl.lab import schema
@@ -36,8 +36,8 @@ BUILDING = [block for block in SESSIONS if "lab show" not in block.text]
 
 
 @pytest.fixture(scope="module")
-def shell(tmp_path_factory):
-    shell = Shell(tmp_path_factory.mktemp("lab"))
+def shell(tmp_path_factory, shell_in):
+    shell = shell_in(tmp_path_factory.mktemp("lab"))
     write_files(DOCUMENT, shell.directory)
     return shell
 

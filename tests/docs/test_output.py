@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from docs.documents import Shell, blocks_of, filled, names_in, section, table, text_of, write_files
+from docs.documents import blocks_of, filled, names_in, section, table, text_of, write_files
 
 from benchctl import errors
 from benchctl.analysis.compare import Comparison, Verdict
@@ -25,9 +25,9 @@ BUNDLED = ("iperf3", "owping", "ping", "simpleperf")
 
 
 @pytest.fixture(scope="module")
-def directory(tmp_path_factory):
+def directory(tmp_path_factory, shell_in):
     """A directory in which the sessions of the page were run: the store, and what was exported."""
-    shell = Shell(tmp_path_factory.mktemp("output"))
+    shell = shell_in(tmp_path_factory.mktemp("output"))
     write_files(DOCUMENT, shell.directory)
     for block in blocks_of(DOCUMENT, "console"):
         shell.check(block)
