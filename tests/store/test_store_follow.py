@@ -1,0 +1,281 @@
+"""A run reads the same live, in small steps, and afterwards, in one."""
+
+from contextlib import closing
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from store.store_support import NOW, add_flow, add_sample, figures, new_run
+
+from benchctl.report.events import event_lines
+from benchctl.store.follow import Follower, Noted, Sampled
+from benchctl.store.read import Reader
+from benchctl.store.record import Recorder, reopen_run
+
+# What the engine does: trials of attempts of flows; a flow is how many batches of samples it tells.
+RUNS = st.lists(
+    st.lists(st.lists(st.integers(0, 3), min_size=1, max_size=3), min_size=1, max_size=3),
+    min_size=1,
+    max_size=3,
+)
+
+
+class Session:
+    """One runner's life, as a sequence of single writes in the order of the engine's."""
+
+    def __init__(self, store, run_id, plan):
+        self.recorder = Recorder(store, run_id)
+        self.plan = plan
+        self.clock = NOW
+
+    def now(self):
+        self.clock += 0.01
+        return self.clock
+
+    def writes(self):
+        """Yield after each write, so that somebody may look, or the runner may die there."""
+        recorder = self.recorder
+        recorder.update_run(status="running", started_time=self.now())
+        yield
+        for trial_id, attempts in self.plan.items():
+            self.note(None, f"before {trial_id}")
+            yield
+            for attempt in attempts:
+                yield from self.attempt(trial_id, attempt)
+            recorder.update_trial(trial_id, status="ok", finished_time=self.now())
+            yield
+        recorder.update_run(status="ok", finished_time=self.now())
+        yield
+
+    def attempt(self, trial_id, flows):
+        recorder = self.recorder
+        with closing(Reader(recorder._path)) as reader:
+            number = reader.attempts(trial_id) + 1
+        recorder.update_trial(trial_id, status="running", started_time=self.now())
+        yield
+        ids = []
+        for index, _ in enumerate(flows):
+            ids.append(
+                add_flow(recorder, trial_id, attempt=number, name=f"f{index}", status="planned")
+            )
+            yield
+        for flow_id in ids:
+            recorder.update_flow(flow_id, client=["client", str(flow_id)])
+            yield
+        for flow_id in ids:
+            recorder.update_flow(flow_id, status="running")
+            yield
+        recorder.update_trial(trial_id, started_time=self.now())
+        yield
+        for batch in range(max(flows)):
+            for flow_id, batches in zip(ids, flows, strict=True):
+                if batch < batches:
+                    add_sample(recorder, flow_id, float(batch))
+                    self.note(flow_id, f"batch {batch}")
+            recorder.flush()
+            yield
+        for flow_id, batches in zip(ids, flows, strict=True):
+            add_sample(recorder, flow_id, 9.0)  # its last words
+            recorder.add_figures(flow_id, figures())
+            yield
+            recorder.update_flow(flow_id, status="ok" if batches else "failed")
+            yield
+
+    def note(self, flow_id, text):
+        self.recorder.add_note(text, "info", self.now(), None, flow_id)
+        self.recorder.flush()
+
+
+def follow(store, run_id, alive, **options):
+    """Return a reader and a follower of a run whose runner is alive when ``alive`` says so."""
+    reader = Reader(store)
+    reader.is_alive = lambda run: bool(alive)
+    return reader, Follower(reader, run_id, **options)
+
+
+def lines(events):
+    return list(event_lines(events))
+
+
+def without_notes(events):
+    return lines(event for event in events if not isinstance(event, Noted))
+
+
+def notes_by_trial(events):
+    """Return the notes, and after how many ends of trials each came."""
+    ended, told = 0, []
+    for event in events:
+        ended += type(event).__name__ == "TrialEnded"
+        if isinstance(event, Noted):
+            told.append((ended, event.note.text))
+    return told
+
+
+def live(session, reader, follower, looks, dies_after, alive):
+    """Write a session, looking when ``looks`` says so; returns the events seen."""
+    events = []
+    for step, _ in enumerate(session.writes()):
+        if looks and looks[step % len(looks)]:
+            events += follower.poll()
+        if step == dies_after:
+            break
+    session.recorder.close()
+    alive.clear()
+    events += follower.poll()
+    assert follower.ended
+    assert list(follower.poll()) == []
+    reader.close()
+    return events
+
+
+@settings(max_examples=50)
+@given(
+    run=RUNS,
+    looks=st.lists(st.booleans(), max_size=20),
+    dies_after=st.none() | st.integers(0, 60),
+    again=st.lists(st.booleans(), max_size=20),
+)
+def test_the_same_events_come_live_and_afterwards_of_whole_killed_and_resumed_runs(
+    run, looks, dies_after, again
+):
+    with TemporaryDirectory() as folder:
+        store = Path(folder) / "runs.sqlite"
+        run_id, _ = new_run(store, trials=len(run))
+        plan = dict(enumerate(run, 1))
+        alive = [True]
+        session = Session(store, run_id, plan)
+        seen = live(session, *follow(store, run_id, alive), looks, dies_after, alive)
+
+        reader, follower = follow(store, run_id, alive)
+        afterwards = list(follower.poll())
+        assert without_notes(seen) == without_notes(afterwards)
+        assert notes_by_trial(seen) == notes_by_trial(afterwards)
+
+        left = {t.id: plan[t.id] for t in reader.trials(run_id) if t.status != "ok"}
+        reader.close()
+        if not left:
+            return
+        reopen_run(store, run_id)
+        alive = [True]
+        reader, follower = follow(store, run_id, alive)
+        assert not any(type(e).__name__ == "RunEnded" for e in follower.poll())
+        resumed = Session(store, run_id, left)
+        resumed.clock = session.clock
+        reader.close()
+        seen = live(resumed, *follow(store, run_id, alive), again, None, alive)
+        reader, follower = follow(store, run_id, alive)
+        afterwards = list(follower.poll())
+        reader.close()
+        assert without_notes(seen) == without_notes(afterwards)
+
+
+def test_a_follower_without_samples_sees_all_but_those(tmp_path):
+    store = tmp_path / "runs.sqlite"
+    run_id, _ = new_run(store, trials=2)
+    session = Session(store, run_id, {1: [[2, 1], [3]], 2: [[1]]})
+    for _ in session.writes():
+        pass
+    session.recorder.close()
+    reader, follower = follow(store, run_id, [])
+    whole = list(follower.poll())
+    reader.close()
+    reader, follower = follow(store, run_id, [], samples=False)
+    assert lines(follower.poll()) == lines(e for e in whole if not isinstance(e, Sampled))
+    reader.close()
+
+
+def names(events):
+    return [type(event).__name__ for event in events if not isinstance(event, Noted)]
+
+
+@pytest.fixture
+def store(tmp_path):
+    return tmp_path / "runs.sqlite"
+
+
+@pytest.fixture
+def recorder(store):
+    run_id, _ = new_run(store, trials=2)
+    with closing(Recorder(store, run_id)) as recorder:
+        yield recorder
+
+
+@pytest.fixture
+def alive():
+    return [True]
+
+
+@pytest.fixture
+def follower(store, recorder, alive):
+    reader, follower = follow(store, 1, alive)
+    yield follower
+    reader.close()
+
+
+def test_a_run_that_is_planned_is_waited_for(follower, recorder):
+    assert list(follower.poll()) == []
+    assert not follower.ended
+    recorder.update_run(status="running")
+    assert list(follower.poll()) == []
+
+
+def test_flows_start_together_when_none_waits_for_its_server(follower, recorder):
+    recorder.update_run(status="running")
+    recorder.update_trial(1, status="running")
+    one, two = (add_flow(recorder, status="planned", name=name) for name in "ab")
+    assert names(follower.poll()) == ["TrialStarted"]
+    recorder.update_flow(one, status="running")
+    assert names(follower.poll()) == []
+    recorder.update_flow(two, status="running")
+    assert names(follower.poll()) == ["FlowStarted", "FlowStarted"]
+
+
+def test_flows_end_together_after_the_last_sample_of_all(follower, recorder):
+    recorder.update_run(status="running")
+    recorder.update_trial(1, status="running")
+    one, two = (add_flow(recorder, name=name) for name in "ab")
+    recorder.update_flow(one, status="ok")
+    assert names(follower.poll()) == ["TrialStarted", "FlowStarted", "FlowStarted"]
+    add_sample(recorder, two)
+    recorder.update_flow(two, status="ok")
+    assert names(follower.poll()) == ["Sampled", "FlowEnded", "FlowEnded"]
+
+
+def test_a_runner_that_dies_ends_the_run_with_what_was_measured(follower, recorder, alive):
+    recorder.update_run(status="running")
+    recorder.update_trial(1, status="running")
+    one, two = (add_flow(recorder, name=name) for name in "ab")
+    add_sample(recorder, one)
+    recorder.update_flow(two, status="failed")
+    alive.clear()
+    events = list(follower.poll())
+    assert names(events) == [
+        "TrialStarted", "FlowStarted", "FlowStarted", "Sampled", "FlowEnded", "RunEnded",
+    ]  # fmt: skip
+    assert events[-1].run.status == "running"
+
+
+def test_a_runner_that_ends_between_two_questions_is_not_taken_for_dead(store, recorder):
+    recorder.update_run(status="running")
+    reader, follower = follow(store, 1, [])
+
+    def is_alive(run):
+        recorder.update_trial(1, status="ok", finished_time=NOW)
+        recorder.update_run(status="ok")
+        return False
+
+    reader.is_alive = is_alive
+    events = list(follower.poll())
+    reader.close()
+    assert names(events) == ["TrialStarted", "TrialEnded", "RunEnded"]
+    assert events[-1].run.status == "ok"
+
+
+def test_a_note_of_the_run_is_told_at_once(follower, recorder):
+    recorder.update_run(status="running")
+    recorder.add_note("another run is being measured", "info", NOW, None, None)
+    recorder.flush()
+    (event,) = follower.poll()
+    assert event.note.text == "another run is being measured"
