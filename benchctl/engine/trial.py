@@ -282,7 +282,9 @@ class TrialRunner:
 
     def _finish(self, trial_id: int, trial: Trial, flows: list[FlowAttempt], status: str) -> str:
         failed = [f"{flow.name}: {flow.failure.message}" for flow in flows if flow.failure]
-        error = failed[0] if failed else f"not finished within {trial.deadline_s:g} s"
+        # A flow that was ended at the deadline failed by the signal: not the cause, but its effect.
+        late = status == TIMED_OUT or not failed
+        error = f"not finished within {trial.deadline_s:g} s" if late else failed[0]
         starts = [
             flow.second_0 - plan.delay_s
             for plan, flow in zip(trial.flows, flows, strict=False)  # none where none was begun

@@ -76,6 +76,7 @@ def test_a_tool_that_hangs_is_ended_at_its_deadline_and_keeps_its_samples(measur
     hangs = Script([(0.5, "sample 0 0.5 100")], ends_s=None, on_signal=None)
     outcome = measure({"server": SERVER, "client": hangs}, deadline_s=5.0, attempts=3)
     assert outcome.status == outcome.last.status == "timed_out"
+    assert outcome.trial.error == "not finished within 5 s"
     assert len(outcome.flows) == 1
     assert len(list(outcome.reader.samples(outcome.last.id))) == 1
     signals = [(at, what) for at, what, name in outcome.log if name.startswith("client")][1:]
