@@ -1,18 +1,20 @@
 """Finds backends: installed packages, and single files that the user names.
 
 Installed ones register under the entry point group ``benchctl.backends``. Files are named by
-``--plugin FILE`` or in ``BENCHCTL_PLUGINS`` (separated as in PATH) and offer ``BACKEND``; code that
-merely lies in the current directory is never loaded. Listing names imports nothing; a plugin that
-fails to import is reported as broken and does not disturb the others.
+``--plugin FILE`` or in ``BENCHCTL_PLUGINS`` (separated as in PATH) and offer ``BACKEND``; a file
+goes before an installed backend of its name. Code that merely lies in the current directory is
+never loaded. Listing names imports nothing; a plugin that fails to import is reported as broken and
+does not disturb the others, and neither do two that offer the same name.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
@@ -58,17 +60,23 @@ class Registry:
 
 
 def _import(candidate: Candidate) -> AnyBackend:
+    name, origin = candidate.name, candidate.origin
     try:
         backend = candidate.load()
-    except Exception as error:  # a stranger's code may fail in any way at all
+    except (Exception, SystemExit) as error:  # a stranger's code may fail in any way at all
         raise MissingError(
-            f'backend "{candidate.name}" cannot be loaded: {type(error).__name__}: {error}',
-            f"it comes from {candidate.origin}; reinstall it, or tell its author",
+            f'backend "{name}" cannot be loaded: {type(error).__name__}: {error}',
+            f"it comes from {origin}; reinstall it, or tell its author",
         ) from error
     if not isinstance(backend, Backend):
         raise MissingError(
-            f'backend "{candidate.name}" from {candidate.origin} is not a benchctl.api.Backend',
-            "its entry point must name an instance",
+            f'backend "{name}" from {origin} is not a benchctl.api.Backend',
+            "its entry point, or BACKEND, must be an instance",
+        )
+    if backend.name != name:
+        raise MissingError(
+            f'backend "{name}" from {origin} calls itself "{backend.name}"',
+            "its entry point, or its file, must have its name",
         )
     return backend
 
@@ -76,27 +84,44 @@ def _import(candidate: Candidate) -> AnyBackend:
 @cache
 def installed() -> Registry:
     """Return the registry of everything installed and named; the same one on every call."""
-    candidates = {
-        entry.name: Candidate(
-            entry.name,
-            f"{entry.dist.name} {entry.dist.version}" if entry.dist else entry.value,
-            entry.load,
-        )
-        for entry in entry_points(group=GROUP)
-    }
+    return Registry({**_one_each(_packages()), **_one_each(_files())})
+
+
+def _packages() -> Iterator[Candidate]:
+    for entry in entry_points(group=GROUP):
+        origin = f"{entry.dist.name} {entry.dist.version}" if entry.dist else entry.value
+        yield Candidate(entry.name, origin, entry.load)
+
+
+def _files() -> Iterator[Candidate]:
     for text in filter(None, os.environ.get(FILES_VARIABLE, "").split(os.pathsep)):
         path = Path(text)
-        candidates[path.stem] = Candidate(path.stem, text, _file_loader(path))
-    return Registry(candidates)
+        yield Candidate(path.stem, text, partial(_load_file, path))
 
 
-def _file_loader(path: Path) -> Callable[[], object]:
-    def load() -> object:
-        spec = importlib.util.spec_from_file_location(f"benchctl_plugin_{path.stem}", path)
-        if spec is None or spec.loader is None:
-            raise ImportError(f"{path} is not a Python file")
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        return module.BACKEND
+def _one_each(candidates: Iterable[Candidate]) -> dict[str, Candidate]:
+    """Return candidates by name; of two with one name nobody can say which is meant."""
+    found: dict[str, Candidate] = {}
+    for candidate in candidates:
+        name, other = candidate.name, found.get(candidate.name)
+        if other is not None and other.origin != candidate.origin:
+            origin = f"{other.origin} and {candidate.origin}"
+            candidate = Candidate(name, origin, partial(_refuse, "both offer this name"))
+        found[name] = candidate
+    return found
 
-    return load
+
+def _refuse(why: str) -> object:
+    raise LookupError(why)
+
+
+def _load_file(path: Path) -> object:
+    name = f"benchctl_plugin_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{path} is not a Python file")
+    module = importlib.util.module_from_spec(spec)
+    # Annotations that are text are looked up in here, by dataclasses and by pydantic.
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module.BACKEND
