@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import struct
 from bisect import bisect_right
-from collections.abc import Sequence
 
 from .histogram import Histogram
 
-__all__ = ["HEADER", "Arrivals", "train_struct"]
+__all__ = ["HEADER", "Arrivals", "numbers_struct", "train_struct"]
 
 HEADER = struct.Struct(">QQ")
 # A number this high is none of ours: something else was sent to the port.
@@ -26,6 +25,11 @@ _DECAY = [(15 / 16) ** count for count in range(65)]
 def train_struct(length: int, count: int) -> struct.Struct:
     """Return the packing of so many datagrams in a row: number and time of each, then zeros."""
     return struct.Struct(">" + f"QQ{length - HEADER.size}x" * count)
+
+
+def numbers_struct(length: int, count: int) -> struct.Struct:
+    """Return the packing of the numbers alone, to read what `train_struct` writes."""
+    return struct.Struct(">" + f"Q{length - 8}x" * count)
 
 
 class Arrivals:
@@ -54,17 +58,17 @@ class Arrivals:
         self._transit_ns = 0
         self._arrived_ns = 0
 
-    def train(self, numbers: Sequence[int], sent_ns: Sequence[int], arrived_ns: int) -> None:
-        """Take datagrams that arrived together, in the order they came."""
+    def train(self, numbers: tuple[int, ...], sent_ns: int, arrived_ns: int) -> None:
+        """Take datagrams that were sent together and arrived together, in the order they came."""
         first, count = numbers[0], len(numbers)
-        if first == self._expected and list(numbers) == list(range(first, first + count)):
+        if first == self._expected and numbers == tuple(range(first, first + count)):
             self.received += count
             self._expected += count
         else:
             for number in numbers:
                 self._take(number)
         if first < _NUMBER_LIMIT:
-            self._date(sent_ns, arrived_ns)
+            self._date(sent_ns, arrived_ns, count)
 
     def end(self, sent: int) -> None:
         """Take the sender's count of datagrams: those after the last seen are lost."""
@@ -100,23 +104,16 @@ class Arrivals:
         if excess > 0:
             del self._gap_starts[:excess], self._gap_ends[:excess]
 
-    def _date(self, sent_ns: Sequence[int], arrived_ns: int) -> None:
-        count = len(sent_ns)
+    def _date(self, sent_ns: int, arrived_ns: int, count: int) -> None:
+        transit_ns = arrived_ns - sent_ns
         if self._base_ns is None:
-            self._base_ns = self._transit_ns = arrived_ns - sent_ns[0]
+            self._base_ns = self._transit_ns = transit_ns
         else:
             self.gaps.add(arrived_ns - self._arrived_ns)
-        self._arrived_ns = arrived_ns
         if count > 1:
             self.gaps.add(0, count - 1)
-        if sent_ns[0] == sent_ns[-1]:
-            self._transit(arrived_ns - sent_ns[0], count)
-        else:
-            for departed_ns in sent_ns:
-                self._transit(arrived_ns - departed_ns, 1)
-
-    def _transit(self, transit_ns: int, count: int) -> None:
+        self._arrived_ns = arrived_ns
         self.jitter_ns += (abs(transit_ns - self._transit_ns) - self.jitter_ns) / 16
         self.jitter_ns *= _DECAY[count - 1]
         self._transit_ns = transit_ns
-        self.transits.add(transit_ns - (self._base_ns or 0), count)
+        self.transits.add(transit_ns - self._base_ns, count)

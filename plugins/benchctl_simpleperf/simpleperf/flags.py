@@ -61,7 +61,8 @@ _SECONDS, _MOMENT = _quantity(parse_seconds), _quantity(parse_seconds, 0.001)
 _PORT = _whole(0, 65535)
 
 
-# fmt: off - one flag a line reads best
+# One flag a line reads best.
+# fmt: off
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="simpleperf",
@@ -72,158 +73,70 @@ def _parser() -> argparse.ArgumentParser:
     role = parser.add_mutually_exclusive_group(required=True)
     role.add_argument("-s", "--server", action="store_true", help="run as the server")
     role.add_argument("-c", "--client", action="store_true", help="run as the client")
-    role.add_argument(
-        "--self",
-        action="store_true",
-        help="print this whole program as one file: "
-        "simpleperf --self | ssh HOST python3 - -s -b 0.0.0.0",
-    )
+    role.add_argument("--self", action="store_true", help="print this whole program as one file: "
+                      "simpleperf --self | ssh HOST python3 - -s -b 0.0.0.0")
     role.add_argument("--version", action="version", version=f"simpleperf {__version__}")
 
     add = parser.add_argument_group("both ends").add_argument
-    add(
-        "-p",
-        "--port",
-        type=_PORT,
-        default=DEFAULT_PORT,
-        metavar="PORT",
-        help="the server's port, TCP and UDP (default: %(default)s)",
-    )
-    add(
-        "-b",
-        "--bind",
-        metavar="HOST",
-        help="address to bind (server: 127.0.0.1, so that only this host can reach it)",
-    )
-    add("--device", metavar="NAME", help="network device to bind (Linux)")
+    add("-p", "--port", type=_PORT, default=DEFAULT_PORT, metavar="PORT",
+        help="the server's port, TCP and UDP (default: %(default)s)")
+    add("-b", "--bind", metavar="HOST",
+        help="address to bind (server: 127.0.0.1, so that only this host can reach it)")
     add("-4", dest="family", action="store_const", const=socket.AF_INET, help="IPv4 only")
     add("-6", dest="family", action="store_const", const=socket.AF_INET6, help="IPv6 only")
-    add(
-        "-i",
-        "--interval",
-        type=_SECONDS,
-        default=0.0,
-        metavar="SECONDS",
-        help="show figures every so often, 0.01 at least",
-    )
-    add(
-        "-f",
-        "--format",
-        choices=[unit for unit in BYTE_UNITS if unit != "GB"],
-        help="show transfers in this unit (1 KB = 1000 B) and rates in Mbps",
-    )
+    add("-i", "--interval", type=_SECONDS, default=0.0, metavar="SECONDS",
+        help="show figures every so often, 0.01 at least")
+    add("-f", "--format", choices=[unit for unit in BYTE_UNITS if unit != "GB"],
+        help="show transfers in this unit (1 KB = 1000 B) and rates in Mbps")
     add("--json", action="store_true", help="print one JSON object for each measurement")
     add("--events", action="store_true", help="print a JSON line for each interval")
     add("--key-file", metavar="FILE", help="file with the shared key (or SIMPLEPERF_KEY)")
 
     add = parser.add_argument_group("client").add_argument
-    add(
-        "-I",
-        "--serverip",
-        metavar="HOST",
-        default="127.0.0.1",
-        help="the server's name or address (default: %(default)s)",
-    )
+    add("-I", "--serverip", metavar="HOST", default="127.0.0.1",
+        help="the server's name or address (default: %(default)s)")
     add("-t", "--time", type=_MOMENT, metavar="SECONDS", help="how long to measure (default: 10)")
     add("-n", "--num", type=_SIZE, metavar="BYTES", help="bytes to send instead, over all streams")
-    add(
-        "-k",
-        "--blocks",
-        type=_whole(1, 10**9),
-        metavar="N",
-        help="blocks of --length to send instead, over all streams",
-    )
-    add(
-        "-P",
-        "--parallel",
-        type=_whole(1, STREAMS_LIMIT),
-        default=1,
-        metavar="N",
-        help="parallel streams",
-    )
+    add("-k", "--blocks", type=_whole(1, 10**9), metavar="N",
+        help="blocks of --length to send instead, over all streams")
+    add("-P", "--parallel", type=_whole(1, STREAMS_LIMIT), default=1, metavar="N",
+        help="parallel streams")
     add("-O", "--omit", type=_SECONDS, default=0.0, metavar="SECONDS", help="leave out the start")
     add("-u", "--udp", action="store_true", help="UDP instead of TCP")
     add("-R", "--reverse", action="store_true", help="receive instead of sending")
     add("--both", action="store_true", help="send and receive at once")
-    add(
-        "-r",
-        "--rate",
-        type=_RATE,
-        metavar="BITS",
-        help="rate of each stream, evenly paced (default: unlimited for TCP, 1M for UDP)",
-    )
-    add(
-        "-l",
-        "--length",
-        type=_SIZE,
-        metavar="BYTES",
-        help=f"payload of a datagram (default: {UDP_LENGTH_BYTES}) or of one TCP send (128K)",
-    )
+    add("-r", "--rate", type=_RATE, metavar="BITS",
+        help="rate of each stream, evenly paced (default: unlimited for TCP, 1M for UDP)")
+    add("-l", "--length", type=_SIZE, metavar="BYTES",
+        help=f"payload of a datagram (default: {UDP_LENGTH_BYTES}) or of one TCP send (128K)")
     add("-w", "--window", type=_SIZE, metavar="BYTES", help="socket buffers at both ends")
     add("-M", "--mss", type=_whole(88, 65535), metavar="BYTES", help="TCP's segment size")
     add("-C", "--congestion", metavar="NAME", help="TCP's congestion control")
     add("-N", "--no-delay", action="store_true", help="send small segments at once (no Nagle)")
     add("--dscp", type=_dscp, metavar="N", help="DSCP of the packets: 0 to 63, or such as ef")
-    add(
-        "-Z",
-        "--zero-copy",
-        action="store_true",
-        help="send without copying, and drop what is received unread",
-    )
-    add(
-        "--source-port",
-        type=_PORT,
-        default=0,
-        metavar="PORT",
-        help="port of the first stream; further ones count up",
-    )
-    add(
-        "--start-at",
-        type=_quantity(float),
-        metavar="EPOCH",
-        help="start at this wall-clock time, in seconds since 1970",
-    )
-    add(
-        "--connect-timeout",
-        type=_MOMENT,
-        default=10.0,
-        metavar="SECONDS",
-        help="until an unanswered connection fails (default: %(default)g)",
-    )
-    add(
-        "--plain",
-        action="store_true",
-        help="speak the plain protocol of the first simpleperf (chunks, BYE, ACK: BYE)",
-    )
+    add("-Z", "--zero-copy", action="store_true",
+        help="send without copying, and drop what is received unread")
+    add("--device", metavar="NAME", help="network device to use (Linux)")
+    add("--source-port", type=_PORT, default=0, metavar="PORT",
+        help="port of the first stream; further ones count up")
+    add("--start-at", type=_quantity(float), metavar="EPOCH",
+        help="start at this wall-clock time, in seconds since 1970")
+    add("--connect-timeout", type=_MOMENT, default=10.0, metavar="SECONDS",
+        help="until an unanswered connection fails (default: %(default)g)")
+    add("--plain", action="store_true",
+        help="speak the plain protocol of the first simpleperf (chunks, BYE, ACK: BYE)")
 
     limits = Limits()
     add = parser.add_argument_group("server").add_argument
     add("--one-off", action="store_true", help="end after one measurement")
-    add(
-        "--max-clients",
-        type=_whole(1, 10**6),
-        default=limits.clients,
-        metavar="N",
-        help="connections and streams at once (default: %(default)s)",
-    )
-    add(
-        "--max-time",
-        type=_MOMENT,
-        default=limits.duration_s,
-        metavar="SECONDS",
-        help="longest measurement (default: %(default)g)",
-    )
+    add("--max-clients", type=_whole(1, 10**6), default=limits.clients, metavar="N",
+        help="connections and streams at once (default: %(default)s)")
+    add("--max-time", type=_MOMENT, default=limits.duration_s, metavar="SECONDS",
+        help="longest measurement (default: %(default)g)")
     add("--max-rate", type=_RATE, metavar="BITS", help="highest rate of a client (default: any)")
-    add(
-        "--idle",
-        type=_MOMENT,
-        default=limits.idle_s,
-        metavar="SECONDS",
-        help="how long a client may be silent (default: %(default)g)",
-    )
+    add("--idle", type=_MOMENT, default=limits.idle_s, metavar="SECONDS",
+        help="how long a client may be silent (default: %(default)g)")
     return parser
-
-
 # fmt: on
 
 
@@ -304,7 +217,7 @@ def target_of(flags: argparse.Namespace) -> Target:
     family = flags.family or 0
     if flags.server:
         default = "::1" if family == socket.AF_INET6 else "127.0.0.1"
-        return Target(flags.bind or default, flags.port, family, device=flags.device)
+        return Target(flags.bind or default, flags.port, family)
     return Target(
         flags.serverip,
         flags.port,

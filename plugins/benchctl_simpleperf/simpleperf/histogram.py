@@ -24,17 +24,18 @@ class Histogram:
 
     def add(self, value: int, count: int = 1) -> None:
         """Count a value so many times."""
-        magnitude = abs(value)
-        shift = max(magnitude.bit_length() - _STEP_BITS, 0)
-        middle = (magnitude >> shift << shift) + (1 << shift >> 1)
-        bucket = middle if value >= 0 else -middle
-        self._buckets[bucket] = self._buckets.get(bucket, 0) + count
+        shift = value.bit_length() - _STEP_BITS
+        bucket = value >> shift << shift if shift > 0 else value
+        buckets = self._buckets
+        buckets[bucket] = buckets.get(bucket, 0) + count
+        self._sum += value * count
         if not self._count:
             self._least = self._most = value
-        self._least = min(self._least, value)
-        self._most = max(self._most, value)
+        elif value > self._most:
+            self._most = value
+        elif value < self._least:
+            self._least = value
         self._count += count
-        self._sum += value * count
 
     def merge(self, other: Histogram) -> None:
         """Count everything that another histogram counted."""
@@ -59,7 +60,8 @@ class Histogram:
             while seen < ratio * self._count:
                 bucket, count = next(buckets)
                 seen += count
-            found.append(min(max(bucket, self._least), self._most))
+            middle = bucket + (1 << max(bucket.bit_length() - _STEP_BITS, 0) >> 1)
+            found.append(min(max(middle, self._least), self._most))
         return found
 
     def summary_s(self) -> dict[str, float]:

@@ -29,6 +29,7 @@ class Kernel:
     TCP_INFO: int | None = _on_linux(11)
     BIND_DEVICE: int | None = _on_linux(25)
     PACING_RATE: int | None = _on_linux(47)
+    RECEIVE_BUFFER_FORCE: int | None = _on_linux(33)
     MEMINFO: int | None = _on_linux(55)
     TIMESTAMP_NS: int | None = _on_linux(35)
     UDP_SEGMENT: int | None = _on_linux(103)

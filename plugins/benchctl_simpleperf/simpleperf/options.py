@@ -18,18 +18,19 @@ from .settings import Settings
 __all__ = ["bind_device", "effective_options", "set_options", "set_patience"]
 
 _TCP_CONGESTION_BYTES = 16
-# Enough for a train of datagrams to wait while the receiver is not scheduled; the kernel caps it.
-_UDP_BUFFER_BYTES = 8 << 20
+# What a fast sender sends while the receiver is not run for some milliseconds. The kernel caps it
+# at net.core.rmem_max, unless the process is privileged.
+_UDP_BUFFER_BYTES = 32 << 20
 
 
 def set_options(sock: socket.socket, settings: Settings, unavailable: dict[str, str]) -> None:
     """Set the options of a stream, best before it connects. Raises Problem."""
     window = settings.window_bytes
-    if settings.protocol == "udp":
-        window = window or _UDP_BUFFER_BYTES
     if window:
         for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
             _set(sock, socket.SOL_SOCKET, option, window, "window")
+    elif settings.protocol == "udp":
+        _enlarge_receive_buffer(sock)
     if settings.dscp is not None:
         level, option = _traffic_class(sock)
         _set(sock, level, option, settings.dscp << 2, "DSCP")
@@ -51,6 +52,14 @@ def _set_tcp_options(sock: socket.socket, settings: Settings, unavailable: dict[
             name = settings.congestion_control.encode()
             what = f"congestion control {settings.congestion_control}"
             _set(sock, socket.IPPROTO_TCP, Kernel.TCP_CONGESTION, name, what)
+
+
+def _enlarge_receive_buffer(sock: socket.socket) -> None:
+    """Let datagrams wait for a receiver that is late, as many as this process may."""
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _UDP_BUFFER_BYTES)
+    if Kernel.RECEIVE_BUFFER_FORCE is not None:
+        with suppress(PermissionError):
+            sock.setsockopt(socket.SOL_SOCKET, Kernel.RECEIVE_BUFFER_FORCE, _UDP_BUFFER_BYTES)
 
 
 def _traffic_class(sock: socket.socket) -> tuple[int, int]:

@@ -95,7 +95,9 @@ class Server:
                 session.feed(preamble.rest)
         elif preamble.kind == "stream":
             found = self._sessions.get(preamble.token)
-            if not found or not found.join(preamble.direction, preamble.stream, sock):
+            joined = found and found.join(preamble.direction, preamble.stream, sock)
+            # Who sends before the start would not be counted.
+            if not joined or preamble.rest:
                 sock.close()
         elif self._room() <= 0 or self._key is not None:
             sock.close()

@@ -35,9 +35,9 @@ _GOODBYE_S = 5.0
 class Policy(NamedTuple):
     """What a session needs to know of its server.
 
-    ``room`` tells how many more streams there may be. ``sessions`` are those that await
-    streams, by token. ``show`` gets each interval and ``done``
-    the session at its end; other threads call ``notify`` when there is something to look at.
+    ``room`` tells how many more streams there may be. ``sessions`` are those that await streams, by
+    token. ``show`` gets each interval and ``done`` the session at its end. Other threads call
+    ``notify`` when there is something to look at.
     """
 
     limits: Limits
@@ -68,7 +68,6 @@ class Session(Peer):
         self._sides: dict[str, Side] = {}
         self._unavailable: dict[str, str] = {}
         self._cpu = CpuMeter()
-        self._until_s = 0.0
 
     # --- what the hub calls ---
 

@@ -90,10 +90,10 @@ class Settings(NamedTuple):
             round(self.interval_s * SECOND_NS),
         )
 
-    def share(self, stream: int) -> int | None:
-        """Return how many bytes a stream sends; None when time decides."""
+    def share(self, stream: int) -> int:
+        """Return how many bytes a stream sends; more than it can where time decides."""
         if self.total_bytes is None:
-            return None
+            return 1 << 62
         each, rest = divmod(self.total_bytes, self.streams)
         return each + (stream < rest)
 

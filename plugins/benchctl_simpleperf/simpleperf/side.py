@@ -54,7 +54,7 @@ class Side:
             sock.setblocking(True)
             set_patience(sock, socket.SO_SNDTIMEO if sends else socket.SO_RCVTIMEO, idle_s)
             self._streams.append(kind(index, timeline, sock, settings, self.unavailable))
-        self._options = effective_options(sockets[0], sends)
+        self._sockets = sockets
         drain_s = 0.0
         if settings.protocol == "udp":
             drain_s = _LATE_S if sends else _UDP_DRAIN_S
@@ -109,11 +109,14 @@ class Side:
             stream.expect(count)
 
     def figures(self) -> dict[str, Any]:
-        """Return the final figures, as they go over the wire."""
+        """Return the final figures, as they go over the wire; to be asked before `close`."""
         totals = self._measurement.totals
         assert totals is not None, "asked before the end"
         return {
             "duration_s": totals.duration_s,
             "streams": [dict(stream) for stream in totals.streams],
-            "effective": {**self._options, **self._streams[0].facts},
+            "effective": {
+                **effective_options(self._sockets[0], self.sends),
+                **self._streams[0].facts,
+            },
         }

@@ -107,9 +107,9 @@ def listen(target: Target) -> tuple[socket.socket, socket.socket | None]:
         0
     ]
     for _ in range(_PORT_TRIES):
-        listener = _listener(family, address, target.device)
+        listener = _listener(family, address)
         try:
-            return listener, datagram_socket(family, listener.getsockname(), target.device)
+            return listener, datagram_socket(family, listener.getsockname())
         except OSError as error:
             if error.errno != errno.EADDRINUSE or target.port:
                 return listener, None
@@ -117,14 +117,12 @@ def listen(target: Target) -> tuple[socket.socket, socket.socket | None]:
     raise Problem("tool", "no port is free for both TCP and UDP")
 
 
-def _listener(family: int, address: Any, device: str | None) -> socket.socket:
+def _listener(family: int, address: Any) -> socket.socket:
     sock = socket.socket(family, socket.SOCK_STREAM)
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family == socket.AF_INET6 and address[0] == "::":
             sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
-        if device:
-            bind_device(sock, device)
         sock.bind(address)
         sock.listen(_BACKLOG)
     except OSError as error:
@@ -135,13 +133,13 @@ def _listener(family: int, address: Any, device: str | None) -> socket.socket:
     return sock
 
 
-def join_datagrams(local: Any, remote: Any, device: str | None = None) -> socket.socket:
+def join_datagrams(local: Any, remote: Any) -> socket.socket:
     """Return a UDP socket at a local address that others share, for one remote only.
 
     ``local`` and ``remote`` are socket addresses of one family. Raises OSError.
     """
     family = socket.AF_INET6 if ":" in local[0] else socket.AF_INET
-    sock = datagram_socket(family, local, device)
+    sock = datagram_socket(family, local)
     try:
         sock.connect(remote)
     except OSError:
@@ -150,7 +148,7 @@ def join_datagrams(local: Any, remote: Any, device: str | None = None) -> socket
     return sock
 
 
-def datagram_socket(family: int, local: Any, device: str | None) -> socket.socket:
+def datagram_socket(family: int, local: Any) -> socket.socket:
     """Return a UDP socket bound to an address that others may share. Raises OSError.
 
     Linux gives a datagram to the socket that is connected to its sender before one that is only
@@ -164,8 +162,6 @@ def datagram_socket(family: int, local: Any, device: str | None) -> socket.socke
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         if family == socket.AF_INET6 and local[0] == "::":
             sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
-        if device:
-            bind_device(sock, device)
         sock.bind(local)
     except OSError:
         sock.close()

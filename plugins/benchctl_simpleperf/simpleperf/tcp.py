@@ -20,20 +20,53 @@ from .tcp_info import TCP_INFO_BYTES, read_tcp_info
 __all__ = ["PlainSender", "TcpReceiver", "TcpSender"]
 
 # One call rarely finds more, and it stays in the processor's cache.
-_RECEIVE_BYTES = 256 * 1024
+_RECEIVE_BYTES = 128 * 1024
 # Discarded bytes touch no memory: one call may take all that has come.
-_DISCARD_BYTES = 16 << 20
+_DISCARD_BYTES = 1 << 20
 # What one sendfile may hand over: a file of zeros, sent again and again.
-_FILE_BYTES = 4 << 20
+_FILE_BYTES = 1 << 20
 # Plain chunks handed over in one call: the wire shows the same bytes, at a hundredth of the cost.
 _CHUNKS_A_CALL = 100
 # A plain send that the path blocks comes back this often, to see whether time is up.
 _PLAIN_PATIENCE_S = 0.1
-_NO_QUOTA = 1 << 62
 
 
-class TcpSender(Stream):
-    """Sends until it is stopped or has sent its share, then ends the TCP stream."""
+class _Sender(Stream):
+    """Sends zeros until it is stopped or has sent its share; a subclass hands them over."""
+
+    def __init__(
+        self, index: int, timeline: Timeline, sock: socket.socket, settings: Settings, length: int
+    ) -> None:
+        super().__init__(index, timeline)
+        self._sock = sock
+        self._share = settings.share(index)
+        self._payload = memoryview(bytes(length))
+        self._sent = 0
+
+    def move(self) -> None:
+        self.begin()
+        clock = time.monotonic_ns
+        while self._sent < self._share and not self.stopped:
+            count = self._send(self._share - self._sent)
+            if clock() >= self.next_ns:
+                self.note(clock())
+            self._sent += count
+
+    def _send(self, left: int) -> int:
+        """Hand over some bytes, no more than are left; returns how many."""
+        return self._sock.send(self._payload[:left])
+
+    @property
+    def moved_bytes(self) -> int:
+        return self._sent
+
+    def reading(self) -> Reading:
+        counts, values = _kernel_view(self._sock)
+        return Reading({"bytes_sent": self._sent, **counts}, values)
+
+
+class TcpSender(_Sender):
+    """A stream of the control protocol; it ends with the end of its TCP stream."""
 
     def __init__(
         self,
@@ -43,14 +76,9 @@ class TcpSender(Stream):
         settings: Settings,
         unavailable: dict[str, str],
     ) -> None:
-        super().__init__(index, timeline)
+        super().__init__(index, timeline, sock, settings, settings.length_bytes)
         self.facts = {"length_bytes": settings.length_bytes, "send": "copy"}
-        self._sock = sock
-        share = settings.share(index)
-        self._timed = share is None
-        self._quota = _NO_QUOTA if share is None else share
-        self._length = settings.length_bytes
-        self._sent = 0
+        self._timed = settings.total_bytes is None
         self._pacer: Pacer | None = None
         self._file: IO[bytes] | None = None
         if settings.rate_bps is not None:
@@ -59,14 +87,9 @@ class TcpSender(Stream):
             self._open_file(unavailable)
 
     def move(self) -> None:
-        self.begin()
-        if self._file:
-            self._send_file(self._file)
-        elif self._pacer:
+        if self._pacer:
             self._pacer.start(time.monotonic_ns())
-            self._send_paced(self._pacer)
-        else:
-            self._send_buffer()
+        super().move()
         self._sock.shutdown(socket.SHUT_WR)
 
     def stop(self) -> None:
@@ -82,40 +105,14 @@ class TcpSender(Stream):
         if self._file:
             self._file.close()
 
-    @property
-    def moved_bytes(self) -> int:
-        return self._sent
-
-    def reading(self) -> Reading:
-        counts, values = _kernel_view(self._sock)
-        return Reading({"bytes_sent": self._sent, **counts}, values)
-
-    def _send_buffer(self) -> None:
-        payload = memoryview(bytes(self._length))
-        send, clock = self._sock.send, time.monotonic_ns
-        while self._sent < self._quota and not self.stopped:
-            count = send(payload[: self._quota - self._sent])
-            if clock() >= self.next_ns:
-                self.note(clock())
-            self._sent += count
-
-    def _send_file(self, zeros: IO[bytes]) -> None:
-        out, source = self._sock.fileno(), zeros.fileno()
-        while self._sent < self._quota and not self.stopped:
-            wanted = min(_FILE_BYTES, self._quota - self._sent)
-            count = Kernel.SENDFILE(out, source, 0, wanted)
-            if time.monotonic_ns() >= self.next_ns:
-                self.note(time.monotonic_ns())
-            self._sent += count
-
-    def _send_paced(self, pacer: Pacer) -> None:
-        payload = memoryview(bytes(self._length))
-        while self._sent < self._quota and not self.stopped:
-            pacer.wait(self._sent // self._length, lambda: self.stopped)
-            count = self._sock.send(payload[: self._quota - self._sent])
-            if time.monotonic_ns() >= self.next_ns:
-                self.note(time.monotonic_ns())
-            self._sent += count
+    def _send(self, left: int) -> int:
+        if self._file:
+            count = min(_FILE_BYTES, left)
+            sent: int = Kernel.SENDFILE(self._sock.fileno(), self._file.fileno(), 0, count)
+            return sent
+        if self._pacer:
+            self._pacer.wait(self._sent // len(self._payload), lambda: self.stopped)
+        return super()._send(left)
 
     def _open_file(self, unavailable: dict[str, str]) -> None:
         if Kernel.SENDFILE is None:
@@ -137,7 +134,23 @@ class TcpSender(Stream):
             return
         unavailable["kernel_pacing"] = "this system cannot pace a socket; a timer does it"
         self.facts["pacing"] = "timer"
-        self._pacer = Pacer(rate_bps, self._length, burst_limit=1)
+        self._pacer = Pacer(rate_bps, len(self._payload), burst_limit=1)
+
+
+class PlainSender(_Sender):
+    """A stream of the plain protocol: chunks, without an end that TCP would show."""
+
+    def __init__(
+        self, index: int, timeline: Timeline, sock: socket.socket, settings: Settings
+    ) -> None:
+        super().__init__(index, timeline, sock, settings, CHUNK_BYTES * _CHUNKS_A_CALL)
+        set_patience(sock, socket.SO_SNDTIMEO, _PLAIN_PATIENCE_S)
+
+    def _send(self, left: int) -> int:
+        try:
+            return super()._send(left)
+        except BlockingIOError:
+            return 0
 
 
 class TcpReceiver(Stream):
@@ -154,15 +167,18 @@ class TcpReceiver(Stream):
         super().__init__(index, timeline)
         self._sock = sock
         self._received = 0
-        self._discards = settings.zero_copy and Kernel.TCP_DISCARD is not None
-        if settings.zero_copy and not self._discards:
+        self._flags = 0
+        self.facts = {"receive": "copy"}
+        if settings.zero_copy and Kernel.TCP_DISCARD is None:
             unavailable["zero_copy_receive"] = "this system cannot discard received bytes unread"
-        self.facts = {"receive": "discard" if self._discards else "copy"}
+        elif settings.zero_copy:
+            self._flags = Kernel.TCP_DISCARD or 0
+            self.facts["receive"] = "discard"
 
     def move(self) -> None:
         # Anonymous memory takes no room until it is touched.
-        buffer = mmap.mmap(-1, _DISCARD_BYTES if self._discards else _RECEIVE_BYTES)
-        flags = Kernel.TCP_DISCARD or 0 if self._discards else 0
+        buffer = mmap.mmap(-1, _DISCARD_BYTES if self._flags else _RECEIVE_BYTES)
+        flags = self._flags
         receive, clock = self._sock.recv_into, time.monotonic_ns
         count = receive(buffer, 0, flags)
         self.begin()
@@ -186,39 +202,6 @@ class TcpReceiver(Stream):
 
     def reading(self) -> Reading:
         return Reading({"bytes_received": self._received}, {})
-
-
-class PlainSender(Stream):
-    """Sends chunks of the plain protocol until it is stopped or has sent its share."""
-
-    def __init__(
-        self, index: int, timeline: Timeline, sock: socket.socket, settings: Settings
-    ) -> None:
-        super().__init__(index, timeline)
-        self._sock = sock
-        share = settings.share(index)
-        self._quota = _NO_QUOTA if share is None else share
-        self._sent = 0
-        set_patience(sock, socket.SO_SNDTIMEO, _PLAIN_PATIENCE_S)
-
-    def move(self) -> None:
-        payload = memoryview(bytes(CHUNK_BYTES * _CHUNKS_A_CALL))
-        self.begin()
-        while self._sent < self._quota and not self.stopped:
-            count = 0
-            with suppress(BlockingIOError):
-                count = self._sock.send(payload[: self._quota - self._sent])
-            if time.monotonic_ns() >= self.next_ns:
-                self.note(time.monotonic_ns())
-            self._sent += count
-
-    @property
-    def moved_bytes(self) -> int:
-        return self._sent
-
-    def reading(self) -> Reading:
-        counts, values = _kernel_view(self._sock)
-        return Reading({"bytes_sent": self._sent, **counts}, values)
 
 
 def _kernel_view(sock: socket.socket) -> tuple[dict[str, float], dict[str, float]]:

@@ -16,7 +16,7 @@ import time
 from contextlib import suppress
 from typing import Any
 
-from .datagrams import Arrivals, train_struct
+from .datagrams import Arrivals, numbers_struct, train_struct
 from .histogram import Histogram
 from .kernel import Kernel
 from .options import set_patience
@@ -36,9 +36,13 @@ _SINGLE_PACKETS_S = 20_000
 _GRACE_S = 0.25
 # The receiver looks this often whether it is over.
 _LOOK_S = 0.05
+# How long to leave a full device alone.
+_FULL_S = 100e-6
 _BUFFER_BYTES = 1 << 16
 _ANCILLARY_BYTES = 128
 _TIMESPEC = struct.Struct("@ll")
+# Where a datagram has its time, see `datagrams`.
+_TIME, _TIME_AT = struct.Struct(">Q"), 8
 _INT = struct.Struct("@i")
 # struct of SO_MEMINFO (linux/sock_diag.h): the last member counts dropped packets.
 _MEMINFO = struct.Struct("@9I")
@@ -61,8 +65,7 @@ class UdpSender(Stream):
         super().__init__(index, timeline)
         self._sock = sock
         self._length = settings.length_bytes
-        share = settings.share(index)
-        self._quota = 1 << 62 if share is None else -(-share // self._length)
+        self._share = -(-settings.share(index) // self._length)
         self._sent = 0
         self._unavailable = unavailable
         self._burst = max(1, min(_SEGMENTS_LIMIT, _TRAIN_BYTES // self._length))
@@ -75,7 +78,7 @@ class UdpSender(Stream):
             self.facts["pacing"] = "timer"
             if settings.duration_s is not None:
                 span_s = settings.omit_s + settings.duration_s
-                self._quota = math.ceil(span_s * settings.rate_bps / (8 * self._length))
+                self._share = math.ceil(span_s * settings.rate_bps / (8 * self._length))
         self._cuts = self._burst > 1 and self._cut()
 
     @property
@@ -90,13 +93,13 @@ class UdpSender(Stream):
         self.begin()
         if self._pacer:
             self._pacer.start(time.monotonic_ns())
-        while self._sent < self._quota and not self.stopped:
+        while self._sent < self._share and not self.stopped:
             if self._pacer:
                 self._pacer.wait(self._sent, lambda: self.stopped)
             now_ns = time.monotonic_ns()
             if now_ns >= self.next_ns:
                 self.note(now_ns)
-            count = min(self._burst, self._quota - self._sent)
+            count = min(self._burst, self._share - self._sent)
             heads = [now_ns] * (2 * self._burst)
             heads[::2] = range(self._sent, self._sent + self._burst)
             packing.pack_into(payload, 0, *heads)
@@ -128,7 +131,19 @@ class UdpSender(Stream):
             else:
                 return
         for start in range(0, len(train), self._length):
-            self._sock.send(train[start : start + self._length])
+            self._send_one(train[start : start + self._length])
+
+    def _send_one(self, datagram: memoryview) -> None:
+        while not self.stopped:
+            try:
+                self._sock.send(datagram)
+            except OSError as error:
+                if error.errno != errno.ENOBUFS:
+                    raise
+                # The BSDs say so where Linux waits: the device's queue is full.
+                time.sleep(_FULL_S)
+            else:
+                return
 
     def _cut(self) -> bool:
         if Kernel.UDP_SEGMENT is None:
@@ -187,7 +202,7 @@ class UdpReceiver(Stream):
     def move(self) -> None:
         buffer = bytearray(_BUFFER_BYTES)
         buffers = [buffer]
-        unpackings: dict[int, struct.Struct] = {}
+        packings: dict[int, struct.Struct] = {}
         receive, arrivals = self._sock.recvmsg_into, self._arrivals
         while not self.stopped:
             try:
@@ -200,17 +215,24 @@ class UdpReceiver(Stream):
             if length != self._length:
                 continue  # A repeated greeting, or nothing of ours.
             count = size // length
-            unpacking = unpackings.get(count)
-            if unpacking is None:
-                unpacking = unpackings[count] = train_struct(length, count)
-            heads = unpacking.unpack_from(buffer)
+            packing = packings.get(count)
+            if packing is None:
+                packing = packings[count] = numbers_struct(length, count)
+            numbers = packing.unpack_from(buffer)
             # The wall clock may be set while we run, so it only tells how long ago it was.
             self.ended_ns = time.monotonic_ns() - max(time.time_ns() - arrived_ns, 0)
             if not arrivals.received:
                 self.begin(self.ended_ns)
             elif self.ended_ns >= self.next_ns:
                 self.note(self.ended_ns)
-            arrivals.train(heads[::2], heads[1::2], arrived_ns)
+            sent_ns = _TIME.unpack_from(buffer, _TIME_AT)[0]
+            if _TIME.unpack_from(buffer, size - length + _TIME_AT)[0] == sent_ns:
+                arrivals.train(numbers, sent_ns, arrived_ns)
+            else:
+                # The kernel joined what was sent at several times.
+                for at, number in enumerate(numbers):
+                    sent_ns = _TIME.unpack_from(buffer, at * length + _TIME_AT)[0]
+                    arrivals.train((number,), sent_ns, arrived_ns)
             if self._sent is not None and arrivals.received >= self._sent:
                 break
         if self._sent is not None:
