@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -17,11 +18,15 @@ from benchctl_simpleperf.simpleperf.flags import parse_flags, settings_of
 from benchctl_simpleperf.simpleperf.output import EventsOutput, JsonOutput, TextOutput
 
 
+@cache
 def python_39():
     """Return the oldest Python that simpleperf runs on, where this machine has it."""
-    # A shim of pyenv in the PATH may run nothing, so what pyenv has installed goes first.
+    # What pyenv has installed goes first: its shim in the PATH is there even when it runs nothing.
     installed = sorted((Path.home() / ".pyenv" / "versions").glob("3.9.*/bin/python3.9"))
-    return next(map(str, installed), None) or shutil.which("python3.9") or ""
+    for python in (*map(str, installed), shutil.which("python3.9")):
+        if python and not subprocess.run([python, "-c", ""], check=False).returncode:
+            return python
+    return ""
 
 
 PYTHONS = [
