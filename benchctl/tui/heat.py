@@ -39,11 +39,12 @@ class Turn:
 
     def rows(self, summary: Summary) -> Turn:
         """Return the turn with the next axis first in the rows."""
-        return replace(self, down=(self.down + 1) % max(1, len(summary.axes) - 1))
+        down = len(summary.axes) - (self.across < len(summary.axes))
+        return replace(self, down=(self.down + 1) % max(1, down))
 
     def columns(self, summary: Summary) -> Turn:
         """Return the turn with the next axis across, or none."""
-        return replace(self, across=(self.across + 1) % (len(summary.axes) + 1))
+        return replace(self, down=0, across=(self.across + 1) % (len(summary.axes) + 1))
 
 
 @dataclass(frozen=True, slots=True)

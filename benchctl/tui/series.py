@@ -87,10 +87,10 @@ class Series:
             values[:] = array("d", map(merge, values[::2], values[1::2]))
 
     def _stop(self, until_s: float) -> int:
-        """Return how many buckets begin before a time."""
+        """Return how many buckets have begun at a time."""
         if until_s == math.inf:
             return len(self._low)
-        return max(0, min(len(self._low), math.ceil((until_s - self.start_s) / self.width_s)))
+        return max(0, min(len(self._low), int((until_s - self.start_s) / self.width_s) + 1))
 
     def total(self, until_s: float = math.inf) -> float:
         """Return the sum of the values, each times its weight, up to a time."""

@@ -1,0 +1,63 @@
+"""Drives the screens without a terminal, with a clock of their own."""
+
+import asyncio
+
+from tui.made_runs import BEGIN
+
+from benchctl.tui.app import BenchApp
+from benchctl.tui.text import text_of
+
+
+class Clock:
+    """A clock that stands until it is moved."""
+
+    def __init__(self, time=BEGIN):
+        self.time = time
+
+    def __call__(self):
+        return self.time
+
+
+def drive(store, first, script, *, size=(80, 24), clock=None, **options):
+    """Show a first page and run a script with the pilot once all of it was read."""
+
+    async def go():
+        app = BenchApp(store, first, clock=clock or Clock(), **options)
+        async with app.run_test(size=size, notifications=True) as pilot:
+            await settle(pilot)
+            await script(pilot)
+
+    asyncio.run(go())
+
+
+async def settle(pilot):
+    """Let the page read all that there is, and show it."""
+    await pilot.pause()
+    page = pilot.app.page
+    for _ in range(2000):
+        page.tick()
+        if page.settled:
+            break
+        await pilot.pause(0.005)
+    else:
+        raise AssertionError(f"{page} has not settled")
+    await pilot.pause()
+    page.fit()
+    await pilot.pause()
+
+
+async def press(pilot, *keys):
+    """Press keys, and return what is shown then."""
+    await pilot.press(*keys)
+    await settle(pilot)
+    return text_of(pilot.app)
+
+
+def shown(pilot):
+    """Return what is shown."""
+    return text_of(pilot.app)
+
+
+def own_ids(owner):
+    """Return the ids of a class's own bindings."""
+    return {binding.id for binding in owner.BINDINGS}

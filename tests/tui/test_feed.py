@@ -1,0 +1,226 @@
+"""A run is read from its store in small steps, and goes on after a fault."""
+
+import sqlite3
+
+import pytest
+from tui.made_runs import MadeRun, whole_run
+
+from benchctl.errors import StoreError
+from benchctl.store import bulk
+from benchctl.store.locks import Liveness
+from benchctl.tui.feed import Feed
+from benchctl.tui.traces import Key, Window
+
+
+class Timer:
+    """A timer that moves on by a second with each look."""
+
+    def __init__(self):
+        self.time = 0.0
+
+    def __call__(self):
+        self.time += 1.0
+        return self.time
+
+
+@pytest.fixture
+def store(tmp_path):
+    return tmp_path / "runs.sqlite"
+
+
+@pytest.fixture
+def alive(monkeypatch):
+    monkeypatch.setattr(Liveness, "is_alive", lambda self, run_id: True)
+
+
+@pytest.fixture
+def feed_of(store):
+    opened = []
+
+    def open_feed(**options):
+        opened.append(Feed(store, 1, **options))
+        return opened[-1]
+
+    yield open_feed
+    for feed in opened:
+        feed.close()
+
+
+def read_all(feed):
+    polls = 1
+    while feed.poll(0.03):
+        polls += 1
+    return polls
+
+
+THROUGHPUT = Key("main", "send", "throughput_bps")
+
+
+def test_a_long_history_is_read_over_many_polls(store, feed_of, monkeypatch):
+    monkeypatch.setattr(bulk, "BATCH", 10)
+    whole_run(store)
+    feed = feed_of(timer=Timer())
+    assert feed.poll(0.0)
+    read_all(feed)
+    assert feed.view.ended
+    feed.look_at(1)
+    assert feed.poll(0.0)
+    assert 0 < feed.share_read < 1
+    assert not feed.settled
+    assert read_all(feed) > 10
+    assert feed.share_read == 1.0
+    assert feed.settled
+    # Four streams of 40 intervals, one sample of ping beside each.
+    assert feed.traces.line(THROUGHPUT).total() / feed.traces.line(THROUGHPUT).mean() == 20.0
+    assert feed.traces.end_s == 20.0
+
+
+def test_what_is_measured_meanwhile_comes_with_the_next_poll(store, alive, feed_of):
+    made = MadeRun(store)
+    made.begin()
+    made.begin_trial()
+    made.measure(2.0)
+    feed = feed_of()
+    read_all(feed)
+    feed.look_at(feed.view.latest)
+    read_all(feed)
+    assert feed.traces.end_s == 2.0
+    made.measure(3.0)
+    read_all(feed)
+    assert feed.traces.end_s == 5.0
+    made.close()
+
+
+def test_without_changes_nothing_is_read(store, feed_of, monkeypatch):
+    whole_run(store)
+    feed = feed_of(timer=lambda: 0.0)
+    read_all(feed)
+    feed.look_at(0)
+    read_all(feed)
+    monkeypatch.setattr(feed._bulk, "sources", None)
+    assert not feed.poll(0.03)
+
+
+def test_another_attempt_begins_the_lines_anew(store, alive, feed_of):
+    made = MadeRun(store)
+    made.begin()
+    made.begin_trial()
+    made.measure(4.0)
+    feed = feed_of()
+    read_all(feed)
+    feed.look_at(0)
+    read_all(feed)
+    made.begin_trial(attempt=2)
+    made.measure(1.0)
+    read_all(feed)
+    assert feed.traces.end_s == 1.0
+    made.close()
+
+
+def test_streams_are_read_when_they_are_asked_for_and_the_old_lines_stay_meanwhile(store, feed_of):
+    whole_run(store)
+    feed = feed_of()
+    read_all(feed)
+    feed.look_at(1)
+    read_all(feed)
+    before = feed.traces
+    feed.look_at(1, split={"main"})
+    assert feed.traces is before
+    read_all(feed)
+    assert feed.traces is not before
+    assert len(feed.traces.keys("throughput_bps")) == 5
+    feed.look_at(1, split={"main"})
+    assert feed.settled
+
+
+def test_a_window_is_read_in_more_detail_beside_the_whole(store, feed_of):
+    whole_run(store)
+    feed = feed_of()
+    read_all(feed)
+    feed.look_at(0)
+    read_all(feed)
+    feed.magnify(Window(5.0, 2.0, 7.0))
+    assert feed.plotted is feed.traces
+    read_all(feed)
+    assert feed.plotted is not feed.traces
+    assert feed.plotted.line(THROUGHPUT).bounds(0.0, 4.9) is None
+    assert feed.traces.line(THROUGHPUT).bounds(0.0, 4.9) is not None
+    feed.magnify(feed.whole)
+    assert feed.plotted is feed.traces
+
+
+def test_a_locked_store_is_an_error_and_the_next_poll_goes_on(store, feed_of, monkeypatch):
+    whole_run(store)
+    feed = feed_of()
+    read_all(feed)
+    feed.look_at(1)
+
+    def locked(*_):
+        raise StoreError("store: database is locked")
+
+    monkeypatch.setattr(feed._bulk, "extent", locked)
+    with pytest.raises(StoreError):
+        feed.poll(0.03)
+    monkeypatch.undo()
+    read_all(feed)
+    assert feed.settled
+    assert feed.traces.end_s == 20.0
+
+
+def test_a_store_that_breaks_while_it_is_read_loses_no_sample(store, feed_of, monkeypatch):
+    monkeypatch.setattr(bulk, "BATCH", 10)
+    whole_run(store)
+    feed = feed_of(timer=Timer())
+    read_all(feed)
+    feed.look_at(1)
+    feed.poll(0.0)
+    batches = feed._whole._batches
+
+    def broken():
+        yield next(batches)
+        raise StoreError("store: disk I/O error")
+
+    feed._whole._batches = broken()
+    with pytest.raises(StoreError):
+        read_all(feed)
+    read_all(feed)
+    assert feed.traces.line(THROUGHPUT).total() / feed.traces.line(THROUGHPUT).mean() == 20.0
+
+
+def test_a_remark_is_noted_into_the_run(store, feed_of):
+    whole_run(store)
+    feed = feed_of()
+    feed.remark("the door was open", 1e9)
+    read_all(feed)
+    assert feed.view.notes[-1].text == "the door was open"
+    assert feed.view.notes[-1].level == "remark"
+
+
+def test_a_runner_that_is_there_no_more_gets_no_signal(store, feed_of, monkeypatch):
+    made = whole_run(store)
+    sent = []
+    monkeypatch.setattr("os.kill", lambda pid, number: sent.append((pid, number)))
+    feed = feed_of()
+    assert not feed.signal(2)
+    with sqlite3.connect(store) as connection:
+        connection.execute("UPDATE run SET runner_pid = 4711 WHERE id = ?", (made.id,))
+    connection.close()
+    assert not feed.signal(2)
+    monkeypatch.setattr(Liveness, "is_alive", lambda self, run_id: True)
+    assert feed.signal(2)
+    assert sent == [(4711, 2)]
+
+
+def test_the_last_time_of_a_run_is_its_end_or_when_it_last_told_something(store, feed_of):
+    made = MadeRun(store)
+    assert feed_of().last_time() == made.now
+    made.begin()
+    made.begin_trial()
+    made.measure(4.0)
+    assert feed_of().last_time() == made.began + 4.0
+    made.end_trial()
+    assert feed_of().last_time() == made.began + 4.0
+    made.now += 100
+    made.end()
+    assert feed_of().last_time() == made.now
+    made.close()

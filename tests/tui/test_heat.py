@@ -1,0 +1,78 @@
+from report.sample_document import DOCUMENT
+from tui.made_runs import whole_run
+
+from benchctl.report.document import document_of
+from benchctl.store.read import Reader
+from benchctl.tui.heat import STEPS, Summary, Turn
+
+
+def summary(tmp_path):
+    path = tmp_path / "runs.sqlite"
+    whole_run(path)
+    reader = Reader(path)
+    document = document_of(reader, reader.run(1))
+    reader.close()
+    return Summary(document)
+
+
+def texts(grid):
+    return [[cell.text for cell in row] for row in grid.rows]
+
+
+def test_rows_and_columns_are_axes_and_cells_the_means_with_their_interval(tmp_path):
+    grid = summary(tmp_path).turned(Turn())
+    assert [column.head for column in grid.columns] == [
+        "streams",
+        "server=paris",
+        "server=tashkent",
+    ]
+    assert [row[0] for row in texts(grid)] == ["1", "4"]
+    assert texts(grid)[0][1].endswith("Mbit/s ±3.3")
+    assert "throughput of main (send)" in grid.about
+
+
+def test_heat_goes_from_the_least_to_the_greatest_and_is_told_by_a_character_too(tmp_path):
+    grid = summary(tmp_path).turned(Turn())
+    cells = [cell for row in grid.rows for cell in row[1:]]
+    assert {cell.role for cell in cells} >= {"heat-0", "heat-6"}
+    for cell in cells:
+        assert cell.text[0] == STEPS[int(cell.role.removeprefix("heat-"))]
+
+
+def test_turning_goes_through_every_axis_and_metric_and_comes_back(tmp_path):
+    whole = summary(tmp_path)
+    turn = Turn()
+    for _ in range(len(whole.lines)):
+        turn = turn.metric(whole)
+    for _ in range(len(whole.axes) + 1):
+        turn = turn.columns(whole)
+    assert turn == Turn()
+    other = Turn().columns(whole)
+    assert whole.turned(other).columns[0].head == "server"
+    none = other.columns(whole)
+    grid = whole.turned(none)
+    assert [column.head for column in grid.columns] == ["server", "streams", "throughput"]
+    assert texts(grid)[0][:2] == ["paris", "1"]
+    assert texts(whole.turned(none.rows(whole)))[0][:2] == ["1", "paris"]
+
+
+def test_all_metrics_of_all_flows_can_be_seen_the_most_wanted_first(tmp_path):
+    assert summary(tmp_path).lines[:2] == [
+        ("main", "send", "throughput_bps"), ("ping", "round-trip", "rtt_s"),
+    ]  # fmt: skip
+
+
+def test_what_a_lab_promises_stands_beside_what_was_measured():
+    whole = Summary(DOCUMENT)
+    place = next(
+        i for i, line in enumerate(whole.lines) if any(k[0] == line for k in whole._expected)
+    )
+    grid = whole.turned(Turn(line=place))
+    assert "promises" in grid.about
+    assert any(" / " in cell for row in texts(grid) for cell in row)
+
+
+def test_a_run_of_which_nothing_was_measured_is_an_empty_grid():
+    empty = {"run": {"axes": {}}, "summary": [], "trials": []}
+    grid = Summary(empty).turned(Turn().metric(Summary(empty)))
+    assert (grid.about, grid.rows) == ("nothing was measured", ())

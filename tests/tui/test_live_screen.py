@@ -1,0 +1,318 @@
+"""Every key and behaviour of the live screen, live and in replay."""
+
+from signal import SIGINT, SIGUSR1
+
+import pytest
+from tui.driving import Clock, drive, own_ids, press, settle, shown
+from tui.made_runs import BEGIN, MadeRun, whole_run
+
+from benchctl.errors import StoreError
+from benchctl.store.locks import Liveness
+from benchctl.store.read import Reader
+from benchctl.tui.live import LiveScreen
+from benchctl.tui.opening import open_live, open_replay
+
+
+@pytest.fixture
+def store(tmp_path):
+    return tmp_path / "runs.sqlite"
+
+
+@pytest.fixture
+def alive(monkeypatch):
+    monkeypatch.setattr(Liveness, "is_alive", lambda self, run_id: True)
+
+
+@pytest.fixture
+def live(store, alive):
+    """Return a run whose second trial, of four streams, has run for 5 s."""
+    made = MadeRun(store)
+    made.begin(pid=4711)
+    made.begin_trial()
+    made.measure(20.0)
+    made.end_trial()
+    made.begin_trial()
+    made.measure(5.0)
+    yield made
+    made.close()
+
+
+def test_every_key_of_a_replay_does_what_it_says(store):
+    whole_run(store)
+    clock = Clock()
+    tried = set()
+
+    async def script(pilot):
+        async def tell(binding, *keys):
+            tried.add(binding)
+            return await press(pilot, *keys)
+
+        assert "▶ x1 30.0/152.0 s" in shown(pilot)
+        assert "❚❚ paused x1" in await tell("live.freeze", "space")
+        assert "35.0/152.0 s" in await tell("live.on", "right")
+        assert "30.0/152.0 s" in await tell("live.back", "left")
+        assert "60.0/152.0 s" in await tell("live.far_on", "shift+right")
+        assert "30.0/152.0 s" in await tell("live.far_back", "shift+left")
+        assert "x2" in await tell("live.faster", "greater_than_sign")
+        assert "x1" in await tell("live.slower", "less_than_sign")
+        assert "20 s" not in await tell("live.zoom_in", "plus")
+        assert "20 s" in await tell("live.zoom_out", "minus")
+        await press(pilot, "plus", "plus")
+        assert "20 s" in await tell("live.zoom_all", "0")
+        assert shown(pilot).splitlines()[3].startswith(" throughput")
+        assert (await tell("live.metric", "m")).splitlines()[3].startswith(" RTT")
+        assert "RTT (log)" in await tell("live.log", "g")
+        assert "⣀" in shown(pilot) or "⠤" in shown(pilot) or "⠒" in shown(pilot)
+        blocks = await tell("live.glyphs", "b")
+        assert not any("⠀" < c <= "⣿" for c in blocks)
+        assert "▀" in blocks or "▄" in blocks or "▗" in blocks
+        assert "│" not in (await press(pilot, "b")).splitlines()[5]
+        assert "▶ running  trial 3/8" in await tell("live.after", "right_square_bracket")
+        assert "trial 2/8" in await tell("live.before", "left_square_bracket")
+        assert "flow  direction" in await tell("live.list", "l")
+        assert "no remarks" in await press(pilot, "l")
+        assert "measured" in await press(pilot, "l")
+        picker = await tell("live.pick", "p")
+        assert "[x]  main" in picker
+        assert "[ ]    main #3" in picker
+        await press(pilot, "escape")
+        for key in ("k", "x"):
+            assert "the run has ended" in await press(pilot, key)
+        tried.update(("live.skip", "live.stop"))
+        await tell("live.follow", "f")
+        assert "A remark about this run" in await tell("live.remark", "n")
+        await press(pilot, *"rain", "enter")
+        assert tried == own_ids(LiveScreen)
+
+    drive(store, open_replay(store, 1, clock, 30.0), script, clock=clock)
+    reader = Reader(store)
+    assert [note.text for note in reader.notes(1)][-1] == "rain"
+    reader.close()
+
+
+def test_streams_can_be_picked(store):
+    whole_run(store)
+    clock = Clock()
+
+    async def script(pilot):
+        assert "main #0" not in shown(pilot)
+        # The first line is the flow's own; the two after it are its first streams.
+        await press(pilot, "p", "down", "space", "down", "space", "enter")
+        assert "b main #0" in shown(pilot)
+        assert "c main #1" in shown(pilot)
+        await press(pilot, "p", "a", "a", "enter")
+        assert "main" not in shown(pilot).splitlines()[3]
+        await press(pilot, "p", "escape")
+        assert "main" not in shown(pilot).splitlines()[3]
+
+    drive(store, open_replay(store, 1, clock, 30.0), script, clock=clock)
+
+
+def test_a_replay_goes_on_with_the_clock_and_from_trial_to_trial(store):
+    whole_run(store)
+    clock = Clock()
+
+    async def script(pilot):
+        assert "trial 1/8  ▶ x1 10.0/152.0 s" in shown(pilot)
+        clock.time += 5
+        await settle(pilot)
+        assert "trial 1/8  ▶ x1 15.0/152.0 s" in shown(pilot)
+        await press(pilot, *["full_stop"] * 6)
+        clock.time += 1
+        await settle(pilot)
+        assert "trial 4/8  ▶ x64 79.0/152.0 s" in shown(pilot)
+        clock.time += 60
+        await settle(pilot)
+        assert "■ end x64 152.0/152.0 s" in shown(pilot)
+        assert "✗ failed" in shown(pilot).splitlines()[0]
+
+    drive(store, open_replay(store, 1, clock, 10.0), script, clock=clock)
+
+
+def test_a_live_run_is_shown_as_it_is_measured(store, live):
+    clock = Clock(live.now)
+
+    async def script(pilot):
+        assert "▶ running  trial 2/8" in shown(pilot)
+        assert "elapsed" in shown(pilot)
+        assert "0:26" in shown(pilot)
+        assert "1  ✓ ok" in shown(pilot)
+        live.measure(5.0)
+        live.note("the tool says 90, its intervals give 80")
+        clock.time = live.now
+        await settle(pilot)
+        assert "0:31" in shown(pilot)
+        assert "! warning: the tool says 90" in shown(pilot)
+        live.measure(10.0)
+        live.end_trial()
+        live.begin_trial()
+        live.measure(1.0)
+        clock.time = live.now
+        await settle(pilot)
+        assert "▶ running  trial 3/8" in shown(pilot)
+        assert "2  ✓ ok" in shown(pilot)
+
+    drive(store, open_live(store, 1, clock), script, clock=clock)
+
+
+def test_a_frozen_screen_says_so_and_data_keeps_coming(store, live):
+    clock = Clock(live.now)
+
+    async def script(pilot):
+        frozen = await press(pilot, "space")
+        assert "❚❚ FROZEN, data goes on" in frozen
+        live.measure(10.0)
+        clock.time = live.now
+        await settle(pilot)
+        assert shown(pilot) == frozen
+        assert pilot.app.page._feed.traces.end_s == 15.0
+        # One may look around meanwhile: what came later stays hidden.
+        assert "a main" in await press(pilot, "plus")
+        assert "0:21" in await press(pilot, "left")
+        assert "0:36" in await press(pilot, "space")
+        assert "FROZEN" not in shown(pilot)
+
+    drive(store, open_live(store, 1, clock), script, clock=clock)
+
+
+def test_going_back_freezes_a_live_screen(store, live):
+    clock = Clock(live.now)
+
+    async def script(pilot):
+        assert "FROZEN" in await press(pilot, "left")
+        assert "0:21" in shown(pilot)
+        assert "trial 2/8" in shown(pilot)
+
+    drive(store, open_live(store, 1, clock), script, clock=clock)
+
+
+@pytest.mark.parametrize(("key", "number"), [("k", SIGUSR1), ("x", SIGINT)])
+def test_skip_and_stop_ask_and_then_signal_the_runner(store, live, monkeypatch, key, number):
+    sent = []
+    monkeypatch.setattr("benchctl.tui.feed.os.kill", lambda *what: sent.append(what))
+
+    async def script(pilot):
+        assert "?" in await press(pilot, key)
+        await press(pilot, "n")
+        await press(pilot, key, "escape")
+        assert sent == []
+        await press(pilot, key, "y")
+        assert sent == [(4711, number)]
+
+    drive(store, open_live(store, 1, Clock(live.now)), script, clock=Clock(live.now))
+
+
+def test_another_trial_can_be_looked_at_while_the_run_goes_on(store, live):
+    clock = Clock(live.now)
+
+    async def script(pilot):
+        await press(pilot, "up", "enter")
+        assert "looking at trial 1" in shown(pilot)
+        live.measure(2.0)
+        clock.time = live.now
+        await settle(pilot)
+        assert "looking at trial 1" in shown(pilot)
+        assert "looking at" not in await press(pilot, "f")
+        await press(pilot, "end", "enter")
+        assert "this trial has not begun yet" in shown(pilot)
+
+    drive(store, open_live(store, 1, clock), script, clock=clock)
+
+
+def test_a_run_that_dies_while_it_is_watched_is_said_to_have_died(store, live, monkeypatch):
+    async def script(pilot):
+        assert "▶ running" in shown(pilot)
+        monkeypatch.setattr(Liveness, "is_alive", lambda self, run_id: False)
+        pilot.app.page._feed._looked = -1e9  # a second has passed
+        await settle(pilot)
+        assert "✗ died" in shown(pilot).splitlines()[0]
+        assert "the runner died" in shown(pilot)
+        assert "benchctl resume" in shown(pilot)
+        assert "the run has ended" in await press(pilot, "x")
+
+    drive(store, open_live(store, 1, Clock(live.now)), script, clock=Clock(live.now))
+
+
+def test_a_locked_store_is_said_and_tried_again(store, live, monkeypatch):
+    clock = Clock(live.now)
+
+    async def script(pilot):
+        page = pilot.app.page
+
+        def locked(self):
+            raise StoreError("store: database is locked", "wait")
+
+        monkeypatch.setattr(Reader, "changes", locked)
+        page.tick()
+        await pilot.pause()
+        assert "! store: database is locked; trying again" in shown(pilot)
+        monkeypatch.undo()
+        monkeypatch.setattr(Liveness, "is_alive", lambda self, run_id: True)
+        live.measure(1.0)
+        clock.time = live.now
+        await settle(pilot)
+        assert "locked" not in shown(pilot)
+        assert page._feed.traces.end_s == 6.0
+
+    drive(store, open_live(store, 1, clock), script, clock=clock)
+
+
+def test_a_full_disk_refuses_a_remark_and_says_so(store, live, monkeypatch):
+    def full(*_):
+        raise StoreError("store: database or disk is full", "free some room")
+
+    monkeypatch.setattr("benchctl.tui.feed.add_remark", full)
+
+    async def script(pilot):
+        await press(pilot, "n", *"x", "enter")
+        assert "disk is full" in shown(pilot)
+
+    drive(store, open_live(store, 1, Clock(live.now)), script, clock=Clock(live.now))
+
+
+def test_a_metric_that_no_one_knows_has_a_plot_like_any_other(store, alive):
+    made = MadeRun(store)
+    made.begin()
+    made.begin_trial()
+    made.measure(10.0, extra=("frobs",))
+    clock = Clock(made.now)
+
+    async def script(pilot):
+        for _ in range(12):
+            if shown(pilot).splitlines()[3].startswith(" frobs"):
+                break
+            await press(pilot, "m")
+        assert shown(pilot).splitlines()[3].startswith(" frobs  a main 0.")
+        assert "says no more about it" in await press(pilot, "question_mark", "end")
+
+    drive(store, open_live(store, 1, clock), script, clock=clock)
+    made.close()
+
+
+@pytest.mark.parametrize("size", [(20, 5), (10, 3), (1, 1), (300, 8), (30, 80)])
+def test_any_size_of_terminal_is_survived(store, size):
+    whole_run(store)
+    clock = Clock()
+
+    async def script(pilot):
+        if size == (20, 5):
+            assert "▶ running  trial 2/8" in shown(pilot)
+            assert "throughput" in shown(pilot)
+        await press(
+            pilot, "l", "plus", "m", "question_mark", "escape", "n", "escape", "p", "escape"
+        )
+
+    drive(store, open_replay(store, 1, clock, 30.0), script, size=size, clock=clock)
+
+
+def test_one_tick_reads_for_a_limited_time_and_goes_on_by_itself(store, monkeypatch):
+    monkeypatch.setattr("benchctl.tui.live.BUDGET_S", 0.0)
+    monkeypatch.setattr("benchctl.store.bulk.BATCH", 10)
+    whole_run(store)
+    clock = Clock(BEGIN)
+
+    async def script(pilot):
+        assert "reading" not in shown(pilot)
+        assert pilot.app.page._feed.traces.end_s == 20.0
+
+    drive(store, open_replay(store, 1, clock, 30.0), script, clock=clock)

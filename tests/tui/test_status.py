@@ -1,0 +1,176 @@
+"""The figures and words of a run at a moment."""
+
+import pytest
+from tui.made_runs import BEGIN, MadeRun, whole_run
+
+from benchctl.store.locks import Liveness
+from benchctl.tui import status
+from benchctl.tui.feed import Feed
+from benchctl.tui.playhead import Playhead
+from benchctl.tui.spans import to_text
+
+
+@pytest.fixture
+def feed_of(tmp_path):
+    opened = []
+
+    def open_feed(position=None):
+        feed = Feed(tmp_path / "runs.sqlite", 1)
+        opened.append(feed)
+        while feed.poll(1.0):
+            pass
+        if position is not None:
+            feed.look_at(position)
+            while feed.poll(1.0):
+                pass
+        return feed
+
+    yield open_feed
+    for feed in opened:
+        feed.close()
+
+
+@pytest.fixture
+def alive(monkeypatch):
+    monkeypatch.setattr(Liveness, "is_alive", lambda self, run_id: True)
+
+
+def told(feed, position, time):
+    return {tile.name: tile.value for tile in status.tiles(feed.view, feed.traces, position, time)}
+
+
+def test_the_big_figures_are_those_of_the_moment(tmp_path, feed_of):
+    whole_run(tmp_path / "runs.sqlite")
+    feed = feed_of(position=0)
+    early, late = told(feed, 0, BEGIN + 2), told(feed, 0, BEGIN + 15)
+    assert early["elapsed"] == "0:02"
+    assert late["elapsed"] == "0:15"
+    assert early["throughput"] != late["throughput"]
+    assert late["mean"] != early["mean"]
+    assert late["loss"].endswith("%")
+    assert int(late["resent"]) >= int(early["resent"])
+    assert late["left"] == "2:32"
+
+
+def test_the_mean_and_the_sums_after_the_end_are_those_of_all_samples(tmp_path, feed_of):
+    made = MadeRun(tmp_path / "runs.sqlite")
+    made.begin()
+    made.begin_trial()
+    made.measure(20.0)
+    mean = sum(made.rates) / len(made.rates)
+    made.end_trial()
+    made.end()
+    made.close()
+    figures = told(feed_of(position=0), 0, made.now + 100)
+    assert figures["throughput"] == "-"
+    assert figures["mean"] == f"{mean / 1e6:.1f} Mbit/s"
+    assert figures["left"] == "-"
+
+
+def test_before_the_first_trial_there_are_no_figures(tmp_path, alive, feed_of):
+    made = MadeRun(tmp_path / "runs.sqlite")
+    made.begin()
+    made.close()
+    figures = told(feed_of(), -1, BEGIN + 1)
+    assert set(figures.values()) == {"-", "0:01", "2:48"}
+
+
+def test_several_flows_with_a_rate_are_shown_as_their_sum(tmp_path, feed_of):
+    whole_run(tmp_path / "runs.sqlite")
+    feed = feed_of(position=0)
+    for role, key in list(feed.traces._series):
+        if key.metric == "throughput_bps":
+            feed.traces._series[role, key._replace(flow="twin")] = feed.traces.line(key)
+    figures = told(feed, 0, BEGIN + 15)
+    assert "sum of 2" in figures
+    assert float(figures["sum of 2"].split()[0]) == pytest.approx(2 * 94.1, rel=0.1)
+
+
+def test_silence_is_said_and_for_how_long(tmp_path, alive, feed_of):
+    made = MadeRun(tmp_path / "runs.sqlite")
+    made.begin()
+    made.begin_trial()
+    made.measure(5.0)
+    made.close()
+    feed = feed_of(position=0)
+    trial = feed.view.trials[0]
+    assert status.silence(feed.traces, trial, made.now + 1.0) == ""
+    assert status.silence(feed.traces, trial, made.now + 7.25) == "no sample for 7.20 s"
+    assert status.silence(feed.traces, None, made.now + 7) == ""
+
+
+def test_what_went_wrong_stands_first(tmp_path, feed_of):
+    made = MadeRun(tmp_path / "runs.sqlite")
+    made.begin()
+    made.note("late", "warning")
+    made.recorder.update_run(error="store: disk full")
+    made.close()
+    lines = to_text(status.remarks(feed_of().view, BEGIN + 10)).splitlines()
+    assert lines[0].startswith("✗ the runner died")
+    assert "benchctl resume" in lines[0]
+    assert lines[1:] == ["✗ store: disk full", "! warning: late"]
+
+
+def test_a_run_that_no_runner_takes_up_is_said_to_wait(tmp_path, feed_of):
+    MadeRun(tmp_path / "runs.sqlite").close()
+    view = feed_of().view
+    assert status.remarks(view, BEGIN + 1) == []
+    assert "no runner has taken this run up" in to_text(status.remarks(view, BEGIN + 60))
+
+
+def test_the_title_says_where_a_replay_stands_and_that_a_live_screen_is_frozen(tmp_path, feed_of):
+    whole_run(tmp_path / "runs.sqlite")
+    view = feed_of().view
+    time = [BEGIN + 5]
+    head = Playhead(lambda: time[0], BEGIN, view.run.finished_time)
+    time[0] += 12
+    assert to_text([status.standing(view, head)]) == "▶ running  trial 1/8  ▶ x1 12.0/152.0 s"
+    head.toggle()
+    assert "❚❚ paused" in to_text([status.standing(view, head)])
+    head.seek(BEGIN + 1e6)
+    assert "■ end" in to_text([status.standing(view, head)])
+    live = Playhead(lambda: time[0])
+    assert to_text([status.standing(view, live)]) == "▶ running  trial 1/8"
+    live.toggle()
+    assert "FROZEN, data goes on" in to_text([status.standing(view, live)])
+
+
+def test_the_list_of_trials_has_states_points_and_figures_that_fit(tmp_path, feed_of):
+    whole_run(tmp_path / "runs.sqlite")
+    view = feed_of().view
+    wide, narrow = status.trial_columns(view, 100), status.trial_columns(view, 46)
+    assert [column.head for column in wide] == [
+        "#",
+        "state",
+        "server",
+        "streams",
+        "rep",
+        "measured",
+    ]
+    assert "rep" not in [column.head for column in narrow]
+
+    def texts(columns, index, time):
+        return [span.text for span in status.trial_row(view, columns, index, time)]
+
+    end = BEGIN + 1000
+    assert texts(wide, 0, end) == ["1", "✓ ok", "paris", "1", "1", "90.1 Mbit/s, 21.1 ms"]
+    assert texts(narrow, 0, end)[-1] == "90.1 Mbit/s"
+    assert texts(wide, 5, end)[-1] == "main: the server is busy"
+    assert texts(wide, 0, BEGIN + 1)[1:] == ["▶ running", "paris", "1", "1", ""]
+    assert texts(wide, 7, BEGIN + 1)[1] == "· planned"
+
+
+def test_flows_with_alike_figures_are_named(tmp_path, feed_of):
+    whole_run(tmp_path / "runs.sqlite")
+    view = feed_of().view
+    trial = view.trials[0]
+    trial.flows["twin"] = trial.flows["main"]
+    columns = status.trial_columns(view, 200)
+    assert status.trial_row(view, columns, 0, BEGIN + 1000)[-1].text == (
+        "main send 90.1 Mbit/s, ping round-trip 21.1 ms, main send 90.1 Mbit/s"
+    )
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(0, "0:00"), (75.9, "1:15"), (3730, "1:02:10")])
+def test_times_are_shown_as_a_clock_does(seconds, text):
+    assert status.clock(seconds) == text

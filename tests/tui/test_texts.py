@@ -1,0 +1,121 @@
+"""Spans, columns, tiles, charts, states: everything that becomes text before any widget."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchctl.tui.charts import Choice, compose, in_order
+from benchctl.tui.columns import Column, lay_out, widths
+from benchctl.tui.metrics import metric_of, title
+from benchctl.tui.plot import View
+from benchctl.tui.scrolled import wrap
+from benchctl.tui.spans import Span, crop, fit, to_text
+from benchctl.tui.spread import draw_spread
+from benchctl.tui.states import state
+from benchctl.tui.tiles import Tile
+from benchctl.tui.tiles import lay_out as lay_out_tiles
+
+TEXTS = st.text(st.characters(codec="ascii", exclude_categories=("C",)), max_size=30)
+LINES = st.lists(st.builds(Span, TEXTS, st.sampled_from(["", "dim"])), max_size=5)
+TILES = [
+    Tile("throughput", "94.1 Mbit/s", 11), Tile("mean", "5.41 Gbit/s", 11),
+    Tile("RTT", "20.4 ms", 8), Tile("loss", "0 %", 7), Tile("left", "1:02:10", 8),
+]  # fmt: skip
+
+
+@given(LINES, st.integers(0, 60))
+def test_a_cropped_line_is_as_long_as_it_should_be(line, width):
+    assert sum(len(span.text) for span in crop(line, width)) == width
+
+
+@given(TEXTS, st.integers(0, 40), st.booleans())
+def test_a_fitted_text_is_as_long_as_it_should_be(text, width, right):
+    assert len(fit(text, width, right=right)) == width
+
+
+@given(LINES, st.integers(6, 60))
+def test_wrapped_lines_are_short_and_lose_nothing_but_spaces(line, width):
+    pieces = list(wrap(line, width))
+    assert all(sum(len(span.text) for span in piece) <= width for piece in pieces)
+    assert to_text(pieces).replace(" ", "").replace("\n", "") == to_text([line]).replace(" ", "")
+
+
+def test_columns_keep_their_width_whatever_stands_in_them():
+    columns = [Column("name", 6), Column("value", 7, right=True)]
+    rows = [[Span("a"), Span("1")], [Span("much too long"), Span("12345678", "bad")]]
+    assert to_text(lay_out(columns, row) for row in rows) == (
+        "a             1  \nmuch …  123456…  "
+    )
+
+
+def test_a_cursor_goes_over_every_cell_but_not_over_heat():
+    columns = [Column("a", 1), Column("b", 1)]
+    spans = lay_out(columns, [Span("x", "bad"), Span("y", "heat-3")], role="cursor")
+    assert [span.role for span in spans] == ["cursor", "cursor", "heat-3", "cursor"]
+
+
+def test_columns_are_as_wide_as_their_widest_text():
+    assert widths(("a", "head"), [("long", "x")], (False, True)) == [
+        Column("a", 4), Column("head", 4, right=True),
+    ]  # fmt: skip
+    assert widths(("a",), [], (False,)) == [Column("a", 1)]
+
+
+@pytest.mark.parametrize("tall", [False, True])
+@pytest.mark.parametrize("width", [5, 40, 80, 120])
+def test_tiles_never_change_their_width(width, tall):
+    other = [Tile(tile.name, "-", tile.width) for tile in TILES]
+    for tiles in (TILES, other):
+        lines = lay_out_tiles(tiles, width, tall=tall)
+        assert len(lines) == (4 if tall else 2)
+        assert len({sum(len(span.text) for span in line) for line in lines}) == 1
+
+
+def test_tiles_for_which_there_is_no_room_are_left_out_the_last_ones_first():
+    assert to_text(lay_out_tiles(TILES, 25, tall=False)).split() == [
+        "throughput", "mean", "94.1", "Mbit/s", "5.41", "Gbit/s",
+    ]  # fmt: skip
+
+
+def test_tall_tiles(golden):
+    golden("tui/golden/tiles.txt", to_text(lay_out_tiles(TILES, 100, tall=True)) + "\n")
+
+
+def test_every_state_is_told_by_a_glyph_and_a_word():
+    names = (
+        "planned", "running", "ok", "failed", "timed_out", "interrupted", "skipped", "died",
+    )  # fmt: skip
+    told = {name: state(name).text for name in names}
+    assert len(set(told.values())) == len(told)
+    assert told["timed_out"] == "✗ timed out"
+    assert state("molten").text == "? molten"
+
+
+def test_metrics_stand_in_the_order_people_look_for_them():
+    told = {"cwnd_bytes", "retransmits", "sent_bps", "tcp_rtt_s", "rtt_s", "a_new_one"}
+    assert in_order(told) == [
+        "sent_bps", "rtt_s", "cwnd_bytes", "a_new_one", "retransmits", "tcp_rtt_s",
+    ]  # fmt: skip
+    assert title("tcp_rtt_s") == "TCP RTT"
+    assert title("loss_ratio") == "loss"
+
+
+def test_a_metric_of_a_backend_that_is_not_there_is_shown_generically():
+    meaning = metric_of("gone", "frobs")
+    assert (meaning.name, meaning.description) == ("frobs", "")
+
+
+def test_without_samples_the_plots_say_so():
+    lines = compose(None, Choice(), View(0.0, 10.0), 40, 10)
+    assert "no samples yet" in to_text(lines)
+
+
+def test_a_distribution_is_drawn_with_its_interval_and_its_points(golden):
+    runs = [("A", [90.1e6, 91.0e6, 92.2e6]), ("B", [99e6, 101e6, 103e6]), ("C", []), ("D", [95e6])]
+    text = to_text(draw_spread("throughput_bps", runs, 80))
+    golden("tui/golden/spread.txt", "\n".join(line.rstrip() for line in text.splitlines()) + "\n")
+
+
+def test_a_distribution_of_nothing_says_so():
+    assert to_text(draw_spread("rtt_s", [("A", []), ("B", [])], 80)) == "no repeats to draw"
+    assert to_text(draw_spread("rtt_s", [("A", [1.0])], 10)) == "no repeats to draw"
