@@ -41,13 +41,19 @@ def main() -> None:
     """Measure and print the table."""
     iperf3 = shutil.which("iperf3")
     print(f"\n{_version(_SIMPLEPERF)} and {_version((iperf3,)) if iperf3 else 'no iperf3'}")
-    print(
-        f"medians of {ROUNDS} rounds of {SECONDS:g} s; load {os.getloadavg()[0]:.1f} at the start"
-    )
+    print(f"medians of {ROUNDS} rounds of {SECONDS:g} s; 1-minute load {os.getloadavg()[0]:.1f}")
+    before = _host_ticks()
     _throughput(iperf3)
     _paced()
     _many_clients()
     _short_intervals()
+    ticks = [now - then for now, then in zip(_host_ticks(), before, strict=True)]
+    print(f"meanwhile the hypervisor took {ticks[7] / sum(ticks):.0%} of the cores' time")
+
+
+def _host_ticks() -> list[int]:
+    """Return the clock ticks of all cores since boot; the 8th are stolen (proc(5))."""
+    return [int(word) for word in Path("/proc/stat").read_text().split("\n")[0].split()[1:9]]
 
 
 def _throughput(iperf3: str | None) -> None:
@@ -56,7 +62,6 @@ def _throughput(iperf3: str | None) -> None:
         "tcp": lambda: _simpleperf()["throughput_bps"],
         "tcp -Z": lambda: _simpleperf("-Z")["throughput_bps"],
     }
-    flood = lambda: _simpleperf(*datagrams, "-r", "unlimited")["directions"]["send"]  # noqa: E731
     if iperf3:
         runs["iperf3 tcp"] = lambda: _iperf3()["end"]["sum_received"]["bits_per_second"]
         runs["iperf3 udp"] = lambda: _iperf3_packets_s(_iperf3(*datagrams, "-b", "0"))
@@ -64,7 +69,7 @@ def _throughput(iperf3: str | None) -> None:
     for _ in range(ROUNDS):
         for name, run in runs.items():
             found[name].append(run())
-        udp = flood()
+        udp = _simpleperf(*datagrams, "-r", "unlimited")["directions"]["send"]
         found["udp"].append(udp["packets_received"] / udp["end_s"])
         found["udp loss"].append(udp["loss_ratio"])
     median = {name: statistics.median(values) for name, values in found.items()}
@@ -132,16 +137,16 @@ def _plain_clients(port: int) -> int:
         if not ready:
             break
         for key, events in ready:
-            sock: Any = key.fileobj
+            client: Any = key.fileobj
             if events & selectors.EVENT_WRITE:
-                sent[sock] += sock.send(payload[sent[sock] : sent[sock] + 65536])
-                if sent[sock] == len(payload):
-                    waiting.modify(sock, selectors.EVENT_READ)
+                sent[client] += client.send(payload[sent[client] : sent[client] + 65536])
+                if sent[client] == len(payload):
+                    waiting.modify(client, selectors.EVENT_READ)
             else:
-                answered += sock.recv(100) == b"ACK: BYE"
-                waiting.unregister(sock)
-                sock.close()
-                del sent[sock]
+                answered += client.recv(100) == b"ACK: BYE"
+                waiting.unregister(client)
+                client.close()
+                del sent[client]
     waiting.close()
     return answered
 

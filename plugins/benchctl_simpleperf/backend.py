@@ -61,7 +61,8 @@ class Simpleperf(Backend[SimpleperfParameters]):
         # Of plain streams only the server sees what arrived when.
         plain = flow.params.plain
         shown = ("-i", _number(flow.params.interval)) if plain else ()
-        argv = (*_PROGRAM, "-s", "--one-off", "--events", *where, *shown)
+        version = _ip_version(flow.params)
+        argv = (*_PROGRAM, "-s", "--one-off", "--events", *where, *version, *shown)
         return Command(argv, ServerParser(METRICS.keys(), samples=plain))
 
     def duration_s(self, params: SimpleperfParameters) -> float:
@@ -112,8 +113,7 @@ def _sockets(flow: Flow[SimpleperfParameters]) -> tuple[str, ...]:
         flags += ["-C", params.congestion_control]
     if params.dscp:
         flags += ["--dscp", str(params.dscp)]
-    if params.ip_version != "auto":
-        flags += [f"-{params.ip_version}"]
+    flags += _ip_version(params)
     if params.no_delay:
         flags += ["-N"]
     if flow.source_address is not None:
@@ -123,6 +123,10 @@ def _sockets(flow: Flow[SimpleperfParameters]) -> tuple[str, ...]:
     if flow.start_at_s is not None:
         flags += ["--start-at", f"{flow.start_at_s:.6f}"]
     return tuple(flags)
+
+
+def _ip_version(params: SimpleperfParameters) -> tuple[str, ...]:
+    return () if params.ip_version == "auto" else (f"-{params.ip_version}",)
 
 
 def _number(value: float) -> str:

@@ -124,8 +124,7 @@ class TcpSender(_Sender):
             import tempfile  # It would cost every start a tenth of its time.
 
             self._file = tempfile.TemporaryFile()  # noqa: SIM115
-        self._file.write(bytes(_FILE_BYTES))
-        self._file.flush()
+        self._file.truncate(_FILE_BYTES)
         self.facts["send"] = "sendfile"
 
     def _set_rate(self, rate_bps: float, unavailable: dict[str, str]) -> None:
