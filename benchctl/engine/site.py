@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -35,7 +35,7 @@ class Site(Protocol):
     """Where trials take place."""
 
     async def prepare(self, trial: Trial) -> Network:
-        """Return the network of a trial, ready to be measured on. Raises LabError."""
+        """Return the network of one attempt at a trial, ready to be measured on. Raises LabError."""
 
     def begin(self, common_start: float) -> None:
         """Take notice of a trial's common start, in Unix time."""
@@ -94,6 +94,20 @@ def names_of(topology: Topology) -> dict[str, str]:
     own = {name: name for name in topology.hosts}
     aliases = {alias: name for name in own for alias in topology.nodes[name].aliases}
     return {LOCAL.name: topology.local} | own | aliases
+
+
+def ends_of(
+    outside: Network, topology: Topology, flows: Iterable[FlowPlan]
+) -> dict[str, tuple[str, str]]:
+    """Return the lab's own names of the two hosts of each flow that has its way in the lab."""
+    found = {}
+    names = names_of(topology)
+    for flow in flows:
+        peer = outside.peers.get(flow.to)
+        source, target = names.get(flow.source), names.get(peer.host if peer else flow.to)
+        if source and target and source != target:
+            found[flow.name] = (source, target)
+    return found
 
 
 def planned_network(outside: Network, topology: Topology) -> Network:
@@ -177,7 +191,8 @@ class LabSite:
             )
         for name in self._links_of(lab.topology, trial):
             link = lab.topology.links[name]
-            fastest_bps = max(s.rate_bps for s in link.settings if math.isfinite(s.rate_bps))
+            rates_bps = [s.rate_bps for s in link.settings if math.isfinite(s.rate_bps)]
+            fastest_bps = max(rates_bps, default=0.0)
             if fastest_bps > self._ceiling_bps:
                 raise LabError(
                     f"link {name} promises {format_rate(fastest_bps)}, but this machine emulates "
@@ -194,27 +209,12 @@ class LabSite:
                 self._verified.update((n, lab.topology.links[n].settings) for n in seen)
 
     def _links_of(self, topology: Topology, trial: Trial) -> list[str]:
-        """Return the emulated links with a rate that the flows of a trial use."""
-        ways = [path(topology, *ends) for ends in self._ends(topology, trial.flows).values()]
+        """Return the emulated links that the flows of a trial use."""
+        ends = ends_of(self._outside, topology, trial.flows)
+        flows = [flow for flow in trial.flows if flow.name in ends]
+        ways = [path(topology, *ends[flow.name], flow.interface) for flow in flows]
         hops = [hop for way in ways for hop in (*way.there, *way.back)]
-        used = dict.fromkeys(hop.link.name for hop in hops)
-        return [
-            name
-            for name in used
-            if any(math.isfinite(s.rate_bps) for s in topology.links[name].settings)
-        ]
-
-    def _ends(self, topology: Topology, flows: tuple[FlowPlan, ...]) -> dict[str, tuple[str, str]]:
-        """Return the lab's names of the two hosts of each flow that stays in the lab."""
-        found = {}
-        names = names_of(topology)
-        for flow in flows:
-            peer = self._outside.peers.get(flow.to)
-            source = names.get(flow.source)
-            target = names.get(peer.host if peer else flow.to)
-            if source and target and source != target:
-                found[flow.name] = (source, target)
-        return found
+        return list(dict.fromkeys(hop.link.name for hop in hops if not hop.link.ideal))
 
     def begin(self, common_start: float) -> None:
         if self._lab is None:
@@ -237,7 +237,8 @@ class LabSite:
         if self._lab is None:
             return {}
         topology = self._lab.topology
-        return promises(trial.flows, self._ends(topology, trial.flows), topology, self._registry)
+        ends = ends_of(self._outside, topology, trial.flows)
+        return promises(trial.flows, ends, topology, self._registry)
 
     async def close(self) -> None:
         if self._lab is not None:

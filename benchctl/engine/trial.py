@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from benchctl.analysis.figures import FlowFold
@@ -38,9 +38,9 @@ class Attempts:
     backoff_s: float
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Place:
-    """Where a flow of a trial runs, and what of it stays the same over all attempts."""
+    """Where one attempt of a flow runs, and what it runs with."""
 
     plan: FlowPlan
     backend: AnyBackend
@@ -51,14 +51,10 @@ class Place:
     expected: Promises
     waits: bool
     """Whether its client waits itself for the trial's common start."""
-    ports: list[int | None] = field(default_factory=list)
-    turn: int = 0
-    """Which of the ports is tried now."""
-
-    @property
-    def port(self) -> int | None:
-        """The port of this attempt."""
-        return self.ports[self.turn % len(self.ports)]
+    ports: Sequence[int | None]
+    """Those that may be tried."""
+    port: int | None
+    """The one that is."""
 
 
 class Signals:
@@ -100,21 +96,23 @@ class TrialRunner:
         Raises MissingError when a program is not there, LabError when the lab cannot be built or
         does not keep its promises, StoreError when the store fails.
         """
-        placing = asyncio.ensure_future(self._places(trial))
-        if not await self._until_asked(placing):
-            placing.cancel()
-            await asyncio.wait([placing])
-            return self._finish(trial_id, trial, [], self._asked())
-        places = placing.result()
         jitter = random.Random(f"{self._seed}/{trial.index}")
+        flows: list[FlowAttempt] = []
+        turns = dict.fromkeys((flow.name for flow in trial.flows), 0)
         tried, number = 1, first_attempt
         while True:
+            placing = asyncio.ensure_future(self._places(trial, turns))
+            if not await self._until_asked(placing):
+                placing.cancel()
+                await asyncio.wait([placing])
+                return self._finish(trial_id, trial, flows, self._asked())
+            places = placing.result()
             flows = await self._attempt(trial_id, trial, places, number)
             status = _overall(flows)
             if status != FAILED or not _may_succeed(flows):
                 return self._finish(trial_id, trial, flows, status)
             # A busy server moves the flow on at once; only a whole round of ports costs a try.
-            if not _next_port(places, flows):
+            if not _next_port(places, flows, turns):
                 if tried == self._attempts.most:
                     return self._finish(trial_id, trial, flows, status)
                 wait_s = self._attempts.backoff_s * 2 ** (tried - 1)
@@ -139,34 +137,31 @@ class TrialRunner:
                 wait.cancel()
         return task.done()
 
-    async def _places(self, trial: Trial) -> list[Place]:
+    async def _places(self, trial: Trial, turns: Mapping[str, int]) -> list[Place]:
         network = await self._site.prepare(trial)
         expected = self._site.expected(trial)
+        taken: set[int] = set()
         places = []
         for flow in trial.flows:
             backend = self._registry.load(flow.backend)
             source, target = network.hosts[flow.source], network.target(flow.to)
             tools = await self._toolbox.of_flow(backend, source, target)
+            ports = ports_of(flow, backend, network, taken)
+            port = ports[turns[flow.name] % len(ports)]
+            if target is not None and port is not None:
+                taken.add(port)
             waits = backend.capabilities.waits_for_start and len(trial.flows) > 1
             promised = expected.get(flow.name, {})
-            places.append(Place(flow, backend, network, source, target, tools, promised, waits))
+            places.append(
+                Place(flow, backend, network, source, target, tools, promised, waits, ports, port)
+            )
         return places
-
-    def _choose_ports(self, places: list[Place]) -> None:
-        taken: set[int] = set()
-        for place in places:
-            if place.target is None and place.ports:
-                continue  # a peer's range: go on where the last attempt was
-            place.ports = ports_of(place.plan, place.backend, place.network, taken)
-            if place.target is not None and place.port is not None:
-                taken.add(place.port)
 
     # --- one attempt ----------------------------------------------------------------------
 
     async def _attempt(
         self, trial_id: int, trial: Trial, places: list[Place], number: int
     ) -> list[FlowAttempt]:
-        self._choose_ports(places)
         self._recorder.update_trial(trial_id, status="running", started_time=self._wall())
         flows = [self._flow(trial_id, place, number) for place in places]
         measuring = asyncio.ensure_future(self._measure(trial_id, places, flows))
@@ -340,13 +335,13 @@ def _may_succeed(flows: list[FlowAttempt]) -> bool:
     return all(flow.failure.kind.retryable for flow in flows if flow.failure)
 
 
-def _next_port(places: list[Place], flows: list[FlowAttempt]) -> bool:
+def _next_port(places: list[Place], flows: list[FlowAttempt], turns: dict[str, int]) -> bool:
     """Move every busy flow to its next port; False when one has been round all of them."""
     moved = False
     for place, flow in zip(places, flows, strict=True):
         if flow.failure is not None and flow.failure.kind is FailureKind.BUSY:
-            place.turn += 1
-            moved = place.turn % len(place.ports) != 0
+            turns[flow.name] += 1
+            moved = turns[flow.name] % len(place.ports) != 0
             if not moved:
                 return False
     return moved

@@ -4,6 +4,9 @@ import pytest
 from engine.fakes import GOOD, SERVER, Script
 from engine.virtual import flow
 
+from benchctl.engine.network import Network
+from benchctl.hosts.host import Host
+
 
 @pytest.mark.parametrize(
     ("what", "why"),
@@ -141,3 +144,30 @@ def test_servers_that_are_slow_to_be_ready_do_not_use_up_the_clients_lead(measur
     assert begun["client"] == pytest.approx(5.5)
     assert starts == {"at=1000005.5"}
     assert outcome.trial.started_time == 1000005.5
+
+
+class Shifting:
+    """A site that is another one for every attempt, as a lab that changes during a trial."""
+
+    def __init__(self):
+        self.prepared = []
+
+    def begin(self, common_start):
+        pass
+
+    def expected(self, trial):
+        return {}
+
+    async def prepare(self, trial):
+        self.prepared.append(trial)
+        host = Host("local", f"127.0.0.{len(self.prepared)}", shares_ports=False)
+        return Network({"local": host})
+
+
+def test_every_attempt_has_a_site_made_ready_for_it(measure):
+    dies = Script([], 0.2, 1)
+    outcome = measure({"server": SERVER, "client": [dies, dies, GOOD]}, attempts=3, site=Shifting())
+    assert outcome.status == "ok"
+    assert [command[2] for command in outcome.commands if command[0] == "client"] == [
+        "127.0.0.1", "127.0.0.2", "127.0.0.3",
+    ]  # fmt: skip

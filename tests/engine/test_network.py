@@ -1,0 +1,190 @@
+"""Names of a profile become hosts, peers, ways out and ports."""
+
+import socket
+from contextlib import ExitStack
+from dataclasses import replace
+
+import pytest
+from engine.fakes import FakeBackend
+from engine.virtual import flow
+
+from benchctl.api import Capabilities, Direction, Duration, Field, Parameters, Role, Tool
+from benchctl.engine import network as network_module
+from benchctl.engine.network import (
+    Network,
+    Peer,
+    check_interfaces,
+    describe_flow,
+    from_settings,
+    ports_of,
+    to_settings,
+)
+from benchctl.errors import MissingError
+from benchctl.hosts.host import LOCAL, Host, Way
+
+
+class VersionedParameters(Parameters):
+    duration: Duration = Field(1.0, description="time to measure")
+    ip_version: int | None = Field(None, description="IP version")
+    label: str = Field("x", description="a word of the command")
+
+
+class VersionedBackend(FakeBackend):
+    parameters = VersionedParameters
+    capabilities = Capabilities((Direction.SEND,), default_port=5201, needs_server=True)
+
+
+class PortlessBackend(FakeBackend):
+    capabilities = Capabilities((Direction.ROUND_TRIP,))
+
+
+HERE = Network({"local": LOCAL}, {"public": Peer("203.0.113.1", (9200, 9203))})
+TOOLS = {role: Tool("1") for role in Role}
+
+
+def has_ipv6():
+    try:
+        with socket.socket(socket.AF_INET6) as sock:
+            sock.bind(("::1", 0))
+    except OSError:
+        return False
+    return True
+
+
+def listening(stack, address="127.0.0.1", port=0, kind=socket.SOCK_STREAM):
+    """Bind a socket as another program would; returns its port."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    sock = stack.enter_context(socket.socket(family, kind))
+    sock.bind((address, port))
+    if kind == socket.SOCK_STREAM:
+        sock.listen()
+    return sock.getsockname()[1]
+
+
+def backend_on(port):
+    backend = FakeBackend()
+    backend.capabilities = replace(backend.capabilities, default_port=port)
+    return backend
+
+
+def a_free_port():
+    with ExitStack() as stack:
+        return listening(stack)
+
+
+def test_a_peers_ports_are_its_range_in_order():
+    assert ports_of(flow(to="public"), FakeBackend(), HERE, ()) == [9200, 9201, 9202, 9203]
+
+
+def test_a_peer_without_ports_has_the_tools_own():
+    network = Network({"local": LOCAL}, {"public": Peer("203.0.113.1", None)})
+    assert ports_of(flow(to="public"), FakeBackend(), network, ()) == [5201]
+
+
+def test_a_tool_without_ports_gets_none():
+    assert ports_of(flow(), PortlessBackend(), HERE, ()) == [None]
+
+
+def test_a_host_of_ours_gets_the_tools_own_port_where_it_is_free():
+    port = a_free_port()
+    assert ports_of(flow(), backend_on(port), HERE, ()) == [port]
+
+
+@pytest.mark.parametrize("kind", [socket.SOCK_STREAM, socket.SOCK_DGRAM], ids=["tcp", "udp"])
+def test_a_port_that_another_program_has_is_not_used(kind):
+    with ExitStack() as stack:
+        port = listening(stack, kind=kind)
+        (other,) = ports_of(flow(), backend_on(port), HERE, ())
+        assert other != port
+        listening(stack, port=other)  # and the one instead is free
+
+
+def test_flows_of_one_trial_get_a_port_each():
+    port = a_free_port()
+    (other,) = ports_of(flow(), backend_on(port), HERE, {port})
+    assert other != port
+
+
+@pytest.mark.skipif(not has_ipv6(), reason="no IPv6 on loopback")
+def test_a_flow_over_ipv6_to_this_machine_looks_for_its_port_and_server_there():
+    six = replace(flow(), parameters={"ip_version": 6})
+    with ExitStack() as stack:
+        port = listening(stack, "::1")
+        backend = VersionedBackend()
+        backend.capabilities = replace(backend.capabilities, default_port=port)
+        assert ports_of(six, backend, HERE, ()) != [port]
+        assert ports_of(flow(), backend, HERE, ()) == [port]
+    described = describe_flow(six, backend, HERE, port, TOOLS, Role.CLIENT)
+    assert described.address == "::1"
+    assert describe_flow(flow(), backend, HERE, port, TOOLS, Role.CLIENT).address == "127.0.0.1"
+
+
+def test_an_address_that_is_not_this_machines_has_no_port():
+    network = Network({"local": LOCAL, "far": Host("far", "192.0.2.7")})
+    with pytest.raises(MissingError, match=r"no port can be had at 192\.0\.2\.7, host far"):
+        ports_of(flow(to="far"), FakeBackend(), network, ())
+
+
+def test_a_machine_without_a_free_port_is_told_of(monkeypatch):
+    monkeypatch.setattr(network_module, "_free_port", lambda address, candidate: None)
+    with pytest.raises(MissingError, match="no port can be had"):
+        ports_of(flow(), FakeBackend(), HERE, ())
+
+
+def test_a_host_of_a_lab_has_every_port_but_those_of_its_services_and_of_other_flows():
+    lab = Host("h1", "10.0.0.1", shares_ports=False, taken_ports=frozenset({5201, 5203}))
+    network = Network({"h1": lab})
+    with ExitStack() as stack:
+        listening(stack, port=0)
+        assert ports_of(flow(to="h1"), FakeBackend(), network, {5202}) == [5204]
+
+
+def test_a_profiles_server_goes_before_a_lab_host_of_its_name():
+    network = Network(
+        {"local": LOCAL, "paris": Host("paris", "10.0.0.9")}, {"paris": Peer("paris.test", None)}
+    )
+    assert network.target("paris") is None
+    described = describe_flow(flow(to="paris"), FakeBackend(), network, 1, TOOLS, Role.CLIENT)
+    assert (described.address, described.owns_server) == ("paris.test", False)
+
+
+def test_a_server_that_benchctl_runs_is_known_to_the_backend():
+    described = describe_flow(flow(), FakeBackend(), HERE, 7, TOOLS, Role.SERVER)
+    assert (described.address, described.port, described.owns_server) == ("127.0.0.1", 7, True)
+    assert not describe_flow(flow(), PortlessBackend(), HERE, 7, TOOLS, Role.CLIENT).owns_server
+
+
+def test_an_interface_of_the_host_goes_before_the_profiles():
+    host = Host("h1", "10.0.0.1", interfaces={"wired": Way("eth1", "10.0.0.1")})
+    network = Network({"h1": host, "local": LOCAL}, interfaces={"wired": Way("en0", None)})
+    wired = replace(flow(), interface="wired")
+    assert network.way(wired) == Way("en0", None)
+    assert network.way(replace(wired, source="h1")) == Way("eth1", "10.0.0.1")
+    assert network.way(flow()) == Way()
+
+
+def test_an_interface_that_only_another_host_has_is_missing():
+    network = Network(
+        {"local": LOCAL, "h1": Host("h1", "10.0.0.1", interfaces={"wired": Way("eth1")})},
+        interfaces={"wlan": Way("wlan0")},
+    )
+    with pytest.raises(MissingError, match='host local has no interface "wired"') as caught:
+        network.way(replace(flow(), interface="wired"))
+    assert caught.value.hint == "it has: wlan"
+
+
+def test_a_device_that_is_not_there_is_missing_and_an_address_needs_none():
+    loopback = "lo" if "lo" in dict(map(reversed, socket.if_nameindex())) else "lo0"
+    ways = {"here": Way(loopback), "by address": Way(None, "192.0.2.1")}
+    check_interfaces(Network({}, interfaces=ways))
+    with pytest.raises(MissingError, match='interface "there": this machine has no device "eth99"'):
+        check_interfaces(Network({}, interfaces={**ways, "there": Way("eth99")}))
+
+
+def test_a_network_survives_the_store():
+    network = Network(
+        {"local": LOCAL, "b": Host("b", "127.0.0.2")},
+        {"p": Peer("p.test", (1, 2)), "q": Peer("q.test", None)},
+        {"wired": Way("eth0", "192.0.2.1"), "wlan": Way("wlan0")},
+    )
+    assert from_settings(to_settings(network)) == network

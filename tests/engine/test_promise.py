@@ -1,0 +1,161 @@
+"""What theory expects of flows in a lab, worked out by hand."""
+
+from pathlib import Path
+
+import pytest
+
+from benchctl.api import Direction
+from benchctl.backends import installed
+from benchctl.engine.promise import promises
+from benchctl.lab.topology import build_topology
+from benchctl.profile.bind import FlowPlan
+from benchctl.profile.source import parse_toml
+
+# a, b and c reach d over one link of 10 Mbit/s and 20 ms; a has 2 Mbit/s to get there.
+TEXT = """
+[hosts]
+a = {}
+b = {}
+c = {}
+d = {}
+[routers]
+r = {}
+s = {}
+[links]
+a = { between = ["a", "r"], rate = "2Mbit" }
+b = { between = ["b", "r"] }
+c = { between = ["c", "r"] }
+core = { between = ["r", "s"], rate = "10Mbit", delay = "20ms" }
+d = { between = ["s", "d"] }
+"""
+TCP = 1448 / 1514
+"""Payload of a full frame: 1500 bytes of IP with 52 of headers, and 14 of Ethernet."""
+UDP = 1448 / (1448 + 28 + 14)
+PING_BITS = (56 + 28 + 14) * 8
+RTT_B = 2 * (0.020 + PING_BITS / 10e6)
+"""Between b and d; that of a has the frame on its own link as well, both ways."""
+
+
+@pytest.fixture(scope="module")
+def topology():
+    return build_topology(parse_toml(TEXT, Path("lab.toml")), {})
+
+
+def plan(name, backend="iperf3", source="b", direction="send", **parameters):
+    if backend == "iperf3":
+        parameters.setdefault("duration", "10s")
+    return FlowPlan(name, backend, source, "d", None, Direction(direction), 0.0, parameters)
+
+
+def expected(topology, *flows, ends=None):
+    if ends is None:
+        ends = {flow.name: (flow.source, flow.to) for flow in flows}
+    return promises(flows, ends, topology, installed())
+
+
+def rate(topology, *flows):
+    """Return what is expected of the throughput of one flow's one direction."""
+    (of_flow,) = [expected(topology, *flows)[flow.name] for flow in flows]
+    ((_, metrics),) = of_flow.items()
+    return metrics["throughput_bps"]
+
+
+@pytest.mark.parametrize("direction", ["send", "receive"])
+def test_one_tcp_flow_fills_its_bottleneck_but_for_headers(topology, direction):
+    told = expected(topology, plan("x", direction=direction))["x"]
+    assert set(told) == {direction}
+    assert told[direction]["throughput_bps"] == pytest.approx(10e6 * TCP)
+    assert told[direction]["rtt_s"] == pytest.approx(RTT_B)
+
+
+def test_a_flow_of_both_directions_has_each_way_to_itself(topology):
+    told = expected(topology, plan("x", direction="both"))["x"]
+    assert set(told) == {"send", "receive"}
+    for metrics in told.values():
+        assert metrics["throughput_bps"] == pytest.approx(10e6 * TCP)
+        assert metrics["rtt_s"] == pytest.approx(RTT_B)
+
+
+def test_the_frames_time_on_each_link_is_part_of_the_round_trip(topology):
+    told = expected(topology, plan("x", source="a"))["x"]["send"]
+    assert told["rtt_s"] == pytest.approx(RTT_B + 2 * PING_BITS / 2e6)
+
+
+def test_pings_round_trip_counts_its_own_payload_and_nothing_else(topology):
+    told = expected(topology, plan("x", "ping", direction="round-trip", length="1000B"))["x"]
+    bits = (1000 + 28 + 14) * 8
+    assert told == {"round-trip": {"rtt_s": pytest.approx(2 * (0.020 + bits / 10e6))}}
+
+
+def test_flows_together_share_max_min_fairly(topology):
+    told = expected(topology, plan("x", source="a"), plan("y", source="b"), plan("z", source="c"))
+    got = {name: metrics["send"]["throughput_bps"] for name, metrics in told.items()}
+    assert got == {
+        "x": pytest.approx(2e6 * TCP),
+        "y": pytest.approx(4e6 * TCP),
+        "z": pytest.approx(4e6 * TCP),
+    }
+
+
+def test_streams_count_one_by_one(topology):
+    told = expected(topology, plan("y", streams=3), plan("z", source="c"))
+    assert told["y"]["send"]["throughput_bps"] == pytest.approx(7.5e6 * TCP)
+    assert told["z"]["send"]["throughput_bps"] == pytest.approx(2.5e6 * TCP)
+
+
+def test_opposite_directions_do_not_share(topology):
+    told = expected(topology, plan("y"), plan("z", source="c", direction="receive"))
+    assert told["y"]["send"]["throughput_bps"] == pytest.approx(10e6 * TCP)
+    assert told["z"]["receive"]["throughput_bps"] == pytest.approx(10e6 * TCP)
+
+
+@pytest.mark.parametrize("backend", ["iperf3", "simpleperf"])
+def test_udp_at_a_rate_gets_that_rate_and_leaves_the_rest(topology, backend):
+    udp = plan("u", backend, protocol="udp", rate="3Mbit", duration="10s")
+    told = expected(topology, udp, plan("t", source="c"))
+    assert told["u"]["send"]["throughput_bps"] == pytest.approx(3e6)
+    assert told["t"]["send"]["throughput_bps"] == pytest.approx((10e6 - 3e6 / UDP) * TCP)
+
+
+def test_udp_beyond_the_bottleneck_gets_the_bottleneck(topology):
+    assert rate(topology, plan("u", protocol="udp", rate="50Mbit")) == pytest.approx(10e6 * UDP)
+
+
+def test_the_warm_up_does_not_change_a_rate(topology):
+    udp = plan("u", protocol="udp", rate="3Mbit", omit="2s")
+    assert rate(topology, udp) == pytest.approx(3e6)
+
+
+def test_a_window_gives_window_by_round_trip(topology):
+    # 16 KiB a stream every 40 ms: 3.27 Mbit/s.
+    assert rate(topology, plan("w", window="16K")) == pytest.approx(2**14 * 8 / RTT_B)
+    assert rate(topology, plan("w", window="16K", streams=2)) == pytest.approx(2**15 * 8 / RTT_B)
+    assert rate(topology, plan("w", window="1M")) == pytest.approx(10e6 * TCP)
+
+
+@pytest.mark.parametrize("backend", ["iperf3", "simpleperf"])
+def test_a_number_of_bytes_ends_a_flow_and_does_not_slow_it(topology, backend):
+    told = expected(topology, FlowPlan(
+        "n", backend, "b", "d", None, Direction.SEND, 0.0, {"bytes": "1M"}
+    ))  # fmt: skip
+    assert told["n"]["send"]["throughput_bps"] == pytest.approx(10e6 * TCP)
+
+
+@pytest.mark.parametrize("backend", ["iperf3", "simpleperf"])
+def test_a_number_of_bytes_at_a_rate_goes_at_that_rate(topology, backend):
+    told = expected(topology, FlowPlan(
+        "n", backend, "b", "d", None, Direction.SEND, 0.0, {"bytes": "1M", "rate": "1Mbit"}
+    ))  # fmt: skip
+    assert told["n"]["send"]["throughput_bps"] == pytest.approx(1e6)
+
+
+def test_nothing_is_expected_of_a_flow_that_leaves_the_lab(topology):
+    told = expected(topology, plan("in"), plan("out", source="c"), ends={"in": ("b", "d")})
+    assert set(told) == {"in"}
+    assert told["in"]["send"]["throughput_bps"] == pytest.approx(10e6 * TCP)
+
+
+def test_no_rate_is_expected_where_no_link_has_one():
+    bare = build_topology(parse_toml(TEXT.replace(', rate = "10Mbit"', ""), Path("lab.toml")), {})
+    told = expected(bare, plan("x"))["x"]["send"]
+    assert told == {"rtt_s": pytest.approx(0.040)}

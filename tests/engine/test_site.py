@@ -1,0 +1,339 @@
+"""Labs come and go with what the trials want, and keep their promises or are refused."""
+
+import asyncio
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from engine.fakes import FakeBackend
+
+from benchctl.api import Direction
+from benchctl.backends import Candidate, Registry
+from benchctl.engine import site as site_module
+from benchctl.engine.network import Network, Peer
+from benchctl.engine.site import LabSite, PlainSite, site_of, to_lab_settings
+from benchctl.errors import LabError
+from benchctl.hosts.host import LOCAL, Host, Way
+from benchctl.hosts.spawn import LocalSpawner, run
+from benchctl.lab.link import Change
+from benchctl.lab.model import Emulator
+from benchctl.lab.verify import Look
+from benchctl.profile.bind import FlowPlan, Trial
+from benchctl.profile.model import LabTable
+from benchctl.profile.source import parse_toml
+
+TEXT = """
+local = "a"
+[hosts.a]
+[hosts.b]
+aliases = ["server.test"]
+services = [{ iperf3 = "5201-5202" }]
+[hosts.c]
+[routers.r]
+[links.near]
+between = ["a:wired", "r"]
+rate = "10Mbit"
+[links.far]
+between = ["r", "b"]
+rate = "50Mbit"
+delay = "5ms"
+[links.aside]
+between = ["c", "r"]
+rate = "10Mbit"
+[links.late]
+between = ["c:late", "r"]
+delay = "1ms"
+"""
+REGISTRY = Registry({"fake": Candidate("fake", "tests", FakeBackend)})
+OUTSIDE = Network({"local": LOCAL}, {"paris": Peer("server.test", None)}, {"en0": Way("en0")})
+
+
+class FakeLab:
+    """A lab that notes what happens to it."""
+
+    log = None
+    fallen = False
+    while_building = None
+
+    def __init__(self, topology, emulator):
+        self.topology, self.emulator = topology, emulator
+        self.nodes = {name: Host(name, f"10.0.0.{i}") for i, name in enumerate(topology.nodes)}
+
+    @classmethod
+    def build(cls, topology, emulator=None):
+        if cls.while_building is not None:
+            cls.while_building()
+        cls.log.append(("build", topology.links["far"].settings[0].rate_bps))
+        return cls(topology, emulator)
+
+    def check(self):
+        if self.fallen:
+            raise LabError("the lab does not stand any more: out of memory")
+
+    def change(self, link, change):
+        self.log.append(("change", link, change))
+
+    def close(self):
+        self.log.append(("close",))
+
+
+@pytest.fixture
+def lab(monkeypatch):
+    monkeypatch.setattr(site_module, "Lab", FakeLab)
+    monkeypatch.setattr(site_module, "ceiling_bps", lambda emulator: 1e9)
+    monkeypatch.setattr(site_module, "verify", keeps_promises)
+    monkeypatch.setattr(FakeLab, "log", [])
+    return FakeLab
+
+
+def keeps_promises(lab, links):
+    FakeLab.log.append(("verify", *links))
+    return [Look(tuple(links), 0.01, 0.01, 0.001, (1e7, 1e7), (1e7, 1e7))]
+
+
+def flow(name="main", source="a", to="b", interface=None):
+    return FlowPlan(name, "fake", source, to, interface, Direction.SEND, 0.0, {})
+
+
+def trial(*flows, **settings):
+    return Trial(0, 1, {}, flows or (flow(),), settings, 1.0, 16.0)
+
+
+@pytest.fixture
+def site():
+    def make(notes=None, **table):
+        source = parse_toml(TEXT, Path("lab.toml"))
+        settings = to_lab_settings(source, LabTable(topology="lab.toml", **table))
+        return LabSite(OUTSIDE, settings, REGISTRY, (notes if notes is not None else []).append)
+
+    return make
+
+
+def prepared(site, *trials):
+    """Prepare for trials one after the other; returns the last network, and closes."""
+
+    async def main():
+        for one in trials:
+            network = await site.prepare(one)
+        await site.close()
+        return network
+
+    return asyncio.run(main())
+
+
+def test_a_network_that_is_there_needs_nothing():
+    site = PlainSite(OUTSIDE)
+    assert prepared(site, trial()) is OUTSIDE
+    assert site.expected(trial()) == {}
+
+
+def test_settings_of_a_run_say_which_site_it_has():
+    plain = {"hosts": {"local": "127.0.0.1"}, "peers": {}, "interfaces": {}}
+    assert isinstance(site_of({"network": plain, "lab": None}, REGISTRY, print), PlainSite)
+    source = parse_toml(TEXT, Path("lab.toml"))
+    settings = to_lab_settings(source, LabTable(topology="lab.toml"))
+    assert isinstance(site_of({"network": plain, "lab": settings}, REGISTRY, print), LabSite)
+
+
+def test_a_lab_is_built_again_only_when_a_trial_wants_other_settings(lab, site):
+    slow = trial(**{"links.far.rate": "5Mbit"})
+    prepared(site(verify=False), trial(), trial(), slow, slow, trial())
+    assert lab.log == [
+        ("build", 50e6), ("close",), ("build", 5e6), ("close",), ("build", 50e6), ("close",),
+    ]  # fmt: skip
+
+
+def test_a_lab_whose_links_change_during_a_trial_is_new_for_every_attempt(lab, site):
+    prepared(site(verify=False, changes=[{"at": "1s", "link": "far", "loss": "2%"}]),
+             trial(), trial())  # fmt: skip
+    assert lab.log == [("build", 50e6), ("close",)] * 2
+
+
+def test_changes_are_sent_at_the_common_start_on_the_labs_clock(lab, site, monkeypatch):
+    monkeypatch.setattr(time, "time", lambda: 1000.0)
+    monkeypatch.setattr(time, "monotonic_ns", lambda: 7_000_000_000)
+    changing = site(
+        verify=False,
+        changes=[
+            {"at": "10s", "link": "far", "rate": "2Mbit", "ramp": "5s"},
+            {"at": "0s", "link": "near", "delay": "1ms", "jitter": "100us", "loss": "1%"},
+        ],
+    )
+
+    async def main():
+        changing.begin(1000.0)  # nothing stands yet, and nothing happens
+        await changing.prepare(trial())
+        changing.begin(1000.5)
+        await changing.close()
+
+    asyncio.run(main())
+    assert lab.log[1:3] == [
+        ("change", "far", Change(at_ns=17_500_000_000, over_ns=5_000_000_000, rate_bps=2e6)),
+        ("change", "near", Change(
+            at_ns=7_500_000_000, delay_s=0.001, jitter_s=0.0001, loss_ratio=0.01
+        )),
+    ]  # fmt: skip
+
+
+def test_the_links_that_a_trial_uses_are_measured_once_and_no_others(lab, site):
+    notes = []
+    to_c = trial(flow(source="c"))
+    prepared(site(notes), trial(), trial(), to_c, trial())
+    looks = [entry[1] for entry in lab.log if entry[0] == "verify"]
+    assert looks == ["near", "far", "aside"]
+    (note,) = notes
+    assert note == "lab lab: auto emulator; one link carries at most 1.00 Gbit/s here"
+
+
+def test_a_flow_bound_to_an_interface_uses_the_links_of_that_one(lab, site):
+    prepared(site(), trial(flow(source="c", interface="late")))
+    looks = [entry[1] for entry in lab.log if entry[0] == "verify"]
+    assert looks == ["late", "far"]  # a link with only a delay has a promise, too
+
+
+def test_a_link_with_new_settings_is_measured_again(lab, site):
+    slow = trial(**{"links.far.rate": "5Mbit"})
+    prepared(site(), trial(), slow, trial())
+    assert [entry[1] for entry in lab.log if entry[0] == "verify"] == ["near", "far", "far"]
+
+
+def test_a_link_that_breaks_its_promise_is_refused_with_both_figures(lab, site, monkeypatch):
+    def breaks(lab, links):
+        return [Look(tuple(links), 0.01, 0.05, 0.001, (1e7, 1e7), (1e7, 1e7))]
+
+    monkeypatch.setattr(site_module, "verify", breaks)
+    refusing = site()
+    with pytest.raises(LabError, match=r"promises a round trip of 10\.0 ms, takes 50\.0 ms here"):
+        prepared(refusing, trial())
+    asyncio.run(refusing.close())
+    assert lab.log[-1] == ("close",)
+
+
+def test_a_rate_that_this_machine_cannot_emulate_is_refused_with_both_figures(
+    lab, site, monkeypatch
+):
+    monkeypatch.setattr(site_module, "ceiling_bps", lambda emulator: 40e6)
+    with pytest.raises(
+        LabError, match=r"link far promises 50\.0 Mbit/s, .* emulates at most 40\.0 Mbit/s"
+    ):
+        prepared(site(), trial())
+
+
+def test_a_lab_that_fell_is_built_anew_and_the_user_hears_why(lab, site, monkeypatch):
+    notes = []
+    one = site(notes, verify=False)
+
+    async def main():
+        await one.prepare(trial())
+        monkeypatch.setattr(FakeLab, "fallen", True)
+        await one.prepare(trial())
+        await one.close()
+
+    asyncio.run(main())
+    assert notes == ["the lab does not stand any more: out of memory; it is built anew"]
+    assert lab.log == [("build", 50e6), ("close",), ("build", 50e6), ("close",)]
+
+
+def test_who_gives_up_while_a_lab_is_built_still_takes_it_away(lab, site, monkeypatch):
+    begun, go_on = threading.Event(), threading.Event()
+
+    def while_building():
+        begun.set()
+        assert go_on.wait(10)
+
+    monkeypatch.setattr(FakeLab, "while_building", while_building)
+    one = site(verify=False)
+
+    async def main():
+        preparing = asyncio.ensure_future(one.prepare(trial()))
+        await asyncio.to_thread(begun.wait, 10)
+        preparing.cancel()
+        await asyncio.sleep(0)
+        assert not preparing.done()
+        go_on.set()
+        with pytest.raises(asyncio.CancelledError):
+            await preparing
+        await one.close()
+
+    asyncio.run(main())
+    assert lab.log == [("build", 50e6), ("close",)]
+
+
+def test_a_lab_that_cannot_be_built_leaves_nothing_to_close(lab, site, monkeypatch):
+    def refuse():
+        raise LabError("the lab cannot be built: no namespaces")
+
+    monkeypatch.setattr(FakeLab, "while_building", staticmethod(refuse))
+    one = site()
+    with pytest.raises(LabError, match="no namespaces"):
+        prepared(one, trial())
+    asyncio.run(one.close())
+    assert lab.log == []
+
+
+def test_in_a_lab_hosts_have_all_their_names_and_this_machines_interfaces_are_not_there(lab, site):
+    network = prepared(site(verify=False), trial())
+    assert set(network.hosts) == {"local", "a", "b", "c", "server.test"}
+    assert network.hosts["local"].name == "a"
+    assert network.hosts["server.test"].name == "b"
+    assert network.hosts["b"].taken_ports == {5201, 5202}
+    assert network.interfaces == {}
+    assert network.target("paris") is None
+
+
+def test_what_is_expected_is_of_the_lab_that_stands(lab, site):
+    one = site(verify=False)
+
+    async def main():
+        assert one.expected(trial()) == {}
+        await one.prepare(trial())
+        both = one.expected(trial(flow(), flow("peer", to="paris"), flow("away", to="local")))
+        await one.close()
+        return both
+
+    told = asyncio.run(main())
+    assert set(told) == {"main", "peer"}  # from a to local is from a to itself
+    assert told["main"]["send"]["throughput_bps"] == pytest.approx(10e6 * 1448 / 1514 / 2)
+
+
+@pytest.mark.netns
+@pytest.mark.tool("iperf3", "ping")
+def test_a_real_lab_is_built_measured_changed_and_gone(site):
+    notes = []
+    one = site(notes, emulator="user", changes=[{"at": "0s", "link": "far", "delay": "30ms"}])
+
+    async def main():
+        async with LocalSpawner() as spawner:
+            network = await one.prepare(trial())
+            pid = one._lab.keeper_pid
+            host, target = network.hosts["local"], network.hosts["server.test"]
+            ping = ["ping", "-n", "-c", "1", "-W", "5", target.address]
+            before = await run(spawner, host, ping, 20)
+            one.begin(time.time())
+            after = await run(spawner, host, ping, 20)
+            await one.close()
+            return pid, before, after
+
+    pid, (code, before), (_, after) = asyncio.run(main())
+    assert code == 0
+    assert 10 <= rtt_ms(before) < 30
+    assert rtt_ms(after) >= 60
+    assert not Path(f"/proc/{pid}").exists()
+    assert notes[0].startswith("lab lab: user emulator; one link carries at most")
+
+
+def rtt_ms(output):
+    return float(output.partition("time=")[2].split()[0])
+
+
+def test_the_emulator_that_was_asked_for_is_built(lab, site):
+    one = site(verify=False, emulator="user")
+
+    async def main():
+        await one.prepare(trial())
+        emulator = one._lab.emulator
+        await one.close()
+        return emulator
+
+    assert asyncio.run(main()) is Emulator.USER
