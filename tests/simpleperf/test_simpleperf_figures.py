@@ -14,15 +14,14 @@ from simpleperf.simpleperf_harness import REPEATABLE
 from benchctl_simpleperf.simpleperf.datagrams import Arrivals, numbers_struct, train_struct
 from benchctl_simpleperf.simpleperf.errors import Problem
 from benchctl_simpleperf.simpleperf.histogram import Histogram
-from benchctl_simpleperf.simpleperf.measurement import Row
-from benchctl_simpleperf.simpleperf.pacing import Pacer
-from benchctl_simpleperf.simpleperf.results import (
+from benchctl_simpleperf.simpleperf.intervals import (
     IntervalMerger,
-    check_figures,
+    Row,
     decode_rows,
-    direction_result,
     encode_rows,
 )
+from benchctl_simpleperf.simpleperf.pacing import Pacer
+from benchctl_simpleperf.simpleperf.results import check_figures, direction_result
 from benchctl_simpleperf.simpleperf.schedule import SECOND_NS, Schedule
 from benchctl_simpleperf.simpleperf.tcp_info import read_tcp_info
 from benchctl_simpleperf.simpleperf.units import parse_rate, parse_seconds, parse_size, scaled

@@ -342,3 +342,22 @@ def test_the_key_comes_from_the_environment_on_both_sides(tmp_path):
         done = client_program(port, "-n", "1MB")
         assert done.returncode == 1
         assert "--key-file" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "module",
+    ["plain", "wire", "protocol", "checks", "settings", "schedule", "intervals", "results",
+     "histogram", "datagrams", "tcp_info", "units"],
+)  # fmt: skip
+def test_a_pure_module_imports_neither_sockets_nor_threads_nor_clocks(module):
+    program = (
+        "import sys; sys.path.append(sys.argv[1]); import importlib; "
+        "importlib.import_module('simpleperf.' + sys.argv[2]); "
+        "print(*sys.modules.keys() & {'socket', 'select', 'selectors', 'threading'})"
+    )
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", program, str(TOOL.parent.parent), module],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout.strip() == ""
+    assert "import time" not in (TOOL.parent / f"{module}.py").read_text()

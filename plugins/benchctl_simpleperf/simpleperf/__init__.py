@@ -6,8 +6,8 @@ standard library, and works by its path alone: ``python3 path/to/simpleperf/__ma
 
 Rules of the package:
 
-- `plain`, `wire`, `protocol`, `settings`, `schedule`, `histogram`, `datagrams`, `tcp_info`,
-  `results` and `units` are pure: no sockets, no threads, no clock.
+- `plain`, `wire`, `protocol`, `checks`, `settings`, `schedule`, `intervals`, `results`,
+  `histogram`, `datagrams`, `tcp_info` and `units` are pure: no sockets, no threads, no clock.
 - Modules import each other by ``from .module import name``: `bundle` finds the order by it.
 - No dataclasses: importing them costs more time than the rest of the start.
 """

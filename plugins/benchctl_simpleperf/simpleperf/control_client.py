@@ -12,10 +12,11 @@ from . import __version__
 from .auth import new_secret, prove
 from .cpu import CpuMeter
 from .errors import Problem, describe_os_error
+from .intervals import IntervalMerger, decode_rows
 from .options import set_options
 from .output import Output
 from .protocol import CLIENT, VERSION, Conversation
-from .results import IntervalMerger, check_figures, decode_rows, direction_result
+from .results import check_figures, direction_result
 from .settings import Settings
 from .side import Side
 from .sockets import Target, address_text, connect, connect_again

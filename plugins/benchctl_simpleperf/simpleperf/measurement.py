@@ -12,25 +12,16 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any, Callable, NamedTuple
 
+from .intervals import Row
 from .schedule import SECOND_NS
 from .stream import Reading, Stream, Timeline
 
-__all__ = ["Measurement", "Row", "Totals"]
+__all__ = ["Measurement", "Totals"]
 
 # A stopped stream ends at once; this bounds the wait for one that the system keeps.
 _JOIN_S = 2.0
 # The streams keep the intervals; this is how often what they noted is collected and told.
 _COLLECT_NS = 100_000_000
-
-
-class Row(NamedTuple):
-    """One interval of one stream at one end; seconds from the end of the omitted part."""
-
-    stream: int
-    number: int
-    start_s: float
-    end_s: float
-    metrics: Mapping[str, float]
 
 
 class Totals(NamedTuple):

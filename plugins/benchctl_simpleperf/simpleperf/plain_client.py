@@ -13,11 +13,11 @@ import time
 from typing import Any
 
 from .errors import Problem, describe_os_error
+from .intervals import interval_figures, rate_bps
 from .measurement import Measurement
 from .options import set_options
 from .output import Output
 from .plain import ANSWER, GOODBYE
-from .results import interval_figures, rate_bps
 from .schedule import SECOND_NS
 from .settings import Settings
 from .sockets import Target, address_text, connect

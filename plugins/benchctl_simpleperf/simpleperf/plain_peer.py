@@ -8,8 +8,8 @@ from contextlib import suppress
 from typing import Any, Callable
 
 from .hub import Hub, Peer
+from .intervals import rate_bps
 from .plain import ANSWER, QUIET_S, PlainStream
-from .results import rate_bps
 from .schedule import SECOND_NS
 from .settings import Limits
 

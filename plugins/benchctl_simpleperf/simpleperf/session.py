@@ -15,9 +15,10 @@ from .auth import new_secret, proves
 from .cpu import CpuMeter
 from .errors import Problem, describe_os_error
 from .hub import Hub, Peer
+from .intervals import encode_rows, interval_figures
 from .options import set_options
 from .protocol import SERVER, VERSION, Conversation
-from .results import encode_rows, interval_figures, one_sided_result
+from .results import one_sided_result
 from .settings import Limits, Settings
 from .side import Side
 from .sockets import address_text

@@ -7,7 +7,8 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any, Callable
 
-from .measurement import Measurement, Row
+from .intervals import Row
+from .measurement import Measurement
 from .options import effective_options, set_patience
 from .settings import Settings
 from .stream import Stream, Timeline
