@@ -35,7 +35,7 @@ class Site(Protocol):
     """Where trials take place."""
 
     async def prepare(self, trial: Trial) -> Network:
-        """Return the network of one attempt at a trial, ready to be measured on. Raises LabError."""
+        """Return the network of one attempt at a trial, ready to measure on. Raises LabError."""
 
     def begin(self, common_start: float) -> None:
         """Take notice of a trial's common start, in Unix time."""

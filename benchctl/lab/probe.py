@@ -12,7 +12,6 @@ Run as a plain script on the hosts, so it imports nothing of benchctl.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import select
 import socket
@@ -63,15 +62,10 @@ def _serve(connection: socket.socket) -> None:
     kind, rate_bps = _REQUEST.unpack(connection.recv(_REQUEST.size, socket.MSG_WAITALL))
     if kind == _THERE:
         connection.sendall(_REPORT.pack(_receive(connection, rate_bps)))
-        # To close with bytes unread is to reset, and a reset may overtake the report.
-        while connection.recv(1 << 20):
-            pass
+        _drain(connection)
     else:
         _limit(connection, rate_bps)
-        # It has seen enough when it closes.
-        with contextlib.suppress(ConnectionError):
-            while True:
-                connection.sendall(_CHUNK)
+        _send_until_told(connection)
 
 
 def rtts_s(address: str, port: int) -> list[float]:
@@ -98,21 +92,21 @@ def rate_there_bps(address: str, port: int, rate_bps: float) -> float:
     with socket.create_connection((address, port)) as connection:
         _limit(connection, rate_bps)
         connection.sendall(_REQUEST.pack(_THERE, rate_bps))
-        connection.setblocking(False)
-        while True:
-            readable, writable, _ = select.select([connection], [connection], [])
-            if readable:
-                report: float = _REPORT.unpack(connection.recv(_REPORT.size))[0]
-                return report
-            if writable:
-                connection.send(_CHUNK)
+        _send_until_told(connection)
+        report: float = _REPORT.unpack(connection.recv(_REPORT.size, socket.MSG_WAITALL))[0]
+        connection.shutdown(socket.SHUT_WR)
+        _drain(connection)
+        return report
 
 
 def rate_back_bps(address: str, port: int, rate_bps: float) -> float:
     """Have something sent for a while, and return the rate at which it arrived."""
     with socket.create_connection((address, port)) as connection:
         connection.sendall(_REQUEST.pack(_BACK, rate_bps))
-        return _receive(connection, rate_bps)
+        arrived_bps = _receive(connection, rate_bps)
+        connection.shutdown(socket.SHUT_WR)
+        _drain(connection)
+        return arrived_bps
 
 
 def _limit(connection: socket.socket, rate_bps: float) -> None:
@@ -122,6 +116,24 @@ def _limit(connection: socket.socket, rate_bps: float) -> None:
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, window_bytes)
     # The one that every system has; what a lab's hosts use may be the thing to be measured.
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"reno")
+
+
+def _send_until_told(connection: socket.socket) -> None:
+    """Send until the other end says something, or that it has seen enough."""
+    connection.setblocking(False)
+    while True:
+        readable, writable, _ = select.select([connection], [connection], [])
+        if readable:
+            connection.setblocking(True)
+            return
+        if writable:
+            connection.send(_CHUNK)
+
+
+def _drain(connection: socket.socket) -> None:
+    """Read what is still on its way, so that the link is empty again for whoever comes next."""
+    while connection.recv(1 << 20):
+        pass
 
 
 def _receive(connection: socket.socket, rate_bps: float) -> float:

@@ -81,7 +81,8 @@ def verify(lab: Lab, links: Iterable[str]) -> list[Look]:
 
     Links that are bare cables promise nothing and are left out. One that is out of tolerance is
     looked at again before that is believed. While a rate is measured, the link neither delays nor
-    loses frames, so that TCP fills it at once. Raises LabError when a link cannot be measured.
+    loses frames and its queue is long, so that TCP fills it at once; afterwards it is empty.
+    Raises LabError when a link cannot be measured.
     """
     looks: list[Look] = []
     for name in links:
@@ -137,11 +138,11 @@ def _look(lab: Lab, start: Interface, end: Interface) -> Look:
     with _answering(lab.nodes[end.node], end.ip) as ask:
         rtts_s = ask(lab.nodes[start.node], "rtt")
         for hop in shaped:
-            lab.change(hop.link.name, _journey(Settings()), hop.start.node)
+            lab.change(hop.link.name, _all_but_rate(Settings()), hop.start.node)
         rates = [f"{min(rate_bps, _EVERYTHING_BPS):.0f}" for rate_bps in promised_bps]
         there_bps, back_bps = ask(lab.nodes[start.node], "rate", *rates)
         for hop in shaped:
-            lab.change(hop.link.name, _journey(hop.settings), hop.start.node)
+            lab.change(hop.link.name, _all_but_rate(hop.settings), hop.start.node)
     payload_ratio = tcp_payload_ratio(path.mtu)
     return Look(
         links=tuple(dict.fromkeys(hop.link.name for hop in shaped)),
@@ -153,10 +154,13 @@ def _look(lab: Lab, start: Interface, end: Interface) -> Look:
     )
 
 
-def _journey(settings: Settings) -> Change:
-    """Return the change to the delay, jitter and loss of some settings."""
+def _all_but_rate(settings: Settings) -> Change:
+    """Return the change to these settings that leaves the rate as it is."""
     return Change(
-        delay_s=settings.delay_s, jitter_s=settings.jitter_s, loss_ratio=settings.loss_ratio
+        delay_s=settings.delay_s,
+        jitter_s=settings.jitter_s,
+        loss_ratio=settings.loss_ratio,
+        queue_packets=settings.queue_packets,
     )
 
 

@@ -39,7 +39,7 @@ r = {{}}
 [switches]
 s = {{}}
 [links]
-wifi = {{ between = ["phone:wireless", "r"], rate = "8Mbit", delay = "5ms" }}
+wifi = {{ between = ["phone:wireless", "r"], rate = "8Mbit", delay = "5ms", queue = 3 }}
 cell = {{ between = ["phone:mobile", "s"] }}
 s-r = {{ between = ["s", "r"] }}
 far = {{ between = ["r", "web"], rate = "20Mbit", delay = "10ms", queue = 50 }}
@@ -110,6 +110,8 @@ def test_links_keep_their_promises(lab):
     assert [look.links for look in looks] == [("wifi",), ("far",)]
     assert [look.problem for look in looks] == ["", ""]
     assert all(look.rtt_s >= look.promised_rtt_s for look in looks)
+    ends = [("wifi", "phone"), ("wifi", "r"), ("far", "r"), ("far", "web")]
+    assert [lab.counters(*end).queued for end in ends] == [0] * 4
 
 
 def test_a_link_that_breaks_its_promise_is_told_with_both_figures(lab, monkeypatch):
