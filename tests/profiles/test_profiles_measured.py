@@ -1,0 +1,154 @@
+"""Shipped profiles in short form in real labs: the shapes that theory promises, within wide bounds.
+
+How near the figures come to theory in full length is for `docs/experiments.md` to say: seconds on a
+machine that does other things are enough for shapes, not for figures.
+"""
+
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from lab.lab_support import NOBODY, ordinary_user
+
+pytestmark = pytest.mark.netns
+
+ALGORITHMS = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
+MBIT = 1e6
+
+
+class Run:
+    """One run of a profile: its exit code, and its document or why there is none."""
+
+    def __init__(self, prefix, store, profile, *arguments):
+        self._prefix = [*prefix, "-m", "benchctl"]
+        self._environment = {**os.environ, "BENCHCTL_STORE": str(store), "COLUMNS": "200"}
+        done = self.command("run", profile, "--quiet", "--format", "json", *arguments)
+        assert done.returncode == 0, done.stderr
+        self.document = json.loads(done.stdout)
+        self.trials = self.document["trials"]
+        assert {trial["status"] for trial in self.trials} == {"ok"}
+        assert self.document["run"]["trials"] == len(self.trials)
+
+    def command(self, *arguments):
+        return subprocess.run(
+            [*self._prefix, *arguments],
+            env=self._environment, capture_output=True, text=True, check=False, timeout=60,
+        )  # fmt: skip
+
+    def flows(self, **point):
+        """Return the entries of all flows at a point, by name."""
+        return {
+            flow["name"]: flow
+            for trial in self.trials
+            if point.items() <= trial["point"].items()
+            for flow in trial["flows"]
+        }
+
+
+@pytest.fixture
+def measure(tmp_path):
+    return lambda profile, *settings: Run(
+        [sys.executable], tmp_path / "runs.sqlite", profile, *settings
+    )
+
+
+def throughput(flow):
+    return flow["metrics"]["throughput_bps"]
+
+
+def test_pairs_begin_together_and_share_their_bottleneck(measure):
+    run = measure(
+        "portfolio/a4-multiplexing", "--set", "duration=3s", "--set", "lab.verify=false",
+        "--only", "case=three pairs,nothing shared",
+    )  # fmt: skip
+    shared = run.flows(case="three pairs")
+    pairs = [shared[name] for name in ("h1-h4", "h2-h5", "h3-h6")]
+    together = sum(map(throughput, pairs))
+    assert 0.5 * 28.69 * MBIT < together < 1.02 * 28.69 * MBIT
+    for pair in pairs:
+        assert pair["expected"]["throughput_bps"] == pytest.approx(28.69 * MBIT / 3, rel=1e-3)
+    assert pairs[0]["reported"] == {"throughput_bps": 9.85 * MBIT}
+    alone = run.flows(case="nothing shared")
+    assert throughput(alone["h1-h4"]) > 1.1 * throughput(alone["h8-h9"])
+    for name, flow in (shared | alone).items():
+        if name.startswith("ping-"):
+            # Below theory nothing is possible; above it is what waits in the queues.
+            assert flow["metrics"]["rtt_s"]["min"] >= flow["expected"]["rtt_s"]
+    for trial in run.trials:
+        # A machine with other work may wake a process late; ENTER by hand is a second apart.
+        assert trial["start_skew_s"] < 0.25
+        assert trial["fairness_jain"] > 0.5
+        assert trial["reported"]["fairness_jain"] > 0.9
+    heads = run.command("export", "last", "--format", "table").stdout.splitlines()[0].split()
+    assert heads[heads.index("throughput") :][:3] == ["throughput", "expected", "reported"]
+
+
+def test_loss_hurts_reno_and_not_bbr(measure):
+    algorithms = ALGORITHMS.read_text().split()
+    if not {"reno", "bbr"} <= set(algorithms):
+        pytest.skip(f"needs reno and bbr; this kernel has {', '.join(algorithms)}")
+    run = measure(
+        "congestion-control/b2-loss", "--set", "duration=3s", "--set", "lab.verify=false",
+        "--only", "loss=2%",
+    )  # fmt: skip
+    reno, bbr = (throughput(run.flows(congestion_control=name)["main"]) for name in ("reno", "bbr"))
+    assert bbr > 3 * reno
+
+
+def test_nobody_gets_more_than_the_way_to_the_bottleneck_allows(measure):
+    run = measure(
+        "congestion-control/b4-unequal-access", "--set", "duration=3s", "--set", "lab.verify=false",
+        "--only", "congestion_control=reno",
+    )  # fmt: skip
+    shares = [throughput(run.flows()[pair]) / MBIT for pair in ("pair1", "pair2", "pair3")]
+    assert shares == sorted(shares)
+    assert 6 < shares[0] < 1.02 * 9.56
+    assert 15 < shares[1] < 1.02 * 38.3
+    assert sum(shares) < 1.02 * 95.6
+
+
+def test_throughput_and_window_come_every_25_ms(measure):
+    run = measure(
+        "tcp-options/e1-sack-initial-window", "--set", "duration=2s", "--set", "lab.verify=false",
+        "--only", "sack=off", "--only", "initial_window=1",
+    )  # fmt: skip
+    rows = [
+        row
+        for row in csv.DictReader(io.StringIO(run.command("export", "--samples").stdout))
+        if row["omitted"] == "0"
+    ]
+    for metric in ("throughput_bps", "cwnd_bytes"):
+        lengths = [float(r["end_s"]) - float(r["start_s"]) for r in rows if r["metric"] == metric]
+        assert len(lengths) == pytest.approx(80, abs=8)
+        assert sorted(lengths)[len(lengths) // 2] == pytest.approx(0.025, abs=0.002)
+    main = run.flows()["main"]
+    assert 0 < throughput(main) < main["expected"]["throughput_bps"]
+
+
+def test_a_link_fades_while_it_is_measured_and_comes_back(measure):
+    changes = '[{at="1s", link="radio", loss="100%"}, {at="2s", link="radio", loss="0%"}]'
+    run = measure(
+        "tcp-options/e6-walking-away", "--set", "flows=ping", "--set", "duration=3s",
+        "--set", "lab.verify=false", "--set", f"lab.changes={changes}",
+    )  # fmt: skip
+    lost = run.flows()["ping"]["metrics"]["loss_ratio"]
+    assert lost == pytest.approx(1 / 3, abs=0.14)
+
+
+def test_an_ordinary_user_measures_in_a_lab(tmp_path):
+    prefix = ordinary_user()
+    assert prefix, "no interpreter here that an ordinary user may run"
+    store = tmp_path / "runs.sqlite"
+    if os.geteuid() == 0:
+        for directory in (tmp_path, *tmp_path.parents[:2]):
+            directory.chmod(0o755)
+        os.chown(tmp_path, NOBODY, NOBODY)
+    run = Run(prefix, store, "portfolio/a1-udp", "--set", "duration=1s", "--only", "path=h1-h4")
+    udp = run.flows()["udp"]
+    assert udp["metrics"]["loss_ratio"] < 0.05
+    assert throughput(udp) == pytest.approx(udp["expected"]["throughput_bps"], rel=0.2)
