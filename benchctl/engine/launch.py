@@ -14,6 +14,9 @@ from typing import IO
 from benchctl.store.locks import Liveness
 from benchctl.store.record import reopen_run
 
+# What a runner listens to: SIGINT and SIGTERM stop the run, SIGUSR1 skips the trial.
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
+
 
 class Runner:
     """A runner's process, seen by the one that started it."""
@@ -86,11 +89,18 @@ def _take_up(store: Path, run_id: int) -> None:
 def _start(
     store: Path, run_id: int, stdin: int, stderr: int | IO[bytes]
 ) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "benchctl.engine", os.fspath(store), str(run_id)],
-        stdin=stdin,
-        stdout=subprocess.DEVNULL,
-        stderr=stderr,
-        # A session of its own: the terminal's Ctrl-C reaches whoever started it, who passes it on.
-        start_new_session=True,
-    )
+    # The runner begins with its signals held back, until it listens: a stop that comes while
+    # Python still starts is not lost.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+    try:
+        return subprocess.Popen(
+            [sys.executable, "-m", "benchctl.engine", os.fspath(store), str(run_id)],
+            stdin=stdin,
+            stdout=subprocess.DEVNULL,
+            stderr=stderr,
+            # A session of its own: the terminal's Ctrl-C reaches whoever started it, who passes it
+            # on.
+            start_new_session=True,
+        )
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from ipaddress import ip_address
 from pathlib import Path
 
 from benchctl.backends import Registry, installed
 from benchctl.engine.network import Network, check_interfaces, network_of
 from benchctl.engine.preflight import Tools, look, needed
-from benchctl.engine.site import names_of, planned_network
+from benchctl.engine.site import ends_of, names_of, planned_network
 from benchctl.errors import ProfileError
+from benchctl.lab.expect import path
 from benchctl.lab.model import Topology
 from benchctl.lab.topology import build_topology
 from benchctl.profile.load import Document, load_profile, packaged_profiles
@@ -63,7 +65,7 @@ def planned(
         most_trials=None if yes else MOST_TRIALS,
     )
     if topology is not None and source is not None:
-        _check_lab(plan, topology, source)
+        _check_lab(plan, outside, topology, source)
     else:
         check_interfaces(network)
     for flow in plan.routes:
@@ -93,17 +95,26 @@ def _topology(document: Document) -> tuple[Topology | None, Source | None]:
     return build_topology(source, {}), source
 
 
-def _check_lab(plan: Plan, topology: Topology, source: Source) -> None:
+def _check_lab(plan: Plan, outside: Network, topology: Topology, source: Source) -> None:
     """Check what only profile and topology together can get wrong. Raises ProfileError."""
     names = names_of(topology)
-    known = ", ".join(names)
+    hint = f"hosts are: {', '.join(names)}"
     for flow in plan.routes:
         if flow.source not in names:
-            raise plan.document.error(
-                ("flows", flow.name, "from"),
-                f'the lab has no host "{flow.source}"',
-                f"hosts are: {known}",
-            )
+            where = ("flows", flow.name, "from")
+            raise plan.document.error(where, f'the lab has no host "{flow.source}"', hint)
+        peer = outside.peers.get(flow.to)
+        if peer is not None and peer.host not in names and not _is_address(peer.host):
+            where = ("servers", flow.to, "host")
+            what = f'the lab has no host "{peer.host}", and no way out'
+            raise plan.document.error(where, what, f"make it an alias of one; {hint}")
+    for flow in plan.routes:
+        for ends in ends_of(outside, topology, [flow]).values():
+            try:
+                path(topology, *ends, flow.interface)
+            except LookupError as error:
+                where = ("flows", flow.name, "interface")
+                raise plan.document.error(where, str(error)) from None
     for settings in plan.labs:  # an axis of the lab may have a wrong value
         build_topology(source, settings)
     lab = plan.document.model.lab
@@ -113,3 +124,11 @@ def _check_lab(plan: Plan, topology: Topology, source: Source) -> None:
             raise plan.document.error(
                 ("lab", "changes", index, "link"), f'no link "{change.link}"', f"links are: {links}"
             )
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True

@@ -85,7 +85,7 @@ def _legs(flow: FlowPlan, backend: AnyBackend, parameters: Any, way: NetworkPath
     length = getattr(parameters, "length", None)
     ratio = udp_payload_ratio(int(length)) if udp and length else tcp_payload_ratio(way.mtu)
     streams = getattr(parameters, "streams", 1)
-    wanted_bps = _wanted_bps(backend, parameters, way, streams)
+    wanted_bps = _wanted_bps(parameters, way, streams)
     demand = Demand(way.there, streams, wanted_bps / ratio)
     send = _Leg(flow.name, Direction.SEND, demand, ratio)
     receive = _Leg(flow.name, Direction.RECEIVE, replace(demand, hops=way.back), ratio)
@@ -98,14 +98,15 @@ def _legs(flow: FlowPlan, backend: AnyBackend, parameters: Any, way: NetworkPath
             return [send, receive]
 
 
-def _wanted_bps(backend: AnyBackend, parameters: Any, way: NetworkPath, streams: int) -> float:
-    """Return the payload rate that a flow asks for at most."""
+def _wanted_bps(parameters: Any, way: NetworkPath, streams: int) -> float:
+    """Return the payload rate that a flow asks for at most: ``rate`` and ``window`` are a stream's.
+
+    A number of bytes ends a flow and does not slow it.
+    """
     limits = [math.inf]
-    traffic_bytes = backend.traffic_bytes(parameters)
-    # A number of bytes ends a flow but does not slow it: only a rate says how fast it wants to go.
     rate_bps = getattr(parameters, "rate", None)
-    if traffic_bytes is not None and rate_bps is not None and math.isfinite(rate_bps):
-        limits.append(traffic_bytes * 8 / backend.duration_s(parameters))
+    if rate_bps is not None:
+        limits.append(streams * rate_bps)
     window_bytes = getattr(parameters, "window", None)
     rtt_s = way.rtt_s()
     if window_bytes is not None and rtt_s > 0:
