@@ -73,6 +73,7 @@ class CompareScreen(Page):
         """Which of the runs is compared with the first."""
         self._everything = False
         self._only = False
+        self._failed = False
         self._runs: Sequence[Run] = ()
         self._compared: Sequence[Comparison] = ()
         self._shown: Sequence[Comparison] = ()
@@ -93,7 +94,7 @@ class CompareScreen(Page):
 
     @property
     def settled(self) -> bool:
-        return bool(self._runs)
+        return bool(self._runs) or self._failed
 
     def command(self) -> str:
         return f"benchctl compare {' '.join(run.name for run in self._runs)}"
@@ -113,11 +114,13 @@ class CompareScreen(Page):
                 runs = [reader.run(run_id) for run_id in self._order]
                 compared = compare_runs(reader, runs[0], runs[self._place])
         except StoreError as error:
-            self.app.call_from_thread(
-                self._notes.show, [[Span(f"! {error.message}", "bad")], [Span(f"  {error.hint}")]]
-            )
+            self.app.call_from_thread(self._complain, error)
         else:
             self.app.call_from_thread(self._take, runs, compared)
+
+    def _complain(self, error: StoreError) -> None:
+        self._failed = True
+        self._notes.show([[Span(f"! {error.message}", "bad")], [Span(f"  {error.hint}")]])
 
     def _take(self, runs: Sequence[Run], compared: Sequence[Comparison]) -> None:
         self._runs, self._compared = runs, compared

@@ -52,6 +52,8 @@ class HistoryScreen(Page):
         self._reader: Reader | None = None
         self._bulk: Bulk | None = None
         self._changes = -1
+        self._failed = False
+        """Whether the store could not be read when it was last tried."""
         self._all: Sequence[Past] = ()
         self._shown: Sequence[Past] = ()
         self._marked: list[int] = []
@@ -75,7 +77,7 @@ class HistoryScreen(Page):
 
     @property
     def settled(self) -> bool:
-        return self._changes >= 0
+        return self._changes >= 0 or self._failed
 
     def command(self) -> str:
         return "benchctl runs"
@@ -89,6 +91,7 @@ class HistoryScreen(Page):
 
     def tick(self) -> None:
         """Read the store again when it has changed."""
+        self._failed = False
         try:
             if self._reader is None or self._bulk is None:
                 self._bulk, self._reader = Bulk(self._store), Reader(self._store)
@@ -97,7 +100,7 @@ class HistoryScreen(Page):
                 self._read(self._reader, self._bulk)
                 self._changes = changes
         except StoreError as error:
-            self._changes = -1
+            self._changes, self._failed = -1, True
             self._notes.show([[Span(f"! {error.message}", "warn")], [Span(f"  {error.hint}")]])
         else:
             self._notes.show([])

@@ -135,7 +135,7 @@ class LiveScreen(Page):
 
     @property
     def settled(self) -> bool:
-        return self._feed.settled
+        return self._feed.settled or bool(self._problem)
 
     def command(self) -> str:
         if self._playhead.live:

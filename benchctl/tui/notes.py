@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from benchctl.tui.painted import Painted
-from benchctl.tui.spans import Line, Span
+from benchctl.tui.spans import Line, Span, crop, wrap
+
+MOST = 4
+"""Lines at most: plots matter more."""
 
 
 class Notes(Painted):
     """The latest notes, as many as there is room for."""
 
-    DEFAULT_CSS = """
-    Notes { height: auto; max-height: 3; }
+    DEFAULT_CSS = f"""
+    Notes {{ height: auto; max-height: {MOST}; }}
     """
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
@@ -22,12 +25,17 @@ class Notes(Painted):
     def show(self, notes: Sequence[Line]) -> None:
         """Show these, the most urgent first."""
         if notes != self._notes:
-            self.styles.height = min(3, len(notes))
             self._notes = notes
             self.repaint()
+        self.styles.height = min(MOST, len(self._wrapped()))
+
+    def _wrapped(self) -> list[Line]:
+        width = self.size.width or self.screen.size.width
+        return [piece for line in self._notes for piece in wrap(line, max(8, width), indent=2)]
 
     def paint(self, width: int, height: int) -> Sequence[Line]:
-        if len(self._notes) <= height:
-            return self._notes
-        more = Span(f"  +{len(self._notes) - height} more", "dim")
-        return [*self._notes[: height - 1], [*self._notes[height - 1], more]] if height else []
+        lines = self._wrapped()
+        if len(lines) <= height:
+            return lines
+        more = Span(f"  +{len(lines) - height} more lines", "dim")
+        return [*lines[: height - 1], [*crop(lines[height - 1], width - len(more.text)), more]]

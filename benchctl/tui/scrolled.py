@@ -2,33 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import ClassVar
 
 from textual import events
 from textual.binding import Binding, BindingType
 
 from benchctl.tui.painted import Painted
-from benchctl.tui.spans import Line, Span
-
-
-def wrap(line: Line, width: int, indent: int = 4) -> Iterator[list[Span]]:
-    """Yield a line in pieces of at most ``width`` characters, cut at spaces where there are any."""
-    pieces: list[Span] = []
-    used = 0
-    for text, role in line:
-        rest = text
-        while used + len(rest) > width:
-            cut = rest.rfind(" ", 0, max(0, width - used) + 1)
-            if cut <= 0:
-                # A word that fits into the next line goes there, and is else cut anywhere.
-                cut = 0 if used > indent else max(1, width - used)
-            yield [*pieces, Span(rest[:cut], role)]
-            rest = rest[cut:].lstrip(" ")
-            pieces, used = [Span(" " * indent)], indent
-        pieces.append(Span(rest, role))
-        used += len(rest)
-    yield pieces
+from benchctl.tui.spans import Line, Span, wrap
 
 
 class Scrolled(Painted, can_focus=True):

@@ -5,7 +5,7 @@ A role says what a text is (``label``, ``good``, ``curve-2``), never how it look
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 PLAIN = ""
@@ -45,6 +45,25 @@ def crop(line: Iterable[Span], width: int) -> list[Span]:
         if width <= 0:
             return cropped
     return [*cropped, Span(" " * width)]
+
+
+def wrap(line: Line, width: int, indent: int = 4) -> Iterator[list[Span]]:
+    """Yield a line in pieces of at most ``width`` characters, cut at spaces where there are any."""
+    pieces: list[Span] = []
+    used = 0
+    for text, role in line:
+        rest = text
+        while used + len(rest) > width:
+            cut = rest.rfind(" ", 0, max(0, width - used) + 1)
+            if cut <= 0:
+                # A word that fits into the next line goes there, and is else cut anywhere.
+                cut = 0 if used > indent else max(1, width - used)
+            yield [*pieces, Span(rest[:cut], role)]
+            rest = rest[cut:].lstrip(" ")
+            pieces, used = [Span(" " * indent)], indent
+        pieces.append(Span(rest, role))
+        used += len(rest)
+    yield pieces
 
 
 def to_text(lines: Iterable[Line]) -> str:

@@ -50,6 +50,7 @@ class SummaryScreen(Page):
         self._reader = Reader(store)
         self._run = self._reader.run(run_id)
         self._changes = -1
+        self._failed = False
         self._summary: Summary | None = None
         self._turn = Turn()
         self._about = Scrolled(id="about")
@@ -70,7 +71,7 @@ class SummaryScreen(Page):
 
     @property
     def settled(self) -> bool:
-        return self._summary is not None
+        return self._summary is not None or self._failed
 
     def command(self) -> str:
         return f"benchctl show {self._run.name}"
@@ -113,11 +114,11 @@ class SummaryScreen(Page):
             self.app.call_from_thread(self._take, document)
 
     def _complain(self, error: StoreError) -> None:
-        self._changes = -1
+        self._changes, self._failed = -1, True
         self._notes.show([[Span(f"! {error.message}; trying again", "bad")]])
 
     def _take(self, document: Document) -> None:
-        self._summary = Summary(document)
+        self._summary, self._failed = Summary(document), False
         failed = [trial for trial in document["trials"] if trial["status"] != "ok"]
         notes: list[Line] = [
             [Span(f"✗ expected but not so: {told['text']}", "bad")]

@@ -58,6 +58,11 @@ def shown(pilot):
     return text_of(pilot.app)
 
 
+def notices(pilot):
+    """Return what the program has told in passing, in one text."""
+    return "\n".join(notice.message for notice in pilot.app._notifications)
+
+
 def own_ids(owner):
     """Return the ids of a class's own bindings."""
     return {binding.id for binding in owner.BINDINGS}

@@ -3,7 +3,7 @@
 from signal import SIGINT, SIGUSR1
 
 import pytest
-from tui.driving import Clock, drive, own_ids, press, settle, shown
+from tui.driving import Clock, drive, notices, own_ids, press, settle, shown
 from tui.made_runs import BEGIN, MadeRun, whole_run
 
 from benchctl.errors import StoreError
@@ -77,7 +77,9 @@ def test_every_key_of_a_replay_does_what_it_says(store):
         assert "[ ]    main #3" in picker
         await press(pilot, "escape")
         for key in ("k", "x"):
-            assert "the run has ended" in await press(pilot, key)
+            await press(pilot, key)
+            assert "the run has ended" in notices(pilot)
+            pilot.app.clear_notifications()
         tried.update(("live.skip", "live.stop"))
         await tell("live.follow", "f")
         assert "A remark about this run" in await tell("live.remark", "n")
@@ -214,7 +216,7 @@ def test_another_trial_can_be_looked_at_while_the_run_goes_on(store, live):
         assert "looking at trial 1" in shown(pilot)
         assert "looking at" not in await press(pilot, "f")
         await press(pilot, "end", "enter")
-        assert "this trial has not begun yet" in shown(pilot)
+        assert "this trial has not begun yet" in notices(pilot)
 
     drive(store, open_live(store, 1, clock), script, clock=clock)
 
@@ -228,7 +230,8 @@ def test_a_run_that_dies_while_it_is_watched_is_said_to_have_died(store, live, m
         assert "✗ died" in shown(pilot).splitlines()[0]
         assert "the runner died" in shown(pilot)
         assert "benchctl resume" in shown(pilot)
-        assert "the run has ended" in await press(pilot, "x")
+        await press(pilot, "x")
+        assert "the run has ended" in notices(pilot)
 
     drive(store, open_live(store, 1, Clock(live.now)), script, clock=Clock(live.now))
 
@@ -265,7 +268,7 @@ def test_a_full_disk_refuses_a_remark_and_says_so(store, live, monkeypatch):
 
     async def script(pilot):
         await press(pilot, "n", *"x", "enter")
-        assert "disk is full" in shown(pilot)
+        assert "disk is full" in notices(pilot)
 
     drive(store, open_live(store, 1, Clock(live.now)), script, clock=Clock(live.now))
 

@@ -8,8 +8,7 @@ from benchctl.tui.charts import Choice, compose, in_order
 from benchctl.tui.columns import Column, lay_out, widths
 from benchctl.tui.metrics import metric_of, title
 from benchctl.tui.plot import View
-from benchctl.tui.scrolled import wrap
-from benchctl.tui.spans import Span, crop, fit, to_text
+from benchctl.tui.spans import Span, crop, fit, to_text, wrap
 from benchctl.tui.spread import draw_spread
 from benchctl.tui.states import state
 from benchctl.tui.tiles import Tile

@@ -1,0 +1,363 @@
+"""Every key and behaviour of the screens beside the live one, and of the program around them."""
+
+import pytest
+from tui.driving import Clock, drive, notices, own_ids, press, settle, shown
+from tui.made_runs import BEGIN, MadeRun, whole_run
+
+from benchctl.errors import StoreError
+from benchctl.store.locks import Liveness
+from benchctl.store.manage import set_tags
+from benchctl.store.read import Reader
+from benchctl.store.schema import VERSION
+from benchctl.tui.app import BenchApp
+from benchctl.tui.compare import CompareScreen
+from benchctl.tui.history import HistoryScreen
+from benchctl.tui.live import LiveScreen
+from benchctl.tui.opening import (
+    open_compare,
+    open_history,
+    open_live,
+    open_plan,
+    open_replay,
+    open_summary,
+)
+from benchctl.tui.plan import PlanScreen
+from benchctl.tui.summary import SummaryScreen
+
+
+@pytest.fixture
+def store(tmp_path):
+    return tmp_path / "runs.sqlite"
+
+
+@pytest.fixture
+def three(store):
+    """Return a store of three runs: two of a profile, the first its baseline, and another."""
+    whole_run(store)
+    whole_run(store, name="20261121-012512-9bd2", seed=8, factor=1.12, begin=BEGIN + 3600)
+    whole_run(store, name="20261121-022512-11aa", seed=9, begin=BEGIN + 7200, profile="other")
+    set_tags(store, 1, ["baseline"])
+    return store
+
+
+def page_is(pilot, kind):
+    return isinstance(pilot.app.screen, kind)
+
+
+# --- history -----------------------------------------------------------------------------
+
+
+def test_every_key_of_the_history_does_what_it_says(three):
+    tried = set()
+
+    async def script(pilot):
+        async def tell(binding, *keys):
+            tried.add(binding)
+            return await press(pilot, *keys)
+
+        assert "3 runs" in shown(pilot)
+        assert "+11.8 %" in shown(pilot)
+        await tell("history.filter", "slash")
+        assert "1 of 3 runs" in await press(pilot, *"other")
+        assert "1 of 3 runs" in await press(pilot, "enter")
+        assert "3 runs" in await press(pilot, "slash", "escape")
+        await press(pilot, "home")
+        assert "1 marked" in await tell("history.mark", "space")
+        assert "marked" not in await press(pilot, "up", "space")
+        await press(pilot, "home", "down", "space")
+        await tell("history.tag", "t")
+        assert "kitche…" in await press(pilot, *"kitchen", "comma", *"cold", "enter")
+        await press(pilot, "home", "down")
+        assert "is it" in await tell("history.baseline", "b")
+        await press(pilot, "b", "home", "down", "space")
+        assert "Delete" in await tell("history.delete", "d")
+        await press(pilot, "n", "home")
+        assert "3 runs" in shown(pilot)
+        assert "2 runs" in await press(pilot, "d", "y")
+        assert "11aa" not in shown(pilot)
+        assert "Summary" in await tell("history.summary", "u")
+        await press(pilot, "4", "home", "space", "space")
+        await tell("history.compare", "c")
+        assert page_is(pilot, CompareScreen)
+        await press(pilot, "4", "home", "enter")
+        assert "Replay" in shown(pilot)
+        assert tried == own_ids(HistoryScreen)
+
+    drive(three, open_history(three), script, size=(120, 24))
+    reader = Reader(three)
+    assert len(reader.runs()) == 2
+    reader.close()
+
+
+def test_a_comparison_needs_two_marked_runs_or_one_and_the_cursor(three):
+    async def script(pilot):
+        await press(pilot, "c")
+        assert "mark two runs" in notices(pilot)
+        await press(pilot, "end", "space", "home", "c")
+        assert page_is(pilot, CompareScreen)
+        assert shown(pilot).splitlines()[1].startswith(" A 20261121-002512-7f3a")
+        assert shown(pilot).splitlines()[2].startswith(" B 20261121-022512-11aa")
+
+    drive(three, open_history(three), script)
+
+
+def test_a_run_that_is_measured_now_is_watched_and_not_deleted(store, monkeypatch):
+    monkeypatch.setattr(Liveness, "is_alive", lambda self, run_id: True)
+    made = MadeRun(store)
+    made.begin()
+
+    async def script(pilot):
+        assert "▶ running" in shown(pilot)
+        await press(pilot, "d", "y")
+        assert "being measured right now" in notices(pilot)
+        assert "1 runs" in shown(pilot)
+        await press(pilot, "enter")
+        assert page_is(pilot, LiveScreen)
+        assert shown(pilot).startswith(" Live")
+
+    drive(store, open_history(store), script, clock=Clock(made.now))
+    made.close()
+
+
+def test_the_history_grows_while_it_is_seen(three):
+    async def script(pilot):
+        whole_run(three, name="newest", begin=BEGIN + 9000)
+        assert "newest" in (await press(pilot, "right"))
+        assert "4 runs" in shown(pilot)
+
+    drive(three, open_history(three), script)
+
+
+def test_without_a_store_the_history_says_so_and_begins_with_the_first_run(store):
+    async def script(pilot):
+        assert "nothing was measured yet" in shown(pilot)
+        whole_run(store)
+        await settle(pilot)
+        assert "1 runs" in shown(pilot)
+
+    drive(store, open_history(store), script)
+
+
+# --- summary -----------------------------------------------------------------------------
+
+
+def test_every_key_of_the_summary_does_what_it_says(three):
+    tried = set()
+
+    async def script(pilot):
+        async def tell(binding, *keys):
+            tried.add(binding)
+            return await press(pilot, *keys)
+
+        first = shown(pilot)
+        assert "throughput of main (send)" in first
+        assert "▇ 357 Mbit/s" in first
+        assert "✗ failed" in first
+        assert "RTT of ping" in await tell("summary.metric", "m")
+        assert await tell("summary.metric_before", "M") == first
+        assert "streams=1" not in shown(pilot)
+        assert "streams=1" in await tell("summary.columns", "c")
+        assert "server  streams" in (await press(pilot, "c")).replace("    ", "  ")
+        assert "streams  server" in await tell("summary.rows", "r")
+        await tell("summary.compare", "b")
+        assert "mark two runs" in notices(pilot)
+        await tell("summary.history", "h")
+        assert page_is(pilot, HistoryScreen)
+        await press(pilot, "3")
+        assert "Replay" in await tell("summary.replay", "v")
+        assert tried == own_ids(SummaryScreen)
+
+    drive(three, open_summary(three, 1), script)
+
+
+def test_the_summary_grows_while_the_run_goes_on(store, monkeypatch):
+    monkeypatch.setattr(Liveness, "is_alive", lambda self, run_id: True)
+    made = MadeRun(store)
+    made.begin()
+
+    async def script(pilot):
+        assert "nothing was measured" in shown(pilot)
+        made.begin_trial()
+        made.measure(20.0)
+        made.end_trial()
+        for _ in range(400):
+            await settle(pilot)
+            if "1/8 trials" in shown(pilot):
+                break
+        assert "1/8 trials" in shown(pilot)
+        assert "Mbit/s" in shown(pilot)
+
+    drive(store, open_summary(store, 1), script)
+    made.close()
+
+
+# --- compare -----------------------------------------------------------------------------
+
+
+def test_every_key_of_the_comparison_does_what_it_says(three):
+    tried = set()
+
+    async def script(pilot):
+        async def tell(binding, *keys):
+            tried.add(binding)
+            text = await press(pilot, *keys)
+            await pilot.app.workers.wait_for_complete()
+            return await press(pilot) if text else text
+
+        assert "▲ better" in shown(pilot)
+        assert "3 better, 9 no difference seen, 4 too little data" in shown(pilot)
+        assert "3 figures" in await tell("compare.only", "o")
+        assert "16 figures" in await press(pilot, "o")
+        assert "16 figures" in await tell("compare.all", "a")
+        assert "B 20261121-022512-11aa" in await tell("compare.next", "n")
+        await tell("compare.next", "n")
+        assert "▼ worse" in await tell("compare.swap", "w")
+        await press(pilot, "down")
+        assert "throughput of main at server=paris, streams=1: -11.1 Mbit/s" in shown(pilot)
+        assert "◆" in shown(pilot)
+        await tell("compare.summary", "u")
+        assert page_is(pilot, SummaryScreen)
+        await press(pilot, "5")
+        await tell("compare.history", "h")
+        assert page_is(pilot, HistoryScreen)
+        assert tried == own_ids(CompareScreen)
+
+    drive(three, open_compare(three, [1, 2, 3]), script, size=(100, 30))
+
+
+# --- the program -------------------------------------------------------------------------
+
+
+def test_every_key_of_the_program_does_what_it_says(three, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    tried = set()
+
+    async def script(pilot):
+        async def tell(binding, *keys):
+            tried.add(binding)
+            return await press(pilot, *keys)
+
+        assert "What" not in shown(pilot)
+        assert "Keys, and what is shown" in await tell("app.keys", "question_mark")
+        assert "Keys, and" not in await press(pilot, "question_mark")
+        await tell("app.copy", "y")
+        assert notices(pilot) == "benchctl tui --replay 20261121-002512-7f3a --at 30.0s"
+        assert pilot.app.clipboard == notices(pilot)
+        pilot.app.clear_notifications()
+        await tell("app.save", "s")
+        assert (tmp_path / "20261121-002512-7f3a-live.svg").exists()
+        await press(pilot, "s")
+        assert (tmp_path / "20261121-002512-7f3a-live-2.svg").exists()
+        for key, kind, binding in (
+            ("1", PlanScreen, "app.plan"), ("4", HistoryScreen, "app.history"),
+            ("3", SummaryScreen, "app.summary"), ("2", LiveScreen, "app.live"),
+        ):  # fmt: skip
+            await tell(binding, key)
+            assert page_is(pilot, kind)
+        assert "30.0/152.0 s" in shown(pilot)
+        pilot.app.clear_notifications()
+        await tell("app.compare", "5")
+        assert "mark two runs" in notices(pilot)
+        tried.add("app.quit")
+        await pilot.press("q")
+        assert pilot.app._exit
+        assert tried == own_ids(BenchApp)
+
+    clock = Clock()
+    drive(three, open_replay(three, 1, clock, 30.0), script, clock=clock)
+
+
+def test_every_key_of_a_screen_is_in_the_palette(three):
+    async def script(pilot):
+        await pilot.press("ctrl+p")
+        await pilot.pause()
+        for letter in "freeze":
+            await pilot.press(letter)
+        await pilot.app.workers.wait_for_complete()
+        await pilot.pause(0.1)
+        await pilot.press("enter")
+        await pilot.pause(0.1)
+        await pilot.press("enter")
+        await settle(pilot)
+        assert pilot.app.page._playhead.standing
+        names = [command.title for command in pilot.app.get_system_commands(pilot.app.screen)]
+        assert {"Theme", "Freeze", "Zoom out", "Skip", "History"} <= set(names)
+
+    clock = Clock()
+    drive(three, open_replay(three, 1, clock, 30.0), script, clock=clock)
+
+
+def test_keys_can_be_remapped_by_their_id(three):
+    async def script(pilot):
+        assert " f2 Freeze" in shown(pilot)
+        assert "paused" not in await press(pilot, "space")
+        assert "paused" in await press(pilot, "f2")
+
+    clock = Clock()
+    page = open_replay(three, 1, clock, 30.0)
+    drive(three, page, script, clock=clock, keys={"live.freeze": "f2"})
+
+
+@pytest.mark.parametrize(
+    ("open_page", "keys"),
+    [
+        (lambda store: open_history(store), 6), (lambda store: open_summary(store, 1), 6),
+        (lambda store: open_compare(store, [1, 2]), 6), (lambda store: open_plan(), 6),
+        (lambda store: open_replay(store, 1, Clock(), 30.0), 6),
+    ],
+    ids=["history", "summary", "compare", "plan", "live"],
+)  # fmt: skip
+def test_the_footer_shows_the_six_keys_that_matter_in_80_columns(three, open_page, keys):
+    async def script(pilot):
+        bar = shown(pilot).splitlines()[-1]
+        assert bar.endswith("? Keys  ^p Palette")
+        assert len(bar) <= 80
+        shown_keys = [
+            binding for _, binding, _, _ in pilot.app.screen.active_bindings.values()
+            if binding.show and binding.id != "app.keys"
+        ]  # fmt: skip
+        assert len({binding.action for binding in shown_keys}) == keys
+
+    drive(three, open_page(three), script)
+
+
+@pytest.mark.parametrize("size", [(20, 5), (1, 1), (200, 60)])
+def test_every_screen_survives_any_size(three, size):
+    async def script(pilot):
+        for key in "1345":
+            await press(pilot, key)
+        await press(pilot, "question_mark", "escape")
+
+    drive(three, open_compare(three, [1, 2]), script, size=size)
+
+
+def test_a_store_of_a_newer_version_is_said_on_the_screen(three, store):
+    import sqlite3
+
+    with sqlite3.connect(store) as connection:
+        connection.execute(f"PRAGMA user_version = {VERSION + 1}")
+    connection.close()
+
+    async def script(pilot):
+        await pilot.press("4")
+        await pilot.pause()
+        await settle(pilot)
+        assert "newer benchctl" in " ".join(shown(pilot).split())
+        await pilot.press("3")
+        assert "written by a newer benchctl" in notices(pilot)
+
+    drive(three, open_plan(), script)
+    with pytest.raises(StoreError, match="newer benchctl"):
+        open_live(store, 1, Clock())
+
+
+def test_a_theme_of_ours_or_of_textual_can_be_chosen(three):
+    async def script(pilot):
+        assert pilot.app.theme == "nord"
+        for theme in ("benchctl-dark", "benchctl-light", "ansi-light", "dracula"):
+            pilot.app.theme = theme
+            await settle(pilot)
+            assert "throughput" in shown(pilot)
+
+    clock = Clock()
+    drive(three, open_replay(three, 1, clock, 30.0), script, clock=clock, theme="nord")
