@@ -13,10 +13,8 @@ import sys
 import traceback
 from pathlib import Path
 
-STOPPING = (signal.SIGINT, signal.SIGTERM)
-# Held back until the runner listens, and again once it has ended: a stop that comes while Python
-# imports is not lost, and one that comes too late does no harm.
-SIGNALS = (*STOPPING, signal.SIGUSR1)
+from benchctl.engine.signals import SIGNALS, STOPPING
+
 # As of the command line.
 INTERNAL = 4
 
@@ -43,6 +41,7 @@ async def _run(store: Path, run_id: int) -> None:
     try:
         await runner.run()
     finally:
+        # One that comes too late does no harm.
         signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
 
 

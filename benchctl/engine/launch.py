@@ -11,11 +11,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO
 
+from benchctl.engine.signals import SIGNALS
 from benchctl.store.locks import Liveness
 from benchctl.store.record import reopen_run
-
-# What a runner listens to: SIGINT and SIGTERM stop the run, SIGUSR1 skips the trial.
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
 
 
 class Runner:
@@ -89,8 +87,6 @@ def _take_up(store: Path, run_id: int) -> None:
 def _start(
     store: Path, run_id: int, stdin: int, stderr: int | IO[bytes]
 ) -> subprocess.Popen[bytes]:
-    # The runner begins with its signals held back, until it listens: a stop that comes while
-    # Python still starts is not lost.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     try:
         return subprocess.Popen(
