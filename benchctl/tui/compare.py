@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
-from string import ascii_uppercase
 from typing import ClassVar
 
 from textual import work
@@ -40,6 +39,9 @@ GLYPHS = {
     Verdict.SAME: "=",
     Verdict.FEW: "?",
 }
+WORDS = {verdict: f"{GLYPHS[verdict]} {verdict}" for verdict in Verdict}
+SHORT = WORDS | {Verdict.SAME: "= none seen", Verdict.FEW: "? too little"}
+"""Where there is no room; the line below the table says it in full."""
 
 
 class CompareScreen(Page):
@@ -134,31 +136,31 @@ class CompareScreen(Page):
         if self._only:
             shown = [one for one in shown if one.verdict in ROLES]
         self._shown = shown
-        letter = ascii_uppercase[self._place % 26]
         self._heads.show(
             [
                 [Span("A ", "curve-0"), Span(_named(self._runs[0]))],
-                [Span(f"{'B'} ", "curve-1"), Span(_named(b))],
+                [Span("B ", "curve-1"), Span(_named(b))],
             ],
             from_the_top=True,
         )
-        count = f"  {letter}: run {self._place} of {len(self._runs) - 1}" * (len(self._runs) > 2)
+        count = f"  B is {self._place + 1} of {len(self._runs)}" * (len(self._runs) > 2)
         self.bar.show(_tally(shown), [Span(f"{len(shown)} figures{count}")])
         table = comparison_table(shown)
         columns = widths(table.heads, table.rows, table.numeric)
-        columns[-1] = Column(table.heads[-1], max(len(str(one)) for one in Verdict) + 2)
-        kept = fitting(columns, self._table.size.width)
-        self._table.show(
-            [columns[place] for place in kept],
-            len(shown),
-            lambda index: [self._cells(table.rows[index], index)[place] for place in kept],
-        )
-        self._show_spread()
+        width = self._table.size.width
+        for words in (WORDS, SHORT):
+            columns[-1] = Column(table.heads[-1], max(map(len, words.values())))
+            kept = fitting(columns, width)
+            if _width(columns, kept) <= width:
+                break
 
-    def _cells(self, texts: Sequence[str], index: int) -> Row:
-        verdict = self._shown[index].verdict
-        role = ROLES.get(verdict, "dim")
-        return [*(Span(text) for text in texts[:-1]), Span(f"{GLYPHS[verdict]} {verdict}", role)]
+        def row(index: int) -> Row:
+            verdict = shown[index].verdict
+            cells = [*map(Span, table.rows[index][:-1]), Span(words[verdict], _role(verdict))]
+            return [cells[place] for place in kept]
+
+        self._table.show([columns[place] for place in kept], len(shown), row)
+        self._show_spread()
 
     def _show_spread(self) -> None:
         if self._table.index < len(self._shown):
@@ -206,20 +208,28 @@ def fitting(columns: Sequence[Column], width: int) -> list[int]:
     """Return the places of the columns that fit; what the line below the table says goes first."""
     kept = list(range(len(columns)))
     for place in (-3, -2, -4):  # relative, interval, difference
-        if sum(columns[one].width + len(GAP) for one in kept) - len(GAP) > width:
+        if _width(columns, kept) > width:
             kept.remove(len(columns) + place)
     return kept
+
+
+def _width(columns: Sequence[Column], kept: Sequence[int]) -> int:
+    return sum(columns[place].width + len(GAP) for place in kept) - len(GAP)
+
+
+def _role(verdict: Verdict) -> str:
+    return ROLES.get(verdict, "dim")
 
 
 def _told(one: Comparison) -> list[Span]:
     """Say in one line what a row says, however little of it fits."""
     point = ", ".join(f"{axis}={value}" for axis, value in one.point.items())
-    share = f" ({one.relative:+.1%})" if one.relative is not None else ""
+    share = f" ({one.relative * 100:+.1f} %)" if one.relative is not None else ""
     return [
         Span(f"{title(one.metric)} of {one.flow}", "strong"),
         Span(f" at {point}" if point else ""),
         Span(f": {signed(one.metric, one.difference)}{share}, 95 % {interval(one)}; "),
-        Span(str(one.verdict), ROLES.get(one.verdict, "dim")),
+        Span(str(one.verdict), _role(one.verdict)),
     ]
 
 

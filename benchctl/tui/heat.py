@@ -49,9 +49,10 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """The turned summary: heads of the columns, and rows of cells."""
+    """One metric of the turned summary: what it is, heads of the columns, and rows of cells."""
 
     about: str
+    axes: str
     columns: Sequence[Column]
     rows: Sequence[Sequence[Span]]
 
@@ -89,7 +90,7 @@ class Summary:
     def turned(self, turn: Turn) -> Grid:
         """Return the summary as rows and columns."""
         if not self.lines:
-            return Grid("nothing was measured", (), ())
+            return Grid("nothing was measured", "", (), ())
         line = self.lines[turn.line % len(self.lines)]
         across = self.axes[turn.across] if turn.across < len(self.axes) else None
         down = [axis for axis in self.axes if axis != across]
@@ -114,16 +115,14 @@ class Summary:
             Column(head, width, right=i >= len(down))
             for i, (head, width) in enumerate(zip([*down, *texts], widths, strict=True))
         ]
-        return Grid(self._about(line, across, down), columns, rows)
+        axes = f"rows {', '.join(down) or '-'}   columns {across or '-'}"
+        return Grid(self._about(line), axes, columns, rows)
 
-    def _about(self, line: Line, across: str | None, down: Sequence[str]) -> str:
+    def _about(self, line: Line) -> str:
         flow, direction, metric = line
         promised = any(key[0] == line for key in self._expected)
         beside = ", then what the lab promises" if promised else ""
-        return (
-            f"{title(metric)} of {flow} ({direction}){beside}   "
-            f"rows {', '.join(down) or '-'}   columns {across or '-'}"
-        )
+        return f"{title(metric)} of {flow} ({direction}){beside}"
 
     def _range(self, line: Line) -> tuple[float, float]:
         means = [entry["mean"] for (one, _), entry in self._entries.items() if one == line]

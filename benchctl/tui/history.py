@@ -126,7 +126,8 @@ class HistoryScreen(Page):
         )
         some = f" of {len(self._all)}" if len(shown) != len(self._all) else ""
         marked = [Span(f"{len(self._marked)} marked", "strong")] if self._marked else []
-        self.bar.show(f"{len(shown)}{some} runs in {self._store}", marked)
+        noun = "run" if len(self._all) == 1 else "runs"
+        self.bar.show(f"{len(shown)}{some} {noun} in {self._store}", marked)
 
     @property
     def _here(self) -> Past | None:

@@ -80,7 +80,7 @@ class LiveScreen(Page):
             display: block;
         }
         &.-tall Tiles { height: 4; }
-        &.-wide.-tall {
+        &.-wide.-tall, &.-huge.-tall {
             #middle {
                 layout: grid;
                 grid-size: 2 2;
@@ -92,6 +92,7 @@ class LiveScreen(Page):
             Table { height: 100%; }
             #results, #remarks { column-span: 2; }
         }
+        &.-huge.-tall #middle { grid-columns: 1fr 68; }
         &.-tiny {
             #middle, Notes { display: none; }
             Tiles { margin: 0; }
@@ -362,7 +363,7 @@ class LiveScreen(Page):
 
     def action_list(self) -> None:
         """Show the next list."""
-        wide = self.has_class("-wide") and self.has_class("-tall")
+        wide = self.has_class("-tall") and not self.has_class("-narrow")
         names = ["results", "remarks"] if wide else ["trials", "results", "remarks"]
         shown = next((name for name in names if self.has_class(f"-list-{name}")), names[0])
         after = names[(names.index(shown) + 1) % len(names)]

@@ -26,7 +26,7 @@ class Page(Screen[None]):
     NAME: ClassVar[str]
     KIND: ClassVar[str]
     """Of each kind, one page is open at a time."""
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide")]  # noqa: RUF012
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide"), (160, "-huge")]  # noqa: RUF012
     VERTICAL_BREAKPOINTS = [(0, "-tiny"), (12, "-short"), (32, "-tall")]  # noqa: RUF012
     DEFAULT_CSS = """
     Page {

@@ -18,7 +18,7 @@ from benchctl.tui.metrics import title
 from benchctl.tui.runview import DIED
 from benchctl.tui.spans import Span
 from benchctl.tui.states import WIDTH, state
-from benchctl.units import format_ratio, format_value
+from benchctl.units import format_value
 
 BASELINE = "baseline"
 NOTHING = "-"
@@ -93,7 +93,7 @@ def columns(past: Sequence[Past], width: int) -> list[Column]:
         Column("profile", min(profile, 24)),
         Column("status", WIDTH),
         Column("figure", 11, right=True),
-        Column("baseline", 8, right=True),
+        Column("baseline", 9, right=True),
     ]
     left = width - sum(column.width + len(GAP) for column in wanted)
     hosts = max([4, *(len(_host(one.run)) for one in past)])
@@ -118,7 +118,7 @@ def row(one: Past, heads: Sequence[Column], *, marked: bool) -> Row:
     elif one.difference is None:
         difference = Span(NOTHING, "dim")
     else:
-        difference = Span(f"{'+' if one.difference > 0 else ''}{format_ratio(one.difference)}")
+        difference = Span(f"{one.difference * 100:+.1f} %")
     cells = {
         "": Span("●" if marked else " ", "strong"),
         "run": Span(run.name),
@@ -129,6 +129,6 @@ def row(one: Past, heads: Sequence[Column], *, marked: bool) -> Row:
         "of": Span(title(one.metric)),
         "figure": Span(figure),
         "baseline": difference,
-        "tags": Span(", ".join(run.tags), "dim"),
+        "tags": Span(", ".join(tag for tag in run.tags if tag != BASELINE), "dim"),
     }
     return [cells[column.head] for column in heads]

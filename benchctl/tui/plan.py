@@ -33,7 +33,7 @@ LONG_S = 3600.0
 
 def find_profiles(here: Path) -> list[tuple[str, Path]]:
     """Return profiles by the name to show: those in and below ``here``'s profiles, then ours."""
-    found: dict[Path, str] = {}
+    found: dict[Path, tuple[str, Path]] = {}
     ours = packaged_profiles()
     for root, files in (
         (here, sorted(here.glob("*.toml"))),
@@ -44,8 +44,8 @@ def find_profiles(here: Path) -> list[tuple[str, Path]]:
             inside = path.relative_to(root)
             if "labs" not in inside.parts and path.name != "pyproject.toml":
                 name = str(inside.with_suffix("")).removeprefix("profiles/")
-                found.setdefault(path.resolve(), name)
-    return [(name, path) for path, name in found.items()]
+                found.setdefault(path.resolve(), (name, path))
+    return list(found.values())
 
 
 class PlanScreen(Page):
@@ -66,8 +66,10 @@ class PlanScreen(Page):
         #middle { layout: vertical; height: 1fr; }
         #profiles { height: 7; padding: 0 1; }
         #text { width: 1fr; height: 1fr; padding: 0 1; }
-        &.-wide #middle { layout: horizontal; }
-        &.-wide #profiles { width: 40; height: 1fr; }
+        &.-wide, &.-huge {
+            #middle { layout: horizontal; }
+            #profiles { width: 40; height: 1fr; }
+        }
     }
     """
 
@@ -100,7 +102,7 @@ class PlanScreen(Page):
         self._profiles.focus()
 
     def _find(self) -> None:
-        self._all = find_profiles(Path.cwd())
+        self._all = find_profiles(Path())
         self._show_list()
 
     def _show_list(self) -> None:

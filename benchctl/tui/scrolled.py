@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
 from textual import events
@@ -10,6 +10,9 @@ from textual.binding import Binding, BindingType
 
 from benchctl.tui.painted import Painted
 from benchctl.tui.spans import Line, Span, wrap
+
+# What goes on in the next line stands so much further in.
+INDENT = 2
 
 
 class Scrolled(Painted, can_focus=True):
@@ -37,7 +40,7 @@ class Scrolled(Painted, can_focus=True):
         self.repaint()
 
     def paint(self, width: int, height: int) -> Sequence[Line]:
-        lines = [piece for line in self._text for piece in wrap(line, max(8, width))]
+        lines = [piece for line in self._text for piece in _wrapped(line, max(8, width))]
         self._top = max(0, min(self._top, len(lines) - height))
         shown = lines[self._top : self._top + height]
         more = len(lines) - self._top - height
@@ -59,3 +62,10 @@ class Scrolled(Painted, can_focus=True):
 
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
         self.action_scroll(-3)
+
+
+def _wrapped(line: Line, width: int) -> Iterator[Line]:
+    """Yield a line in pieces; what goes on stands further in than where the line begins."""
+    text = "".join(span.text for span in line)
+    own = len(text) - len(text.lstrip(" "))
+    return wrap(line, width, indent=min(own + INDENT, width // 4))

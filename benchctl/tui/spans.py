@@ -54,10 +54,12 @@ def wrap(line: Line, width: int, indent: int = 4) -> Iterator[list[Span]]:
     for text, role in line:
         rest = text
         while used + len(rest) > width:
-            cut = rest.rfind(" ", 0, max(0, width - used) + 1)
-            if cut <= 0:
-                # A word that fits into the next line goes there, and is else cut anywhere.
-                cut = 0 if used > indent else max(1, width - used)
+            room = max(0, width - used)
+            cut = rest.rfind(" ", 0, room + 1)
+            if len(rest[cut + 1 :].partition(" ")[0]) > width - indent:
+                cut = room  # a word that fits into no line is cut anywhere
+            elif cut <= 0:
+                cut = 0 if used > indent else max(1, room)
             yield [*pieces, Span(rest[:cut], role)]
             rest = rest[cut:].lstrip(" ")
             pieces, used = [Span(" " * indent)], indent

@@ -14,6 +14,7 @@ from textual.widget import Widget
 from benchctl.errors import StoreError
 from benchctl.report.document import Document, document_of
 from benchctl.store.read import Reader, Run
+from benchctl.tui.grids import Grids
 from benchctl.tui.heat import STEPS, Summary, Turn
 from benchctl.tui.notes import Notes
 from benchctl.tui.page import Page
@@ -40,7 +41,9 @@ class SummaryScreen(Page):
     DEFAULT_CSS = """
     SummaryScreen {
         #about { height: 2; padding: 0 1; }
-        #grid { height: 1fr; padding: 0 1; }
+        #grid { max-height: 60%; padding: 0 1; }
+        #others { height: 1fr; padding: 0 1; }
+        &.-tiny #others { display: none; }
         Notes { padding: 0 1; }
     }
     """
@@ -56,10 +59,11 @@ class SummaryScreen(Page):
         self._about = Scrolled(id="about")
         self._about.can_focus = False
         self._grid = Table(id="grid", empty="nothing was measured")
+        self._others = Grids(id="others")
         self._notes = Notes()
 
     def body(self) -> Sequence[Widget]:
-        return [self._about, self._grid, self._notes]
+        return [self._about, self._grid, self._others, self._notes]
 
     def on_mount(self) -> None:
         super().on_mount()
@@ -138,8 +142,14 @@ class SummaryScreen(Page):
         if self._summary is None:
             return
         grid = self._summary.turned(self._turn)
-        self._about.show([[Span(grid.about, "strong")]], from_the_top=True)
+        self._about.show(
+            [[Span(grid.about, "strong"), Span(f"   {grid.axes}", "label")]], from_the_top=True
+        )
+        self._grid.styles.height = len(grid.rows) + 1
         self._grid.show(grid.columns, len(grid.rows), lambda index: grid.rows[index])
+        others = range(1, len(self._summary.lines))
+        turns = [self._turn.metric(self._summary, steps) for steps in others]
+        self._others.show([self._summary.turned(turn) for turn in turns])
 
     def _change(self, turn: Turn) -> None:
         self._turn = turn

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 from typing import ClassVar
 
 from textual import events
 from textual.binding import Binding, BindingType
 from textual.message import Message
 
-from benchctl.tui.columns import Column, Row, lay_out
+from benchctl.tui.columns import GAP, Column, Row, lay_out
 from benchctl.tui.painted import Painted
-from benchctl.tui.spans import PLAIN, Line, Span
+from benchctl.tui.spans import PLAIN, Line, Span, crop
 
 
 class Table(Painted, can_focus=True):
@@ -84,6 +85,11 @@ class Table(Painted, can_focus=True):
         heads = lay_out(
             self._columns, [Span(column.head) for column in self._columns], role="label"
         )
+        ends = [*accumulate(column.width + len(GAP) for column in self._columns)]
+        hidden = sum(end - len(GAP) > width for end in ends)
+        if hidden:
+            more = f" +{hidden} columns"
+            return [*crop(heads, width - len(more)), Span(more, "warn")]
         place = f" {self.index + 1}/{self._count}" if self._count else ""
         free = width - sum(len(span.text) for span in heads)
         return [*heads, Span(place.rjust(free), "dim")] if free >= len(place) else heads

@@ -7,7 +7,7 @@ from benchctl.analysis.figures import Figure
 from benchctl.store.read import Reader
 from benchctl.store.record import NewRun, NewTrial, Recorder, create_run
 
-BEGIN = 1_795_225_512.0
+BEGIN = 1_795_220_712.0
 """Unix time at which a made run begins: 2026-11-21 00:25:12 UTC."""
 PROFILE = """title = "Two servers, one and four streams"
 [flows.main]

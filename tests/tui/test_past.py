@@ -65,6 +65,6 @@ def test_what_a_run_is_beside_its_baseline_is_told(history):
     heads = columns(history, 80)
     place = [column.head for column in heads].index("baseline")
     assert [row(one, heads, marked=False)[place].text for one in history[1:]] == [
-        "-", "+10 %", "is it",
+        "-", "+10.0 %", "is it",
     ]  # fmt: skip
     assert row(history[1], heads, marked=True)[0].text == "●"

@@ -66,7 +66,7 @@ def test_every_key_of_the_history_does_what_it_says(three):
         assert "marked" not in await press(pilot, "up", "space")
         await press(pilot, "home", "down", "space")
         await tell("history.tag", "t")
-        assert "kitche…" in await press(pilot, *"kitchen", "comma", *"cold", "enter")
+        assert "kitch…" in await press(pilot, *"kitchen", "comma", *"cold", "enter")
         await press(pilot, "home", "down")
         assert "is it" in await tell("history.baseline", "b")
         await press(pilot, "b", "home", "down", "space")
@@ -110,7 +110,7 @@ def test_a_run_that_is_measured_now_is_watched_and_not_deleted(store, monkeypatc
         assert "▶ running" in shown(pilot)
         await press(pilot, "d", "y")
         assert "being measured right now" in notices(pilot)
-        assert "1 runs" in shown(pilot)
+        assert "1 run in" in shown(pilot)
         await press(pilot, "enter")
         assert page_is(pilot, LiveScreen)
         assert shown(pilot).startswith(" Live")
@@ -133,7 +133,7 @@ def test_without_a_store_the_history_says_so_and_begins_with_the_first_run(store
         assert "nothing was measured yet" in shown(pilot)
         whole_run(store)
         await settle(pilot)
-        assert "1 runs" in shown(pilot)
+        assert "1 run in" in shown(pilot)
 
     drive(store, open_history(store), script)
 

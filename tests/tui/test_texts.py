@@ -39,6 +39,11 @@ def test_wrapped_lines_are_short_and_lose_nothing_but_spaces(line, width):
     assert to_text(pieces).replace(" ", "").replace("\n", "") == to_text([line]).replace(" ", "")
 
 
+def test_a_word_that_fits_into_no_line_begins_where_it_stands():
+    pieces = wrap([Span("✗ " + 30 * "a" + " b")], 20, indent=2)
+    assert to_text(pieces) == f"✗ {18 * 'a'}\n  {12 * 'a'} b"
+
+
 def test_columns_keep_their_width_whatever_stands_in_them():
     columns = [Column("name", 6), Column("value", 7, right=True)]
     rows = [[Span("a"), Span("1")], [Span("much too long"), Span("12345678", "bad")]]

@@ -1,0 +1,153 @@
+"""Every screen as a text, at three sizes, and the same without colours."""
+
+import time
+from pathlib import Path
+
+import pytest
+from tui.driving import Clock, drive, shown
+from tui.made_runs import BEGIN, MadeRun, whole_run
+
+from benchctl.engine.health import Finding
+from benchctl.store.locks import Liveness
+from benchctl.store.manage import set_tags
+from benchctl.tui.opening import (
+    open_compare,
+    open_history,
+    open_live,
+    open_plan,
+    open_replay,
+    open_summary,
+)
+
+TOY = Path(__file__).parents[1] / "cli" / "toy.py"
+STORE = Path("runs.sqlite")
+PROFILE = """title = "A script that plays a tool"
+description = "What a longer way costs, with one stream and with four."
+
+[servers.paris]
+host = "192.0.2.10"
+
+[flows.main]
+backend = "toy"
+duration = "20s"
+
+[axes]
+plan = ["ok", "fail"]
+
+[run]
+repeats = 3
+order = "shuffled"
+seed = 42
+"""
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    """Make a place, a clock and a machine that are the same everywhere."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    monkeypatch.setattr(Liveness, "is_alive", lambda self, run_id: run_id == 4)
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+def profiles(monkeypatch):
+    monkeypatch.setenv("BENCHCTL_PLUGINS", str(TOY))
+    findings = [Finding("clock", "warn", "not synchronised", "timedatectl set-ntp true")]
+    monkeypatch.setattr("benchctl.tui.plantext.examine", lambda registry: findings)
+    ours = Path("shipped").resolve()
+    monkeypatch.setattr("benchctl.tui.plan.packaged_profiles", lambda: ours)
+    for name in ("a-first", "streams", "windows", "portfolio/a1-udp", "portfolio/a2-links"):
+        path = ours / f"{name}.toml"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(PROFILE)
+    own = Path("profiles/two-servers.toml")
+    own.parent.mkdir()
+    own.write_text(PROFILE)
+    return own
+
+
+def plan(monkeypatch):
+    return open_plan(profiles(monkeypatch))
+
+
+def wrong_plan(monkeypatch):
+    own = profiles(monkeypatch)
+    own.write_text(PROFILE.replace("repeats", "repeat"))
+    return open_plan(own)
+
+
+def live(monkeypatch):
+    three_runs()
+    made = MadeRun(STORE, name="20261121-032512-ab01", begin=BEGIN + 10800)
+    made.begin(pid=1)
+    for _ in range(3):
+        made.begin_trial()
+        made.measure(20.0)
+        made.end_trial()
+    made.note("moved the aerial", "remark")
+    made.begin_trial()
+    made.measure(12.5)
+    made.close()
+    return open_live(STORE, made.id, Clock(made.now))
+
+
+def three_runs():
+    whole_run(STORE)
+    whole_run(STORE, name="20261121-012512-9bd2", seed=8, factor=1.12, begin=BEGIN + 3600)
+    whole_run(STORE, name="20261121-022512-11aa", seed=9, begin=BEGIN + 7200, profile="other")
+    set_tags(STORE, 1, ["baseline", "kitchen"])
+
+
+def replay(monkeypatch):
+    three_runs()
+    return open_replay(STORE, 1, Clock(), 100.0)
+
+
+def summary(monkeypatch):
+    three_runs()
+    return open_summary(STORE, 1)
+
+
+def history(monkeypatch):
+    live(monkeypatch)
+    return open_history(STORE)
+
+
+def compare(monkeypatch):
+    three_runs()
+    return open_compare(STORE, [1, 2])
+
+
+PAGES = (plan, wrong_plan, live, replay, summary, history, compare)
+# Within the fourth trial of the run that is measured.
+NOW = BEGIN + 10800 + 3 * 21 + 12.5
+SIZES = ((80, 24), (120, 40), (200, 60))
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.__name__)
+def test_a_screen_looks_like_this(page, size, golden, monkeypatch):
+    async def script(pilot):
+        golden(f"tui/golden/{page.__name__}-{size[0]}x{size[1]}.txt", shown(pilot))
+
+    drive(STORE, page(monkeypatch), script, size=size, clock=Clock(NOW))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.__name__)
+def test_without_colours_a_screen_says_the_same(page, golden, monkeypatch):
+    monkeypatch.setenv("NO_COLOR", "1")
+    colours = set()
+
+    async def script(pilot):
+        golden(f"tui/golden/{page.__name__}-80x24.txt", shown(pilot))
+        for strip in pilot.app.screen._compositor.render_strips():
+            for segment in strip:
+                style = segment.style
+                colours.update({style.color, style.bgcolor} if style else ())
+
+    clock = Clock(NOW)
+    drive(STORE, page(monkeypatch), script, size=SIZES[0], clock=clock)
+    assert {colour.name for colour in colours if colour is not None} <= {"default"}
