@@ -112,7 +112,7 @@ class Prompt(Window[str]):
         with Vertical() as frame:
             frame.border_title = self._title
             frame.border_subtitle = "enter takes it   escape leaves it"
-            yield Input(self._value, placeholder=self._hint)
+            yield Input(self._value, placeholder=self._hint, select_on_focus=False)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Hand the line back."""

@@ -7,7 +7,6 @@ import pytest
 from tui.driving import Clock, drive, shown
 from tui.made_runs import BEGIN, MadeRun, whole_run
 
-from benchctl.engine.health import Finding
 from benchctl.store.locks import Liveness
 from benchctl.store.manage import set_tags
 from benchctl.tui.opening import (
@@ -19,67 +18,31 @@ from benchctl.tui.opening import (
     open_summary,
 )
 
-TOY = Path(__file__).parents[1] / "cli" / "toy.py"
 STORE = Path("runs.sqlite")
-PROFILE = """title = "A script that plays a tool"
-description = "What a longer way costs, with one stream and with four."
-
-[servers.paris]
-host = "192.0.2.10"
-
-[flows.main]
-backend = "toy"
-duration = "20s"
-
-[axes]
-plan = ["ok", "fail"]
-
-[run]
-repeats = 3
-order = "shuffled"
-seed = 42
-"""
 
 
 @pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
+def here(toy_profiles, monkeypatch):
     """Make a place, a clock and a machine that are the same everywhere."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("TZ", "UTC")
-    time.tzset()
     monkeypatch.setattr(Liveness, "is_alive", lambda self, run_id: run_id == 4)
-    yield
-    monkeypatch.undo()
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "UTC")
+        time.tzset()
+        yield
     time.tzset()
 
 
-def profiles(monkeypatch):
-    monkeypatch.setenv("BENCHCTL_PLUGINS", str(TOY))
-    findings = [Finding("clock", "warn", "not synchronised", "timedatectl set-ntp true")]
-    monkeypatch.setattr("benchctl.tui.plantext.examine", lambda registry: findings)
-    ours = Path("shipped").resolve()
-    monkeypatch.setattr("benchctl.tui.plan.packaged_profiles", lambda: ours)
-    for name in ("a-first", "streams", "windows", "portfolio/a1-udp", "portfolio/a2-links"):
-        path = ours / f"{name}.toml"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(PROFILE)
+def plan():
+    return open_plan(Path("profiles/two-servers.toml"))
+
+
+def wrong_plan():
     own = Path("profiles/two-servers.toml")
-    own.parent.mkdir()
-    own.write_text(PROFILE)
-    return own
-
-
-def plan(monkeypatch):
-    return open_plan(profiles(monkeypatch))
-
-
-def wrong_plan(monkeypatch):
-    own = profiles(monkeypatch)
-    own.write_text(PROFILE.replace("repeats", "repeat"))
+    own.write_text(own.read_text().replace("repeats", "repeat"))
     return open_plan(own)
 
 
-def live(monkeypatch):
+def running():
     three_runs()
     made = MadeRun(STORE, name="20261121-032512-ab01", begin=BEGIN + 10800)
     made.begin(pid=1)
@@ -91,6 +54,11 @@ def live(monkeypatch):
     made.begin_trial()
     made.measure(12.5)
     made.close()
+    return made
+
+
+def live():
+    made = running()
     return open_live(STORE, made.id, Clock(made.now))
 
 
@@ -101,22 +69,22 @@ def three_runs():
     set_tags(STORE, 1, ["baseline", "kitchen"])
 
 
-def replay(monkeypatch):
+def replay():
     three_runs()
     return open_replay(STORE, 1, Clock(), 100.0)
 
 
-def summary(monkeypatch):
+def summary():
     three_runs()
     return open_summary(STORE, 1)
 
 
-def history(monkeypatch):
-    live(monkeypatch)
+def history():
+    running()
     return open_history(STORE)
 
 
-def compare(monkeypatch):
+def compare():
     three_runs()
     return open_compare(STORE, [1, 2])
 
@@ -129,11 +97,11 @@ SIZES = ((80, 24), (120, 40), (200, 60))
 
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.__name__)
-def test_a_screen_looks_like_this(page, size, golden, monkeypatch):
+def test_a_screen_looks_like_this(page, size, golden):
     async def script(pilot):
         golden(f"tui/golden/{page.__name__}-{size[0]}x{size[1]}.txt", shown(pilot))
 
-    drive(STORE, page(monkeypatch), script, size=size, clock=Clock(NOW))
+    drive(STORE, page(), script, size=size, clock=Clock(NOW))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.__name__)
@@ -149,5 +117,5 @@ def test_without_colours_a_screen_says_the_same(page, golden, monkeypatch):
                 colours.update({style.color, style.bgcolor} if style else ())
 
     clock = Clock(NOW)
-    drive(STORE, page(monkeypatch), script, size=SIZES[0], clock=clock)
+    drive(STORE, page(), script, size=SIZES[0], clock=clock)
     assert {colour.name for colour in colours if colour is not None} <= {"default"}

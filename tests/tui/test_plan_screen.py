@@ -1,0 +1,281 @@
+"""Every key of the plan screen, of lists and texts, and of the small windows."""
+
+import stat
+from contextlib import nullcontext
+from pathlib import Path
+
+import pytest
+from textual.events import MouseScrollDown
+from tui.conftest import PROFILE
+from tui.driving import drive, notices, own_ids, press, settle, shown
+from tui.made_runs import MadeRun
+
+from benchctl.errors import MissingError, StoreError
+from benchctl.store.locks import Liveness
+from benchctl.store.read import Reader
+from benchctl.tui.app import BenchApp
+from benchctl.tui.history import HistoryScreen
+from benchctl.tui.live import LiveScreen
+from benchctl.tui.modals import Ask, Help, Picker, Prompt, Window
+from benchctl.tui.opening import open_plan
+from benchctl.tui.plan import PlanScreen
+from benchctl.tui.scrolled import Scrolled
+from benchctl.tui.table import Table
+
+STORE = Path("runs.sqlite")
+OWN = Path("profiles/two-servers.toml")
+
+
+@pytest.fixture(autouse=True)
+def here(toy_profiles):
+    """Work in a directory with profiles."""
+
+
+def runs():
+    reader = Reader(STORE)
+    found = reader.runs()
+    reader.close()
+    return found
+
+
+async def until(pilot, holds):
+    """Let the program go on until something holds."""
+    for _ in range(1000):
+        await pilot.pause(0.01)
+        pilot.app.page.tick()
+        if holds():
+            return
+    raise AssertionError(f"it never held; shown is\n{shown(pilot)}")
+
+
+def test_every_key_of_the_plan_does_what_it_says(monkeypatch, tmp_path):
+    OWN.write_text('[flows.main]\nbackend = "toy"\n')
+    editor = tmp_path / "editor"
+    editor.write_text('#!/bin/sh\nprintf "[run]\\nrepeat = 3\\n" >> "$2"\n')
+    editor.chmod(editor.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("VISUAL", f"{editor} --wait")
+    monkeypatch.setattr(BenchApp, "suspend", lambda self: nullcontext())
+    tried = set()
+
+    async def script(pilot):
+        async def tell(binding, *keys):
+            tried.add(binding)
+            return await press(pilot, *keys)
+
+        assert "✓ ready" in shown(pilot)
+        page = pilot.app.page
+        assert isinstance(pilot.app.focused, Table)
+        await tell("plan.focus", "tab")
+        assert isinstance(pilot.app.focused, Scrolled)
+        await press(pilot, "tab")
+        await tell("plan.filter", "slash")
+        assert isinstance(pilot.app.screen, Prompt)
+        assert "profiles with “port”" in await press(pilot, *"port", "enter")
+        assert "portfolio/a1-udp" in shown(pilot)
+        assert "streams" not in shown(pilot)
+        assert "portfolio" not in await press(pilot, "slash", *"zzz", "enter")
+        assert "no profile of that name" in shown(pilot)
+        await press(pilot, "slash", *["backspace"] * 7, "enter")
+        assert page.profile == OWN
+        await tell("plan.attach", "a")
+        assert "no run is being measured now" in notices(pilot) or "no store" in notices(pilot)
+        await tell("plan.history", "h")
+        assert isinstance(pilot.app.screen, HistoryScreen)
+        await press(pilot, "1")
+        await tell("plan.run", "r")
+        assert isinstance(pilot.app.screen, LiveScreen)
+        await until(pilot, lambda: runs()[0].status == "ok")
+        await press(pilot, "1")
+        await tell("plan.edit", "e")
+        await until(pilot, lambda: "✗ wrong" in shown(pilot))
+        assert "repeat: unknown key" in shown(pilot)
+        assert 'did you mean "repeats"?' in shown(pilot)
+        assert tried == own_ids(PlanScreen)
+
+    drive(STORE, open_plan(OWN), script, size=(100, 30))
+
+
+def test_a_profile_is_planned_anew_as_soon_as_it_is_saved():
+    async def script(pilot):
+        assert "6: 2 points x 3 repeats" in shown(pilot)
+        for text, told in (
+            (PROFILE.replace("repeats = 3", "repeats = 40"), "80: 2 points x 40 repeats"),
+            (PROFILE.replace("duration", "duraton"), "two-servers.toml:9: flows.main.duraton"),
+            ("[flows", "two-servers.toml:1:"),
+            (PROFILE, "6: 2 points x 3 repeats"),
+        ):
+            OWN.write_text(text)
+            await until(pilot, lambda told=told: told in shown(pilot))
+        OWN.unlink()
+        await until(pilot, lambda: "✗ wrong" in shown(pilot))
+        OWN.write_text(PROFILE)
+        await until(pilot, lambda: "✓ ready" in shown(pilot))
+
+    drive(STORE, open_plan(OWN), script, size=(100, 30))
+
+
+def test_a_profile_that_is_wrong_or_lacks_its_program_does_not_run(monkeypatch):
+    async def script(pilot):
+        OWN.write_text("[flows")
+        await until(pilot, lambda: "✗ wrong" in shown(pilot))
+        await press(pilot, "r")
+        assert "there is no plan to run" in notices(pilot)
+        missing = MissingError("no toy here", "install one")
+        monkeypatch.setattr("benchctl.tui.plan.Drawn.can_run", False)
+        monkeypatch.setattr("benchctl.tui.plantext.first_missing", lambda tools: missing)
+        OWN.write_text(PROFILE)
+        await until(pilot, lambda: "✗ something is missing" in shown(pilot))
+        await press(pilot, "r")
+        assert "a program is missing" in notices(pilot)
+        assert not STORE.exists()
+
+    drive(STORE, open_plan(OWN), script)
+
+
+def test_a_run_of_hours_asks_first():
+    OWN.write_text(PROFILE.replace("20s", "20min"))
+
+    async def script(pilot):
+        assert "Run two-servers for 2 h" in await press(pilot, "r")
+        await press(pilot, "n")
+        assert isinstance(pilot.app.screen, PlanScreen)
+        assert not STORE.exists()
+
+    drive(STORE, open_plan(OWN), script)
+
+
+def test_a_store_that_cannot_be_written_refuses_a_run_and_says_why(monkeypatch):
+    def refuse(*_):
+        raise StoreError("runs.sqlite: database or disk is full", "free some room")
+
+    monkeypatch.setattr("benchctl.tui.plan.record_plan", refuse)
+
+    async def script(pilot):
+        await press(pilot, "r")
+        assert "disk is full\nfree some room" in notices(pilot)
+        assert isinstance(pilot.app.screen, PlanScreen)
+
+    drive(STORE, open_plan(OWN), script)
+
+
+def test_an_editor_that_is_not_there_is_said(monkeypatch):
+    monkeypatch.setenv("VISUAL", "no-such-editor")
+    monkeypatch.setattr(BenchApp, "suspend", lambda self: nullcontext())
+
+    async def script(pilot):
+        await press(pilot, "e")
+        assert "no-such-editor: No such file" in notices(pilot)
+
+    drive(STORE, open_plan(OWN), script)
+
+
+def test_a_run_that_is_measured_now_can_be_attached_to(monkeypatch):
+    monkeypatch.setattr(Liveness, "is_alive", lambda self, run_id: True)
+    made = MadeRun(STORE)
+    made.begin()
+
+    async def script(pilot):
+        await press(pilot, "a")
+        assert isinstance(pilot.app.screen, LiveScreen)
+
+    drive(STORE, open_plan(OWN), script)
+    made.close()
+
+
+def test_a_profile_of_no_list_is_shown_first(tmp_path):
+    other = tmp_path / "elsewhere" / "mine.toml"
+    other.parent.mkdir()
+    other.write_text(PROFILE)
+
+    async def script(pilot):
+        assert pilot.app.page.profile == other
+        assert "✓ ready" in shown(pilot)
+        assert f"benchctl plan {other}" == pilot.app.page.command()
+
+    drive(STORE, open_plan(other), script)
+
+
+# --- lists, texts, small windows -----------------------------------------------------------
+
+
+def test_every_key_of_a_list_moves_the_cursor_or_chooses():
+    async def script(pilot):
+        table = pilot.app.focused
+        places = []
+        for key in ("down", "down", "up", "end", "home", "pagedown", "pageup"):
+            await press(pilot, key)
+            places.append(table.index)
+        assert places == [1, 2, 1, 5, 0, 5, 0]
+        await press(pilot, "enter")
+        assert isinstance(pilot.app.focused, Scrolled)
+        assert len(own_ids(Table)) == 7
+
+    drive(STORE, open_plan(OWN), script)
+
+
+def test_every_key_of_a_text_scrolls_it():
+    async def script(pilot):
+        text = pilot.app.page.query_one("#text", Scrolled)
+        text.focus()
+        tops = []
+        for key in ("down", "up", "pagedown", "pageup", "end", "home"):
+            await press(pilot, key)
+            tops.append(text._top)
+        page, last = text.size.height - 1, tops[4]
+        assert tops == [1, 0, min(page, last), 0, last, 0]
+        assert last > 0
+        assert len(own_ids(Scrolled)) == 6
+        assert "more lines" in shown(pilot)
+        await press(pilot, "end")
+        assert "more lines" not in shown(pilot)
+
+    drive(STORE, open_plan(OWN), script)
+
+
+def test_a_mouse_moves_the_cursor_chooses_scrolls_and_presses_keys():
+    async def script(pilot):
+        table, text = pilot.app.focused, pilot.app.page.query_one("#text", Scrolled)
+        await pilot.click(table, offset=(4, 3))
+        await settle(pilot)
+        assert table.index == 2
+        await pilot.click(table, offset=(4, 3), times=2)
+        await settle(pilot)
+        assert pilot.app.focused is text
+        await pilot._post_mouse_events([MouseScrollDown], text)
+        await settle(pilot)
+        assert text._top == 3
+        bar = shown(pilot).splitlines()[-1]
+        await pilot.click("KeyBar", offset=(bar.index("Filter"), 0))
+        await pilot.pause()
+        assert isinstance(pilot.app.screen, Prompt)
+
+    drive(STORE, open_plan(OWN), script)
+
+
+def test_every_key_of_the_small_windows_answers_or_leaves():
+    answers = []
+
+    async def script(pilot):
+        async def answer(window, *keys):
+            pilot.app.push_screen(window, answers.append)
+            await press(pilot, *keys)
+            return answers.pop()
+
+        assert await answer(Ask("Sure?"), "y") is True
+        assert await answer(Ask("Sure?"), "n") is False
+        assert await answer(Ask("Sure?"), "enter") is False
+        assert await answer(Ask("Sure?"), "escape") is None
+        assert await answer(Prompt("Name", "a"), "b", "enter") == "ab"
+        assert await answer(Prompt("Name", "a"), "escape") is None
+        lines = ["one", "two", "three"]
+        assert await answer(Picker("Lines", lines, {0}), "down", "space", "enter") == {0, 1}
+        assert await answer(Picker("Lines", lines, {0}), "space", "enter") == set()
+        assert await answer(Picker("Lines", lines, {0}), "a", "enter") == {0, 1, 2}
+        assert await answer(Picker("Lines", lines, {0}), "a", "a", "enter") == set()
+        assert await answer(Picker("Lines", lines, {0}), "escape") is None
+        for key in ("q", "question_mark", "escape"):
+            assert await answer(Help([("r", "Run")], [("RTT", "there and back")]), key) is None
+        tried = {"ask.yes", "ask.no", "picker.pick", "picker.all", "help.close", "window.close"}
+        assert tried == own_ids(Ask) | own_ids(Picker) | own_ids(Help) | own_ids(Window)
+
+    drive(STORE, open_plan(OWN), script)
