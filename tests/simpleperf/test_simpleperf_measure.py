@@ -15,6 +15,8 @@ from benchctl_simpleperf.simpleperf.errors import Problem
 from benchctl_simpleperf.simpleperf.kernel import Kernel
 from benchctl_simpleperf.simpleperf.settings import Settings
 from benchctl_simpleperf.simpleperf.sockets import Target
+from benchctl_simpleperf.simpleperf.stream import Timeline
+from benchctl_simpleperf.simpleperf.tcp import TcpReceiver
 from benchctl_simpleperf.simpleperf.waker import Interrupted, Waker
 from benchctl_simpleperf.simpleperf.wire import read_preamble
 
@@ -213,6 +215,27 @@ def test_a_server_on_all_addresses_serves_ipv4_on_its_ipv6_socket(protocol):
         notes = server.measure(protocol=protocol, total_bytes=50_000, length_bytes=1000,
                                rate_bps=20e6, directions=("receive",))  # fmt: skip
     assert only(notes.results[0])["bytes_received"] == 50_000
+
+
+@linux
+@pytest.mark.parametrize(("window_bytes", "gathers"), [(None, True), (1 << 20, False)])
+def test_a_fast_receiver_is_woken_seldom_unless_the_window_was_asked(window_bytes, gathers):
+    settings = Settings()._replace(window_bytes=window_bytes)
+    near, far = socket.socketpair()
+    receiver = TcpReceiver(0, Timeline(settings.schedule()), near, settings, {})
+    thread = threading.Thread(target=receiver.move)
+    thread.start()
+    blocks, woken_at = 0, set()
+    while blocks < 1000 or (gathers and woken_at == {1}):
+        far.sendall(bytes(100_000))
+        woken_at.add(near.getsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT))
+        blocks += 1
+        assert blocks < 100_000
+    far.close()
+    thread.join()
+    near.close()
+    assert receiver.moved_bytes == blocks * 100_000
+    assert (woken_at > {1}) == gathers
 
 
 def test_streams_come_from_the_address_and_ports_that_were_asked(server):

@@ -24,6 +24,10 @@ from .waker import Interrupted, Waker
 
 __all__ = ["main"]
 
+# Streams ask for the interpreter after every call of the kernel. While another thread puts figures
+# together they would wait Python's 5 ms for it, which is long enough to fill a socket's buffer.
+_SWITCH_S = 1e-4
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run simpleperf; returns the exit code."""
@@ -32,6 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.write(program_text())
         return 0
     output = _output(flags)
+    sys.setswitchinterval(_SWITCH_S)
     waker = Waker()
     waker.catch_signals()
     try:

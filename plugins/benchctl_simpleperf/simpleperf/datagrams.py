@@ -11,7 +11,7 @@ from bisect import bisect_right
 
 from .histogram import Histogram
 
-__all__ = ["HEADER", "Arrivals", "numbers_struct", "train_struct"]
+__all__ = ["HEADER", "Arrivals", "row_of", "train_struct"]
 
 HEADER = struct.Struct(">QQ")
 # A number this high is none of ours: something else was sent to the port.
@@ -20,6 +20,8 @@ _NUMBER_LIMIT = 1 << 48
 _GAPS_LIMIT = 1024
 # What 1, 2, ... equal transit times in a row leave of the smoothed jitter.
 _DECAY = [(15 / 16) ** count for count in range(65)]
+# The lowest bytes of numbers in a row, from any on.
+_RAMP = bytes(range(256)) * 2
 
 
 def train_struct(length: int, count: int) -> struct.Struct:
@@ -27,9 +29,25 @@ def train_struct(length: int, count: int) -> struct.Struct:
     return struct.Struct(">" + f"QQ{length - HEADER.size}x" * count)
 
 
-def numbers_struct(length: int, count: int) -> struct.Struct:
-    """Return the packing of the numbers alone, to read what `train_struct` writes."""
-    return struct.Struct(">" + f"Q{length - 8}x" * count)
+def row_of(data: bytearray, length: int, count: int) -> tuple[int, int] | None:
+    """Return the first number and the time of datagrams that were sent as one train, in order.
+
+    None where they were not. Looks at the ends, and at the three lowest bytes of each number: no
+    network keeps a datagram until 16 million others have passed it.
+    """
+    first, sent_ns = HEADER.unpack_from(data)
+    last = HEADER.unpack_from(data, (count - 1) * length)
+    if last != (first + count - 1, sent_ns):
+        return None
+    size, low = count * length, first & 255
+    if data[7:size:length] != _RAMP[low : low + count]:
+        return None
+    before = min(256 - low, count)  # Further on, the next byte is one higher.
+    for at, shift in ((6, 8), (5, 16)):
+        ends = first >> shift & 255, last[0] >> shift & 255
+        if data[at:size:length] != bytes(ends[:1]) * before + bytes(ends[1:]) * (count - before):
+            return None
+    return first, sent_ns
 
 
 class Arrivals:
@@ -58,14 +76,13 @@ class Arrivals:
         self._transit_ns = 0
         self._arrived_ns = 0
 
-    def train(self, numbers: tuple[int, ...], sent_ns: int, arrived_ns: int) -> None:
-        """Take datagrams that were sent together and arrived together, in the order they came."""
-        first, count = numbers[0], len(numbers)
-        if first == self._expected and numbers == tuple(range(first, first + count)):
+    def train(self, first: int, count: int, sent_ns: int, arrived_ns: int) -> None:
+        """Take datagrams numbered in a row that were sent together and arrived together."""
+        if first == self._expected:
             self.received += count
             self._expected += count
         else:
-            for number in numbers:
+            for number in range(first, first + count):
                 self._take(number)
         if first < _NUMBER_LIMIT:
             self._date(sent_ns, arrived_ns, count)

@@ -16,7 +16,7 @@ import time
 from contextlib import suppress
 from typing import Any
 
-from .datagrams import Arrivals, numbers_struct, train_struct
+from .datagrams import HEADER, Arrivals, row_of, train_struct
 from .histogram import Histogram
 from .kernel import Kernel
 from .options import set_patience
@@ -41,8 +41,6 @@ _FULL_S = 100e-6
 _BUFFER_BYTES = 1 << 16
 _ANCILLARY_BYTES = 128
 _TIMESPEC = struct.Struct("@ll")
-# Where a datagram has its time, see `datagrams`.
-_TIME, _TIME_AT = struct.Struct(">Q"), 8
 _INT = struct.Struct("@i")
 # struct of SO_MEMINFO (linux/sock_diag.h): the last member counts dropped packets.
 _MEMINFO = struct.Struct("@9I")
@@ -202,7 +200,6 @@ class UdpReceiver(Stream):
     def move(self) -> None:
         buffer = bytearray(_BUFFER_BYTES)
         buffers = [buffer]
-        packings: dict[int, struct.Struct] = {}
         receive, arrivals = self._sock.recvmsg_into, self._arrivals
         while not self.stopped:
             try:
@@ -215,24 +212,20 @@ class UdpReceiver(Stream):
             if length != self._length:
                 continue  # A repeated greeting, or nothing of ours.
             count = size // length
-            packing = packings.get(count)
-            if packing is None:
-                packing = packings[count] = numbers_struct(length, count)
-            numbers = packing.unpack_from(buffer)
             # The wall clock may be set while we run, so it only tells how long ago it was.
             self.ended_ns = time.monotonic_ns() - max(time.time_ns() - arrived_ns, 0)
             if not arrivals.received:
                 self.begin(self.ended_ns)
             elif self.ended_ns >= self.next_ns:
                 self.note(self.ended_ns)
-            sent_ns = _TIME.unpack_from(buffer, _TIME_AT)[0]
-            if _TIME.unpack_from(buffer, size - length + _TIME_AT)[0] == sent_ns:
-                arrivals.train(numbers, sent_ns, arrived_ns)
+            row = row_of(buffer, length, count)
+            if row:
+                arrivals.train(row[0], count, row[1], arrived_ns)
             else:
-                # The kernel joined what was sent at several times.
-                for at, number in enumerate(numbers):
-                    sent_ns = _TIME.unpack_from(buffer, at * length + _TIME_AT)[0]
-                    arrivals.train((number,), sent_ns, arrived_ns)
+                # The kernel joined what was sent at several times, or the network mixed it up.
+                for at in range(0, count * length, length):
+                    number, sent_ns = HEADER.unpack_from(buffer, at)
+                    arrivals.train(number, 1, sent_ns, arrived_ns)
             if self._sent is not None and arrivals.received >= self._sent:
                 break
         if self._sent is not None:
