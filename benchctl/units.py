@@ -224,6 +224,8 @@ def scale_of(name: str, value: float) -> tuple[float, str]:
 
 
 def unit_of(name: str) -> str:
-    """Return the SI unit that a name ends with: ``bit/s``, ``s``, ``B``, or ``""`` for a count."""
+    """Return the SI unit that a name tells: ``bit/s``, ``s``, ``B``, or ``""`` for a count."""
+    if name.startswith("bytes_"):
+        return "B"
     units = {"_bps": "bit/s", "_s": "s", "_bytes": "B", "_ratio": "ratio"}
     return next((unit for suffix, unit in units.items() if name.endswith(suffix)), "")

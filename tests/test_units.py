@@ -222,9 +222,8 @@ def test_a_value_is_shown_and_read_by_the_unit_that_its_name_ends_with():
     assert format_value("retransmits", 12) == "12"
     assert parse_value("throughput_bps", "1Mbit") == 1e6
     assert parse_value("retransmits", 12) == 12.0
-    assert [unit_of(name) for name in ("a_bps", "a_s", "a_bytes", "a_ratio", "hops")] == [
-        "bit/s", "s", "B", "ratio", "",
-    ]  # fmt: skip
+    names = ("a_bps", "a_s", "a_bytes", "bytes_sent", "a_ratio", "hops")
+    assert [unit_of(name) for name in names] == ["bit/s", "s", "B", "B", "ratio", ""]
 
 
 @pytest.mark.parametrize("value", ["12", True, math.nan, math.inf, None])

@@ -143,7 +143,7 @@ class LabSite:
     ) -> None:
         self._outside = outside
         self._source = parse_toml(settings["text"], Path(settings["path"]))
-        self._emulator = Emulator(settings["emulator"])
+        self._emulator = Emulator(settings["emulator"]) if settings["emulator"] else None
         self._verifies = settings["verify"]
         self._changes = settings["changes"]
         self._registry = registry

@@ -169,7 +169,7 @@ def main() -> None:
         runner.send(keeper.build())
         keeper.serve(runner)
     except (OSError, BuildError, ServiceError, _EmulatorError) as error:
-        runner.send(Broken(str(error)))
+        runner.send(Broken(str(error), isinstance(error, PermissionError)))
 
 
 if __name__ == "__main__":

@@ -38,7 +38,11 @@ _RELAY = (
 
 
 class _GoneError(Exception):
-    """The keeper has ended, or said that the lab has."""
+    """The keeper has ended, or said that the lab has; ``forbidden`` as of `Broken`."""
+
+    def __init__(self, reason: str, forbidden: bool = False) -> None:
+        super().__init__(reason)
+        self.forbidden = forbidden
 
 
 class _Keeper:
@@ -54,7 +58,7 @@ class _Keeper:
             pass_fds=[theirs.fileno()], start_new_session=True,
         )  # fmt: skip
         theirs.close()
-        self._end: str | None = None
+        self._end: Broken | None = None
 
     def tell(self, message: object) -> None:
         try:
@@ -70,7 +74,7 @@ class _Keeper:
             try:
                 answer = self._connection.recv()
             except (EOFError, ConnectionResetError):
-                answer = Broken("")
+                answer = Broken("", forbidden=True)  # Not even unshare could begin.
             if not isinstance(answer, Broken):
                 return answer
             # A part of the lab that failed may have said why, where the keeper only knows that.
@@ -78,8 +82,8 @@ class _Keeper:
             # This is what unshare of util-linux 2.38 makes of a child that was killed.
             lines = [line for line in lines if "sigprocmask unblock failed" not in line]
             said = "; ".join(filter(None, [answer.reason, *lines[-1:]]))
-            self._end = said or "its keeper was killed"
-        raise _GoneError(self._end)
+            self._end = Broken(said or "its keeper was killed", answer.forbidden)
+        raise _GoneError(self._end.reason, self._end.forbidden)
 
     def silent(self) -> bool:
         """Return whether it has nothing to say, which is how it is while the lab stands."""
@@ -125,7 +129,8 @@ class Lab:
             built: Built = keeper.hear(_BUILD_TIMEOUT_S)
         except _GoneError as error:
             keeper.end()
-            raise LabError(f"the lab cannot be built: {error}", capability.remedy()) from None
+            hint = capability.remedy() if error.forbidden else ""
+            raise LabError(f"the lab cannot be built: {error}", hint) from None
         except BaseException:
             keeper.end()
             raise

@@ -24,9 +24,13 @@ class Built:
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """The lab could not be built, or does not stand any more."""
+    """The lab could not be built, or does not stand any more.
+
+    ``forbidden`` says that this user may not have what a lab is made of.
+    """
 
     reason: str
+    forbidden: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -160,7 +160,7 @@ def _routes(
         # The kernel itself makes this one in the main table; a window there needs a new one.
         if out.address and (table or node.initcwnd):
             network = out.address.network
-            routes[network] = Route(network, out.device, None, node.initcwnd, table)
+            routes.setdefault(network, Route(network, out.device, None, node.initcwnd, table))
     own = {out.address.network for out in outs if out.address}
     order = count()
     # Hops, delay, order of discovery; the router reached, and the first step that leads there.

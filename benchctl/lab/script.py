@@ -81,13 +81,12 @@ def node(topology: Topology, node: Node) -> list[str]:
         lines.append(f"rule add from {end.ip} table {table} priority {table}")
         lines.append(f"rule add oif {end.device} table {table} priority {table}")
     for route in node.routes:
-        way = (
-            f"via {route.via} dev {route.device}" if route.via else f"dev {route.device} scope link"
-        )
+        # onlink: a next hop is a neighbour, whatever other route there is to its network.
+        way = f"via {route.via} onlink" if route.via else "scope link"
         where = f" table {route.table}" if route.table else ""
         window = f" initcwnd {route.initcwnd}" if route.initcwnd else ""
         # The kernel has made the route to a device's own network already.
-        lines.append(f"route replace {route.network} {way}{where}{window}")
+        lines.append(f"route replace {route.network} dev {route.device} {way}{where}{window}")
     return lines
 
 

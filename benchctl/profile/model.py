@@ -190,8 +190,8 @@ class LabTable(Table):
     """The virtual network in which the flows run."""
 
     topology: str = Field(min_length=1, description="topology file, relative to this profile")
-    emulator: Literal["auto", "kernel", "user"] = Field(
-        "auto", description="who delays and drops packets: the kernel's netem, or benchctl"
+    emulator: Literal["auto", "kernel", "user"] | None = Field(
+        None, description="who delays and drops packets, in place of what the topology says"
     )
     verify: bool = Field(True, description="measure the links used before the first trial")
     changes: list[Change] = Field([], description="settings that change during every trial")

@@ -65,7 +65,7 @@ class FakeLab:
         if cls.while_building is not None:
             cls.while_building()
         cls.log.append(("build", topology.links["far"].settings[0].rate_bps))
-        return cls(topology, emulator)
+        return cls(topology, emulator or topology.emulator)
 
     def check(self):
         if self.fallen:
@@ -102,8 +102,8 @@ def trial(*flows, **settings):
 
 @pytest.fixture
 def site():
-    def make(notes=None, **table):
-        source = parse_toml(TEXT, Path("lab.toml"))
+    def make(notes=None, text=TEXT, **table):
+        source = parse_toml(text, Path("lab.toml"))
         settings = to_lab_settings(source, LabTable(topology="lab.toml", **table))
         return LabSite(OUTSIDE, settings, REGISTRY, (notes if notes is not None else []).append)
 
@@ -327,8 +327,9 @@ def rtt_ms(output):
     return float(output.partition("time=")[2].split()[0])
 
 
-def test_the_emulator_that_was_asked_for_is_built(lab, site):
-    one = site(verify=False, emulator="user")
+@pytest.mark.parametrize(("asked", "built"), [("user", Emulator.USER), (None, Emulator.KERNEL)])
+def test_the_emulator_that_was_asked_for_is_built_or_else_the_topologys(lab, site, asked, built):
+    one = site(verify=False, text=f'emulator = "kernel"\n{TEXT}', emulator=asked)
 
     async def main():
         await one.prepare(trial())
@@ -336,4 +337,4 @@ def test_the_emulator_that_was_asked_for_is_built(lab, site):
         await one.close()
         return emulator
 
-    assert asyncio.run(main()) is Emulator.USER
+    assert asyncio.run(main()) is built

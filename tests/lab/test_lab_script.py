@@ -60,13 +60,13 @@ def test_a_host_with_two_interfaces_has_a_table_of_routes_for_each():
         "rule add oif mobile table 1002 priority 1002",
         "route replace 10.0.0.0/24 dev wireless scope link initcwnd 4",
         "route replace 10.0.1.0/24 dev mobile scope link initcwnd 4",
-        "route replace 10.0.2.0/24 via 10.0.1.2 dev mobile initcwnd 4",
+        "route replace 10.0.2.0/24 dev mobile via 10.0.1.2 onlink initcwnd 4",
         "route replace 10.0.0.0/24 dev wireless scope link table 1001 initcwnd 4",
-        "route replace 10.0.1.0/24 via 10.0.0.2 dev wireless table 1001 initcwnd 4",
-        "route replace 10.0.2.0/24 via 10.0.0.2 dev wireless table 1001 initcwnd 4",
+        "route replace 10.0.1.0/24 dev wireless via 10.0.0.2 onlink table 1001 initcwnd 4",
+        "route replace 10.0.2.0/24 dev wireless via 10.0.0.2 onlink table 1001 initcwnd 4",
         "route replace 10.0.1.0/24 dev mobile scope link table 1002 initcwnd 4",
-        "route replace 10.0.0.0/24 via 10.0.1.2 dev mobile table 1002 initcwnd 4",
-        "route replace 10.0.2.0/24 via 10.0.1.2 dev mobile table 1002 initcwnd 4",
+        "route replace 10.0.0.0/24 dev mobile via 10.0.1.2 onlink table 1002 initcwnd 4",
+        "route replace 10.0.2.0/24 dev mobile via 10.0.1.2 onlink table 1002 initcwnd 4",
     ]
 
 

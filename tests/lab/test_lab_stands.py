@@ -11,6 +11,7 @@ import pytest
 from lab.lab_support import topology, wait_until
 
 from benchctl.errors import LabError
+from benchctl.lab.capability import Launcher, remedy
 from benchctl.lab.lab import Lab
 from benchctl.lab.link import Change
 from benchctl.lab.model import Emulator
@@ -249,8 +250,41 @@ def test_a_service_that_does_not_listen_is_told():
 [hosts.a]
 services = [{ command = ["sh", "-c", "echo no luck >&2; exit 1"], ports = 80 }]
 """
-    with pytest.raises(LabError, match="ended with exit code 1: no luck"):
+    with pytest.raises(LabError, match="ended with exit code 1: no luck") as told:
         Lab.build(topology(text))
+    assert told.value.hint == ""
+
+
+def test_who_may_have_no_namespaces_is_told_what_to_do(monkeypatch):
+    refused = Launcher(("sh", "-c", "echo unshare: no way >&2; exit 1", "sh"), user_namespace=True)
+    monkeypatch.setattr("benchctl.lab.capability.launcher", lambda: refused)
+    with pytest.raises(LabError, match="cannot be built: unshare: no way") as told:
+        Lab.build(topology("[hosts.a]"))
+    assert told.value.hint == remedy()
+
+
+def test_two_interfaces_on_one_switch_have_routes_and_an_initial_window():
+    text = """
+[hosts]
+a = { initcwnd = 3 }
+b = {}
+[routers]
+r = {}
+[switches]
+s = {}
+[links]
+a1 = { between = ["a:one", "s"] }
+a2 = { between = ["a:two", "s"] }
+s-r = { between = ["s", "r"] }
+r-b = { between = ["r", "b"] }
+"""
+    with Lab.build(topology(text)) as lab:
+        goal = lab.nodes["b"].address
+        for device in ("one", "two"):
+            found = run(lab, "a", "ip", "route", "get", goal, "oif", device).stdout
+            assert f"dev {device}" in found
+            assert "initcwnd 3" in found
+            assert run(lab, "a", "ping", "-c", "1", "-W", "5", "-I", device, goal).returncode == 0
 
 
 def test_a_service_that_is_not_installed_is_told():
