@@ -110,12 +110,15 @@ class LiveScreen(Page):
         self._results = Results(feed.view)
         self._problem = ""
         self._urgent = True
+        self._stood = False
+        """Whether time stood when the screen was last shown: a replay's end is shown too."""
         self._tiles = Tiles(id="tiles")
         self._charts = ChartView(id="charts")
         self._trials = Table(id="trials", empty="no trials")
         self._table = Table(id="results", empty="no trial has ended yet")
         self._remarks = Table(id="remarks", empty="no remarks; n notes one")
         self._notes = Notes()
+        self.add_class("-list-trials")
         if not playhead.live:
             self.bar.screen_name = "Replay"
 
@@ -124,10 +127,9 @@ class LiveScreen(Page):
         return [self._tiles, Container(self._charts, *lists, id="middle"), self._notes]
 
     def on_mount(self) -> None:
-        """Show the list of trials first."""
+        """Go to the list of trials."""
         self._choice = Choice(glyphs=self.bench.glyphs)
         super().on_mount()
-        self.add_class("-list-trials")
         self._trials.focus()
 
     def on_unmount(self) -> None:
@@ -161,8 +163,10 @@ class LiveScreen(Page):
     def tick(self) -> None:
         """Read what is new and show it; on a frozen screen, only read."""
         more = self._read()
-        if not self._playhead.standing or self._urgent:
+        standing = self._playhead.standing
+        if not standing or not self._stood or self._urgent:
             self._show()
+        self._stood = standing
         if more:
             self.set_timer(BREATH_S, self._read_on)
 
@@ -242,11 +246,11 @@ class LiveScreen(Page):
             )
         if self._table.display:
             table = self._results.at(time)
-            self._table.show(
-                widths(table.heads, table.rows, table.numeric),
-                len(table.rows),
-                lambda index: [Span(cell) for cell in table.rows[index]],
-            )
+            if table is None:
+                self._table.show((), 0, lambda _: ())
+            else:
+                heads, rows = widths(table.heads, table.rows, table.numeric), table.rows
+                self._table.show(heads, len(rows), lambda i: [Span(cell) for cell in rows[i]])
         if self._remarks.display:
             notes = status.remarks(view, time)
             column = Column("remarks and warnings", max(20, self._remarks.size.width - 2))

@@ -12,6 +12,7 @@ from textual.containers import Vertical, VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
+from benchctl.tui import roles
 from benchctl.tui.columns import Column, Row
 from benchctl.tui.spans import Span
 from benchctl.tui.table import Table
@@ -25,10 +26,11 @@ class Window(ModalScreen[T]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "dismiss(None)", "Close", id="window.close"),
     ]
-    DEFAULT_CSS = """
-    Window {
+    COMPONENT_CLASSES: ClassVar[set[str]] = roles.CLASSES
+    DEFAULT_CSS = f"""
+    Window {{
         align: center middle;
-        & > Vertical {
+        & > Vertical {{
             width: 76;
             max-width: 100%;
             height: auto;
@@ -38,10 +40,11 @@ class Window(ModalScreen[T]):
             border: round $primary;
             border-title-color: $text-accent;
             border-subtitle-color: $foreground 60%;
-        }
-        Table { height: auto; max-height: 20; }
-        Input { border: none; height: 1; padding: 0; background: $boost; }
-    }
+        }}
+        Table {{ height: auto; max-height: 20; }}
+        {roles.CSS}
+        Input {{ border: none; height: 1; padding: 0; background: $boost; }}
+    }}
     """
 
 

@@ -11,6 +11,7 @@ from textual.screen import Screen
 from textual.timer import Timer
 from textual.widget import Widget
 
+from benchctl.tui import roles
 from benchctl.tui.bars import KeyBar, TitleBar
 
 if TYPE_CHECKING:
@@ -28,12 +29,14 @@ class Page(Screen[None]):
     """Of each kind, one page is open at a time."""
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide"), (160, "-huge")]  # noqa: RUF012
     VERTICAL_BREAKPOINTS = [(0, "-tiny"), (12, "-short"), (32, "-tall")]  # noqa: RUF012
-    DEFAULT_CSS = """
-    Page {
+    COMPONENT_CLASSES: ClassVar[set[str]] = roles.CLASSES
+    DEFAULT_CSS = f"""
+    Page {{
         background: $background;
         layout: vertical;
-        &.-tiny KeyBar { display: none; }
-    }
+        &.-tiny KeyBar {{ display: none; }}
+        {roles.CSS}
+    }}
     """
 
     def __init__(self, *run_ids: int) -> None:

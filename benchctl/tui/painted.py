@@ -6,52 +6,20 @@ A widget is asked for its lines only when it is visible and something changed; `
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from itertools import zip_longest
 
 from rich.segment import Segment
+from rich.style import Style
+from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
 
-from benchctl.tui.spans import CURVES, HEATS, ROLES, Line, crop
+from benchctl.tui.roles import GROUNDED
+from benchctl.tui.spans import Line, crop
 
 
 class Painted(Widget):
     """A widget whose subclass paints lines of spans."""
-
-    COMPONENT_CLASSES: ClassVar[set[str]] = {f"role--{role}" for role in ROLES}
-    DEFAULT_CSS = f"""
-    Painted {{
-        .role--axis {{ color: $foreground 50%; }}
-        .role--label {{ color: $foreground 75%; }}
-        .role--dim {{ color: $foreground 60%; }}
-        .role--strong {{ text-style: bold; }}
-        .role--title {{ color: $text-accent; text-style: bold; }}
-        .role--cursor {{
-            color: $block-cursor-foreground;
-            background: $block-cursor-background;
-            text-style: bold;
-        }}
-        .role--good {{ color: $text-success; }}
-        .role--bad {{ color: $text-error; text-style: bold; }}
-        .role--warn {{ color: $text-warning; }}
-        .role--running {{ color: $text-primary; text-style: bold; }}
-        .role--keys {{ color: $footer-key-foreground; text-style: bold; }}
-        {"".join(f".role--curve-{n} {{ color: $curve-{n}; }}" for n in range(CURVES))}
-        {
-        "".join(
-            f".role--heat-{n} {{ color: $heat-text; background: $heat-{n}; }}" for n in range(HEATS)
-        )
-    }
-        &:ansi {{
-            .role--axis, .role--label, .role--dim {{ color: ansi_default; text-style: dim; }}
-            .role--cursor {{
-                color: ansi_default;
-                background: ansi_default;
-                text-style: reverse;
-            }}
-        }}
-    }}
-    """
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id, classes=classes)
@@ -64,9 +32,19 @@ class Painted(Widget):
         raise NotImplementedError
 
     def repaint(self) -> None:
-        """Paint anew when the widget is next shown."""
-        self._lines = None
-        self.refresh()
+        """Show what has changed: those lines only, where there were some."""
+        size = (self.size.width, self.size.height)
+        if self._lines is None or self._painted_for != size or not self.is_attached:
+            self._lines = None
+            self.refresh()
+            return
+        before, self._lines = self._lines, self.paint(*size)
+        pairs = enumerate(zip_longest(before, self._lines))
+        changed = [y for y, (old, new) in pairs if y < size[1] and old != new]
+        for y in changed:
+            self._strips.pop(y, None)
+        if changed:
+            self.refresh(*(Region(0, y, size[0], 1) for y in changed))
 
     def notify_style_update(self) -> None:
         super().notify_style_update()
@@ -86,9 +64,13 @@ class Painted(Widget):
         width = self.size.width
         ground = self.rich_style
         segments = [
-            Segment(
-                text, ground + self.get_component_rich_style(f"role--{role}") if role else ground
-            )
+            Segment(text, self._style(role, ground) if role else ground)
             for text, role in crop(line, width)
         ]
         return Strip(segments, width)
+
+    def _style(self, role: str, ground: Style) -> Style:
+        style = self.screen.get_component_rich_style(f"role--{role}")
+        if role not in GROUNDED:
+            style += Style(bgcolor=ground.bgcolor)
+        return ground + style

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from benchctl.analysis.figures import Figure
 from benchctl.analysis.summary import Measured, Row, reported_of, summarize
-from benchctl.report.document import Document, summary_entry
-from benchctl.report.pivot import Pivot, pivot
 from benchctl.tui.runview import OK, PLANNED, RUNNING, RunView, TrialView
+
+if TYPE_CHECKING:
+    from benchctl.report.document import Document
+    from benchctl.report.pivot import Pivot
 
 
 class Results:
@@ -17,20 +20,28 @@ class Results:
     def __init__(self, view: RunView) -> None:
         self._view = view
         self._done = -1
-        self._pivot = Pivot((), (), ())
+        self._pivot: Pivot | None = None
 
-    def at(self, time: float) -> Pivot:
-        """Return the table of the trials that had ended at a moment."""
+    def at(self, time: float) -> Pivot | None:
+        """Return the table of the trials that had ended at a moment; None before the first."""
         done = self._view.done_at(time)
         if done != self._done:
             self._done = done
             begun = self._view.trials[: self._view.current_at(time) + 1]
             ended = [t for t in begun if t.status_at(time) not in (PLANNED, RUNNING)]
-            self._pivot = pivot(self._document(ended))
+            self._pivot = self._table(ended) if ended else None
         return self._pivot
+
+    def _table(self, trials: list[TrialView]) -> Pivot:
+        # With it come the models of profiles, for which a first frame need not wait.
+        from benchctl.report.pivot import pivot
+
+        return pivot(self._document(trials))
 
     def _document(self, trials: list[TrialView]) -> Document:
         """Return as much of a run's document as the table is made of."""
+        from benchctl.report.document import summary_entry
+
         measured = [
             Measured(
                 trial.point,

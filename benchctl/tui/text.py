@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from html import unescape
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from textual.app import App
-from textual.pilot import Pilot
+if TYPE_CHECKING:
+    from textual.app import App
+    from textual.pilot import Pilot
 
 # Textual names a font on a server; a picture should need nothing but itself.
 _FONT_FACE = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)

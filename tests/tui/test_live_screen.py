@@ -127,6 +127,11 @@ def test_a_replay_goes_on_with_the_clock_and_from_trial_to_trial(store):
         await settle(pilot)
         assert "■ end x64 152.0/152.0 s" in shown(pilot)
         assert "✗ failed" in shown(pilot).splitlines()[0]
+        await press(pilot, "left")
+        clock.time += 60
+        pilot.app.page.tick()
+        await pilot.pause()
+        assert "■ end x64 152.0/152.0 s" in shown(pilot)
 
     drive(store, open_replay(store, 1, clock, 10.0), script, clock=clock)
 

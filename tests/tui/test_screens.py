@@ -66,9 +66,9 @@ def test_every_key_of_the_history_does_what_it_says(three):
         assert "marked" not in await press(pilot, "up", "space")
         await press(pilot, "home", "down", "space")
         await tell("history.tag", "t")
-        assert "kitch…" in await press(pilot, *"kitchen", "comma", *"cold", "enter")
+        assert "kitch…" in await press(pilot, "comma", *"kitchen", "enter")
         await press(pilot, "home", "down")
-        assert "is it" in await tell("history.baseline", "b")
+        assert (await tell("history.baseline", "b")).count("is it") == 2
         await press(pilot, "b", "home", "down", "space")
         assert "Delete" in await tell("history.delete", "d")
         await press(pilot, "n", "home")

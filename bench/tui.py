@@ -1,0 +1,307 @@
+"""The screens: what they cost while a run is watched, how soon they answer, whom they disturb.
+
+The program is watched from outside, in a pseudo terminal. The run has 8 flows of 8 streams, each
+told ten times a second, and ten minutes behind it; a process of its own goes on writing it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import signal
+import statistics
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+import threading
+import time
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+
+import table
+
+from benchctl.analysis.figures import Figure
+from benchctl.store.locks import Liveness
+from benchctl.store.record import NewRun, NewTrial, Recorder, create_run
+
+FLOWS = STREAMS = 8
+STEP_S = 0.1
+HISTORY_S = 600
+# As often as the runner writes down what it was told.
+FLUSH_S = 0.25
+SIZE = (40, 120)
+WATCHED_S = 20
+FRAMES = 5
+KEYS = 12
+TIMER_S = 0.01
+# The first of a store.
+RUN = TRIAL = 1
+ROUND_S = 8
+ROUNDS = 5
+SPEED = 64
+
+
+def main() -> None:
+    table.head(f"tui ({FLOWS} flows of {STREAMS} streams, 10 samples/s, {HISTORY_S} s, 120x40)")
+    with tempfile.TemporaryDirectory() as folder:
+        # An installed program is compiled already.
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+        os.environ["PYTHONPYCACHEPREFIX"] = folder
+        _replay(Path(folder) / "ended.sqlite")
+        _live(Path(folder) / "running.sqlite")
+
+
+def _live(store: Path) -> None:
+    frames = []
+    with Runner(store):
+        for _ in range(FRAMES):
+            with Screen(store, "--attach") as screen:
+                frames.append(screen.seen("elapsed"))
+        table.row("first frame, median of 5", statistics.median(frames), 0.6, "s")
+        print(
+            f"{'of which Textual itself, python -c import textual.app':<58}{_textual_s():>12.3f} s"
+        )
+        with Screen(store, "--attach") as screen:
+            screen.seen("elapsed")
+            reactions = [screen.reaction_s() for _ in range(KEYS)]
+            table.row("key to reaction while history is read, worst of 12",
+                      max(reactions) * 1e3, 100, "ms")  # fmt: skip
+            screen.settle()
+            before, begun = screen.cpu_s(), time.monotonic()
+            time.sleep(WATCHED_S)
+            share = (screen.cpu_s() - before) / (time.monotonic() - begun)
+            table.row("share of a core while the run goes on", share * 100, 15, "%")
+            reactions = [screen.reaction_s() for _ in range(KEYS)]
+            table.row("key to reaction, worst of 12", max(reactions) * 1e3, 100, "ms")
+            table.row("greatest memory (VmHWM)", screen.peak_mib(), 120, "MB")
+        alone, watched = [], []
+        for _ in range(ROUNDS):
+            alone.append(_lateness_s())
+            with Screen(store, "--attach") as screen:
+                screen.seen("elapsed")
+                screen.settle()
+                watched.append(_lateness_s())
+    difference_s = statistics.median(b - a for a, b in zip(alone, watched, strict=True))
+    print(f"{'p99 of a timer, median of 5, with no screen':<58}{_ms(alone):>11.3f} ms")
+    print(f"{'p99 of a timer, median of 5, with one':<58}{_ms(watched):>11.3f} ms")
+    table.row("the difference, median of 5 pairs", difference_s * 1e3, 0.2, "ms")
+
+
+def _replay(store: Path) -> None:
+    recorder, flows = _record(store, time.time() - HISTORY_S)
+    for flow_id in flows:
+        recorder.add_figures(flow_id, {("send", "throughput_bps"): Figure(9.4e8, "tool")})
+        recorder.update_flow(flow_id, status="ok")
+    recorder.update_trial(TRIAL, status="ok", finished_time=time.time())
+    recorder.update_run(status="ok", finished_time=time.time())
+    recorder.close()
+    moment = re.compile(rf"x{SPEED} (\d+\.\d)/".encode())
+    with Screen(store, "--replay", "last") as screen:
+        screen.seen("elapsed")
+        screen.settle()
+        screen.press("." * (SPEED.bit_length() - 1))
+        screen.seen("end x")
+        told = [(t, float(m[1])) for t, text in screen.said for m in moment.finditer(text)]
+        begun, first = told[0]
+        behind = [(t - begun) - (place - first) / SPEED for t, place in told]
+        pauses = [b[0] - a[0] for a, b in pairwise(told)]
+    table.row("replay at x64: most it was behind", max(behind), 0.25, "s")
+    table.row("replay at x64: longest pause between two moments", max(pauses), 0.5, "s")
+
+
+def _record(store: Path, begin: float) -> tuple[Recorder, list[int]]:
+    """Begin a run of one trial in a new store, and write all of its history."""
+    planned = [
+        {"name": f"flow{n}", "delay_s": 0.0, "backend": "iperf3", "direction": "send"}
+        for n in range(FLOWS)
+    ]
+    settings = {"values": {}, "expect": [], "order": "sequential", "pause_s": 0.0}
+    duration_s = 2.0 * HISTORY_S
+    create_run(
+        store, NewRun("bench", "", 1, 1, settings, "", ""),
+        [NewTrial(1, {}, planned, {}, duration_s, duration_s)], begin,
+    )  # fmt: skip
+    recorder = Recorder(store, RUN)
+    recorder.update_run(status="running", started_time=begin, runner_pid=os.getpid())
+    recorder.update_trial(TRIAL, status="running", started_time=begin)
+    flows = [
+        recorder.add_flow(
+            TRIAL, attempt=1, name=f"flow{n}", backend="iperf3", source="local", target="local",
+            direction="send", status="running", client=[], server=[],
+            requested={"streams": STREAMS},
+        )
+        for n in range(FLOWS)
+    ]  # fmt: skip
+    for number in range(round(HISTORY_S / STEP_S)):
+        _tell(recorder, flows, number)
+    recorder.flush()
+    return recorder, flows
+
+
+def _tell(recorder: Recorder, flows: list[int], number: int) -> None:
+    """Write what every stream tells of one interval."""
+    start, end = number * STEP_S, (number + 1) * STEP_S
+    for place, flow_id in enumerate(flows):
+        for stream in range(STREAMS):
+            noise = (number * 7919 + place * 104729 + stream * 1299709) % 1000 / 1000
+            metrics = {
+                "throughput_bps": 1e8 + 2e7 * noise, "cwnd_bytes": 1e6 + 5e5 * noise,
+                "tcp_rtt_s": 0.02 + 0.002 * noise, "retransmits": float(noise > 0.99),
+            }  # fmt: skip
+            recorder.add_sample(flow_id, "client", stream, "send", start, end, end, False, metrics)
+
+
+def _feed(store: Path) -> None:
+    """Be the runner: hold the run, and write what is told until the end is asked for."""
+    begin = time.time() - HISTORY_S
+    recorder, flows = _record(store, begin)
+    with Liveness(store).hold(RUN):
+        print("ready", flush=True)
+        written = round(HISTORY_S / STEP_S)
+        while True:
+            time.sleep(FLUSH_S)
+            for number in range(written, int((time.time() - begin) / STEP_S)):
+                _tell(recorder, flows, number)
+                written = number + 1
+            recorder.flush()
+
+
+def _lateness_s() -> float:
+    """Return the 99th percentile of how late a process of its own wakes up."""
+    argv = [sys.executable, __file__, "timers"]
+    return float(subprocess.run(argv, capture_output=True, text=True, check=True).stdout)
+
+
+def _textual_s() -> float:
+    times = []
+    for _ in range(FRAMES):
+        start = time.monotonic()
+        subprocess.run([sys.executable, "-c", "import textual.app"], check=True)
+        times.append(time.monotonic() - start)
+    return statistics.median(times)
+
+
+def _timers() -> None:
+    late = []
+    due = time.monotonic()
+    for _ in range(round(ROUND_S / TIMER_S)):
+        due += TIMER_S
+        time.sleep(max(0.0, due - time.monotonic()))
+        late.append(time.monotonic() - due)
+    print(statistics.quantiles(late, n=100)[98])
+
+
+def _ms(values_s: list[float]) -> float:
+    return statistics.median(values_s) * 1e3
+
+
+class Runner:
+    """The process that writes the run."""
+
+    def __init__(self, store: Path) -> None:
+        self._argv = [sys.executable, __file__, "feed", str(store)]
+
+    def __enter__(self) -> None:
+        self._process = subprocess.Popen(self._argv, stdout=subprocess.PIPE, text=True)
+        assert self._process.stdout is not None
+        self._process.stdout.readline()
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.communicate()
+
+
+class Screen:
+    """``benchctl tui`` in a pseudo terminal, and all that it has written, with when."""
+
+    def __init__(self, store: Path, *arguments: str) -> None:
+        self._argv = [sys.executable, "-m", "benchctl", "tui", "--store", str(store), *arguments]
+        self.said: list[tuple[float, bytes]] = []
+        self._new = threading.Condition()
+
+    def __enter__(self) -> Screen:
+        self._terminal, end = pty.openpty()
+        fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", *SIZE, 0, 0))
+        environment = {**os.environ, "TERM": "xterm-256color", "COLORTERM": "truecolor"}
+        self._begun = time.monotonic()
+        self._process = subprocess.Popen(
+            self._argv, stdin=end, stdout=end, stderr=end, env=environment, start_new_session=True
+        )
+        os.close(end)
+        self._reader = threading.Thread(target=self._read)
+        self._reader.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.send_signal(signal.SIGTERM)
+        self._process.wait()
+        self._reader.join()
+        os.close(self._terminal)
+
+    def _read(self) -> None:
+        while True:
+            try:
+                text = os.read(self._terminal, 65536)
+            except OSError:  # the program has ended
+                return
+            with self._new:
+                self.said.append((time.monotonic(), text))
+                self._new.notify_all()
+
+    def _wait(self, holds: Callable[[], bool]) -> None:
+        with self._new:
+            if not self._new.wait_for(holds, 30):
+                raise TimeoutError(f"{self._argv} does not go on")
+
+    def press(self, keys: str) -> int:
+        """Press keys; returns how much was said before."""
+        with self._new:
+            before = len(self.said)
+        os.write(self._terminal, keys.encode())
+        return before
+
+    def seen(self, text: str, after: int = 0) -> float:
+        """Wait until a text is written, and return how long that was after the start."""
+        wanted = text.encode()
+        self._wait(lambda: wanted in b"".join(said for _, said in self.said[after:][-50:]))
+        return self.said[-1][0] - self._begun
+
+    def reaction_s(self) -> float:
+        """Freeze the screen and let it go on; return how long the slower of both takes to show."""
+        reactions = []
+        for told in ("FROZEN", "running"):
+            start = time.monotonic() - self._begun
+            reactions.append(self.seen(told, self.press(" ")) - start)
+        return max(reactions)
+
+    def settle(self) -> None:
+        """Wait until the history is read."""
+        while True:
+            before = len(self.said)
+            time.sleep(1.0)
+            if b"reading" not in b"".join(text for _, text in self.said[before:]):
+                return
+
+    def cpu_s(self) -> float:
+        """Return the processor time used so far."""
+        stat = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK")
+
+    def peak_mib(self) -> float:
+        """Return the most memory it had."""
+        status = Path(f"/proc/{self._process.pid}/status").read_text()
+        found = re.search(r"VmHWM:\s+(\d+) kB", status)
+        assert found is not None
+        return int(found[1]) / 1000
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "feed":
+        _feed(Path(sys.argv[2]))
+    else:
+        _timers()
