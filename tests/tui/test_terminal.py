@@ -1,0 +1,106 @@
+"""The real program in a real terminal: attach to a run, freeze, go on, quit, look back."""
+
+import shlex
+import subprocess
+import sys
+import time
+
+import pytest
+
+PROFILE = """
+[lab]
+topology = "two.toml"
+verify = false
+[flows.main]
+backend = "ping"
+duration = "4s"
+interval = "200ms"
+from = "a"
+to = "b"
+[run]
+repeats = 2
+pause = "0s"
+"""
+LAB = """
+[hosts]
+a = {}
+b = {}
+[links]
+wire = { between = ["a", "b"], delay = "5ms" }
+"""
+DEADLINE_S = 30
+
+
+class Terminal:
+    """A terminal of tmux, with a server of its own."""
+
+    def __init__(self, socket, directory):
+        self._socket = socket
+        self.tmux("new-session", "-d", "-x", "100", "-y", "30", "-c", str(directory), "sh")
+
+    def tmux(self, *arguments):
+        argv = ["tmux", "-S", str(self._socket), "-f", "/dev/null", *arguments]
+        return subprocess.run(argv, capture_output=True, text=True, check=True).stdout
+
+    def run(self, *command):
+        """Type a command."""
+        self.tmux("send-keys", "-l", shlex.join(command))
+        self.press("Enter")
+
+    def press(self, *keys):
+        self.tmux("send-keys", *keys)
+
+    def shown(self):
+        return self.tmux("capture-pane", "-p")
+
+    def until(self, holds):
+        """Look again and again until something holds of what is shown."""
+        deadline = time.monotonic() + DEADLINE_S
+        while not holds(text := self.shown()):
+            assert time.monotonic() < deadline, text
+        return text
+
+
+@pytest.fixture
+def terminal(tmp_path, monkeypatch):
+    monkeypatch.setenv("BENCHCTL_STORE", str(tmp_path / "runs.sqlite"))
+    monkeypatch.setenv("PS1", "$ ")
+    terminal = Terminal(tmp_path / "tmux", tmp_path)
+    yield terminal
+    terminal.tmux("kill-server")
+
+
+def benchctl(*arguments):
+    return [sys.executable, "-m", "benchctl", *arguments]
+
+
+@pytest.mark.netns
+@pytest.mark.tool("tmux", "ping")
+def test_a_lab_run_is_watched_frozen_and_left_in_a_real_terminal(terminal, tmp_path):
+    (tmp_path / "p.toml").write_text(PROFILE)
+    (tmp_path / "two.toml").write_text(LAB)
+    run = subprocess.Popen(
+        benchctl("run", "p.toml", "-q", "--events"),
+        cwd=tmp_path, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    next(line for line in run.stdout if '"trial_started"' in line)
+    terminal.run(*benchctl("tui", "--attach"))
+    terminal.until(lambda text: "▶ running" in text and "RTT" in text and "┤" in text)
+
+    terminal.press("Space")
+    frozen = terminal.until(lambda text: "FROZEN" in text)
+    terminal.press("Space")
+    terminal.until(lambda text: "FROZEN" not in text and text != frozen)
+    terminal.press("q")
+    terminal.until(lambda text: "FROZEN" not in text and "Live" not in text)
+    assert run.poll() is None
+    events, _ = run.communicate(timeout=DEADLINE_S)
+    assert run.returncode == 0
+    assert events.count('"trial_ended"') == 2
+
+    terminal.run(*benchctl("tui", "--replay", "last", "--at", "2s"))
+    terminal.until(lambda text: "Replay" in text and "a main" in text)
+    terminal.press(".", ".", ".", ".")
+    terminal.until(lambda text: "■ end x16" in text and "✓ ok" in text.splitlines()[0])
+    terminal.press("q")
+    terminal.until(lambda text: "■ end" not in text)
