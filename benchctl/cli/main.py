@@ -80,6 +80,9 @@ app.add_typer(lab.app, name="lab")
 
 def main() -> None:
     """Run the command line; ends the process with its exit code."""
+    if sys.stdout is None:
+        # The shell closed it (>&-): whoever started us wants no result.
+        sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115
     try:
         app()
     except BenchctlError as error:

@@ -107,9 +107,11 @@ class Runner:
         turn: Turn,
     ) -> None:
         settings = run.settings
-        toolbox = Toolbox(spawner)
         about = facts.collect()
         recorder.update_run(facts=about)
+        toolbox = Toolbox(
+            spawner, lambda versions: recorder.update_run(facts={**about, "tools": versions})
+        )
         runner = TrialRunner(
             self._registry,
             site,
@@ -141,7 +143,6 @@ class Runner:
                 turn.give_back()
             first = False
             position = row.position + 1
-        recorder.update_run(facts={**about, "tools": toolbox.versions()})
 
     async def _take(self, turn: Turn, recorder: Recorder) -> bool:
         """Wait for the turn to measure; False when the user ended the waiting."""

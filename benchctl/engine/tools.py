@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable, Mapping
 
 from benchctl.api import Role, Tool
 from benchctl.backends import AnyBackend
@@ -14,10 +15,16 @@ PROBE_TIMEOUT_S = 10.0
 
 
 class Toolbox:
-    """Probes each backend's programs once; hosts share this machine's programs."""
+    """Probes each backend's programs once; hosts share this machine's programs.
 
-    def __init__(self, spawner: Spawner) -> None:
+    ``tell`` takes the versions of all programs so far, by backend, whenever one more is found.
+    """
+
+    def __init__(
+        self, spawner: Spawner, tell: Callable[[Mapping[str, str]], None] | None = None
+    ) -> None:
         self._spawner = spawner
+        self._tell = tell
         self._found: dict[tuple[str, Role], Tool] = {}
 
     async def find(self, backend: AnyBackend, role: Role, host: Host) -> Tool:
@@ -28,6 +35,9 @@ class Toolbox:
         key = (backend.name, role)
         if key not in self._found:
             self._found[key] = await self._probe(backend, role, host)
+            if self._tell:
+                found = self._found.items()
+                self._tell({name: tool.version for (name, _), tool in found if tool.version})
         return self._found[key]
 
     async def _probe(self, backend: AnyBackend, role: Role, host: Host) -> Tool:
@@ -48,10 +58,6 @@ class Toolbox:
             return backend.read_probe(role, code, output)
         except ValueError as error:
             raise MissingError(f"{what}: {error}", probe.install) from error
-
-    def versions(self) -> dict[str, str]:
-        """Return the version of every program that was found, by backend."""
-        return {name: tool.version for (name, _), tool in self._found.items() if tool.version}
 
     async def of_flow(
         self, backend: AnyBackend, source: Host, target: Host | None
