@@ -87,6 +87,10 @@ class Summary:
 
         return sorted(lines, key=place)
 
+    def first_turn(self) -> Turn:
+        """Return the turn to begin with: an axis that is alone goes down, where there is room."""
+        return Turn(across=1 if len(self.axes) == 1 else 0)
+
     def turned(self, turn: Turn) -> Grid:
         """Return the summary as rows and columns."""
         if not self.lines:

@@ -158,9 +158,10 @@ def trial_columns(view: RunView, width: int) -> list[Column]:
     columns = [number, Column("state", WIDTH), *axes]
     left = width - sum(column.width + len(GAP) for column in columns)
     repeat = Column(REPEAT, len(REPEAT), right=True)
-    if view.trials[-1].outline.repeat > 1 and left - repeat.width >= LEAST_MEASURED:
+    needed = repeat.width + len(GAP)
+    if view.trials[-1].outline.repeat > 1 and left - needed >= LEAST_MEASURED:
         columns.append(repeat)
-        left -= repeat.width + len(GAP)
+        left -= needed
     return [*columns, Column("measured", max(LEAST_MEASURED, left))]
 
 

@@ -55,7 +55,8 @@ class SummaryScreen(Page):
         self._changes = -1
         self._failed = False
         self._summary: Summary | None = None
-        self._turn = Turn()
+        self._turn: Turn | None = None
+        """How the summary is turned; None before it is there."""
         self._about = Scrolled(id="about")
         self._about.can_focus = False
         self._grid = Table(id="grid", empty="nothing was measured")
@@ -123,6 +124,7 @@ class SummaryScreen(Page):
 
     def _take(self, document: Document) -> None:
         self._summary, self._failed = Summary(document), False
+        self._turn = self._turn or self._summary.first_turn()
         failed = [trial for trial in document["trials"] if trial["status"] != "ok"]
         notes: list[Line] = [
             [Span(f"✗ expected but not so: {told['text']}", "bad")]
@@ -139,7 +141,7 @@ class SummaryScreen(Page):
         self._show()
 
     def _show(self) -> None:
-        if self._summary is None:
+        if self._summary is None or self._turn is None:
             return
         grid = self._summary.turned(self._turn)
         self._about.show(
@@ -157,17 +159,17 @@ class SummaryScreen(Page):
 
     def action_metric(self, steps: int) -> None:
         """Show the next metric, flow or direction."""
-        if self._summary is not None:
+        if self._summary is not None and self._turn is not None:
             self._change(self._turn.metric(self._summary, steps))
 
     def action_rows(self) -> None:
         """Begin the rows with another axis."""
-        if self._summary is not None:
+        if self._summary is not None and self._turn is not None:
             self._change(self._turn.rows(self._summary))
 
     def action_columns(self) -> None:
         """Put another axis into the columns."""
-        if self._summary is not None:
+        if self._summary is not None and self._turn is not None:
             self._change(self._turn.columns(self._summary))
 
     def action_replay(self) -> None:

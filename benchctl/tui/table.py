@@ -88,7 +88,7 @@ class Table(Painted, can_focus=True):
         ends = [*accumulate(column.width + len(GAP) for column in self._columns)]
         hidden = sum(end - len(GAP) > width for end in ends)
         if hidden:
-            more = f" +{hidden} columns"
+            more = f" +{hidden} column{'s' * (hidden > 1)}"
             return [*crop(heads, width - len(more)), Span(more, "warn")]
         place = f" {self.index + 1}/{self._count}" if self._count else ""
         free = width - sum(len(span.text) for span in heads)

@@ -76,3 +76,10 @@ def test_a_run_of_which_nothing_was_measured_is_an_empty_grid():
     empty = {"run": {"axes": {}}, "summary": [], "trials": []}
     grid = Summary(empty).turned(Turn().metric(Summary(empty)))
     assert (grid.about, grid.rows) == ("nothing was measured", ())
+
+
+def test_an_axis_that_is_alone_goes_down_where_there_is_room(tmp_path):
+    whole = summary(tmp_path)
+    assert whole.first_turn() == Turn()
+    whole.axes = ["server"]
+    assert whole.first_turn() == Turn(across=1)
