@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -33,7 +32,7 @@ def _load(name: str) -> Topology:
     from benchctl.engine.planning import find_topology
     from benchctl.lab.topology import load_topology
 
-    return load_topology(find_topology(Path(name)))
+    return load_topology(find_topology(name))
 
 
 def _build(name: str, emulator: str | None) -> Lab:

@@ -49,7 +49,7 @@ def planned(
     ``lab`` is a topology file that goes before the profile's own. Raises ProfileError, UsageError,
     or MissingError for a backend or a device that is not there.
     """
-    chosen = [f"lab.topology={find_topology(Path(lab)).resolve()}"] if lab else []
+    chosen = [f"lab.topology={find_topology(lab).resolve()}"] if lab else []
     document = load_profile(profile, [*(assignments or ()), *chosen])
     registry = installed()
     outside = network_of(document.model)
@@ -74,24 +74,28 @@ def planned(
     return Planned(plan, outside, network, source, registry, tools)
 
 
-def find_topology(path: Path) -> Path:
-    """Return a topology file: the path itself, or one that comes with benchctl.
+def find_topology(name: str, path: Path | None = None) -> Path:
+    """Return a topology file: the one at a path, or one of this name that comes with benchctl.
 
-    Raises ProfileError.
+    The path is the name itself unless it is given. Raises ProfileError.
     """
-    bare = str(path.with_suffix("")).removeprefix("profiles/").removeprefix("labs/")
-    shipped = packaged_profiles() / "labs" / f"{bare}.toml"
-    for candidate in (path, shipped):
+    bare = name.removesuffix(".toml").removeprefix("profiles/").removeprefix("labs/")
+    shipped = packaged_profiles() / "labs"
+    for candidate in (path or Path(name), shipped / f"{bare}.toml"):
         if candidate.is_file():
             return candidate
-    known = ", ".join(sorted(file.stem for file in shipped.parent.glob("*.toml")))
-    raise ProfileError(f"{path}: no such topology", f"those that come with benchctl: {known}")
+    known = ", ".join(sorted(file.stem for file in shipped.glob("*.toml")))
+    raise ProfileError(f"{name}: no such topology", f"those that come with benchctl: {known}")
 
 
 def _topology(document: Document) -> tuple[Topology | None, Source | None]:
-    if document.topology is None:
+    lab = document.model.lab
+    if lab is None:
         return None, None
-    source = read_toml(find_topology(document.topology))
+    try:
+        source = read_toml(find_topology(lab.topology, document.topology))
+    except ProfileError as error:
+        raise document.error(("lab", "topology"), error.message, error.hint) from None
     return build_topology(source, {}), source
 
 

@@ -4,6 +4,7 @@ import pytest
 
 from benchctl.engine.planning import planned
 from benchctl.errors import ProfileError
+from benchctl.profile.load import packaged_profiles
 
 LAB = """
 local = "phone"
@@ -21,9 +22,9 @@ cell = { between = ["phone:mobile", "spare"] }
 """
 PROFILE = """
 [lab]
-topology = "lab.toml"
+topology = {topology}
 [servers.web]
-host = "web.example.net"
+{server}
 [flows.main]
 backend = "simpleperf"
 """
@@ -31,10 +32,10 @@ backend = "simpleperf"
 
 @pytest.fixture
 def plan(tmp_path):
-    def make(text):
+    def make(text, topology='"lab.toml"', server='host = "web.example.net"'):
         (tmp_path / "lab.toml").write_text(LAB)
         profile = tmp_path / "p.toml"
-        profile.write_text(PROFILE + text)
+        profile.write_text(PROFILE.format(topology=topology, server=server) + text)
         return planned(str(profile), None, None, None, yes=False)
 
     return make
@@ -43,6 +44,20 @@ def plan(tmp_path):
 def test_a_server_of_the_profile_is_a_host_of_the_lab_by_its_alias(plan):
     [flow] = plan('to = "web"\n').plan.routes
     assert (flow.source, flow.to, flow.interface) == ("local", "web", None)
+
+
+@pytest.mark.parametrize("name", ["pair", "labs/pair.toml"])
+def test_a_topology_may_be_one_that_comes_with_benchctl(plan, name):
+    made = plan('to = "web"\n', f'"{name}"', 'host = "receiver"')
+    assert made.topology.path == packaged_profiles() / "labs" / "pair.toml"
+
+
+def test_a_topology_that_is_not_there_is_told_with_those_that_are(plan):
+    with pytest.raises(ProfileError) as error:
+        plan('to = "web"\n', '"../far/away.toml"')
+    told = "p.toml:3: lab.topology: ../far/away.toml: no such topology"
+    assert error.value.message.endswith(told)
+    assert "public-internet" in error.value.hint
 
 
 @pytest.mark.parametrize(

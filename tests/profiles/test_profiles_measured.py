@@ -10,6 +10,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -140,15 +141,15 @@ def test_a_link_fades_while_it_is_measured_and_comes_back(measure):
     assert lost == pytest.approx(1 / 3, abs=0.14)
 
 
-def test_an_ordinary_user_measures_in_a_lab(tmp_path):
+def test_an_ordinary_user_measures_in_a_lab():
     prefix = ordinary_user()
     assert prefix, "no interpreter here that an ordinary user may run"
-    store = tmp_path / "runs.sqlite"
-    if os.geteuid() == 0:
-        for directory in (tmp_path, *tmp_path.parents[:2]):
-            directory.chmod(0o755)
-        os.chown(tmp_path, NOBODY, NOBODY)
-    run = Run(prefix, store, "portfolio/a1-udp", "--set", "duration=1s", "--only", "path=h1-h4")
+    # Not in pytest's own directory, which nobody else may enter.
+    with tempfile.TemporaryDirectory() as directory:
+        if os.geteuid() == 0:
+            os.chown(directory, NOBODY, NOBODY)
+        store = Path(directory, "runs.sqlite")
+        run = Run(prefix, store, "portfolio/a1-udp", "--set", "duration=1s", "--only", "path=h1-h4")
     udp = run.flows()["udp"]
     assert udp["metrics"]["loss_ratio"] < 0.05
     assert throughput(udp) == pytest.approx(udp["expected"]["throughput_bps"], rel=0.2)
