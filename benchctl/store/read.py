@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from benchctl.analysis.figures import Figure, Figures
-from benchctl.errors import UsageError
+from benchctl.errors import StoreError, UsageError
 from benchctl.store.database import connect, store_errors
 from benchctl.store.locks import Liveness
 from benchctl.store.schema import OPEN
@@ -194,8 +194,11 @@ class Reader:
         return self._all(Run, "SELECT * FROM run ORDER BY id DESC")
 
     def run(self, run_id: int) -> Run:
-        """Return one run by id."""
-        return self._all(Run, "SELECT * FROM run WHERE id = ?", run_id)[0]
+        """Return one run by id. Raises StoreError when it was deleted."""
+        found = self._all(Run, "SELECT * FROM run WHERE id = ?", run_id)
+        if not found:
+            raise StoreError(f"store {self.path}: no run of number {run_id}", "it was deleted")
+        return found[0]
 
     def find(self, text: str) -> Run:
         """Return the run that ``text`` names: ``last``, its name, or a part of only one name.

@@ -112,7 +112,11 @@ class BenchApp(App[None]):
         self._show("run", ("Live", (run_id,)), lambda: opening.open_live(store, run_id, clock))
 
     def replay_run(self, run_id: int) -> None:
-        """Show a run once more."""
+        """Show a run once more; one that is measured now, as it happens."""
+        running = self._newest(running=True)
+        if running is not None and running.id == run_id:
+            self.watch_run(run_id)
+            return
         self._run_id = run_id
         store, clock = self.store, self.clock
         self._show("run", ("Replay", (run_id,)), lambda: opening.open_replay(store, run_id, clock))

@@ -186,6 +186,7 @@ def test_the_summary_grows_while_the_run_goes_on(store, monkeypatch):
                 break
         assert "1/8 trials" in shown(pilot)
         assert "Mbit/s" in shown(pilot)
+        assert (await press(pilot, "v")).startswith(" Live")
 
     drive(store, open_summary(store, 1), script)
     made.close()
@@ -329,6 +330,39 @@ def test_every_screen_survives_any_size(three, size):
         await press(pilot, "question_mark", "escape")
 
     drive(three, open_compare(three, [1, 2]), script, size=size)
+
+
+@pytest.mark.parametrize("kind", [SummaryScreen, HistoryScreen, LiveScreen])
+def test_a_locked_store_is_said_on_every_screen_and_tried_again(three, monkeypatch, kind):
+    async def script(pilot):
+        def locked(self):
+            raise StoreError("store: database is locked", "wait")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Reader, "changes", locked)
+            pilot.app.page.tick()
+            await pilot.pause()
+            assert "database is locked" in shown(pilot)
+        await settle(pilot)
+        await pilot.app.workers.wait_for_complete()
+        await settle(pilot)
+        assert "database is locked" not in shown(pilot)
+
+    pages = {
+        SummaryScreen: lambda: open_summary(three, 1),
+        HistoryScreen: lambda: open_history(three),
+        LiveScreen: lambda: open_replay(three, 1, Clock(), 30.0),
+    }
+    drive(three, pages[kind](), script)
+
+
+def test_a_comparison_with_a_run_that_is_gone_says_so(three):
+    async def script(pilot):
+        await pilot.app.workers.wait_for_complete()
+        await settle(pilot)
+        assert "it was deleted" in shown(pilot)
+
+    drive(three, open_compare(three, [1, 99]), script)
 
 
 def test_a_store_of_a_newer_version_is_said_on_the_screen(three, store):

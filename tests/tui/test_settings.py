@@ -1,0 +1,48 @@
+"""The settings of the screens, and the names of keys that the documents list."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from benchctl.errors import ProfileError
+from benchctl.tui.glyphs import BLOCKS
+from benchctl.tui.keys import all_bindings
+from benchctl.tui.settings import Settings, read_settings
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "tui.md"
+
+
+def test_every_key_is_in_the_document_by_its_name_and_no_other():
+    rows = re.findall(r"^\| (.*) \| .* \| `(\w+\.\w+)` \|$", DOCUMENT.read_text("utf-8"), re.M)
+    assert [name for _, name in rows] == list(all_bindings())
+    assert all(keys.count("`") == 2 * len(all_bindings()[n].key.split(",")) for keys, n in rows)
+
+
+def test_settings_that_are_not_there_have_their_defaults(tmp_path):
+    assert read_settings(tmp_path / "none.toml") == Settings()
+
+
+def test_theme_glyphs_and_keys_are_read(tmp_path):
+    path = tmp_path / "tui.toml"
+    path.write_text('theme = "nord"\nglyphs = "blocks"\n[keys]\n"live.freeze" = "f1"\n')
+    assert read_settings(path) == Settings("nord", BLOCKS, {"live.freeze": "f1"})
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('theem = "nord"', 'tui.toml:1: theem: unknown key\ndid you mean "theme"?'),
+        ('theme = "nrod"', 'tui.toml:1: theme: there is no "nrod"\ndid you mean "nord"?'),
+        ('glyphs = "dots"', 'there is no "dots"\nthere are: braille, blocks, ascii'),
+        ('[keys]\n"live.freze" = "x"', 'there is no "live.freze"\ndid you mean "live.freeze"?'),
+        ('[keys]\n"live.freeze" = 1', "is not a key"),
+        ("keys = 1", "is not a table"),
+    ],
+)
+def test_a_wrong_setting_is_told_with_its_line_and_the_nearest_name(tmp_path, text, told):
+    path = tmp_path / "tui.toml"
+    path.write_text(text)
+    with pytest.raises(ProfileError) as caught:
+        read_settings(path)
+    assert told in f"{caught.value.message}\n{caught.value.hint}"
