@@ -94,19 +94,22 @@ def tui(
     from benchctl.tui.settings import default_path as settings_path
     from benchctl.tui.settings import read_settings, theme_of
     from benchctl.tui.text import take_picture
+    from benchctl.tui.themes import DARK
 
     path = store or default_path()
     settings = read_settings(settings_path())
     # Of a moment that stands, every picture is the same.
     now = time.time()
     clock = time.time if screenshot is None else lambda: now
+    # Nor should a picture depend on the terminal that it is ordered from.
+    of_pictures = DARK.name if screenshot is not None else None
     page = _first_page(path, clock, names or [], attach, replay, _read_seconds(at), screen)
     app = BenchApp(
         path,
         page,
         clock=clock,
         keys=settings.keys,
-        theme=theme_of(theme) if theme else settings.theme,
+        theme=theme_of(theme) if theme else settings.theme or of_pictures,
         glyphs=settings.glyphs,
     )
     if screenshot is None:
