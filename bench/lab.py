@@ -12,6 +12,7 @@ import shutil
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 import uuid
 from pathlib import Path
@@ -30,6 +31,9 @@ PORTFOLIO = Path(__file__).parents[1] / "profiles/labs/portfolio.toml"
 PATHS = {"L1": "h1-h7", "L2": "h7-h8", "L3": "h8-h9", "L1 L2": "h1-h4", "L2 L3": "h7-h9",
          "L1 L2 L3": "h1-h9"}  # fmt: skip
 TRANSFER_S = 25
+# The cases of the profile in which flows share one bottleneck.
+SHARED = ("two pairs", "three pairs", "L2 shared")
+REPEATS = 4
 PACKETS = 20_000
 LOSS = 0.02
 BUILDS = 100
@@ -84,6 +88,7 @@ def main() -> None:
             print(f"\nlab: {program} is not here")
             return
     _nine_hosts()
+    _sharing()
     _capacity()
     _loss()
     _coming_and_going()
@@ -109,6 +114,35 @@ def _nine_hosts() -> None:
             table.row(f"{name}: TCP goodput of the bound ({bound_bps / 1e6:.1f} Mbit/s)",
                       goodput_bps / bound_bps * 100, 94, "%", at_least=True)  # fmt: skip
         table.row("all processes of the idle lab, of one core", idle * 100, 1, "%")
+
+
+def _sharing() -> None:
+    """Run the profile of pairs that share a link, as its users do.
+
+    How two Reno connections share a link in 25 s, which are two or three of their cycles, is partly
+    chance: so a pair's share is the mean of several repeats, and Jain's index their median.
+    """
+    table.head(f"lab: pairs at the same time, means of {REPEATS} repeats of {TRANSFER_S} s")
+    with tempfile.TemporaryDirectory() as folder:
+        argv = [
+            sys.executable, "-m", "benchctl", "run", "portfolio/a4-multiplexing", "--quiet",
+            "--store", f"{folder}/runs.sqlite", "--format", "json", "--repeat", str(REPEATS),
+            "--set", f"duration={TRANSFER_S}s", "--only", f"case={','.join(SHARED)}",
+        ]  # fmt: skip
+        told = json.loads(subprocess.run(argv, capture_output=True, text=True, check=True).stdout)
+    for case in SHARED:
+        trials = [trial for trial in told["trials"] if trial["point"]["case"] == case]
+        shares: dict[str, list[float]] = {}
+        for flow in (flow for trial in trials for flow in trial["flows"]):
+            if "throughput_bps" in flow["metrics"]:
+                ratio = flow["metrics"]["throughput_bps"] / flow["expected"]["throughput_bps"]
+                shares.setdefault(flow["name"], []).append(ratio)
+        off = max(abs(statistics.mean(ratios) - 1) for ratios in shares.values())
+        table.row(f"{case}: off the max-min share, the worst pair", off * 100, 15, "%")
+        jain = statistics.median(trial["fairness_jain"] for trial in trials)
+        table.row(f"{case}: Jain's index, median", jain, 0.95, "", at_least=True)
+    skew_s = max(trial["start_skew_s"] for trial in told["trials"])
+    table.row("start skew, the worst", skew_s * 1e3, 20, "ms")
 
 
 def _capacity() -> None:

@@ -1,7 +1,9 @@
 import json
+import shlex
 import signal
 import sqlite3
 import subprocess
+import sys
 import time
 
 import pytest
@@ -142,6 +144,8 @@ def test_a_kill_leaves_no_tool_behind_and_the_run_resumes(benchctl, victim):
     _, stderr = process.communicate(timeout=30)
     wait_until(lambda: not tools_left(benchctl), "the end of the tool")
     assert count(benchctl.store, "SELECT count(*) FROM sample") == 4
+    facts = json.loads(benchctl("show", "--facts").stdout)
+    assert facts["tools"] == {"toy": "1.0"}
     if victim == "runner":
         assert process.returncode == 4
         assert "the runner died" in stderr
@@ -172,6 +176,16 @@ def test_set_only_and_repeat_change_what_runs(benchctl):
     document = json.loads(benchctl("run", profile, "-q", *args).stdout)
     assert [trial["point"] for trial in document["trials"]] == [{"plan": "ok"}] * 3
     assert document["trials"][0]["flows"][0]["requested"]["duration"] == 0.25
+
+
+def test_a_closed_stdout_gets_no_complaint(benchctl):
+    benchctl("run", benchctl.profile(OK), "-q")
+    command = f"{shlex.quote(sys.executable)} -m benchctl runs >&-"
+    told = subprocess.run(
+        ["sh", "-c", command], cwd=benchctl.directory, env=benchctl.environment,
+        stderr=subprocess.PIPE, text=True, check=False,
+    )  # fmt: skip
+    assert (told.returncode, told.stderr) == (0, "")
 
 
 def test_a_reader_that_has_seen_enough_gets_no_complaint(benchctl):
