@@ -16,8 +16,8 @@ from benchctl.store.database import connect, store_errors
 Row = tuple[int, float, float, bytes]
 """Series, start and end of the interval (seconds from the flow's start), packed values."""
 
-# A batch is read and drawn in a few hundredths of a second: in between, a screen answers keys.
-BATCH = 4000
+# A batch is read and drawn in a hundredth of a second: in between, a screen answers keys.
+BATCH = 1000
 
 _LAST_ATTEMPT = (
     "WHERE trial_id = ?1 AND attempt = (SELECT max(attempt) FROM flow WHERE trial_id = ?1)"

@@ -33,8 +33,9 @@ from benchctl.tui.tileview import Tiles
 from benchctl.tui.traces import ALL
 from benchctl.tui.zoom import Zoom, window_for
 
-# What one tick may take from the event loop; a long history is read in many of them.
-BUDGET_S = 0.03
+# What one tick may take from the event loop, which a key goes around several times before it is
+# answered; a long history is read in many of them.
+BUDGET_S = 0.01
 # Between two parts of a long history: time for a key.
 BREATH_S = 0.01
 SEEK_S = 5.0
@@ -110,6 +111,8 @@ class LiveScreen(Page):
         self._results = Results(feed.view)
         self._problem = ""
         self._urgent = True
+        self._reading_on = False
+        """Whether a long history is being read, part by part, besides the ticks."""
         self._stood = False
         """Whether time stood when the screen was last shown: a replay's end is shown too."""
         self._tiles = Tiles(id="tiles")
@@ -162,12 +165,13 @@ class LiveScreen(Page):
 
     def tick(self) -> None:
         """Read what is new and show it; on a frozen screen, only read."""
-        more = self._read()
+        more = not self._reading_on and self._read()
         standing = self._playhead.standing
         if not standing or not self._stood or self._urgent:
             self._show()
         self._stood = standing
         if more:
+            self._reading_on = True
             self.set_timer(BREATH_S, self._read_on)
 
     def _read(self) -> bool:
@@ -185,6 +189,7 @@ class LiveScreen(Page):
         if more:
             self.set_timer(BREATH_S, self._read_on)
         else:
+            self._reading_on = False
             self._urgent = True
             self._show()
 
