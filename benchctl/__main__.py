@@ -3,6 +3,7 @@
 ``--version`` is answered before anything is imported: scripts ask for it often.
 """
 
+import os
 import sys
 
 
@@ -13,6 +14,8 @@ def main() -> None:
 
         print(f"benchctl {__version__}")
         return
+    # Else pydantic looks through all installed packages for plugins of its own, at every start.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     from benchctl.cli.main import main as run
 
     run()

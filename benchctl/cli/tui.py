@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import re
 import time
 from contextlib import closing
@@ -89,6 +90,8 @@ def tui(
     store: StorePath = None,
 ) -> None:
     """Plan, watch, steer, look back and compare on screens."""
+    # Hardly anything made until the first frame is garbage, and to look for it takes a tenth.
+    gc.disable()
     from benchctl.store.database import default_path
     from benchctl.tui.app import BenchApp
     from benchctl.tui.settings import default_path as settings_path
@@ -112,6 +115,8 @@ def tui(
         theme=theme_of(theme) if theme else settings.theme or of_pictures,
         glyphs=settings.glyphs,
     )
+    gc.freeze()
+    gc.enable()
     if screenshot is None:
         app.run()
     else:

@@ -5,7 +5,7 @@ import re
 import pytest
 from docs.documents import DOCS
 
-PAGES = sorted(DOCS.glob("*.md"))
+PAGES = [DOCS.parent / "README.md", *sorted(DOCS.glob("*.md"))]
 
 
 def links():
