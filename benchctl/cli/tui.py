@@ -94,6 +94,7 @@ def tui(
     gc.disable()
     from benchctl.store.database import default_path
     from benchctl.tui.app import BenchApp
+    from benchctl.tui.priority import give_way
     from benchctl.tui.settings import default_path as settings_path
     from benchctl.tui.settings import read_settings, theme_of
     from benchctl.tui.text import take_picture
@@ -118,6 +119,7 @@ def tui(
     gc.freeze()
     gc.enable()
     if screenshot is None:
+        give_way()
         app.run()
     else:
         try:

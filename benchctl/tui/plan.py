@@ -22,6 +22,7 @@ from benchctl.tui.columns import Column
 from benchctl.tui.modals import Ask, Prompt
 from benchctl.tui.page import Page
 from benchctl.tui.plantext import Drawn, draw_plan
+from benchctl.tui.priority import at_full_priority
 from benchctl.tui.scrolled import Scrolled
 from benchctl.tui.spans import Span
 from benchctl.tui.table import Table
@@ -194,7 +195,8 @@ class PlanScreen(Page):
         if self.profile is not None:
             try:
                 with self.app.suspend():
-                    subprocess.run([*shlex.split(editor), str(self.profile)], check=False)
+                    command = [*shlex.split(editor), str(self.profile)]
+                    at_full_priority(subprocess.run, command, check=False)
             except OSError as error:
                 self.notify(f"{editor}: {error.strerror}", severity="error", markup=False)
             self.tick()
@@ -226,7 +228,7 @@ class PlanScreen(Page):
         except BenchctlError as error:
             self.notify(f"{error.message}\n{error.hint}", severity="error", markup=False)
             return
-        launch_detached(self.bench.store, run_id)
+        at_full_priority(launch_detached, self.bench.store, run_id)
         self.bench.watch_run(run_id)
 
 
