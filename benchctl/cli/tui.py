@@ -139,7 +139,6 @@ def _first_page(
     at_s: float,
     screen: str | None,
 ) -> Page:
-    from benchctl.profile.load import find_profile
     from benchctl.tui import opening
 
     if replay is not None:
@@ -156,6 +155,8 @@ def _first_page(
         return opening.open_compare(path, [_run_id(path, name) for name in names])
     if screen not in (None, "plan"):
         raise UsageError(f'no screen "{screen}"', f"there are: {', '.join(SCREENS)}")
+    from benchctl.profile.load import find_profile
+
     return opening.open_plan(find_profile(names[0]) if names else None)
 
 
