@@ -68,7 +68,8 @@ def test_events_are_written_as_they_happen(benchctl):
     events = []
     for line in process.stdout:
         events.append(json.loads(line))
-        if len([e for e in events if e["event"] == "sample"]) == 4:
+        samples = sum(event["event"] == "sample" for event in events)
+        if events[-1]["event"] == "sample" and samples == 4:
             process.send_signal(signal.SIGINT)
     process.communicate(timeout=30)
     assert process.returncode == 130
