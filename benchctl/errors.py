@@ -6,6 +6,8 @@ Every error carries one line that says what is wrong and where, and a hint that 
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
 from typing import ClassVar
 
 
@@ -53,3 +55,9 @@ class LabError(BenchctlError):
     """The lab cannot be built here, or a link does not keep its promise."""
 
     exit_code = 3
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Return ``did you mean "x"?`` for the known name nearest to a wrong one, or an empty text."""
+    match = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
+    return f'did you mean "{match[0]}"?' if match else ""

@@ -15,7 +15,7 @@ from typing import Any
 from benchctl.analysis.figures import describe
 from benchctl.analysis.statistics import t975
 from benchctl.analysis.summary import Measured
-from benchctl.api import Metric
+from benchctl.metrics import Metric
 
 
 class Verdict(StrEnum):

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from benchctl.analysis.statistics import quantile
-from benchctl.api import METRICS, Capabilities, Fold, Metric, Sample, Summary
+from benchctl.metrics import METRICS, Fold, Metric, Sample, Summary
 
 # Above this the tool's own figure and ours tell two stories, and the user hears of it.
 DISAGREEMENT = 0.05
@@ -35,10 +35,13 @@ Figures = Mapping[tuple[str, str], Figure]
 """Figures by (direction, metric)."""
 
 
-def describe(name: str, capabilities: Capabilities | None = None) -> Metric:
-    """Return what a metric name means; a name that no one declared is a distribution."""
-    own = {metric.name: metric for metric in capabilities.metrics} if capabilities else {}
-    return own.get(name) or METRICS.get(name) or Metric(name, "", Fold.DISTRIBUTION)
+def describe(name: str, own: Iterable[Metric] = ()) -> Metric:
+    """Return what a metric name means, of those that all share or of a backend's ``own``.
+
+    A name that no one declared is a distribution.
+    """
+    declared = {metric.name: metric for metric in own}
+    return METRICS.get(name) or declared.get(name) or Metric(name, "", Fold.DISTRIBUTION)
 
 
 class _Series:
@@ -61,10 +64,13 @@ class _Series:
 
 
 class FlowFold:
-    """Folds the samples of one flow, from both ends, into its figures."""
+    """Folds the samples of one flow, from both ends, into its figures.
 
-    def __init__(self, capabilities: Capabilities) -> None:
-        self._capabilities = capabilities
+    ``own`` are the metrics that only its backend knows.
+    """
+
+    def __init__(self, own: Sequence[Metric] = ()) -> None:
+        self._own = own
         self._series: dict[tuple[str, str, str], _Series] = {}
         self._told: dict[tuple[str, str], Figure] = {}
 
@@ -121,7 +127,7 @@ class FlowFold:
         ours = self._ours()
         texts = []
         for key, told in self._told.items():
-            if key in ours and describe(key[1], self._capabilities).fold is Fold.RATE:
+            if key in ours and describe(key[1], self._own).fold is Fold.RATE:
                 mean = (told.value + ours[key].value) / 2
                 if mean and abs(told.value - ours[key].value) / mean > DISAGREEMENT:
                     texts.append(
@@ -141,7 +147,7 @@ class FlowFold:
 
     def _figure(self, name: str, series: _Series) -> Figure | None:
         values = series.values
-        match describe(name, self._capabilities).fold:
+        match describe(name, self._own).fold:
             case Fold.RATE:
                 first_s, last_s = min(series.starts_s), max(series.ends_s)
                 if last_s <= first_s:
@@ -155,7 +161,7 @@ class FlowFold:
                 return Figure(math.fsum(values) / len(values), "samples", _spread(values))
 
     def _add_ratios(self, figures: dict[tuple[str, str], Figure], direction: str) -> None:
-        for metric in (*METRICS.values(), *self._capabilities.metrics):
+        for metric in (*METRICS.values(), *self._own):
             if metric.per is None or self._told.get((direction, metric.name)):
                 continue
             part, whole = (figures.get((direction, name)) for name in metric.per)

@@ -21,13 +21,12 @@ from benchctl.api import (
     ParserError,
     Ready,
     Role,
-    Sample,
     Started,
-    Summary,
     Warn,
 )
 from benchctl.hosts.host import Host
 from benchctl.hosts.spawn import Process, Spawner, has_ended, stop
+from benchctl.metrics import Sample, Summary
 from benchctl.store.record import Recorder
 
 # A server that is not ready by then will not be: a cold start of an interpreter takes tenths.

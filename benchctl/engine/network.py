@@ -8,10 +8,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from benchctl.api import Direction, Flow, Role, Tool
+from benchctl.api import Flow, Role, Tool
 from benchctl.backends import AnyBackend
 from benchctl.errors import MissingError
 from benchctl.hosts.host import LOCAL, Host, Way
+from benchctl.metrics import Direction
 from benchctl.profile.bind import FlowPlan
 from benchctl.profile.model import Profile
 

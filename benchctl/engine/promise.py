@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from benchctl.api import Direction
 from benchctl.backends import AnyBackend, Registry
 from benchctl.lab.expect import (
     PING_PAYLOAD_BYTES,
@@ -24,6 +23,7 @@ from benchctl.lab.expect import (
     udp_payload_ratio,
 )
 from benchctl.lab.model import Topology
+from benchctl.metrics import Direction
 from benchctl.profile.bind import FlowPlan
 
 Promises = dict[str, dict[str, float]]

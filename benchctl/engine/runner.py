@@ -10,7 +10,6 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from benchctl.api import Direction
 from benchctl.backends import Registry
 from benchctl.engine.flow import FAILED, INTERRUPTED, OK, SKIPPED
 from benchctl.engine.site import Site, site_of
@@ -19,6 +18,7 @@ from benchctl.engine.trial import Attempts, Signals, TrialRunner
 from benchctl.errors import BenchctlError, LabError, MissingError, StoreError
 from benchctl.hosts import facts
 from benchctl.hosts.spawn import LocalSpawner
+from benchctl.metrics import Direction
 from benchctl.profile.bind import FlowPlan, Trial
 from benchctl.store.locks import Liveness, Turn
 from benchctl.store.read import Reader, Run

@@ -264,7 +264,7 @@ class TrialRunner:
             expected=place.expected,
             requested=_plain(backend.parameters.model_validate(plan.parameters).model_dump()),
         )
-        fold = FlowFold(backend.capabilities)
+        fold = FlowFold(backend.capabilities.metrics)
         return FlowAttempt(plan.name, flow_id, fold, self._spawner, self._recorder, self._wall)
 
     # --- between and after attempts -------------------------------------------------------

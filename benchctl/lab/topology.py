@@ -12,6 +12,7 @@ from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
+from benchctl.errors import nearest
 from benchctl.lab.addressing import AddressError, assign
 from benchctl.lab.model import Interface, Kind, Link, Node, Route, Service, Settings, Topology
 from benchctl.lab.routing import Forwarding, interface_tables, route
@@ -26,7 +27,7 @@ from benchctl.lab.schema import (
     TopologyFile,
 )
 from benchctl.lab.segments import SwitchLoopError, segments
-from benchctl.profile.explain import explain, nearest
+from benchctl.profile.explain import explain
 from benchctl.profile.source import Key, Source, merge, read_toml
 from benchctl.units import quoted
 

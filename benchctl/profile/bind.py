@@ -14,10 +14,10 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from benchctl.api import Direction
 from benchctl.backends import AnyBackend, Registry
-from benchctl.errors import ProfileError
-from benchctl.profile.explain import explain, nearest
+from benchctl.errors import ProfileError, nearest
+from benchctl.metrics import Direction
+from benchctl.profile.explain import explain
 from benchctl.profile.load import Document
 from benchctl.profile.matrix import Matrix, Point
 from benchctl.profile.model import FLOW_KEYS

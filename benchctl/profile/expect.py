@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from benchctl.api import METRICS
 from benchctl.backends import AnyBackend
-from benchctl.profile.explain import nearest
+from benchctl.errors import nearest
+from benchctl.metrics import METRICS
 from benchctl.profile.load import Document
 from benchctl.profile.matrix import Matrix, Value, check_value
 from benchctl.profile.source import Key

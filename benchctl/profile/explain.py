@@ -6,13 +6,13 @@ ones in it, and speaks of Python's types. A person wrote TOML.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from pydantic import ValidationError
 
+from benchctl.errors import nearest
 from benchctl.profile.source import Key
 from benchctl.units import quoted
 
@@ -37,12 +37,6 @@ _WORDS = {
     "less_than": "must be less than {lt}",
     "less_than_equal": "must be at most {le}",
 }
-
-
-def nearest(name: str, known: Iterable[str]) -> str:
-    """Return ``did you mean "x"?`` for the known name nearest to a wrong one, or an empty text."""
-    match = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
-    return f'did you mean "{match[0]}"?' if match else ""
 
 
 def as_written(data: Mapping[str, Any], path: Sequence[str | int]) -> Key:

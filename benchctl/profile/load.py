@@ -15,8 +15,8 @@ from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from benchctl.errors import ProfileError
-from benchctl.profile.explain import as_written, explain, nearest
+from benchctl.errors import ProfileError, nearest
+from benchctl.profile.explain import as_written, explain
 from benchctl.profile.model import Profile
 from benchctl.profile.settings import Settings, read_settings
 from benchctl.profile.source import Key, Source, merge, read_toml

@@ -14,8 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from benchctl.errors import UsageError
-from benchctl.profile.explain import nearest
+from benchctl.errors import UsageError, nearest
 from benchctl.profile.load import Document
 from benchctl.profile.model import Axis
 from benchctl.profile.source import Key

@@ -11,7 +11,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from benchctl.api import Direction, Duration, Rate, Ratio
+from benchctl.api import Duration, Rate, Ratio
+from benchctl.metrics import Direction
 from benchctl.profile.values import (
     AxisScalar,
     AxisScalars,

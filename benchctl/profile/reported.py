@@ -9,16 +9,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from benchctl.api import Direction
 from benchctl.backends import AnyBackend
+from benchctl.metrics import OF_TRIALS, Direction
 from benchctl.profile.expect import Names, read_figure
 from benchctl.profile.load import Document
 from benchctl.profile.matrix import Matrix
 from benchctl.profile.source import Key
 from benchctl.profile.values import Scalar
-
-OF_TRIALS = ("fairness_jain",)
-"""Metrics that a trial has as a whole; they are reported without a flow."""
 
 
 @dataclass(frozen=True, slots=True)

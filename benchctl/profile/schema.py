@@ -13,8 +13,9 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from benchctl.api import METRICS, Duration, Rate, Ratio, Size
+from benchctl.api import Duration, Rate, Ratio, Size
 from benchctl.backends import AnyBackend
+from benchctl.metrics import METRICS
 from benchctl.profile.model import Profile
 from benchctl.profile.values import LABELLED_SCHEMA
 

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchctl.backends import AnyBackend, Registry
-from benchctl.errors import MissingError
-from benchctl.profile.explain import nearest
+from benchctl.errors import MissingError, nearest
 from benchctl.profile.load import Document
 from benchctl.profile.matrix import Assignment, Matrix
 from benchctl.profile.model import FLOW_KEYS, RunTable

@@ -12,7 +12,7 @@ from typing import Any
 
 from benchctl.analysis.figures import Figure, Figures
 from benchctl.analysis.summary import Measured, Row, judge, reported_of, summarize
-from benchctl.profile.reported import OF_TRIALS
+from benchctl.metrics import OF_TRIALS
 from benchctl.store.read import Flow, Reader, Run, Trial
 from benchctl.units import unit_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from benchctl.api import Fold
+from benchctl.metrics import Fold
 from benchctl.tui.glyphs import BRAILLE, Glyphs
 from benchctl.tui.metrics import title
 from benchctl.tui.plot import Curve, View, draw, letter, role_of

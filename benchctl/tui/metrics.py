@@ -5,9 +5,8 @@ from __future__ import annotations
 from functools import cache
 
 from benchctl.analysis.figures import describe
-from benchctl.api import METRICS, Metric
-from benchctl.backends import installed
 from benchctl.errors import MissingError
+from benchctl.metrics import METRICS, Metric
 
 
 @cache
@@ -19,8 +18,10 @@ def metric_of(backend: str, name: str) -> Metric:
     """
     if name in METRICS:
         return METRICS[name]
+    from benchctl.backends import installed
+
     try:
-        return describe(name, installed().load(backend).capabilities)
+        return describe(name, installed().load(backend).capabilities.metrics)
     except MissingError:
         return describe(name)
 

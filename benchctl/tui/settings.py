@@ -19,8 +19,7 @@ from typing import Any
 
 import platformdirs
 
-from benchctl.errors import UsageError
-from benchctl.profile.explain import nearest
+from benchctl.errors import UsageError, nearest
 from benchctl.profile.source import Key, Source, read_toml
 from benchctl.tui.glyphs import BRAILLE, SETS, Glyphs
 

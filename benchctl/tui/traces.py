@@ -16,7 +16,7 @@ from itertools import zip_longest
 from operator import itemgetter
 from typing import NamedTuple
 
-from benchctl.api import Fold, Metric
+from benchctl.metrics import Fold, Metric
 from benchctl.store.bulk import Row, Source
 from benchctl.tui.series import Series
 

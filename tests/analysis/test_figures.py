@@ -5,13 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchctl.analysis.figures import FlowFold
-from benchctl.api import Capabilities, Direction, Fold, Metric, Sample, Summary
+from benchctl.api import Direction, Fold, Metric, Sample, Summary
 
-CAN = Capabilities((Direction.SEND,), metrics=(Metric("spins", "how often it span", Fold.COUNT),))
+OWN = [Metric("spins", "how often it span", Fold.COUNT)]
 
 
 def folded(*samples, summaries=(), role="client"):
-    fold = FlowFold(CAN)
+    fold = FlowFold(OWN)
     for sample in samples:
         fold.add_sample(role, sample)
     for summary in summaries:

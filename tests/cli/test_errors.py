@@ -122,6 +122,17 @@ def test_help_and_completion_import_nothing_heavy(args):
     assert result.stdout.splitlines()[-1] == "HEAVY []"
 
 
+@pytest.mark.parametrize(
+    "module", ["tui.live", "tui.summary", "tui.history", "tui.compare", "report.formats"]
+)
+def test_what_only_reads_a_store_imports_no_pydantic(module):
+    code = f"import sys, benchctl.{module}; print('pydantic' in sys.modules)"
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert result.stdout == "False\n"
+
+
 def test_the_version_is_told_without_importing_the_command_line():
     code = (
         "import sys; from benchctl.__main__ import main\n"
