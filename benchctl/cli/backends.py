@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+import click
 
 
-def backends(
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a backend.")] = False,
-) -> None:
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a backend.")
+def backends(as_json: bool) -> None:
     """List what can measure here; what can't, and why."""
     for entry in _entries():
         if as_json:

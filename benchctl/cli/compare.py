@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from benchctl.cli.options import StorePath, open_reader
+from benchctl.cli import options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,21 +17,21 @@ if TYPE_CHECKING:
     from benchctl.store.read import Run
 
 
+@click.command()
+@click.argument("first", metavar="A", help="The run to compare with.")
+@click.argument(
+    "others", metavar="B...", nargs=-1, required=True, help="One run or more to compare with it."
+)
+@click.option("--all", "every", is_flag=True, help="Every metric that was measured.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a figure, of every metric.")
+@options.store
 def compare(
-    first: Annotated[str, typer.Argument(metavar="A", help="The run to compare with.")],
-    others: Annotated[
-        list[str], typer.Argument(metavar="B", help="One run or more to compare with it.")
-    ],
-    every: Annotated[bool, typer.Option("--all", help="Every metric that was measured.")] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="One JSON object a figure, of every metric.")
-    ] = False,
-    store: StorePath = None,
+    first: str, others: Sequence[str], every: bool, as_json: bool, store: Path | None
 ) -> None:
     """Compare runs: differences, their 95 % intervals, verdicts."""
     from benchctl.report.comparison import compare_runs, comparison_entry, of_interest
 
-    reader = open_reader(store)
+    reader = options.open_reader(store)
     a = reader.find(first)
     for number, name in enumerate(others):
         b = reader.find(name)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
 
-import typer
+import click
 
 
-def doctor(
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
-) -> None:
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+def doctor(as_json: bool) -> None:
     """Check whether this machine can measure well.
 
     Looks at the kernel, congestion controls, buffers, namespaces, the clock and the tools.

@@ -4,34 +4,34 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from benchctl.cli.options import Format, Output, RunName, StorePath, format_for, open_reader
+from benchctl.cli import options
 
 if TYPE_CHECKING:
     from benchctl.store.read import Reader, Run
 
 
+@click.command()
+@options.run
+@options.form
+@options.output
+@click.option("--samples", is_flag=True, help="Every sample as CSV, in SI base units.")
+@options.store
 def export(
-    name: RunName = "last",
-    form: Format = None,
-    output: Output = None,
-    samples: Annotated[
-        bool, typer.Option("--samples", help="Every sample as CSV, in SI base units.")
-    ] = False,
-    store: StorePath = None,
+    name: str, form: str | None, output: Path | None, samples: bool, store: Path | None
 ) -> None:
     """Write a run, or all its samples, in another format."""
     from benchctl.cli.watch import write_result
 
-    reader = open_reader(store)
+    reader = options.open_reader(store)
     run = reader.find(name)
     if samples:
         _write_samples(reader, run, output)
     else:
-        write_result(reader, run, format_for(form, output), output)
+        write_result(reader, run, options.format_for(form, output), output)
 
 
 def _write_samples(reader: Reader, run: Run, output: Path | None) -> None:

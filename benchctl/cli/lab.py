@@ -7,25 +7,28 @@ import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
-import typer
+import click
+
+from benchctl.cli.options import InOrder
 
 if TYPE_CHECKING:
     from benchctl.lab.lab import Lab
     from benchctl.lab.model import Topology
 
-app = typer.Typer(help="Show virtual networks, try them, check their links.", no_args_is_help=True)
+_topology = click.argument(
+    "topology", metavar="TOPOLOGY", help="A topology file, or one that comes with benchctl."
+)
+_emulator = click.option(
+    "--emulator", metavar="NAME", help="auto, kernel or user; default is the file's."
+)
 
-Topology_ = Annotated[
-    str,
-    typer.Argument(metavar="TOPOLOGY", help="A topology file, or one that comes with benchctl."),
-]
-Emulator = Annotated[
-    str | None,
-    typer.Option("--emulator", metavar="NAME", help="auto, kernel or user; default is the file's."),
-]
+
+@click.group(cls=InOrder)
+def lab() -> None:
+    """Show virtual networks, try them, check their links."""
 
 
 def _load(name: str) -> Topology:
@@ -45,8 +48,9 @@ def _build(name: str, emulator: str | None) -> Lab:
     return Lab.build(_load(name), Emulator(emulator) if emulator else None)
 
 
-@app.command()
-def show(topology: Topology_) -> None:
+@lab.command()
+@_topology
+def show(topology: str) -> None:
     """Show the map of a lab.
 
     Nodes, addresses, links, routes, and what theory expects of every pair. Builds nothing.
@@ -113,26 +117,27 @@ def _pairs(lab: Topology) -> list[tuple[str, ...]]:
     return rows
 
 
-@app.command(name="exec", context_settings={"ignore_unknown_options": True})
-def execute(
-    topology: Topology_,
-    host: Annotated[
-        str, typer.Argument(metavar="HOST", help="The host on which the command runs.")
-    ],
-    command: Annotated[list[str], typer.Argument(metavar="COMMAND", help="The command, after --.")],
-    emulator: Emulator = None,
-) -> None:
+@lab.command("exec", context_settings={"ignore_unknown_options": True})
+@_topology
+@click.argument("host", metavar="HOST", help="The host on which the command runs.")
+@click.argument(
+    "command", metavar="COMMAND...", nargs=-1, required=True, help="The command, after --."
+)
+@_emulator
+def execute(topology: str, host: str, command: Sequence[str], emulator: str | None) -> None:
     """Run one command on a host of a lab.
 
     Builds the lab, takes it away afterwards, and ends with the command's code.
     """
     with _build(topology, emulator) as lab:
         code = _run(lab, host, command)
-    raise typer.Exit(code)
+    sys.exit(code)
 
 
-@app.command()
-def shell(topology: Topology_, emulator: Emulator = None) -> None:
+@lab.command()
+@_topology
+@_emulator
+def shell(topology: str, emulator: str | None) -> None:
     """Take commands for the hosts of a lab.
 
     As in "h1 ping h4" or "h4 iperf3 -s &"; the lab stands until "exit" or Ctrl-D.
@@ -214,7 +219,7 @@ def _children() -> Iterator[Callable[[list[str]], None]]:
             child.wait()
 
 
-def _argv(lab: Lab, host: str, command: list[str]) -> list[str]:
+def _argv(lab: Lab, host: str, command: Sequence[str]) -> list[str]:
     from benchctl.engine.site import names_of
     from benchctl.errors import UsageError
 
@@ -224,7 +229,7 @@ def _argv(lab: Lab, host: str, command: list[str]) -> list[str]:
     return [*lab.nodes[names[host]].prefix, *command]
 
 
-def _run(lab: Lab, host: str, command: list[str]) -> int:
+def _run(lab: Lab, host: str, command: Sequence[str]) -> int:
     argv = _argv(lab, host, command)
     # Ctrl-C is for the command: the terminal sends it to both.
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -237,8 +242,10 @@ def _run(lab: Lab, host: str, command: list[str]) -> int:
     return 128 - code if code < 0 else code
 
 
-@app.command()
-def check(topology: Topology_, emulator: Emulator = None) -> None:
+@lab.command()
+@_topology
+@_emulator
+def check(topology: str, emulator: str | None) -> None:
     """Measure each link against its promise.
 
     Ends with code 1 when one does not keep it.
@@ -272,4 +279,4 @@ def check(topology: Topology_, emulator: Emulator = None) -> None:
     problems = [look.problem for look in looks if look.problem]
     for problem in problems:
         print(f"benchctl: {problem}", file=sys.stderr)
-    raise typer.Exit(1 if problems else 0)
+    sys.exit(1 if problems else 0)

@@ -10,72 +10,77 @@ from __future__ import annotations
 import os
 import sys
 import traceback
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
 from benchctl import __version__
-from benchctl.cli import (
-    backends,
-    compare,
-    doctor,
-    export,
-    lab,
-    plan,
-    resume,
-    run,
-    runs,
-    schema,
-    show,
-    tui,
-)
+from benchctl.cli.backends import backends
+from benchctl.cli.compare import compare
+from benchctl.cli.doctor import doctor
+from benchctl.cli.export import export
+from benchctl.cli.lab import lab
+from benchctl.cli.options import InOrder
+from benchctl.cli.plan import plan
+from benchctl.cli.resume import resume
+from benchctl.cli.run import run
+from benchctl.cli.runs import runs
+from benchctl.cli.schema import schema
+from benchctl.cli.show import show
+from benchctl.cli.tui import tui
 from benchctl.errors import BenchctlError
 
 PLUGINS_VARIABLE = "BENCHCTL_PLUGINS"
+COMPLETION_VARIABLE = "_BENCHCTL_COMPLETE"
+COMMANDS = (
+    run, plan, tui, runs, show, compare, export, resume, backends, doctor, schema, lab
+)  # fmt: skip
 INTERNAL = 4
 INTERRUPTED = 130
 
-app = typer.Typer(
-    name="benchctl",
-    help="Measure networks by profile: throughput, delay, loss; every sample kept.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,  # plain help, at a third of the time
+
+def _print_completion(context: click.Context, _: click.Parameter, shell: str | None) -> None:
+    if shell is None:
+        return
+    from click.shell_completion import get_completion_class
+
+    completion = get_completion_class(shell)
+    assert completion is not None
+    print(completion(context.command, {}, "benchctl", COMPLETION_VARIABLE).source())
+    context.exit()
+
+
+@click.group(
+    cls=InOrder,
+    commands={command.name or "": command for command in COMMANDS},
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-
-@app.callback()
-def _root(
-    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
-    plugins: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--plugin",
-            metavar="FILE",
-            exists=True,
-            dir_okay=False,
-            help="A Python file that offers a backend as BACKEND.",
-        ),
-    ] = None,
-) -> None:
+@click.version_option(__version__, message="benchctl %(version)s", help="Print the version.")
+@click.option(
+    "--plugin",
+    "plugins",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    multiple=True,
+    metavar="FILE",
+    help="A Python file that offers a backend as BACKEND.",
+)
+@click.option(
+    "--completion",
+    type=click.Choice(["bash", "zsh", "fish"]),
+    metavar="SHELL",
+    is_eager=True,
+    expose_value=False,
+    callback=_print_completion,
+    help="Print a shell's completion: bash, zsh or fish.",
+)
+def app(plugins: Sequence[Path]) -> None:
+    """Measure networks by profile: throughput, delay, loss; every sample kept."""
     if plugins:
         # Put into the environment, so that the runner's process finds them too.
         before = os.environ.get(PLUGINS_VARIABLE)
         files = [str(file.resolve()) for file in plugins] + ([before] if before else [])
         os.environ[PLUGINS_VARIABLE] = os.pathsep.join(files)
-    if version:
-        print(f"benchctl {__version__}")
-        raise typer.Exit
-
-
-for command in (
-    run.run, plan.plan, tui.tui, runs.runs, show.show, compare.compare, export.export,
-    resume.resume, backends.backends, doctor.doctor, schema.schema,
-):  # fmt: skip
-    app.command()(command)
-app.add_typer(lab.app, name="lab")
 
 
 def main() -> None:
@@ -84,13 +89,16 @@ def main() -> None:
         # The shell closed it (>&-): whoever started us wants no result.
         sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115
     try:
-        app()
+        sys.exit(app.main(prog_name="benchctl", standalone_mode=False))
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
     except BenchctlError as error:
         print(f"benchctl: {error.message}", file=sys.stderr)
         if error.hint:
             print(f"  {error.hint}", file=sys.stderr)
         sys.exit(error.exit_code)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, click.Abort):
         sys.exit(INTERRUPTED)
     except Exception:
         traceback.print_exc()

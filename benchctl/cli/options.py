@@ -1,25 +1,33 @@
-"""Options that several commands share."""
+"""What several commands share: arguments, options, and how they are listed."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
 if TYPE_CHECKING:
     from benchctl.store.read import Reader
 
 FORMATS = ("table", "md", "csv", "json", "jsonl")
+FILE = click.Path(path_type=Path)
 
 
-def _complete_profile(incomplete: str) -> list[str]:
+class InOrder(click.Group):
+    """Commands in the order in which a newcomer meets them, not by the alphabet."""
+
+    def list_commands(self, _: click.Context) -> list[str]:
+        return list(self.commands)
+
+
+def _complete_profile(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
     from benchctl.profile.load import shipped_profiles
 
     return [name for name in shipped_profiles() if name.startswith(incomplete)]
 
 
-def _complete_run(incomplete: str) -> list[str]:
+def _complete_run(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
     from benchctl.store.database import default_path
     from benchctl.store.read import Reader
 
@@ -28,64 +36,61 @@ def _complete_run(incomplete: str) -> list[str]:
     return [run.name for run in runs if run.name.startswith(incomplete)]
 
 
-def _check_format(value: str | None) -> str | None:
-    if value is not None and value not in FORMATS:
-        raise typer.BadParameter(f"choose from {', '.join(FORMATS)}")
-    return value
-
-
-ProfileName = Annotated[
-    str,
-    typer.Argument(
-        metavar="PROFILE",
-        help="A profile's file, or the name of one that comes with benchctl.",
-        autocompletion=_complete_profile,
-    ),
-]
-RunName = Annotated[
-    str,
-    typer.Argument(
-        metavar="RUN", help='A run, a part of its name, or "last".', autocompletion=_complete_run
-    ),
-]
-StorePath = Annotated[
-    Path | None,
-    typer.Option(
-        "--store",
-        metavar="FILE",
-        help="The store's file; default BENCHCTL_STORE or your data directory.",
-    ),
-]
-Assignments = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Set any value of the profile."),
-]
-Only = Annotated[
-    list[str] | None,
-    typer.Option("--only", metavar="AXIS=VALUE", help="Only points with this value of an axis."),
-]
-Repeats = Annotated[
-    int | None,
-    typer.Option("--repeat", metavar="N", min=1, help="How often every point is measured."),
-]
-LabFile = Annotated[
-    str | None,
-    typer.Option("--lab", metavar="TOPOLOGY", help="Run in this lab, not on the real network."),
-]
-Yes = Annotated[bool, typer.Option("--yes", help="Accept a matrix of any size.")]
-Format = Annotated[
-    str | None,
-    typer.Option(
-        "--format",
-        metavar="FORMAT",
-        callback=_check_format,
-        help=f"One of {', '.join(FORMATS)}; default by the output file's ending, else table.",
-    ),
-]
-Output = Annotated[
-    Path | None,
-    typer.Option("-o", "--output", metavar="FILE", help="Write to this file, not to stdout."),
-]
+profile = click.argument(
+    "profile",
+    metavar="PROFILE",
+    help="A profile's file, or the name of one that comes with benchctl.",
+    shell_complete=_complete_profile,
+)
+run = click.argument(
+    "name",
+    metavar="[RUN]",
+    default="last",
+    help='A run, a part of its name, or "last", which is the default.',
+    shell_complete=_complete_run,
+)
+store = click.option(
+    "--store",
+    type=FILE,
+    metavar="FILE",
+    help="The store's file; default BENCHCTL_STORE or your data directory.",
+)
+assignments = click.option(
+    "--set",
+    "assignments",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Set any value of the profile.",
+)
+only = click.option(
+    "--only",
+    multiple=True,
+    metavar="AXIS=VALUE",
+    help="Only points with this value of an axis.",
+)
+repeats = click.option(
+    "--repeat",
+    "repeats",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="How often every point is measured.",
+)
+lab = click.option("--lab", metavar="TOPOLOGY", help="Run in this lab, not on the real network.")
+yes = click.option("--yes", is_flag=True, help="Accept a matrix of any size.")
+form = click.option(
+    "--format",
+    "form",
+    type=click.Choice(FORMATS),
+    metavar="FORMAT",
+    help=f"One of {', '.join(FORMATS)}; default by the output file's ending, else table.",
+)
+output = click.option(
+    "-o", "--output", type=FILE, metavar="FILE", help="Write to this file, not to stdout."
+)
+events = click.option(
+    "--events", is_flag=True, help="Write the events as they happen, one JSON line each."
+)
+quiet = click.option("-q", "--quiet", is_flag=True, help="No progress on stderr.")
 
 
 def open_reader(store: Path | None) -> Reader:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from benchctl.cli.options import Assignments, LabFile, Only, ProfileName, Repeats, Yes
+from benchctl.cli import options
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from benchctl.engine.planning import Planned
     from benchctl.profile.bind import Trial
 
@@ -19,15 +21,24 @@ if TYPE_CHECKING:
 SHOWN = 12
 
 
+@click.command()
+@options.profile
+@options.assignments
+@options.only
+@options.repeats
+@click.option("--all", "every", is_flag=True, help="Show every trial.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a trial.")
+@options.lab
+@options.yes
 def plan(
-    profile: ProfileName,
-    assignments: Assignments = None,
-    only: Only = None,
-    repeats: Repeats = None,
-    every: Annotated[bool, typer.Option("--all", help="Show every trial.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a trial.")] = False,
-    lab: LabFile = None,
-    yes: Yes = False,
+    profile: str,
+    assignments: Sequence[str],
+    only: Sequence[str],
+    repeats: int | None,
+    every: bool,
+    as_json: bool,
+    lab: str | None,
+    yes: bool,
 ) -> None:
     """Show what would run; sends nothing.
 

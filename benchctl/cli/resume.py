@@ -3,29 +3,37 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
-from benchctl.cli.options import Format, Output, RunName, StorePath, format_for
-from benchctl.cli.run import Events, Quiet
+import click
+
+from benchctl.cli import options
 
 
+@click.command()
+@options.run
+@options.form
+@options.output
+@options.events
+@options.quiet
+@options.store
 def resume(
-    name: RunName = "last",
-    form: Format = None,
-    output: Output = None,
-    events: Events = False,
-    quiet: Quiet = False,
-    store: StorePath = None,
+    name: str,
+    form: str | None,
+    output: Path | None,
+    events: bool,
+    quiet: bool,
+    store: Path | None,
 ) -> None:
     """Go on with a run that was stopped or killed.
 
     Only what is missing is measured.
     """
-    from benchctl.cli.options import open_reader
     from benchctl.cli.watch import measure
     from benchctl.errors import UsageError
     from benchctl.store.schema import OPEN
 
-    reader = open_reader(store)
+    reader = options.open_reader(store)
     run = reader.find(name)
     if reader.is_alive(run):
         raise UsageError(f"run {run.name} is being measured right now", "wait for its end")
@@ -34,5 +42,5 @@ def resume(
         raise UsageError(f"run {run.name} has nothing left to measure", "see benchctl show")
     if not quiet:
         print(f"run {run.name}: {left} of {run.trials} trials left", file=sys.stderr)
-    shown = format_for(form, output)
+    shown = options.format_for(form, output)
     measure(reader.path, run.id, shown, output, live_events=events, quiet=quiet)

@@ -3,41 +3,38 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from collections.abc import Sequence
+from pathlib import Path
 
-import typer
+import click
 
-from benchctl.cli.options import (
-    Assignments,
-    Format,
-    LabFile,
-    Only,
-    Output,
-    ProfileName,
-    Repeats,
-    StorePath,
-    Yes,
-    format_for,
-)
-
-Events = Annotated[
-    bool, typer.Option("--events", help="Write the events as they happen, one JSON line each.")
-]
-Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="No progress on stderr.")]
+from benchctl.cli import options
 
 
+@click.command()
+@options.profile
+@options.assignments
+@options.only
+@options.repeats
+@options.form
+@options.output
+@options.events
+@options.quiet
+@options.lab
+@options.yes
+@options.store
 def run(
-    profile: ProfileName,
-    assignments: Assignments = None,
-    only: Only = None,
-    repeats: Repeats = None,
-    form: Format = None,
-    output: Output = None,
-    events: Events = False,
-    quiet: Quiet = False,
-    lab: LabFile = None,
-    yes: Yes = False,
-    store: StorePath = None,
+    profile: str,
+    assignments: Sequence[str],
+    only: Sequence[str],
+    repeats: int | None,
+    form: str | None,
+    output: Path | None,
+    events: bool,
+    quiet: bool,
+    lab: str | None,
+    yes: bool,
+    store: Path | None,
 ) -> None:
     """Measure: run every trial of a profile, then print the summary."""
     from benchctl.cli.watch import measure
@@ -54,5 +51,5 @@ def run(
     if not quiet:
         trials = "1 trial" if len(prepared.plan) == 1 else f"{len(prepared.plan)} trials"
         print(f"run {name}: {trials}, store {path}", file=sys.stderr)
-    shown = format_for(form, output)
+    shown = options.format_for(form, output)
     measure(path, run_id, shown, output, live_events=events, quiet=quiet)

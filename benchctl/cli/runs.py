@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from pathlib import Path
 
-import typer
+import click
 
-from benchctl.cli.options import StorePath, open_reader
+from benchctl.cli import options
 
 
-def runs(
-    store: StorePath = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a run.")] = False,
-) -> None:
+@click.command()
+@options.store
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a run.")
+def runs(store: Path | None, as_json: bool) -> None:
     """List every run, the newest first."""
     import time
 
     from benchctl.report.document import run_entry
 
-    reader = open_reader(store)
+    reader = options.open_reader(store)
     if not as_json:
         print(f"{'run':<22}{'when':<18}{'profile':<24}{'trials':>7}  status")
     for run in reader.runs():

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 
+import click
 
+
+@click.command()
 def schema() -> None:
     """Print the JSON schema of profiles, for editors."""
     from benchctl.backends import installed

@@ -4,28 +4,29 @@ from __future__ import annotations
 
 import json
 import shlex
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from benchctl.cli.options import RunName, StorePath, open_reader
+from benchctl.cli import options
 
 if TYPE_CHECKING:
     from benchctl.store.read import Reader, Run
 
 
-def show(
-    name: RunName = "last",
-    trials: Annotated[bool, typer.Option("--trials", help="Every attempt of every flow.")] = False,
-    facts: Annotated[bool, typer.Option("--facts", help="The hosts as they were.")] = False,
-    profile: Annotated[bool, typer.Option("--profile", help="The profile's text.")] = False,
-    store: StorePath = None,
-) -> None:
+@click.command()
+@options.run
+@click.option("--trials", is_flag=True, help="Every attempt of every flow.")
+@click.option("--facts", is_flag=True, help="The hosts as they were.")
+@click.option("--profile", is_flag=True, help="The profile's text.")
+@options.store
+def show(name: str, trials: bool, facts: bool, profile: bool, store: Path | None) -> None:
     """Show one run: summary, trials, facts or profile."""
     from benchctl.report.document import document_of
     from benchctl.report.formats import table
 
-    reader = open_reader(store)
+    reader = options.open_reader(store)
     run = reader.find(name)
     if profile:
         print(run.profile_text)

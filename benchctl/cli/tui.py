@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import gc
 import re
+import sys
 import time
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from benchctl.cli.options import StorePath
+from benchctl.cli import options
 from benchctl.errors import BenchctlError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from benchctl.tui.page import Page
 
@@ -40,54 +41,43 @@ def _read_seconds(text: str) -> float:
         raise UsageError(f"--at: {error}") from None
 
 
+@click.command()
+@click.argument(
+    "names",
+    metavar="[NAME]...",
+    nargs=-1,
+    help="A profile to plan and run; for other screens, the run or runs to show.",
+)
+@click.option("--attach", is_flag=True, help="Watch the run that is measured now.")
+@click.option("--replay", metavar="RUN", help="See a run once more.")
+@click.option(
+    "--at", default="0s", metavar="DURATION", help="Begin the replay so long after the run's start."
+)
+@click.option("--screen", metavar="SCREEN", help=f"Begin with one of {', '.join(SCREENS)}.")
+@click.option(
+    "--screenshot",
+    type=options.FILE,
+    metavar="FILE",
+    help="Write a picture (.svg, or text as .txt) without a terminal, and end.",
+)
+@click.option(
+    "--size",
+    default=PICTURE,
+    metavar="WIDTHxHEIGHT",
+    help=f"Columns and lines of the picture; default {PICTURE}.",
+)
+@click.option("--theme", metavar="THEME", help="Colours, by a theme's name.")
+@options.store
 def tui(
-    names: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="NAME",
-            help="A profile to plan and run; for other screens, the run or runs to show.",
-        ),
-    ] = None,
-    attach: Annotated[
-        bool, typer.Option("--attach", help="Watch the run that is measured now.")
-    ] = False,
-    replay: Annotated[
-        str | None, typer.Option("--replay", metavar="RUN", help="See a run once more.")
-    ] = None,
-    at: Annotated[
-        str,
-        typer.Option(
-            "--at",
-            metavar="DURATION",
-            help="Begin the replay so long after the run's start.",
-            show_default=False,
-        ),
-    ] = "0s",
-    screen: Annotated[
-        str | None,
-        typer.Option("--screen", metavar="SCREEN", help=f"Begin with one of {', '.join(SCREENS)}."),
-    ] = None,
-    screenshot: Annotated[
-        Path | None,
-        typer.Option(
-            "--screenshot",
-            metavar="FILE",
-            help="Write a picture (.svg, or text as .txt) without a terminal, and end.",
-        ),
-    ] = None,
-    size: Annotated[
-        str,
-        typer.Option(
-            "--size",
-            metavar="WIDTHxHEIGHT",
-            help="Columns and lines of the picture; default 120x40.",
-            show_default=False,
-        ),
-    ] = PICTURE,
-    theme: Annotated[
-        str | None, typer.Option("--theme", metavar="THEME", help="Colours, by a theme's name.")
-    ] = None,
-    store: StorePath = None,
+    names: Sequence[str],
+    attach: bool,
+    replay: str | None,
+    at: str,
+    screen: str | None,
+    screenshot: Path | None,
+    size: str,
+    theme: str | None,
+    store: Path | None,
 ) -> None:
     """Plan, watch, steer, look back and compare on screens."""
     # Hardly anything made until the first frame is garbage, and to look for it takes a tenth.
@@ -107,7 +97,7 @@ def tui(
     clock = time.time if screenshot is None else lambda: now
     # Nor should a picture depend on the terminal that it is ordered from.
     of_pictures = DARK.name if screenshot is not None else None
-    page = _first_page(path, clock, names or [], attach, replay, _read_seconds(at), screen)
+    page = _first_page(path, clock, names, attach, replay, _read_seconds(at), screen)
     app = BenchApp(
         path,
         page,
@@ -127,13 +117,13 @@ def tui(
         except OSError as error:
             raise UsageError(f"{screenshot}: {error.strerror}") from error
     if app.return_code:  # it ended by an error of its own, and has shown it
-        raise typer.Exit(BenchctlError.exit_code)
+        sys.exit(BenchctlError.exit_code)
 
 
 def _first_page(
     path: Path,
     clock: Callable[[], float],
-    names: list[str],
+    names: Sequence[str],
     attach: bool,
     replay: str | None,
     at_s: float,
@@ -167,7 +157,7 @@ def _run_id(path: Path, name: str) -> int:
         return reader.find(name).id
 
 
-def _alive_id(path: Path, names: list[str]) -> int:
+def _alive_id(path: Path, names: Sequence[str]) -> int:
     """Return the run that is named, or the newest that is measured now."""
     from benchctl.store.read import Reader
 

@@ -9,8 +9,6 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-import typer
-
 from benchctl.engine.launch import Runner, launch
 from benchctl.report.document import document_of
 from benchctl.report.events import event_lines
@@ -72,7 +70,7 @@ def measure(
         write_result(reader, run, form, output)
     if run.status in ("interrupted", "running"):
         print(f"benchctl: go on with: benchctl resume {run.name}", file=sys.stderr)
-    raise typer.Exit(_exit_code(reader, run, exit_code, asked))
+    sys.exit(_exit_code(reader, run, exit_code, asked))
 
 
 def _watch(

@@ -1,4 +1,5 @@
 import json
+import os
 import subprocess
 import sys
 
@@ -105,14 +106,14 @@ def test_nothing_measured_yet_is_said(benchctl):
     assert "nothing was measured yet" in result.stderr
 
 
-@pytest.mark.parametrize("args", [["--help"], ["run", "--help"], ["--show-completion", "bash"]])
+@pytest.mark.parametrize("args", [["--help"], ["run", "--help"], ["--completion", "bash"]])
 def test_help_and_completion_import_nothing_heavy(args):
     code = (
         "import sys; from benchctl.__main__ import main\n"
         f"sys.argv = ['benchctl', *{args!r}]\n"
         "try: main()\n"
         "except SystemExit: pass\n"
-        "heavy = ['textual', 'pyroute2', 'numpy', 'sqlite3', 'benchctl.api',"
+        "heavy = ['textual', 'pyroute2', 'numpy', 'sqlite3', 'benchctl.api', 'pydantic', 'rich',"
         " 'benchctl_iperf3', 'benchctl_ping', 'benchctl_owping', 'benchctl_simpleperf']\n"
         "print('HEAVY', [name for name in heavy if name in sys.modules])"
     )
@@ -136,9 +137,25 @@ def test_what_only_reads_a_store_imports_no_pydantic(module):
 def test_the_version_is_told_without_importing_the_command_line():
     code = (
         "import sys; from benchctl.__main__ import main\n"
-        "sys.argv = ['benchctl', '--version']; main(); print('typer' in sys.modules)"
+        "sys.argv = ['benchctl', '--version']; main(); print('click' in sys.modules)"
     )
     result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     assert result.stdout.splitlines()[1] == "False"
+
+
+def test_a_shell_completes_commands_and_profiles():
+    def completed(*words):
+        asked = {
+            **os.environ,
+            "_BENCHCTL_COMPLETE": "bash_complete",
+            "COMP_WORDS": " ".join(words),
+            "COMP_CWORD": str(len(words) - 1),
+        }
+        argv = [sys.executable, "-m", "benchctl"]
+        result = subprocess.run(argv, env=asked, capture_output=True, text=True, check=True)
+        return result.stdout.splitlines()
+
+    assert completed("benchctl", "ru") == ["plain,run", "plain,runs"]
+    assert completed("benchctl", "plan", "quick") == ["plain,quickstart"]

@@ -47,7 +47,7 @@ def _run(main, argv, directory, environment):
         try:
             main()
         except SystemExit as end:
-            code = end.code
+            code = end.code or 0
         except BaseException:
             traceback.print_exc()
             code = 1

@@ -4,17 +4,15 @@ import re
 import shlex
 
 import pytest
-import typer.main
 from docs.documents import DOCS, blocks_of, section, text_of, write_files
 
 from benchctl.cli.main import app
 
 DOCUMENT = "commands.md"
-ROOT = typer.main.get_command(app)
 HELP = {"-h", "--help"}
 
 
-def commands(name="benchctl", command=ROOT):
+def commands(name="benchctl", command=app):
     """Yield every command with its whole name."""
     yield name, command
     for word, inner in getattr(command, "commands", {}).items():
@@ -99,7 +97,7 @@ def sentences():
 @pytest.mark.parametrize(("document", "line"), sorted(set(sentences())))
 def test_no_document_names_a_command_or_option_that_is_not_there(document, line):
     words = shlex.split(line.partition(" -- ")[0])
-    command, words = ROOT, words[1:]
+    command, words = app, words[1:]
     while words:
         word, *words = words
         if word.startswith("-"):
