@@ -86,8 +86,7 @@ class Page(Screen[None]):
         return ()
 
     def on_mount(self) -> None:
-        """Begin to tick."""
-        self.tick()
+        """Begin to tick: at once, as soon as the screen is seen."""
         self._timer = self.set_interval(TICK_S, self.tick)
 
     def on_resize(self) -> None:
