@@ -41,8 +41,8 @@ KEYS = 12
 TIMER_S = 0.01
 # The first of a store.
 RUN = TRIAL = 1
-ROUND_S = 8
-ROUNDS = 5
+ROUND_S = 10
+ROUNDS = 11
 SPEED = 64
 
 
@@ -87,9 +87,9 @@ def _live(store: Path) -> None:
                 screen.settle()
                 watched.append(_lateness_s())
     difference_s = statistics.median(b - a for a, b in zip(alone, watched, strict=True))
-    print(f"{'p99 of a timer, median of 5, with no screen':<58}{_ms(alone):>11.3f} ms")
-    print(f"{'p99 of a timer, median of 5, with one':<58}{_ms(watched):>11.3f} ms")
-    table.row("the difference, median of 5 pairs", difference_s * 1e3, 0.2, "ms")
+    print(f"{f'p99 of a timer, median of {ROUNDS}, with no screen':<58}{_ms(alone):>11.3f} ms")
+    print(f"{f'p99 of a timer, median of {ROUNDS}, with one':<58}{_ms(watched):>11.3f} ms")
+    table.row(f"the difference, median of {ROUNDS} pairs", difference_s * 1e3, 0.2, "ms")
 
 
 def _replay(store: Path) -> None:

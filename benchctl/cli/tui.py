@@ -82,9 +82,9 @@ def tui(
     """Plan, watch, steer, look back and compare on screens."""
     # Hardly anything made until the first frame is garbage, and to look for it takes a tenth.
     gc.disable()
+    from benchctl.hosts.priority import give_way
     from benchctl.store.database import default_path
     from benchctl.tui.app import BenchApp
-    from benchctl.tui.priority import give_way
     from benchctl.tui.settings import default_path as settings_path
     from benchctl.tui.settings import read_settings, theme_of
     from benchctl.tui.text import take_picture

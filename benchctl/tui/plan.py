@@ -17,12 +17,12 @@ from textual.widget import Widget
 from benchctl.engine.launch import launch_detached
 from benchctl.engine.prepare import record_plan
 from benchctl.errors import BenchctlError
+from benchctl.hosts.priority import at_full_priority
 from benchctl.profile.load import packaged_profiles
 from benchctl.tui.columns import Column
 from benchctl.tui.modals import Ask, Prompt
 from benchctl.tui.page import Page
 from benchctl.tui.plantext import Drawn, draw_plan
-from benchctl.tui.priority import at_full_priority
 from benchctl.tui.scrolled import Scrolled
 from benchctl.tui.spans import Span
 from benchctl.tui.table import Table
