@@ -122,17 +122,21 @@ class Feed:
         """The window that `plotted` is of, or will be."""
         return self._detail.window if self._detail is not None else self.whole
 
-    def look_at(self, position: int, split: Collection[str] = ()) -> None:
-        """Keep the lines of a trial from now on; the flows of ``split`` by stream too."""
+    def look_at(self, position: int, split: Collection[str] = ()) -> bool:
+        """Keep the lines of a trial from now on; the flows of ``split`` by stream too.
+
+        Returns whether they are others than before, and have to be read.
+        """
         before = self._whole
         if before is not None and (self.position, before.split) == (position, frozenset(split)):
-            return
+            return False
         same_trial = self.position == position
         self.position = position
         self._detail = None
         self._whole = Lines(self._bulk, self.view.trials[position].outline.id, self.whole, split)
         if before is not None and same_trial:
             self._whole.show_meanwhile(before.traces)
+        return True
 
     def magnify(self, window: Window) -> None:
         """Keep a window of the trial in more detail; the whole one needs none."""

@@ -266,8 +266,8 @@ class LiveScreen(Page):
             if self._trials.index == max(0, self._feed.position):
                 self._trials.index = position
             self._urgent = True
-        self._feed.look_at(position, self._choice.split)
-        self._read()
+        if self._feed.look_at(position, self._choice.split):
+            self._read()
 
     def _change(self, choice: Choice) -> None:
         self._choice = choice
