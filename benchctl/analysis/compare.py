@@ -89,7 +89,7 @@ def compare(
                 verdict,
             )
         )  # fmt: skip
-    order = {key: place for place, key in enumerate([*in_a, *in_b])}
+    order = {key: place for place, key in enumerate({**in_a, **in_b})}
     comparisons.sort(key=lambda c: order[_point(c.point), c.flow, c.direction, c.metric])
     return comparisons
 

@@ -131,6 +131,14 @@ def _first_page(
 ) -> Page:
     from benchctl.tui import opening
 
+    if screen not in (None, *SCREENS):
+        raise UsageError(f'no screen "{screen}"', f"there are: {', '.join(SCREENS)}")
+    if (replay is not None or attach) and screen not in (None, "live"):
+        given = "--attach" if replay is None else "--replay"
+        raise UsageError(
+            f"{given} shows a run on the live screen, not on {screen}",
+            f"leave one out, as in: benchctl tui --screen {screen}",
+        )
     if replay is not None:
         return opening.open_replay(path, _run_id(path, replay), clock, at_s)
     if attach or screen == "live":
@@ -143,8 +151,6 @@ def _first_page(
         if len(names) < 2:
             raise UsageError("name two runs or more to compare", "as in: --screen compare A B")
         return opening.open_compare(path, [_run_id(path, name) for name in names])
-    if screen not in (None, "plan"):
-        raise UsageError(f'no screen "{screen}"', f"there are: {', '.join(SCREENS)}")
     from benchctl.profile.load import find_profile
 
     return opening.open_plan(find_profile(names[0]) if names else None)

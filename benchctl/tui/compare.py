@@ -44,6 +44,10 @@ SHORT = WORDS | {Verdict.SAME: "= none seen", Verdict.FEW: "? too little"}
 """Where there is no room; the line below the table says it in full."""
 
 
+Standing = tuple[str, int | None]
+"""The status of a run, and the position of the trial that is next."""
+
+
 class CompareScreen(Page):
     """The first run, A, beside each of the others."""
 
@@ -69,7 +73,10 @@ class CompareScreen(Page):
 
     def __init__(self, store: Path, run_ids: Sequence[int]) -> None:
         super().__init__(*run_ids)
-        self._store = store
+        self._reader = Reader(store)
+        self._changes = -1
+        self._standing: Sequence[Standing] = ()
+        """How far each run was when they were compared."""
         self._order = list(run_ids)
         self._place = 1
         """Which of the runs is compared with the first."""
@@ -92,7 +99,10 @@ class CompareScreen(Page):
     def on_mount(self) -> None:
         super().on_mount()
         self._table.focus()
-        self._load()
+
+    def on_unmount(self) -> None:
+        """Close the store."""
+        self._reader.close()
 
     @property
     def settled(self) -> bool:
@@ -109,10 +119,30 @@ class CompareScreen(Page):
             (f"{LOW}{MEAN}{HIGH}  {POINT}", "the mean, its own 95 % interval, and the repeats"),
         ]
 
+    def tick(self) -> None:
+        """Compare again when one of the runs has got on."""
+        try:
+            changes = self._reader.changes()
+            if changes == self._changes:
+                return
+            self._changes = changes
+            standing = [self._standing_of(run_id) for run_id in self.run_ids]
+        except StoreError as error:
+            self._complain(error)
+            return
+        if standing != self._standing:
+            self._standing = standing
+            self._load()
+
+    def _standing_of(self, run_id: int) -> Standing:
+        following = self._reader.next_open(run_id, 0)
+        return self._reader.run(run_id).status, following.position if following else None
+
     @work(thread=True, exclusive=True, group="compare")
     def _load(self) -> None:
         try:
-            with closing(Reader(self._store)) as reader:
+            # A thread has a connection of its own, as SQLite wants it.
+            with closing(Reader(self._reader.path)) as reader:
                 runs = [reader.run(run_id) for run_id in self._order]
                 compared = compare_runs(reader, runs[0], runs[self._place])
         except StoreError as error:
@@ -121,11 +151,12 @@ class CompareScreen(Page):
             self.app.call_from_thread(self._take, runs, compared)
 
     def _complain(self, error: StoreError) -> None:
-        self._failed = True
+        self._failed, self._changes, self._standing = True, -1, ()
         self._notes.show([[Span(f"! {error.message}", "bad")], [Span(f"  {error.hint}")]])
 
     def _take(self, runs: Sequence[Run], compared: Sequence[Comparison]) -> None:
-        self._runs, self._compared = runs, compared
+        self._runs, self._compared, self._failed = runs, compared, False
+        self._notes.show([])
         self._show()
 
     def _show(self) -> None:

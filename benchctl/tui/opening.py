@@ -57,7 +57,7 @@ def open_history(store: Path) -> Page:
 
 
 def open_compare(store: Path, run_ids: Sequence[int]) -> Page:
-    """Open two runs or more side by side."""
+    """Open two runs or more side by side. Raises StoreError."""
     from benchctl.tui.compare import CompareScreen
 
     return CompareScreen(store, run_ids)

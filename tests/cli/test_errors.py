@@ -100,6 +100,22 @@ def test_a_store_that_is_none_is_refused(benchctl):
     assert "is not a database" in result.stderr
 
 
+@pytest.mark.parametrize(
+    ("args", "told"),
+    [
+        (["--screen", "sumary"], 'no screen "sumary"'),
+        (["--replay", "last", "--screen", "summary"], "--replay shows a run on the live screen"),
+        (["--attach", "--screen", "history"], "--attach shows a run on the live screen"),
+        (["--screen", "compare", "last"], "name two runs or more to compare"),
+        (["--size", "80"], "--size 80: not columns x lines"),
+    ],
+)
+def test_screens_that_cannot_be_are_refused_without_a_terminal(benchctl, args, told):
+    result = benchctl("tui", *args, "--screenshot", "out.svg")
+    assert result.returncode == 2
+    assert told in result.stderr
+
+
 def test_nothing_measured_yet_is_said(benchctl):
     result = benchctl("show", "last")
     assert result.returncode == 4

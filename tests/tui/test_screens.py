@@ -1,5 +1,7 @@
 """Every key and behaviour of the screens beside the live one, and of the program around them."""
 
+import re
+
 import pytest
 from tui.driving import Clock, drive, notices, own_ids, press, settle, shown
 from tui.made_runs import BEGIN, MadeRun, whole_run
@@ -226,6 +228,27 @@ def test_every_key_of_the_comparison_does_what_it_says(three):
     drive(three, open_compare(three, [1, 2, 3]), script, size=(100, 30))
 
 
+def test_the_comparison_grows_while_its_run_goes_on(three, monkeypatch):
+    monkeypatch.setattr(Liveness, "is_alive", lambda self, run_id: True)
+    made = MadeRun(three, name="20261121-030000-22bb")
+    made.begin()
+    both = re.compile(r"throughput +[0-9.]+ Mbit/s +[0-9.]+ Mbit/s")
+
+    async def script(pilot):
+        assert not both.search(shown(pilot))
+        made.begin_trial()
+        made.measure(20.0)
+        made.end_trial()
+        for _ in range(400):
+            await settle(pilot)
+            if both.search(shown(pilot)):
+                break
+        assert both.search(shown(pilot))
+
+    drive(three, open_compare(three, [1, made.id]), script)
+    made.close()
+
+
 # --- the program -------------------------------------------------------------------------
 
 
@@ -332,7 +355,7 @@ def test_every_screen_survives_any_size(three, size):
     drive(three, open_compare(three, [1, 2]), script, size=size)
 
 
-@pytest.mark.parametrize("kind", [SummaryScreen, HistoryScreen, LiveScreen])
+@pytest.mark.parametrize("kind", [SummaryScreen, HistoryScreen, LiveScreen, CompareScreen])
 def test_a_locked_store_is_said_on_every_screen_and_tried_again(three, monkeypatch, kind):
     async def script(pilot):
         def locked(self):
@@ -352,6 +375,7 @@ def test_a_locked_store_is_said_on_every_screen_and_tried_again(three, monkeypat
         SummaryScreen: lambda: open_summary(three, 1),
         HistoryScreen: lambda: open_history(three),
         LiveScreen: lambda: open_replay(three, 1, Clock(), 30.0),
+        CompareScreen: lambda: open_compare(three, [1, 2]),
     }
     drive(three, pages[kind](), script)
 
