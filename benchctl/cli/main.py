@@ -53,7 +53,7 @@ def _print_completion(context: click.Context, _: click.Parameter, shell: str | N
 
 @click.group(
     cls=InOrder,
-    commands={command.name or "": command for command in COMMANDS},
+    commands=COMMANDS,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.version_option(__version__, message="benchctl %(version)s", help="Print the version.")
