@@ -23,7 +23,7 @@ from benchctl.lab.emulator import run_direction
 from benchctl.lab.kernel import KernelLinks
 from benchctl.lab.messages import AskCounters, Broken, Built, Request
 from benchctl.lab.model import Emulator, Link, Topology
-from benchctl.lab.namespaces import BuildError, Namespaces, kernel_cannot_emulate
+from benchctl.lab.namespaces import BuildError, Namespaces
 from benchctl.lab.services import Running, ServiceError
 from benchctl.lab.syscalls import enter_network
 
@@ -48,8 +48,8 @@ class Keeper:
         """Build the lab. Raises OSError, BuildError or ServiceError."""
         self._namespaces.create()
         if self._emulator is Emulator.AUTO:
-            enter_network(self._namespaces.emulator)
-            self._emulator = Emulator.USER if kernel_cannot_emulate() else Emulator.KERNEL
+            # The kernel's emulation breaks promises when settings change; benchctl's keeps them.
+            self._emulator = Emulator.USER
         shaped = {name: link for name, link in self._topology.links.items() if not link.ideal}
         if self._emulator is Emulator.KERNEL:
             self._namespaces.connect([])
