@@ -83,8 +83,20 @@ def app(plugins: Sequence[Path]) -> None:
         os.environ[PLUGINS_VARIABLE] = os.pathsep.join(files)
 
 
+def _look_in_absolute_places() -> None:
+    """Let no program be found in the current directory, by us or by what we start.
+
+    An element of PATH that is empty or relative is a place in that directory (POSIX, XBD 8.3), and
+    so is a PATH of nothing.
+    """
+    places = os.environ.get("PATH", "").split(os.pathsep)
+    absolute = [place for place in places if Path(place).is_absolute()]
+    os.environ["PATH"] = os.pathsep.join(absolute) or os.defpath
+
+
 def main() -> None:
     """Run the command line; ends the process with its exit code."""
+    _look_in_absolute_places()
     if sys.stdout is None:
         # The shell closed it (>&-): whoever started us wants no result.
         sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115

@@ -1,4 +1,4 @@
-"""The runner's process: ``python -m benchctl.engine STORE RUN_ID``.
+"""The runner's process: ``python -P -m benchctl.engine STORE RUN_ID``.
 
 It ends with the command line's exit codes; an error is one line on stderr, and its hint another.
 SIGINT and SIGTERM stop the run, SIGUSR1 skips the trial. When its standard input closes, whoever

@@ -90,7 +90,7 @@ def _start(
     before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     try:
         return subprocess.Popen(
-            [sys.executable, "-m", "benchctl.engine", os.fspath(store), str(run_id)],
+            [sys.executable, "-P", "-m", "benchctl.engine", os.fspath(store), str(run_id)],
             stdin=stdin,
             stdout=subprocess.DEVNULL,
             stderr=stderr,

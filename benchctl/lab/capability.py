@@ -86,7 +86,7 @@ def _examine() -> Iterator[Ability]:
             yield Ability("lab", False, f"no program {program}", f"install {package}")
             return
     how = launcher()
-    argv = (*how.argv, "unshare", "--net", "--", sys.executable, "-m", __name__)
+    argv = (*how.argv, "unshare", "--net", "--", sys.executable, "-P", "-m", __name__)
     result = subprocess.run(argv, capture_output=True, text=True, check=False)
     whose = "as an ordinary user, in a user namespace" if how.user_namespace else "as root"
     if result.returncode:

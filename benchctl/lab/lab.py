@@ -51,10 +51,10 @@ class _Keeper:
     def __init__(self, launcher: Launcher) -> None:
         self._connection, theirs = Pipe()
         self._log = os.memfd_create("lab keeper")
-        argv = (*launcher.argv, sys.executable, "-m", "benchctl.lab.keeper", str(theirs.fileno()))
+        keeper = (sys.executable, "-P", "-m", "benchctl.lab.keeper", str(theirs.fileno()))
         # A session of its own: Ctrl-C in the terminal is for the runner alone.
         self._process = subprocess.Popen(
-            argv, stdin=subprocess.DEVNULL, stdout=self._log, stderr=self._log,
+            (*launcher.argv, *keeper), stdin=subprocess.DEVNULL, stdout=self._log, stderr=self._log,
             pass_fds=[theirs.fileno()], start_new_session=True,
         )  # fmt: skip
         theirs.close()

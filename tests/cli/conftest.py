@@ -11,8 +11,9 @@ TOY = Path(__file__).with_name("toy.py")
 class Benchctl:
     """Runs the real command in an empty directory, with a store and the toy backend of its own."""
 
-    def __init__(self, directory):
+    def __init__(self, directory, words=(sys.executable, "-m", "benchctl")):
         self.directory = directory
+        self.words = words
         self.store = directory / "runs.sqlite"
         self.environment = {
             **os.environ,
@@ -27,7 +28,7 @@ class Benchctl:
 
     def start(self, *args, **options):
         return subprocess.Popen(
-            [sys.executable, "-m", "benchctl", *args],
+            [*self.words, *args],
             cwd=self.directory,
             env=self.environment,
             stdout=subprocess.PIPE,

@@ -1,0 +1,100 @@
+"""No code from the current directory ever runs, whatever lies there, whoever starts benchctl."""
+
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+from cli.conftest import Benchctl
+from lab.lab_support import ordinary_user
+
+PROFILE = """
+[lab]
+topology = "pair"
+[flows.main]
+backend = "toy"
+from = "sender"
+to = "receiver"
+"""
+COMMANDS = {
+    "plan": ("plan", "p.toml"),
+    "run in a lab": ("run", "-q", "p.toml"),
+    "run on this machine": ("run", "-q", "quickstart", "--set", "duration=0.2s", "--repeat", "1"),
+    "doctor": ("doctor",),
+    "lab exec": ("lab", "exec", "pair", "sender", "true"),
+    "tui": ("tui", "--screenshot", "picture.txt"),
+}
+PROGRAMS = (
+    "unshare", "nsenter", "ip", "tc", "sh", "setpriv", "ping", "iperf3", "owping", "true", "python3"
+)  # fmt: skip
+
+
+@pytest.fixture(params=["as we are", "as an ordinary user"])
+def trapped(request):
+    """Benchctl in a directory where files of many names say when they run."""
+    words = [sys.executable] if request.param == "as we are" else ordinary_user()
+    if not words:
+        (pytest.fail if os.environ.get("CI") else pytest.skip)("no Python that others can run")
+    # Not under tmp_path, which only its owner may enter.
+    directory = Path(tempfile.mkdtemp())
+    sprung = directory / "sprung"
+    sprung.mkdir()
+    for path in (directory, sprung):
+        path.chmod(0o777)
+    # As the installed command, whose first place to look is where it lies itself.
+    words[0] = shutil.which(words[0])
+    benchctl = Benchctl(directory, [*words, "-P", "-m", "benchctl"])
+    benchctl.environment |= {"HOME": str(directory), "XDG_DATA_HOME": str(directory)}
+    benchctl.profile(PROFILE)
+    benchctl.sprung = sprung
+    yield benchctl
+    shutil.rmtree(directory)
+
+
+def plant_modules(directory, sprung):
+    """Put a file there for every module that benchctl could ever ask for by its name."""
+    ours = {path.stem for path in Path(__import__("benchctl").__file__).parent.iterdir()}
+    packages = {name.partition(".")[0] for name in sys.modules}
+    for name in sys.stdlib_module_names | packages | ours | {"usercustomize", "sitecustomize"}:
+        note = (
+            f"import posix\nposix.close(posix.open({str(sprung / name)!r}, posix.O_CREAT, 0o666))\n"
+        )
+        (directory / f"{name}.py").write_text(note)
+    for name in ("benchctl", "benchctl_simpleperf"):
+        (directory / f"{name}.py").unlink(missing_ok=True)
+        (directory / name).mkdir()
+        (directory / name / "__init__.py").write_text(note)
+
+
+@pytest.mark.netns
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
+def test_modules_that_lie_in_the_current_directory_are_not_imported(trapped, command):
+    plant_modules(trapped.directory, trapped.sprung)
+    result = trapped(*command)
+    assert sorted(path.name for path in trapped.sprung.iterdir()) == []
+    assert result.returncode == 0, result.stderr
+
+
+@pytest.mark.netns
+@pytest.mark.parametrize("name", ["run in a lab", "doctor", "lab exec"])
+def test_programs_that_lie_in_the_current_directory_are_not_started(trapped, name):
+    for place in (trapped.directory, trapped.directory / "bin"):
+        place.mkdir(exist_ok=True)
+        for program in PROGRAMS:
+            (place / program).write_text(f"#!/bin/sh\n: > {trapped.sprung}/{program}\n")
+            (place / program).chmod(0o755)
+    trapped.environment["PATH"] = f":.:bin:{trapped.environment['PATH']}"
+    result = trapped(*COMMANDS[name])
+    assert sorted(path.name for path in trapped.sprung.iterdir()) == []
+    assert result.returncode == 0, result.stderr
+
+
+def test_a_path_of_nothing_is_that_of_the_system_and_not_the_current_directory(benchctl):
+    (benchctl.directory / "sh").write_text("#!/bin/false\n")
+    (benchctl.directory / "sh").chmod(0o755)
+    benchctl.profile('[flows.main]\nbackend = "toy"')
+    benchctl.environment["PATH"] = ""
+    result = benchctl("run", "-q", "p.toml")
+    assert result.returncode == 0, result.stderr
