@@ -6,7 +6,9 @@ lacks them; with ``CI`` set it fails instead, so that CI never passes by skippin
 
 import os
 import shutil
+import sqlite3
 import subprocess
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -22,6 +24,25 @@ TESTS = Path(__file__).parent
 
 def pytest_addoption(parser):
     parser.addoption("--update-golden", action="store_true", help="write the golden files anew")
+
+
+@pytest.fixture(autouse=True)
+def _connections(monkeypatch):
+    """Every connection to a store is closed by the end of the test that opened it."""
+    opened = []
+
+    class Connection(sqlite3.Connection):
+        def __init__(self, *args, **options):
+            super().__init__(*args, **options)
+            opened.append(self)
+
+        def close(self):
+            super().close()
+            opened.remove(self)
+
+    monkeypatch.setattr(sqlite3, "connect", partial(sqlite3.connect, factory=Connection))
+    yield
+    assert not opened
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,8 +33,10 @@ def _complete_run(_: click.Context, __: click.Parameter, incomplete: str) -> lis
     from benchctl.store.read import Reader
 
     path = default_path()
-    runs = Reader(path).runs() if path.exists() else []
-    return [run.name for run in runs if run.name.startswith(incomplete)]
+    if not path.exists():
+        return []
+    with closing(Reader(path)) as reader:
+        return [run.name for run in reader.runs() if run.name.startswith(incomplete)]
 
 
 profile = click.argument(
@@ -94,11 +97,13 @@ quiet = click.option("-q", "--quiet", is_flag=True, help="No progress on stderr.
 
 
 def open_reader(store: Path | None) -> Reader:
-    """Open the store that the options name. Raises StoreError."""
+    """Open the store that the options name, until the command ends. Raises StoreError."""
     from benchctl.store.database import default_path
     from benchctl.store.read import Reader
 
-    return Reader(store or default_path())
+    reader = Reader(store or default_path())
+    click.get_current_context().call_on_close(reader.close)
+    return reader
 
 
 def format_for(given: str | None, output: Path | None) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+from benchctl.cli import options
 from benchctl.engine.launch import Runner, launch
 from benchctl.report.document import document_of
 from benchctl.report.events import event_lines
@@ -53,7 +54,7 @@ def measure(
 
     Ends the process with the exit code that the result calls for. Raises StoreError.
     """
-    reader = Reader(store)
+    reader = options.open_reader(store)
     run = reader.run(run_id)
     asked = _Asked()
     narrator = _narrator(run, quiet)
@@ -99,7 +100,8 @@ def _watch(
                     runner.interrupt()
                 else:
                     runner.kill()
-                    Recorder(store, run_id).update_run(status="interrupted")
+                    with closing(Recorder(store, run_id)) as recorder:
+                        recorder.update_run(status="interrupted")
                     return
     finally:
         narrator.close()

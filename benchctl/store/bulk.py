@@ -12,16 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchctl.store.database import connect, store_errors
+from benchctl.store.schema import LAST_ATTEMPT
 
 Row = tuple[int, float, float, bytes]
 """Series, start and end of the interval (seconds from the flow's start), packed values."""
 
 # A batch is read and drawn in a hundredth of a second: in between, a screen answers keys.
 BATCH = 1000
-
-_LAST_ATTEMPT = (
-    "WHERE trial_id = ?1 AND attempt = (SELECT max(attempt) FROM flow WHERE trial_id = ?1)"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +112,7 @@ class Bulk:
                 "SELECT flows FROM trial WHERE id = ?", (trial_id,)
             ).fetchone()
             flows = self._connection.execute(
-                f"SELECT id, name, backend, requested FROM flow {_LAST_ATTEMPT}", (trial_id,)
+                f"SELECT id, name, backend, requested FROM flow {LAST_ATTEMPT}", (trial_id,)
             ).fetchall()
             told = [
                 (flow, self._connection.execute(
@@ -141,7 +138,7 @@ class Bulk:
         query = (
             "SELECT min((SELECT min(id) FROM sample WHERE series_id = series.id)),"
             " max((SELECT max(id) FROM sample WHERE series_id = series.id))"
-            f" FROM series WHERE flow_id IN (SELECT id FROM flow {_LAST_ATTEMPT})"
+            f" FROM series WHERE flow_id IN (SELECT id FROM flow {LAST_ATTEMPT})"
         )
         with store_errors(self._path):
             first, last = self._connection.execute(query, (trial_id,)).fetchone()

@@ -19,7 +19,7 @@ from benchctl.analysis.figures import Figure, Figures
 from benchctl.errors import StoreError, UsageError
 from benchctl.store.database import connect, store_errors
 from benchctl.store.locks import Liveness
-from benchctl.store.schema import OPEN
+from benchctl.store.schema import LAST_ATTEMPT, OPEN
 
 T = TypeVar("T")
 
@@ -241,12 +241,8 @@ class Reader:
 
     def flows(self, trial_id: int, *, all_attempts: bool = False) -> list[Flow]:
         """Return the flows of a trial, of its last attempt or of all."""
-        last = "AND attempt = (SELECT max(attempt) FROM flow WHERE trial_id = ?1)"
-        return self._all(
-            Flow,
-            f"SELECT * FROM flow WHERE trial_id = ?1 {'' if all_attempts else last} ORDER BY id",
-            trial_id,
-        )
+        chosen = "WHERE trial_id = ?" if all_attempts else LAST_ATTEMPT
+        return self._all(Flow, f"SELECT * FROM flow {chosen} ORDER BY id", trial_id)
 
     def attempts(self, trial_id: int) -> int:
         """Return how often a trial was tried."""
@@ -273,7 +269,7 @@ class Reader:
         """Yield the samples of a trial, or of one attempt at it, with an id above ``after``."""
         query = (
             f"{_SAMPLES} JOIN flow ON flow.id = flow_id"
-            " WHERE trial_id = ?1 AND sample.id > ?2 AND (?3 IS NULL OR attempt = ?3)"
+            " WHERE trial_id = ? AND sample.id > ? AND attempt = coalesce(?, attempt)"
             " ORDER BY sample.id"
         )
         for row in self._rows(query, trial_id, after, attempt):

@@ -6,6 +6,10 @@ UNFINISHED = ("planned", "running")
 """The status of a run, trial or flow that has not ended."""
 OPEN = (*UNFINISHED, "interrupted")
 """The status of a run or trial that can be resumed."""
+LAST_ATTEMPT = (
+    "WHERE (trial_id, attempt) = (SELECT trial_id, max(attempt) FROM flow WHERE trial_id = ?)"
+)
+"""Of the flows of a trial, those of its last attempt."""
 
 TABLES = """
 CREATE TABLE run (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import ClassVar
@@ -140,10 +141,9 @@ class BenchApp(App[None]):
         except BenchctlError as error:
             self.notify(f"{error.message}\n{error.hint}", severity="warning", markup=False)
             return None
-        runs = reader.runs()
-        found = next((run for run in runs if not running or reader.is_alive(run)), None)
-        reader.close()
-        return found
+        with closing(reader):
+            runs = reader.runs()
+            return next((run for run in runs if not running or reader.is_alive(run)), None)
 
     def action_plan(self) -> None:
         """Show the profiles."""

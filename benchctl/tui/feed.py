@@ -10,6 +10,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Collection, Iterator
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 from benchctl.errors import StoreError
@@ -36,14 +37,16 @@ class Feed:
     def __init__(
         self, path: Path, run_id: int, timer: Callable[[], float] = time.perf_counter
     ) -> None:
-        self._reader = Reader(path)
-        self._bulk = Bulk(path)
+        with ExitStack() as stores:
+            self._reader = stores.enter_context(closing(Reader(path)))
+            self._bulk = stores.enter_context(closing(Bulk(path)))
+            self.view = RunView(self._reader.run(run_id), self._bulk.outlines(run_id))
+            self._stores = stores.pop_all()
         self._timer = timer
         self._follower = Follower(self._reader, run_id, samples=False)
         self._events: Iterator[RunEvent] | None = None
         self._changes = -1
         self._looked = 0.0
-        self.view = RunView(self._reader.run(run_id), self._bulk.outlines(run_id))
         self.position = -1
         """The trial that is looked at; -1 for none."""
         self._whole: Lines | None = None
@@ -51,8 +54,7 @@ class Feed:
 
     def close(self) -> None:
         """Close the store."""
-        self._reader.close()
-        self._bulk.close()
+        self._stores.close()
 
     def poll(self, budget_s: float) -> bool:
         """Read what is new, for about ``budget_s``; returns whether there is more to read."""

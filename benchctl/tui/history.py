@@ -71,9 +71,10 @@ class HistoryScreen(Page):
 
     def on_unmount(self) -> None:
         """Close the store."""
-        if self._reader is not None and self._bulk is not None:
-            self._reader.close()
+        if self._bulk is not None:
             self._bulk.close()
+        if self._reader is not None:
+            self._reader.close()
 
     @property
     def settled(self) -> bool:
@@ -93,8 +94,8 @@ class HistoryScreen(Page):
         """Read the store again when it has changed."""
         self._failed = False
         try:
-            if self._reader is None or self._bulk is None:
-                self._bulk, self._reader = Bulk(self._store), Reader(self._store)
+            self._bulk = self._bulk or Bulk(self._store)
+            self._reader = self._reader or Reader(self._store)
             changes = self._reader.changes()
             if changes != self._changes:
                 self._read(self._reader, self._bulk)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import ClassVar
 
@@ -50,8 +50,10 @@ class SummaryScreen(Page):
 
     def __init__(self, store: Path, run_id: int) -> None:
         super().__init__(run_id)
-        self._reader = Reader(store)
-        self._run = self._reader.run(run_id)
+        with ExitStack() as stores:
+            self._reader = stores.enter_context(closing(Reader(store)))
+            self._run = self._reader.run(run_id)
+            stores.pop_all()
         self._changes = -1
         self._failed = False
         self._summary: Summary | None = None

@@ -5,6 +5,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
 
 import pytest
 
@@ -22,7 +23,7 @@ def wait_until(condition, what, limit_s=30):
 
 def count(store, query):
     try:
-        with sqlite3.connect(f"file:{store}?mode=ro", uri=True) as connection:
+        with closing(sqlite3.connect(f"file:{store}?mode=ro", uri=True)) as connection:
             return connection.execute(query).fetchone()[0]
     except sqlite3.OperationalError:
         return 0  # not there yet
@@ -31,6 +32,11 @@ def count(store, query):
 def sample_of_the_hanging_tool(benchctl):
     query = "SELECT count(*) FROM sample"
     wait_until(lambda: count(benchctl.store, query) == 4, "a sample of the tool that hangs")
+
+
+def mend_the_tool(benchctl):
+    with closing(sqlite3.connect(benchctl.store)) as connection, connection:
+        connection.execute("UPDATE trial SET flows = replace(flows, 'hang', 'ok')")
 
 
 def tools_left(benchctl):
@@ -113,8 +119,7 @@ def test_a_stop_keeps_what_was_measured_and_resume_measures_the_rest(benchctl, n
     assert "trial 2 (plan=hang), repeat 1: interrupted" in stdout
     assert "benchctl resume" in stderr
     assert not tools_left(benchctl)
-    with sqlite3.connect(benchctl.store) as connection:  # the tool is mended meanwhile
-        connection.execute("UPDATE trial SET flows = replace(flows, 'hang', 'ok')")
+    mend_the_tool(benchctl)
     resumed = benchctl("resume", "last")
     assert resumed.returncode == 0
     assert "1 of 2 trials left" in resumed.stderr
@@ -154,8 +159,7 @@ def test_a_kill_leaves_no_tool_behind_and_the_run_resumes(benchctl, victim):
     ended = "SELECT count(*) FROM run WHERE status = 'interrupted'"
     if victim == "command":
         wait_until(lambda: count(benchctl.store, ended) == 1, "the end of the runner")
-    with sqlite3.connect(benchctl.store) as connection:
-        connection.execute("UPDATE trial SET flows = replace(flows, 'hang', 'ok')")
+    mend_the_tool(benchctl)
     assert benchctl("resume").returncode == 0
 
 

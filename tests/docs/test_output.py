@@ -4,6 +4,7 @@ import json
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 
 import pytest
 from docs.documents import blocks_of, filled, names_in, section, table, text_of, write_files
@@ -127,18 +128,19 @@ def test_the_exit_codes_are_those_of_the_errors():
 
 
 def test_every_table_and_column_of_the_store_is_described(directory):
-    store = sqlite3.connect(directory / "runs.sqlite")
-    tables = {
-        name: {row[1] for row in store.execute(f"PRAGMA table_info({name})")}
-        for (name,) in store.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
-    }
+    with closing(sqlite3.connect(directory / "runs.sqlite")) as store:
+        tables = {
+            name: {row[1] for row in store.execute(f"PRAGMA table_info({name})")}
+            for (name,) in store.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+        }
     rows = table(section(DOCUMENT, "## The store"))
     assert {row[0].strip("`"): set(names_in([row], 1)) for row in rows} == tables
 
 
 def test_the_query_gives_the_throughput_of_every_trial(directory, document):
     (block,) = blocks_of(DOCUMENT, "sql")
-    rows = sqlite3.connect(directory / "runs.sqlite").execute(block.text).fetchall()
+    with closing(sqlite3.connect(directory / "runs.sqlite")) as store:
+        rows = store.execute(block.text).fetchall()
     assert [(json.loads(point), mbit) for point, *_, mbit, _ in rows] == [
         (trial["point"], round(trial["flows"][0]["metrics"]["throughput_bps"] / 1e6, 1))
         for trial in document["trials"]
