@@ -239,6 +239,8 @@ def _run(lab: Lab, host: str, command: Sequence[str]) -> int:
         ).returncode
     finally:
         signal.signal(signal.SIGINT, before)
+    if code:
+        lab.check()  # a command that fell with its lab has nothing to say of that
     return 128 - code if code < 0 else code
 
 

@@ -99,6 +99,11 @@ class FlowAttempt:
         self._failures.setdefault(role, failure)
         self._failed.set()
 
+    def blame(self, failure: Failure) -> None:
+        """Put the cause in place of what the ends said, which saw only its effect."""
+        self._failures = {Role.CLIENT: failure}
+        self._failed.set()
+
     # --- from start to end ----------------------------------------------------------------
 
     async def start_server(self, host: Host, command: Command) -> None:

@@ -43,6 +43,9 @@ class Site(Protocol):
     def expected(self, trial: Trial) -> Mapping[str, Promises]:
         """Return what is expected of the trial's flows, by name."""
 
+    async def fallen(self) -> str:
+        """Return why what was prepared does not stand any more; empty while it does."""
+
     async def close(self) -> None:
         """Leave nothing behind."""
 
@@ -61,6 +64,9 @@ class PlainSite:
 
     def expected(self, trial: Trial) -> Mapping[str, Promises]:
         return {}
+
+    async def fallen(self) -> str:
+        return ""
 
     async def close(self) -> None:
         """Nothing was built."""
@@ -156,20 +162,21 @@ class LabSite:
     async def prepare(self, trial: Trial) -> Network:
         if self._lab is not None and (self._changes or trial.lab != self._wishes):
             await self.close()
-        lab = await self._standing() or await self._build(trial)
+        if reason := await self.fallen():
+            self._note(f"{reason}; it is built anew")
+            await self.close()
+        lab = self._lab or await self._build(trial)
         if self._verifies:
             await self._verify(lab, trial)
         return _inside(self._outside, lab.topology, lab.nodes)
 
-    async def _standing(self) -> Lab | None:
-        """Return the lab where there is one that stands."""
+    async def fallen(self) -> str:
         try:
             if self._lab is not None:
-                self._lab.check()
+                await asyncio.to_thread(self._lab.check)
         except LabError as error:
-            self._note(f"{error.message}; it is built anew")
-            await self.close()
-        return self._lab
+            return error.message
+        return ""
 
     async def _build(self, trial: Trial) -> Lab:
         topology = build_topology(self._source, trial.lab)

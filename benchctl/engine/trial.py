@@ -17,6 +17,7 @@ from benchctl.engine.network import Network, describe_flow, ports_of
 from benchctl.engine.promise import Promises
 from benchctl.engine.site import Site
 from benchctl.engine.tools import Toolbox
+from benchctl.errors import LabError
 from benchctl.hosts.host import Host
 from benchctl.hosts.spawn import Spawner
 from benchctl.profile.bind import FlowPlan, Trial
@@ -106,8 +107,14 @@ class TrialRunner:
                 placing.cancel()
                 await asyncio.wait([placing])
                 return self._finish(trial_id, trial, flows, self._asked())
-            places = placing.result()
-            flows = await self._attempt(trial_id, trial, places, number)
+            try:
+                places = placing.result()
+                flows = await self._attempt(trial_id, trial, places, number)
+            except LabError:
+                if tried == self._attempts.most or not await self._site.fallen():
+                    raise
+                tried, number = tried + 1, number + 1  # at once: the next lab is a new one
+                continue
             status = _overall(flows)
             if status != FAILED or not _may_succeed(flows):
                 return self._finish(trial_id, trial, flows, status)
@@ -178,10 +185,14 @@ class TrialRunner:
         error = None if measuring.cancelled() else measuring.exception()
         if error is not None:
             status, reason = INTERRUPTED, str(error)
+        failed = [flow for flow in flows if flow.failure]
+        if failed and (fallen := await self._site.fallen()):
+            for flow in failed:
+                flow.blame(Failure(FailureKind.PEER, fallen))
         ends = [self._end(flow, status, reason) for flow in flows]
         # All of them first: one that cannot be written leaves no other running.
-        failed = [end for end in await asyncio.gather(*ends, return_exceptions=True) if end]
-        for one in (error, *failed):
+        unwritten = [end for end in await asyncio.gather(*ends, return_exceptions=True) if end]
+        for one in (error, *unwritten):
             if one is not None:
                 raise one
         return flows

@@ -21,7 +21,7 @@ from typing import Any, NoReturn
 
 from benchctl.lab.emulator import run_direction
 from benchctl.lab.kernel import KernelLinks
-from benchctl.lab.messages import AskCounters, Broken, Built, Request
+from benchctl.lab.messages import AskCounters, AskStanding, Broken, Built, Request
 from benchctl.lab.model import Emulator, Link, Topology
 from benchctl.lab.namespaces import BuildError, Namespaces
 from benchctl.lab.services import Running, ServiceError
@@ -90,7 +90,10 @@ class Keeper:
                 self._obey(request, runner)
 
     def _obey(self, request: Request, runner: Connection) -> None:
-        if self._kernel is None:
+        if isinstance(request, AskStanding):
+            self._reap()
+            runner.send(None)
+        elif self._kernel is None:
             self._controls[request.link, request.direction].send(request)
             if isinstance(request, AskCounters):
                 runner.send(self._hear(request.link, request.direction))

@@ -20,11 +20,20 @@ from benchctl.hosts.host import Host, Way
 from benchctl.lab import capability
 from benchctl.lab.capability import Launcher
 from benchctl.lab.link import Change
-from benchctl.lab.messages import AskCounters, Broken, Built, ChangeLink, DirectionCounters
+from benchctl.lab.messages import (
+    AskCounters,
+    AskStanding,
+    Broken,
+    Built,
+    ChangeLink,
+    DirectionCounters,
+)
 from benchctl.lab.model import Emulator, Topology
 
 # A lab of nine hosts takes one second; this is for machines in trouble.
 _BUILD_TIMEOUT_S = 60.0
+# It answers within a millisecond; in a ramp of a link that the kernel emulates, after some tc.
+_ANSWER_TIMEOUT_S = 10.0
 
 # Stands between nsenter and the command. nsenter puts only its children into the PID namespace,
 # so somebody has to fork, outlive the signals that the runner sends to the whole process group,
@@ -84,10 +93,6 @@ class _Keeper:
             said = "; ".join(filter(None, [answer.reason, *lines[-1:]]))
             self._end = Broken(said or "its keeper was killed", answer.forbidden)
         raise _GoneError(self._end.reason, self._end.forbidden)
-
-    def silent(self) -> bool:
-        """Return whether it has nothing to say, which is how it is while the lab stands."""
-        return self._end is None and not self._connection.poll()
 
     def end(self) -> None:
         if not self._connection.closed:
@@ -175,14 +180,15 @@ class Lab:
         direction = 0 if self.topology.links[link].ends[0].node == leaving else 1
         with _standing():
             self._keeper.tell(AskCounters(link, direction))
-            counters: DirectionCounters | None = self._keeper.hear()
+            counters: DirectionCounters | None = self._keeper.hear(_ANSWER_TIMEOUT_S)
         return counters
 
     def check(self) -> None:
         """Raise LabError, with the reason, when the lab does not stand any more."""
+        # Asked, because a keeper that was killed is heard to be gone only with the last of the lab.
         with _standing():
-            if not self._keeper.silent():
-                self._keeper.hear()
+            self._keeper.tell(AskStanding())
+            self._keeper.hear(_ANSWER_TIMEOUT_S)
 
 
 @contextmanager

@@ -50,7 +50,12 @@ class AskCounters:
     direction: int
 
 
-Request = ChangeLink | AskCounters
+@dataclass(frozen=True, slots=True)
+class AskStanding:
+    """Asks for None, which only a lab that stands answers."""
+
+
+Request = ChangeLink | AskCounters | AskStanding
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,10 @@
 
 import pytest
 from engine.fakes import GOOD, SERVER, Script
-from engine.virtual import flow
+from engine.virtual import NETWORK, flow
 
 from benchctl.engine.network import Network
+from benchctl.errors import LabError
 from benchctl.hosts.host import Host
 
 
@@ -146,17 +147,24 @@ def test_servers_that_are_slow_to_be_ready_do_not_use_up_the_clients_lead(measur
     assert outcome.trial.started_time == 1000005.5
 
 
-class Shifting:
-    """A site that is another one for every attempt, as a lab that changes during a trial."""
-
-    def __init__(self):
-        self.prepared = []
+class Standing:
+    """A site of which nothing is expected, and that stays."""
 
     def begin(self, common_start):
         pass
 
     def expected(self, trial):
         return {}
+
+    async def fallen(self):
+        return ""
+
+
+class Shifting(Standing):
+    """A site that is another one for every attempt, as a lab that changes during a trial."""
+
+    def __init__(self):
+        self.prepared = []
 
     async def prepare(self, trial):
         self.prepared.append(trial)
@@ -171,3 +179,45 @@ def test_every_attempt_has_a_site_made_ready_for_it(measure):
     assert [command[2] for command in outcome.commands if command[0] == "client"] == [
         "127.0.0.1", "127.0.0.2", "127.0.0.3",
     ]  # fmt: skip
+
+
+class Falling(Standing):
+    """A site that falls with the first attempt; ``when`` says who notices."""
+
+    def __init__(self, when):
+        self.built, self.when = 0, when
+
+    async def prepare(self, trial):
+        self.built += 1
+        if self.built == 1 and self.when == "prepared":
+            raise LabError("cannot measure from a to b: nsenter: Permission denied")
+        return NETWORK
+
+    def begin(self, common_start):
+        if self.built == 1 and self.when == "begun":
+            raise LabError("the lab does not stand any more: out of memory")
+
+    async def fallen(self):
+        return "the lab does not stand any more: out of memory" if self.built == 1 else ""
+
+
+@pytest.mark.parametrize("when", ["prepared", "begun", "measured"])
+def test_a_lab_that_falls_costs_one_attempt_and_no_more(measure, when):
+    dies = Script([(0.1, "!nsenter: Permission denied")], 0.2, code=1)
+    clients = [dies, GOOD] if when == "measured" else GOOD
+    outcome = measure({"server": SERVER, "client": clients}, attempts=2, site=Falling(when))
+    assert outcome.status == "ok"
+
+
+def test_what_a_flow_failed_of_is_the_lab_that_fell(measure):
+    dies = Script([(0.1, "!nsenter: Permission denied")], 0.2, code=1)
+    outcome = measure({"server": SERVER, "client": dies}, site=Falling("measured"))
+    assert (outcome.status, outcome.last.failure) == ("failed", "peer")
+    assert outcome.last.error == "the lab does not stand any more: out of memory"
+    assert outcome.trial.error == "main: the lab does not stand any more: out of memory"
+    assert "nsenter" in outcome.last.stderr
+
+
+def test_a_lab_that_falls_with_the_last_attempt_is_the_error(measure):
+    with pytest.raises(LabError, match="out of memory"):
+        measure({"server": SERVER, "client": GOOD}, site=Falling("begun"))
