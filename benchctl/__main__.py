@@ -5,6 +5,7 @@
 
 import os
 import sys
+from contextlib import suppress
 
 
 def main() -> None:
@@ -12,8 +13,9 @@ def main() -> None:
     if sys.argv[1:] == ["--version"]:
         from benchctl import __version__
 
-        print(f"benchctl {__version__}")
-        return
+        with suppress(OSError):  # a full disk is reported by the command line, which asks again
+            print(f"benchctl {__version__}", flush=True)
+            return
     # Else pydantic looks through all installed packages for plugins of its own, at every start.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     from benchctl.cli.main import main as run

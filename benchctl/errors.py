@@ -27,6 +27,15 @@ class BenchctlError(Exception):
         self.hint = hint
 
 
+class NoReaderError(BenchctlError):
+    """Who read the result has seen enough (``| head -1``): nothing went wrong."""
+
+    exit_code = 0
+
+    def __init__(self) -> None:
+        super().__init__("nobody reads the result any more")
+
+
 class UsageError(BenchctlError):
     """The command line asks for something that cannot be."""
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from benchctl.cli import options
+from benchctl.errors import UsageError
 
 if TYPE_CHECKING:
+    from benchctl.report.output import Output
     from benchctl.store.read import Reader, Run
 
 
@@ -25,27 +26,32 @@ def export(
 ) -> None:
     """Write a run, or all its samples, in another format."""
     from benchctl.cli.watch import write_result
+    from benchctl.report.output import Output
 
+    shown = options.format_for(form, output)
+    if samples and shown not in ("table", "csv"):
+        raise UsageError("--samples writes CSV only", "leave --format out, or end the file in .csv")
     reader = options.open_reader(store)
     run = reader.find(name)
-    if samples:
-        _write_samples(reader, run, output)
-    else:
-        write_result(reader, run, options.format_for(form, output), output)
+    with Output(output) as out:
+        if samples:
+            _write_samples(reader, run, out)
+            out.publish()
+        else:
+            write_result(reader, run, shown, out)
 
 
-def _write_samples(reader: Reader, run: Run, output: Path | None) -> None:
+def _write_samples(reader: Reader, run: Run, out: Output) -> None:
     import csv
 
+    from benchctl.units import unit_of
+
     axes = list(run.values)
-    file = sys.stdout if output is None else output.open("w", encoding="utf-8", newline="")
-    writer = csv.writer(file, lineterminator="\n")
+    writer = csv.writer(out, lineterminator="\n")
     heads = ["trial", "repeat", *axes, "flow", "attempt", "told_by", "stream"]
     writer.writerow(
         [*heads, "flow_direction", "start_s", "end_s", "omitted", "metric", "value", "unit"]
     )
-    from benchctl.units import unit_of
-
     for trial in reader.trials(run.id):
         flows = {flow.id: flow for flow in reader.flows(trial.id, all_attempts=True)}
         point = [trial.point.get(axis, "") for axis in axes]
@@ -55,5 +61,3 @@ def _write_samples(reader: Reader, run: Run, output: Path | None) -> None:
             what = [one.stream, one.direction, one.start_s, one.end_s, int(one.omitted)]
             for metric, value in one.metrics.items():
                 writer.writerow([*where, *what, metric, value, unit_of(metric)])
-    if output is not None:
-        file.close()

@@ -10,12 +10,13 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import click
 
 from benchctl import __version__
+from benchctl.cli import streams
 from benchctl.cli.backends import backends
 from benchctl.cli.compare import compare
 from benchctl.cli.doctor import doctor
@@ -29,7 +30,7 @@ from benchctl.cli.runs import runs
 from benchctl.cli.schema import schema
 from benchctl.cli.show import show
 from benchctl.cli.tui import tui
-from benchctl.errors import BenchctlError
+from benchctl.errors import BenchctlError, NoReaderError
 
 PLUGINS_VARIABLE = "BENCHCTL_PLUGINS"
 COMPLETION_VARIABLE = "_BENCHCTL_COMPLETE"
@@ -97,28 +98,39 @@ def _look_in_absolute_places() -> None:
 def main() -> None:
     """Run the command line; ends the process with its exit code."""
     _look_in_absolute_places()
-    if sys.stdout is None:
-        # The shell closed it (>&-): whoever started us wants no result.
-        sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115
+    streams.prepare()
+    code = _end_of(lambda: app.main(prog_name="benchctl", standalone_mode=False))
+    # What is still in the buffer may be the first that stdout does not take.
+    sys.exit(_end_of(sys.stdout.flush) or code)
+
+
+def _end_of(step: Callable[[], object]) -> int:
+    """Take a step, report what goes wrong, and return the exit code."""
     try:
-        sys.exit(app.main(prog_name="benchctl", standalone_mode=False))
+        code = step()
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else 0
     except click.ClickException as error:
         error.show()
-        sys.exit(error.exit_code)
+        return error.exit_code
+    except NoReaderError as error:
+        return error.exit_code
     except BenchctlError as error:
         print(f"benchctl: {error.message}", file=sys.stderr)
         if error.hint:
             print(f"  {error.hint}", file=sys.stderr)
-        sys.exit(error.exit_code)
+        return error.exit_code
     except (KeyboardInterrupt, click.Abort):
-        sys.exit(INTERRUPTED)
+        return INTERRUPTED
+    except OSError as error:  # of descriptors, processes, room: the surroundings, not a bug
+        what = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+        print(f"benchctl: {what or error}", file=sys.stderr)
+        return INTERNAL
+    except MemoryError:
+        print("benchctl: there is not enough memory for this", file=sys.stderr)
+        return INTERNAL
     except Exception:
         traceback.print_exc()
         print("benchctl: this is a bug; please report it with the lines above", file=sys.stderr)
-        sys.exit(INTERNAL)
-    finally:
-        try:
-            sys.stdout.flush()
-        except BrokenPipeError:
-            # The reader has seen enough, and Python would complain again at its end.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return INTERNAL
+    return code if isinstance(code, int) else 0

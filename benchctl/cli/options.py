@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from benchctl.errors import UsageError
+
 if TYPE_CHECKING:
     from benchctl.store.read import Reader
 
 FORMATS = ("table", "md", "csv", "json", "jsonl")
+_ENDINGS = {"txt": "table", "markdown": "md", "ndjson": "jsonl"}
 FILE = click.Path(path_type=Path)
 
 
@@ -107,7 +110,17 @@ def open_reader(store: Path | None) -> Reader:
 
 
 def format_for(given: str | None, output: Path | None) -> str:
-    """Return the format asked for: by name, by the output file's ending, or a table."""
-    if given is None and output is not None:
-        given = {"markdown": "md", "ndjson": "jsonl"}.get(output.suffix[1:], output.suffix[1:])
-    return given if given in FORMATS else "table"
+    """Return the format asked for: by name, by the output file's ending, or a table.
+
+    Raises UsageError for an ending that no format has.
+    """
+    if given is None and output is not None and output.suffix:
+        ending = output.suffix[1:].lower()
+        given = _ENDINGS.get(ending, ending)
+        if given not in FORMATS:
+            known = ", ".join(f".{name}" for name in (*FORMATS[1:], *_ENDINGS))
+            raise UsageError(
+                f"-o {output}: no format has the ending .{ending}",
+                f"endings are {known}; or name the format with --format",
+            )
+    return given or "table"

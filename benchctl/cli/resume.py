@@ -31,8 +31,10 @@ def resume(
     """
     from benchctl.cli.watch import measure
     from benchctl.errors import UsageError
+    from benchctl.report.output import Output
     from benchctl.store.schema import OPEN
 
+    shown = options.format_for("jsonl" if events else form, output)
     reader = options.open_reader(store)
     run = reader.find(name)
     if reader.is_alive(run):
@@ -40,7 +42,8 @@ def resume(
     left = sum(trial.status in OPEN for trial in reader.trials(run.id))
     if not left:
         raise UsageError(f"run {run.name} has nothing left to measure", "see benchctl show")
-    if not quiet:
-        print(f"run {run.name}: {left} of {run.trials} trials left", file=sys.stderr)
-    shown = options.format_for(form, output)
-    measure(reader.path, run.id, shown, output, live_events=events, quiet=quiet)
+    with Output(output) as out:
+        if not quiet:
+            print(f"run {run.name}: {left} of {run.trials} trials left", file=sys.stderr)
+        code = measure(reader.path, run.id, shown, out, live_events=events, quiet=quiet)
+    sys.exit(code)

@@ -41,15 +41,18 @@ def run(
     from benchctl.engine.planning import planned
     from benchctl.engine.preflight import first_missing
     from benchctl.engine.prepare import record_plan
+    from benchctl.report.output import Output
     from benchctl.store.database import default_path
 
-    prepared = planned(profile, assignments, only, repeats, yes, lab)
-    if missing := first_missing(prepared.tools):
-        raise missing
-    path = store or default_path()
-    run_id, name = record_plan(prepared, path)
-    if not quiet:
-        trials = "1 trial" if len(prepared.plan) == 1 else f"{len(prepared.plan)} trials"
-        print(f"run {name}: {trials}, store {path}", file=sys.stderr)
-    shown = options.format_for(form, output)
-    measure(path, run_id, shown, output, live_events=events, quiet=quiet)
+    shown = options.format_for("jsonl" if events else form, output)
+    with Output(output) as out:
+        prepared = planned(profile, assignments, only, repeats, yes, lab)
+        if missing := first_missing(prepared.tools):
+            raise missing
+        path = store or default_path()
+        run_id, name = record_plan(prepared, path)
+        if not quiet:
+            trials = "1 trial" if len(prepared.plan) == 1 else f"{len(prepared.plan)} trials"
+            print(f"run {name}: {trials}, store {path}", file=sys.stderr)
+        code = measure(path, run_id, shown, out, live_events=events, quiet=quiet)
+    sys.exit(code)

@@ -23,6 +23,16 @@ if TYPE_CHECKING:
 SCREENS = ("plan", "live", "summary", "history", "compare")
 # As wide as most terminals in a document can be shown.
 PICTURE = "120x40"
+PICTURES = (".svg", ".txt", "")
+
+
+def _check_terminal() -> None:
+    # Textual reads keys from stdin and draws on stderr.
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise UsageError(
+            "the screens need a terminal, as stdin and stderr",
+            "--screenshot FILE draws one without; benchctl run, show and compare need none",
+        )
 
 
 def _read_size(text: str) -> tuple[int, int]:
@@ -80,9 +90,16 @@ def tui(
     store: Path | None,
 ) -> None:
     """Plan, watch, steer, look back and compare on screens."""
+    if screenshot is None:
+        _check_terminal()
+    elif screenshot.suffix.lower() not in PICTURES:
+        endings = " or ".join(filter(None, PICTURES))
+        raise UsageError(f"--screenshot {screenshot}: a picture ends in {endings}")
+    columns_lines = _read_size(size)
     # Hardly anything made until the first frame is garbage, and to look for it takes a tenth.
     gc.disable()
     from benchctl.hosts.priority import give_way
+    from benchctl.report.output import Output
     from benchctl.store.database import default_path
     from benchctl.tui.app import BenchApp
     from benchctl.tui.settings import default_path as settings_path
@@ -112,10 +129,11 @@ def tui(
         give_way()
         app.run()
     else:
-        try:
-            take_picture(app, _read_size(size), screenshot)
-        except OSError as error:
-            raise UsageError(f"{screenshot}: {error.strerror}") from error
+        with Output(screenshot, "--screenshot") as out:
+            picture = take_picture(app, columns_lines, plain=screenshot.suffix.lower() == ".txt")
+            if not app.return_code:
+                out.write(picture)
+                out.publish()
     if app.return_code:  # it ended by an error of its own, and has shown it
         sys.exit(BenchctlError.exit_code)
 

@@ -5,15 +5,17 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from benchctl.cli import options
 from benchctl.engine.launch import Runner, launch
+from benchctl.errors import BenchctlError, NoReaderError
 from benchctl.report.document import document_of
 from benchctl.report.events import event_lines
 from benchctl.report.formats import FORMATS
+from benchctl.report.output import Output
 from benchctl.report.progress import LiveNarrator, Narrator, PlainNarrator
 from benchctl.store.follow import Follower, RunEvent
 from benchctl.store.read import Reader, Run
@@ -48,17 +50,17 @@ class _Asked:
 
 
 def measure(
-    store: Path, run_id: int, form: str, output: Path | None, *, live_events: bool, quiet: bool
-) -> None:
+    store: Path, run_id: int, form: str, output: Output, *, live_events: bool, quiet: bool
+) -> int:
     """Start the runner of a run, watch it to its end and print its result.
 
-    Ends the process with the exit code that the result calls for. Raises StoreError.
+    Returns the exit code that the result calls for. Raises StoreError.
     """
     reader = options.open_reader(store)
     run = reader.run(run_id)
     asked = _Asked()
     narrator = _narrator(run, quiet)
-    events = _event_writer(output) if live_events else None
+    events = _EventWriter(output) if live_events else None
     with asked.listening(), closing(launch(store, run_id)) as runner:
         _watch(runner, Follower(reader, run_id), narrator, events, asked, store, run_id)
         said, exit_code = runner.error(), runner.exit_code
@@ -67,18 +69,21 @@ def measure(
         print(f"benchctl: {line}", file=sys.stderr)
     if run.status == "running":
         print(f"benchctl: the runner died (exit code {exit_code})", file=sys.stderr)
-    if asked.times < 2 and not live_events:
-        write_result(reader, run, form, output)
     if run.status in ("interrupted", "running"):
         print(f"benchctl: go on with: benchctl resume {run.name}", file=sys.stderr)
-    sys.exit(_exit_code(reader, run, exit_code, asked))
+    with suppress(NoReaderError):
+        if events is not None and events.error is not None:
+            raise events.error
+        if asked.times < 2 and events is None:
+            write_result(reader, run, form, output)
+    return _exit_code(reader, run, exit_code, asked)
 
 
 def _watch(
     runner: Runner,
     follower: Follower,
     narrator: Narrator,
-    write_events: Callable[[RunEvent], None] | None,
+    events: _EventWriter | None,
     asked: _Asked,
     store: Path,
     run_id: int,
@@ -89,8 +94,8 @@ def _watch(
             ended = runner.ended(POLL_S)
             for event in follower.poll():
                 narrator.tell(event)
-                if write_events is not None:
-                    write_events(event)
+                if events is not None:
+                    events.write(event)
             narrator.tick()
             if ended:
                 return
@@ -107,21 +112,14 @@ def _watch(
         narrator.close()
 
 
-def write_result(reader: Reader, run: Run, form: str, output: Path | None) -> None:
-    """Write a run's result in a format, to a file or to stdout."""
+def write_result(reader: Reader, run: Run, form: str, output: Output) -> None:
+    """Write a run's result in a format. Raises BenchctlError when it cannot be written."""
     if form == "jsonl":
-        lines = event_lines(Follower(reader, run.id).poll())
-        if output is None:
-            sys.stdout.writelines(lines)
-        else:
-            with output.open("w", encoding="utf-8") as file:
-                file.writelines(lines)
-        return
-    text = FORMATS[form](document_of(reader, run))
-    if output is None:
-        sys.stdout.write(text)
+        for line in event_lines(Follower(reader, run.id).poll()):
+            output.write(line)
     else:
-        output.write_text(text, encoding="utf-8")
+        output.write(FORMATS[form](document_of(reader, run)))
+    output.publish()
 
 
 def _narrator(run: Run, quiet: bool) -> Narrator:
@@ -132,14 +130,23 @@ def _narrator(run: Run, quiet: bool) -> Narrator:
     return PlainNarrator(run, sys.stderr.write)
 
 
-def _event_writer(output: Path | None) -> Callable[[RunEvent], None]:
-    file = sys.stdout if output is None else output.open("w", encoding="utf-8")
+class _EventWriter:
+    """Writes events as they happen, until they cannot be written: that ends no measurement."""
 
-    def write(event: RunEvent) -> None:
-        file.writelines(event_lines([event]))
-        file.flush()
+    def __init__(self, output: Output) -> None:
+        self._output = output
+        self.error: BenchctlError | None = None
 
-    return write
+    def write(self, event: RunEvent) -> None:
+        if self.error is not None:
+            return
+        try:
+            for line in event_lines([event]):
+                self._output.write(line)
+            self._output.publish()
+        except BenchctlError as error:
+            self.error = error
+            print(f"benchctl: {error.message}; the run goes on", file=sys.stderr)
 
 
 def _exit_code(reader: Reader, run: Run, runner: int, asked: _Asked) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from html import unescape
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -43,18 +42,19 @@ def _begin_at_text(match: re.Match[str]) -> str:
     return f' x="{x}"{middle}textLength="{length}"{rest}>{text}<'
 
 
-def take_picture(app: App[Any], size: tuple[int, int], path: Path) -> None:
-    """Write a picture of an app's first screen, of ``size`` columns and lines, without a terminal.
+def take_picture(app: App[Any], size: tuple[int, int], *, plain: bool) -> str:
+    """Return an app's first screen, of ``size`` columns and lines, without a terminal.
 
-    A name that ends in ``.txt`` gets plain text, any other SVG. Raises OSError.
+    As text, or as SVG.
     """
+    taken = [""]
 
     async def shoot(pilot: Pilot[Any]) -> None:
         while not getattr(app.screen, "settled", False):
             await pilot.pause(LOOK_S)
         await pilot.pause()
-        picture = text_of(app) if path.suffix == ".txt" else svg_of(app)
-        path.write_text(picture, encoding="utf-8")
+        taken[0] = text_of(app) if plain else svg_of(app)
         app.exit()
 
     app.run(headless=True, size=size, auto_pilot=shoot)
+    return taken[0]

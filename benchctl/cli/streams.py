@@ -1,0 +1,77 @@
+"""stdin, stdout and stderr as a shell may hand them over: closed, full, of few characters.
+
+What cannot be said on stderr is dropped: a message that nobody sees ends no measurement. A result
+that stdout does not take is an error, unless its reader has seen enough.
+"""
+
+from __future__ import annotations
+
+import codecs
+import io
+import os
+import sys
+from pathlib import Path
+
+from benchctl.errors import BenchctlError, NoReaderError
+
+# For terminals that have no better ones; a table's rule keeps its width.
+_LOOKS_LIKE = {"─": "-", "│": "|", "±": "+-", "…": "...", "·": ".", "µ": "u", "μ": "u"}
+_NAME = "benchctl.plainer"
+
+
+def _plainer(error: UnicodeError) -> tuple[str | bytes, int]:
+    """Replace what an encoding lacks by what looks like it, else by its code."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    missing = error.object[error.start : error.end]
+    known = (_LOOKS_LIKE.get(c) or c.encode("ascii", "backslashreplace").decode() for c in missing)
+    return "".join(known), error.end
+
+
+class _Said(io.FileIO):
+    """stderr."""
+
+    def write(self, data: object) -> int:
+        try:
+            return super().write(data)  # type: ignore[arg-type]
+        except OSError:
+            return memoryview(data).nbytes  # type: ignore[arg-type]
+
+
+class _Result(io.FileIO):
+    """stdout. Raises NoReaderError, or BenchctlError where a result cannot be written, but once."""
+
+    def write(self, data: object) -> int:
+        try:
+            return super().write(data)  # type: ignore[arg-type]
+        except OSError as error:
+            # What is still in a buffer goes nowhere, without another complaint.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())
+            if isinstance(error, BrokenPipeError):
+                raise NoReaderError from None
+            raise BenchctlError(
+                f"the result could not be written to stdout: {error.strerror}",
+                "what was measured is in the store, and benchctl export writes it again",
+            ) from None
+
+
+def prepare() -> None:
+    """Make all three usable. A file that is opened later must not become one of them."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+    codecs.register_error(_NAME, _plainer)
+    if sys.stdin is None:
+        sys.stdin = Path(os.devnull).open()  # noqa: SIM115
+    sys.stdout = _text(_Result(1, "w", closefd=False), sys.stdout)
+    sys.stderr = _text(_Said(2, "w", closefd=False), sys.stderr)
+    sys.stderr.reconfigure(line_buffering=True)
+
+
+def _text(raw: io.FileIO, before: object) -> io.TextIOWrapper:
+    encoding = getattr(before, "encoding", None)  # None where the shell had closed it
+    return io.TextIOWrapper(
+        io.BufferedWriter(raw), encoding, errors=_NAME, line_buffering=raw.isatty()
+    )

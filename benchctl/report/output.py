@@ -1,0 +1,98 @@
+"""Where a result goes: stdout, or a file that is opened before anything is measured."""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TextIO
+
+from benchctl.errors import BenchctlError, NoReaderError, UsageError
+
+
+class Output:
+    """Takes a result as text; use as a context manager.
+
+    A file is written beside its name and renamed when it is whole, so an older one stays until
+    then. Pipes and devices, and files in a directory that takes no new one, are written in place.
+    """
+
+    def __init__(self, path: Path | None, option: str = "-o") -> None:
+        """Open a file, or stdout for None. Raises UsageError when it cannot be written."""
+        self._path = path
+        self._beside: Path | None = None
+        self._file = sys.stdout
+        if path is None:
+            return
+        try:
+            self._file = self._open(path)
+        except OSError as error:
+            hint = "" if path.parent.is_dir() else f"there is no directory {path.parent}"
+            raise UsageError(f"{option} {path}: {error.strerror}", hint) from None
+
+    def _open(self, path: Path) -> TextIO:
+        there = path.exists()
+        if there and not path.is_file():
+            return _text(os.open(path, os.O_WRONLY))
+        target = path.resolve()  # of a link: the file that it names
+        if there and not os.access(target, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        beside = target.with_name(f".benchctl-{secrets.token_hex(8)}.part")
+        try:
+            file = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        except PermissionError:
+            if not there:
+                raise
+            return _text(os.open(target, os.O_WRONLY))
+        if there:
+            os.fchmod(file, target.stat().st_mode & 0o777)
+        self._beside, self._target = beside, target
+        return _text(file)
+
+    def write(self, text: str) -> None:
+        """Write text. Raises BenchctlError for no room, NoReaderError where nobody reads."""
+        with self._errors():
+            self._file.write(text)
+
+    def publish(self) -> None:
+        """Give the file its name, with what was written so far; raises as `write` does."""
+        with self._errors():
+            self._file.flush()
+            if self._path is not None and self._file.seekable():
+                self._file.truncate()  # in place, an older and longer file may be under it
+            if self._beside is not None:
+                self._beside.replace(self._target)
+                self._beside = None
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except BrokenPipeError:
+            raise NoReaderError from None
+        except OSError as error:
+            raise BenchctlError(
+                f"{self._path} could not be written: {error.strerror}",
+                "what was measured is in the store, and benchctl export writes it again",
+            ) from None
+
+    def __enter__(self) -> Output:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        """Close the file; what has no name yet is dropped."""
+        if self._path is not None:
+            with suppress(OSError):  # what a full disk did not take is reported already
+                self._file.close()
+        if self._beside is not None:
+            with suppress(OSError):
+                self._beside.unlink()
+
+
+def _text(descriptor: int) -> TextIO:
+    # A name of a file may hold bytes that are no UTF-8.
+    return open(descriptor, "w", encoding="utf-8", errors="backslashreplace", newline="")

@@ -1,0 +1,112 @@
+"""-o: a path is checked before anything is measured, and a file is whole or as it was."""
+
+import json
+import os
+import stat
+
+import pytest
+
+OK = '[flows.main]\nbackend = "toy"\n[axes]\nplan = ["ok"]\n'
+FAIL = OK.replace("ok", "fail") + "[run]\nattempts = 1\n"
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("there", "-o there: Is a directory"),
+        ("gone/r.json", "-o gone/r.json: No such file or directory"),
+        ("p.toml/r.json", "-o p.toml/r.json: Not a directory"),
+    ],
+)
+@pytest.mark.parametrize("args", [[], ["--format", "json"], ["--events"]])
+def test_a_file_that_cannot_be_written_is_refused_before_anything_is_measured(
+    benchctl, path, said, args
+):
+    (benchctl.directory / "there").mkdir()
+    result = benchctl("run", benchctl.profile(OK), "-o", path, *args)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr.splitlines()[0] == f"benchctl: {said}"
+    assert not benchctl.store.exists()
+    assert sorted(file.name for file in benchctl.directory.iterdir()) == ["p.toml", "there"]
+
+
+def test_an_ending_that_no_format_has_is_refused_unless_the_format_is_named(benchctl):
+    profile = benchctl.profile(OK)
+    result = benchctl("run", profile, "-o", "res.xlsx")
+    assert result.returncode == 2
+    assert "-o res.xlsx: no format has the ending .xlsx" in result.stderr
+    assert not benchctl.store.exists()
+    assert benchctl("run", profile, "-q", "-o", "res.dat", "--format", "csv").returncode == 0
+
+
+def test_resume_and_export_refuse_the_same(benchctl):
+    benchctl("run", benchctl.profile(FAIL), "-q")
+    for args in (["export"], ["export", "--samples"], ["resume"]):
+        result = benchctl(args[0], "last", *args[1:], "-o", "res.xlsx")
+        assert result.returncode == 2, args
+        assert "no format has the ending .xlsx" in result.stderr
+    refused = benchctl("export", "--samples", "-o", "samples.json")
+    assert (refused.returncode, "CSV only" in refused.stderr) == (2, True)
+    picture = benchctl("tui", "--screen", "history", "--screenshot", "x.png")
+    assert (picture.returncode, "a picture ends in .svg or .txt" in picture.stderr) == (2, True)
+    nowhere = benchctl("tui", "--screen", "history", "--screenshot", "gone/x.svg")
+    assert (nowhere.returncode, "--screenshot gone/x.svg: No such file" in nowhere.stderr) == (
+        2, True,
+    )  # fmt: skip
+
+
+def test_an_older_file_stays_until_the_new_one_is_whole_and_keeps_its_mode(benchctl):
+    old = benchctl.directory / "r.json"
+    old.write_text("of yesterday")
+    old.chmod(0o640)
+    assert benchctl("run", benchctl.profile("nonsense = 1"), "-o", "r.json").returncode == 2
+    assert old.read_text() == "of yesterday"
+    assert benchctl("run", benchctl.profile(OK), "-q", "-o", "r.json").returncode == 0
+    assert json.loads(old.read_text())["run"]["status"] == "ok"
+    assert stat.S_IMODE(old.stat().st_mode) == 0o640
+    assert not list(benchctl.directory.glob(".benchctl-*"))
+
+
+def test_a_link_stays_a_link(benchctl):
+    far = benchctl.directory / "far.json"
+    (benchctl.directory / "r.json").symlink_to(far)
+    benchctl("run", benchctl.profile(OK), "-q", "-o", "r.json")
+    assert (benchctl.directory / "r.json").is_symlink()
+    assert json.loads(far.read_text())["run"]["status"] == "ok"
+
+
+def test_events_have_their_name_from_the_first_on_and_any_ending(benchctl):
+    (benchctl.directory / "events.log").write_text("of yesterday")
+    process = benchctl.start("run", benchctl.profile(OK), "--events", "-o", "events.log")
+    process.communicate(timeout=60)
+    lines = (benchctl.directory / "events.log").read_text().splitlines()
+    assert [json.loads(line)["event"] for line in (lines[0], lines[-1])] == [
+        "trial_started", "run_ended",
+    ]  # fmt: skip
+
+
+def test_a_device_is_written_in_place(benchctl):
+    result = benchctl("run", benchctl.profile(OK), "-q", "-o", "/dev/stdout")
+    assert "9.00 kbit/s" in result.stdout
+
+
+def test_a_file_in_a_directory_that_takes_no_new_one_is_written_in_place(benchctl, monkeypatch):
+    from benchctl.report.output import Output
+
+    file = benchctl.directory / "r.txt"
+    file.write_text("a long text of yesterday")
+    opened = os.open
+
+    def refuse(path, flags, *mode):
+        if flags & os.O_CREAT:
+            raise PermissionError(13, "Permission denied")
+        return opened(path, flags, *mode)
+
+    monkeypatch.setattr("benchctl.report.output.os.open", refuse)
+    with Output(file) as out:
+        out.write("short")
+        assert file.read_text() == "a long text of yesterday"
+        out.publish()
+    assert file.read_text() == "short"
+    with pytest.raises(Exception, match="Permission denied"):
+        Output(benchctl.directory / "new.txt")

@@ -1,0 +1,101 @@
+"""Commands whose stdout or stderr is closed, full, gone, or knows few characters."""
+
+import shlex
+import subprocess
+import sys
+
+import pytest
+
+OK = '[flows.main]\nbackend = "toy"\n[axes]\nplan = ["ok"]\n[run]\nrepeats = 2\n'
+RULE = "─"
+pytestmark = pytest.mark.tool("bash")
+
+
+def shell(benchctl, text, **environment):
+    """Run a line of shell in which ``benchctl`` is the real command."""
+    own = f"{shlex.quote(sys.executable)} -m benchctl"
+    return subprocess.run(
+        ["bash", "-o", "pipefail", "-c", text.replace("benchctl", own)],
+        cwd=benchctl.directory, env=benchctl.environment | environment,
+        capture_output=True, timeout=60, check=False,
+    )  # fmt: skip
+
+
+def measured(benchctl):
+    return [line.split()[-1] for line in benchctl("runs").stdout.splitlines()[1:]]
+
+
+@pytest.mark.parametrize("closed", ["2>&-", "2>/dev/full", "<&- 2>&-", "2> >(true)"])
+def test_a_run_that_cannot_say_how_it_goes_measures_all_the_same(benchctl, closed):
+    told = shell(benchctl, f"benchctl run {benchctl.profile(OK)} {closed}")
+    assert (told.returncode, b"9.00 kbit/s" in told.stdout) == (0, True)
+    assert measured(benchctl) == ["ok"]
+
+
+def test_errors_do_not_go_to_stdout_where_stderr_is_closed(benchctl):
+    told = shell(benchctl, "benchctl run nothing 2>&-")
+    assert (told.returncode, told.stdout) == (2, b"")
+
+
+@pytest.mark.parametrize("args", ["", "--format json", "--format jsonl", "--events"])
+@pytest.mark.parametrize("to", [">", "-o"])
+def test_a_full_disk_loses_the_print_and_not_the_run(benchctl, args, to):
+    told = shell(benchctl, f"benchctl run {benchctl.profile(OK)} -q {args} {to} /dev/full")
+    assert told.returncode == 4
+    *_, error, hint = told.stderr.decode().splitlines()
+    assert "could not be written" in error
+    assert "No space left on device" in error
+    assert "what was measured is in the store" in hint
+    assert measured(benchctl) == ["ok"]
+
+
+@pytest.mark.parametrize("command", ["--version", "runs", "backends", "schema", "run --help"])
+def test_every_command_says_that_stdout_is_full(benchctl, command):
+    benchctl("run", benchctl.profile(OK), "-q")
+    told = shell(benchctl, f"benchctl {command} > /dev/full")
+    first, *_ = told.stderr.decode().splitlines()
+    assert (told.returncode, "No space left on device" in first) == (4, True)
+    assert b"Traceback" not in told.stderr
+
+
+@pytest.mark.parametrize("form", ["--format jsonl", "--format json", "--samples"])
+def test_a_reader_that_has_seen_one_line_ends_an_export_well(benchctl, form):
+    profile = benchctl.profile(OK.replace("repeats = 2", "repeats = 30"))
+    benchctl("run", profile, "-q")
+    told = shell(benchctl, f"benchctl export {form} | head -1")
+    assert (told.returncode, told.stderr, told.stdout.count(b"\n")) == (0, b"", 1)
+
+
+def test_a_reader_of_events_that_has_seen_enough_ends_no_run(benchctl):
+    told = shell(benchctl, f"benchctl run {benchctl.profile(OK)} -q --events | head -1")
+    assert told.returncode == 0
+    assert measured(benchctl) == ["ok"]
+
+
+@pytest.mark.parametrize(
+    ("encoding", "cell"), [("iso8859-1", "±"), ("ascii", "+-"), ("utf-8", "±")]
+)
+def test_tables_degrade_to_the_characters_that_there_are(benchctl, encoding, cell):
+    told = shell(benchctl, f"benchctl run {benchctl.profile(OK)}", PYTHONIOENCODING=encoding)
+    assert told.returncode == 0
+    rule = RULE if encoding == "utf-8" else "-"
+    assert told.stdout.decode(encoding).splitlines() == [
+        "n      throughput",
+        f"{rule}  {rule * 14}",
+        f"2  9.00 kbit/s {cell}0",
+    ]
+
+
+def test_a_text_that_no_encoding_has_is_shown_by_its_codes(benchctl):
+    profile = benchctl.profile('title = "Ankara → İzmir"\n' + OK)
+    told = shell(benchctl, f"benchctl plan {profile}", PYTHONIOENCODING="ascii")
+    assert told.stdout.splitlines()[0] == rb"p: Ankara \u2192 \u0130zmir"
+
+
+@pytest.mark.tool("script")
+@pytest.mark.parametrize("streams", ["</dev/null", "2>/dev/null", "<&-", "2>&-"])
+def test_screens_without_a_terminal_are_refused(benchctl, streams):
+    told = shell(benchctl, f"script -qec {shlex.quote(f'benchctl tui {streams}')} /dev/null")
+    assert told.returncode == 2
+    if streams.startswith("<"):
+        assert b"the screens need a terminal" in told.stdout
