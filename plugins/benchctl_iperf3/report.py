@@ -2,7 +2,8 @@
 
 iperf3 has four habits that must not reach the figures, whatever the format:
 
-- an omitted interval counts its time from 0, and the first measured one again from 0;
+- an omitted interval counts its time from 0, and the first measured one again from 0, unless it is
+  told over the last omitted one, too (see `faults`);
 - when the server goes away, the last interval is told twice;
 - the last interval may be a crumb of a millisecond with an absurd rate;
 - exit code 0 says nothing: a run counts when its end was told, and when data arrived.
@@ -13,7 +14,7 @@ from __future__ import annotations
 import re
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from benchctl.api import (
@@ -41,6 +42,9 @@ _MAX_WORDS = 500
 
 # The other settings are those of the client, who tells them.
 _OF_EACH_END = ("version", "send_buffer_bytes", "receive_buffer_bytes", "mss_bytes")
+
+_RATES = {"sent_bps": "bytes_sent", "throughput_bps": "bytes_received"}
+_DATAGRAMS = {"packets_sent": "bytes_sent", "packets_received": "bytes_received"}
 
 _FATAL = re.compile(r"(?:\S*/)?iperf3: ((?:error|interrupt|parameter error|SERVER ERROR) - .*)")
 _WARNING = re.compile(r"warning: +(.*)", re.IGNORECASE)
@@ -83,6 +87,28 @@ def arrivals(packets: float, lost: float, jitter_s: float) -> dict[str, float]:
     return metrics
 
 
+def first_measured(interval: Interval, follows: bool, length_bytes: float | None) -> Interval:
+    """Return the first interval after the omitted part as it was: see `faults.FIRST_INTERVAL`.
+
+    Its bytes and segments are counted from there, but its length and its datagrams from the end of
+    the interval told before, which it ``follows``. So its rate is reckoned again, and its datagrams
+    (of ``length_bytes``) by their bytes. How many of them were lost is not to be known.
+    """
+    metrics = dict(interval.metrics)
+    if length_bytes and (not follows or interval.start_s > interval.end_s / 100):
+        for count, amount in _DATAGRAMS.items():
+            if count in metrics:
+                metrics[count] = float(round(metrics[amount] / length_bytes))
+                metrics[amount] = metrics[count] * length_bytes
+        for name in ("packets_lost", "loss_ratio"):
+            metrics.pop(name, None)
+    if interval.start_s and interval.end_s > 0:
+        for rate, amount in _RATES.items():
+            if rate in metrics:
+                metrics[rate] = metrics[amount] * 8 / interval.end_s
+    return replace(interval, start_s=0.0, metrics=metrics)
+
+
 class Report(LineParser):
     """Base of the parsers: takes intervals and complaints, and tells samples and the end."""
 
@@ -110,6 +136,11 @@ class Report(LineParser):
             return (Direction.SEND, Direction.RECEIVE)
         return (self.flow.direction,)
 
+    @property
+    def datagram_bytes(self) -> float | None:
+        """Length of every datagram of this flow; None for TCP."""
+        return self.flow.params.length if self.flow.params.protocol == "udp" else None
+
     @abstractmethod
     def report(self, text: str) -> Iterable[Event]:
         """Return the events of one line of stdout."""
@@ -135,9 +166,13 @@ class Report(LineParser):
         stream.sends = interval.sends
         key = (interval.start_s, interval.end_s, interval.omitted)
         last, stream.last = stream.last, key
+        if key == last:
+            return
+        if self.flow.params.omit and not interval.omitted and (last is None or last[2]):
+            interval = first_measured(interval, last is not None, self.datagram_bytes)
         crumb = interval.end_s - interval.start_s < self.flow.params.interval / 10
         # A transfer of few bytes may end within a crumb, and then that is all there is to tell.
-        if key == last or (crumb and last is not None):
+        if crumb and last is not None:
             return
         yield from self.effective()
         start_s, end_s = interval.start_s, interval.end_s

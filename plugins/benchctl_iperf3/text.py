@@ -98,7 +98,10 @@ class TextReport(Report):
                 metrics["tcp_rtt_s"] = detail.rtt_s
                 metrics["cwnd_bytes"] = detail.cwnd_bytes
                 self.settings["mss_bytes"] = detail.mss_bytes
-        return Interval(socket, row.start_s, row.end_s, sends, row.mark == "(omitted)", metrics)
+        end_s = row.end_s
+        if math.isclose(end_s, self.flow.params.interval, abs_tol=0.006):
+            end_s = self.flow.params.interval  # shown with two decimals
+        return Interval(socket, row.start_s, end_s, sends, row.mark == "(omitted)", metrics)
 
     def sent(self, row: Row) -> dict[str, float]:
         """Return what a line tells as the sender's count."""

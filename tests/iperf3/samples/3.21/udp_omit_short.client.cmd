@@ -1,0 +1,1 @@
+iperf3 -c 127.0.0.1 -p 58323 --bidir -i 2 -t 2 -O 1 -u --udp-counters-64bit -b 20000000 -l 1448 --connect-timeout 5000 --json-stream
