@@ -15,10 +15,12 @@ import benchctl_simpleperf
 from benchctl_simpleperf.simpleperf.control_client import run_control_client
 from benchctl_simpleperf.simpleperf.output import Output
 from benchctl_simpleperf.simpleperf.plain_client import run_plain_client
+from benchctl_simpleperf.simpleperf.protocol import CLIENT, Conversation
 from benchctl_simpleperf.simpleperf.server import Server
 from benchctl_simpleperf.simpleperf.settings import Limits, Settings
 from benchctl_simpleperf.simpleperf.sockets import Target, listen
 from benchctl_simpleperf.simpleperf.waker import Waker
+from benchctl_simpleperf.simpleperf.wire import CONTROL_PREAMBLE
 
 # The same examples on every run, and no matter how busy the machine is.
 REPEATABLE = settings(derandomize=True, deadline=None)
@@ -81,9 +83,10 @@ class Running:
         assert not self._thread.is_alive()
         self.waker.close()
 
-    def connect(self):
+    def connect(self, source=None):
         """Return a connection to the server, which gives up after 5 s."""
-        return socket.create_connection((self.host, self.port), timeout=5)
+        from_where = (source, 0) if source else None
+        return socket.create_connection((self.host, self.port), 5, from_where)
 
     def measure(self, key=None, source=None, start_at_s=None, **asked):
         """Run a client; returns what it noted. Half a second, unless asked otherwise."""
@@ -111,6 +114,48 @@ def _settings(asked):
     if "total_bytes" in asked:
         asked = {"duration_s": None, **asked}
     return Settings()._replace(**{"duration_s": 0.4, "interval_s": 0.1, **asked})
+
+
+class ControlClient:
+    """A client that says what a test wants, and nothing by itself."""
+
+    def __init__(self, server, source=None):
+        self.sock = server.connect(source)
+        self.conversation = Conversation(CLIENT)
+        self.heard = []
+        self.sock.sendall(CONTROL_PREAMBLE)
+
+    def say(self, kind, **members):
+        self.sock.sendall(self.conversation.send(kind, **members))
+
+    def hear(self):
+        """Return the next message that is not of samples."""
+        while True:
+            while not self.heard:
+                data = self.sock.recv(65536)
+                assert data, "the server closed the connection"
+                self.heard += self.conversation.receive(data)
+            kind, members = self.heard.pop(0)
+            if kind != "samples":
+                return kind, members
+
+    def ask(self, **asked):
+        """Say hello and ask for a measurement; returns the answer."""
+        self.say("hello", version=1, agent="test")
+        assert self.hear()[0] == "welcome"
+        settings = Settings()._replace(**asked)
+        self.say("test", **settings._asdict())
+        return self.hear()
+
+
+def idle(server):
+    return len(server.server.hub.peers) == server.server._doors
+
+
+def works(server):
+    """Whether an honest client is still served."""
+    notes = server.measure(total_bytes=10_000, interval_s=0.0)
+    return notes.results[0]["directions"]["send"]["bytes_received"] == 10_000
 
 
 @contextmanager

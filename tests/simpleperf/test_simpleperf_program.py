@@ -120,6 +120,7 @@ def test_every_flag_is_explained():
 
 # --- output ---------------------------------------------------------------------------------
 
+REPOSITORY = Path(__file__).parents[2]
 GOLDEN = Path(__file__).with_name("golden")
 TCP_STREAM = {
     "direction": "send", "stream": 0, "id": "10.0.0.1:40000", "start_s": 0.0, "end_s": 1.0,
@@ -215,6 +216,31 @@ def test_the_one_file_form_runs_from_standard_input_and_from_a_file(python, tmp_
             assert server.wait(10) == 0
     assert "0/70 (0.00%)" in done.stdout
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+@pytest.mark.parametrize("isolated", [("-I",), ()], ids=["with -I", "without"])
+def test_the_one_file_form_runs_no_module_of_the_present_directory(
+    python, isolated, tmp_path, bundle
+):
+    imported = set(re.findall(r"^ *(?:import|from) (\w+)", bundle.read_text(), re.M))
+    for name in imported - {"simpleperf"}:
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('taken from this directory')")
+    assert (tmp_path / "selectors.py").exists()
+    with bundle.open() as text:
+        from_stdin = (python, *isolated, "-")
+        with server_program("--one-off", command=from_stdin, cwd=tmp_path, stdin=text) as (_, port):
+            (tmp_path / "program.py").write_text(bundle.read_text())
+            command = (python, *isolated, "program.py")
+            done = client_program(port, "-n", "1KB", command=command, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
+def test_whoever_is_told_to_send_the_program_is_told_to_isolate_it():
+    told = run("--self").stdout + run("--help").stdout + (REPOSITORY / "README.md").read_text()
+    commands = re.findall(r"ssh \w+ (python3.*)", told)
+    assert len(commands) >= 3
+    assert all(command.startswith("python3 -I - ") for command in commands)
 
 
 def test_the_one_file_form_prints_itself(bundle):
@@ -347,7 +373,7 @@ def test_the_key_comes_from_the_environment_on_both_sides(tmp_path):
 @pytest.mark.parametrize(
     "module",
     ["plain", "wire", "protocol", "checks", "settings", "schedule", "intervals", "results",
-     "histogram", "datagrams", "tcp_info", "units"],
+     "histogram", "datagrams", "tcp_info", "units", "addresses"],
 )  # fmt: skip
 def test_a_pure_module_imports_neither_sockets_nor_threads_nor_clocks(module):
     program = (

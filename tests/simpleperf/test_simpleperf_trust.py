@@ -7,59 +7,22 @@ import struct
 import threading
 
 import pytest
-from simpleperf.simpleperf_harness import Notes, running_server, wait_for
+from simpleperf.simpleperf_harness import (
+    ControlClient,
+    Notes,
+    idle,
+    running_server,
+    wait_for,
+    works,
+)
 
 from benchctl_simpleperf.simpleperf import control_client, session
 from benchctl_simpleperf.simpleperf import server as server_module
 from benchctl_simpleperf.simpleperf.auth import KEY_VARIABLE, prove, proves, read_key
 from benchctl_simpleperf.simpleperf.errors import Problem
-from benchctl_simpleperf.simpleperf.protocol import CLIENT, Conversation
 from benchctl_simpleperf.simpleperf.settings import Limits, Settings
 from benchctl_simpleperf.simpleperf.waker import Waker
 from benchctl_simpleperf.simpleperf.wire import CONTROL_PREAMBLE, MAGIC, stream_preamble
-
-
-class ControlClient:
-    """A client that says what a test wants, and nothing by itself."""
-
-    def __init__(self, server):
-        self.sock = server.connect()
-        self.conversation = Conversation(CLIENT)
-        self.heard = []
-        self.sock.sendall(CONTROL_PREAMBLE)
-
-    def say(self, kind, **members):
-        self.sock.sendall(self.conversation.send(kind, **members))
-
-    def hear(self):
-        """Return the next message that is not of samples."""
-        while True:
-            while not self.heard:
-                data = self.sock.recv(65536)
-                assert data, "the server closed the connection"
-                self.heard += self.conversation.receive(data)
-            kind, members = self.heard.pop(0)
-            if kind != "samples":
-                return kind, members
-
-    def ask(self, **asked):
-        """Say hello and ask for a measurement; returns the answer."""
-        self.say("hello", version=1, agent="test")
-        assert self.hear()[0] == "welcome"
-        settings = Settings()._replace(**asked)
-        self.say("test", **settings._asdict())
-        return self.hear()
-
-
-def idle(server):
-    return len(server.server.hub.peers) == server.server._doors
-
-
-def works(server):
-    """Whether an honest client is still served."""
-    notes = server.measure(total_bytes=10_000, interval_s=0.0)
-    return notes.results[0]["directions"]["send"]["bytes_received"] == 10_000
-
 
 # --- who may --------------------------------------------------------------------------------
 

@@ -7,7 +7,8 @@ standard library, and works by its path alone: ``python3 path/to/simpleperf/__ma
 Rules of the package:
 
 - `plain`, `wire`, `protocol`, `checks`, `settings`, `schedule`, `intervals`, `results`,
-  `histogram`, `datagrams`, `tcp_info` and `units` are pure: no sockets, no threads, no clock.
+  `histogram`, `datagrams`, `tcp_info`, `units` and `addresses` are pure: no sockets, no
+  threads, no clock.
 - Modules import each other by ``from .module import name``: `bundle` finds the order by it.
 - No dataclasses: importing them costs more time than the rest of the start.
 """

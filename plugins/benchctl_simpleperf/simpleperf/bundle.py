@@ -18,14 +18,21 @@ _HEAD = '''\
 #!/usr/bin/env python3
 """simpleperf {version}: measures what a network carries. One file, nothing but Python 3.9 or newer.
 
-    python3 simpleperf.py -s                           the server
-    python3 simpleperf.py -c -I SERVER                 the client
-    ssh HOST python3 - -s -b 0.0.0.0 < simpleperf.py   a server on a host that has only Python
+    python3 -I simpleperf.py -s -b 0.0.0.0                the server; without -b for this host only
+    python3 -I simpleperf.py -c -I SERVER                 the client
+    ssh HOST python3 -I - -s -b 0.0.0.0 < simpleperf.py   a server on a host that has only Python
+
+Python's -I keeps modules of the present directory from being taken for the standard library's.
 
 Made by `simpleperf --self` from the modules of the package; each is below as it is there.
 """
 
 import sys
+
+# Python puts the present directory, or that of this file, first. Nothing of ours is there.
+if not (sys.flags.isolated or getattr(sys.flags, "safe_path", False)):
+    del sys.path[:1]
+
 import types
 
 SOURCES = {{}}

@@ -74,7 +74,7 @@ def _parser() -> argparse.ArgumentParser:
     role.add_argument("-s", "--server", action="store_true", help="run as the server")
     role.add_argument("-c", "--client", action="store_true", help="run as the client")
     role.add_argument("--self", action="store_true", help="print this whole program as one file: "
-                      "simpleperf --self | ssh HOST python3 - -s -b 0.0.0.0")
+                      "simpleperf --self | ssh HOST python3 -I - -s -b 0.0.0.0")
     role.add_argument("--version", action="version", version=f"simpleperf {__version__}")
 
     add = parser.add_argument_group("both ends").add_argument

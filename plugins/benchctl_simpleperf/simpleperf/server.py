@@ -87,7 +87,7 @@ class Server:
     def introduce(self, sock: socket.socket, address: Any, preamble: Preamble) -> None:
         """Hand a connection on to whom it belongs. It is closed when it belongs to nobody."""
         if preamble.kind == "control":
-            session = Session(sock, self.hub, self._policy)
+            session = Session(sock, address, self.hub, self._policy)
             self.hub.add(session)
             if self._room() < 0:
                 session.give_up(Problem("busy", f"the server has {self._limits.clients} clients"))
@@ -95,7 +95,11 @@ class Server:
                 session.feed(preamble.rest)
         elif preamble.kind == "stream":
             found = self._sessions.get(preamble.token)
-            joined = found and found.join(preamble.direction, preamble.stream, sock)
+            joined = (
+                found
+                and found.is_of(address)
+                and found.join(preamble.direction, preamble.stream, sock)
+            )
             # Who sends before the start would not be counted.
             if not joined or preamble.rest:
                 sock.close()
@@ -170,7 +174,7 @@ class _DatagramDoor(Peer):
             with suppress(Problem):
                 preamble = read_preamble(bytes(buffer[:count]))
                 session = self._sessions.get(preamble.token) if preamble else None
-                if preamble and session:
+                if preamble and session and session.is_of(address):
                     self._join(session, preamble, address)
 
     def on_broken(self) -> None:

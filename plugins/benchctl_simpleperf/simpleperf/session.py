@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Callable, NamedTuple
 
 from . import __version__
+from .addresses import same_host
 from .auth import new_secret, proves
 from .cpu import CpuMeter
 from .errors import Problem, describe_os_error
@@ -51,13 +52,14 @@ class Policy(NamedTuple):
 
 
 class Session(Peer):
-    """One control connection."""
+    """One control connection, from a client's ``address``."""
 
-    def __init__(self, sock: socket.socket, hub: Hub, policy: Policy) -> None:
+    def __init__(self, sock: socket.socket, address: Any, hub: Hub, policy: Policy) -> None:
         super().__init__(sock, time.monotonic() + _HANDSHAKE_S)
         self.settings: Settings | None = None
         self.result: dict[str, Any] | None = None
         """What this end saw, once the measurement is over."""
+        self._address = address
         self._hub = hub
         self._policy = policy
         self._conversation = Conversation(SERVER)
@@ -109,6 +111,24 @@ class Session(Peer):
                 _ANSWERS[kind](self, members)
         except Problem as problem:
             self.give_up(problem)
+
+    def is_of(self, address: Any) -> bool:
+        """Whether an address is the client's own, as its control connection proved it.
+
+        The token proves nothing: who asks for a measurement has one, and may write any source
+        address on a datagram. A stream of another address ends the session.
+        """
+        if same_host(address, self._address):
+            return True
+        streams, asked = address_text(address), address_text(self._address)
+        self.give_up(
+            Problem(
+                "refused",
+                f"a stream comes from {streams}, the control connection from {asked}",
+                "give one source address for both (-b), or use a path that does not change it",
+            )
+        )
+        return False
 
     def join(self, direction: str, stream: int, sock: socket.socket) -> bool:
         """Take the connection of a stream; False when it is none that is awaited."""
@@ -170,6 +190,7 @@ class Session(Peer):
     def _prepare(self, settings: Settings) -> None:
         """All streams have joined: get ready to go."""
         idle_s = self._policy.limits.idle_s
+        self._policy.sessions.pop(self._token, None)
         joined, self._joined = self._joined, {}
         for direction, socks in joined.items():
             sockets = [socks[stream] for stream in range(settings.streams)]

@@ -160,7 +160,7 @@ def datagram_socket(family: int, local: Any) -> socket.socket:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if not sys.platform.startswith("linux"):
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        if family == socket.AF_INET6 and local[0] == "::":
+        if family == socket.AF_INET6:  # The address may be IPv4's, mapped.
             sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
         sock.bind(local)
     except OSError:

@@ -1,0 +1,86 @@
+"""simpleperf between two hosts: the commands as they are printed, and link-local addresses."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from simpleperf.simpleperf_harness import COMMAND, client_program, server_program
+from simpleperf.simpleperf_hosts import two_hosts
+
+pytestmark = pytest.mark.netns
+
+README = Path(__file__).parents[2] / "README.md"
+
+
+@pytest.fixture(scope="module")
+def hosts(tmp_path_factory):
+    with two_hosts(tmp_path_factory.mktemp("hosts")) as both:
+        yield both
+
+
+def printed_commands():
+    """Return the README's commands: the server's, the client's, and the server's by ssh."""
+    section = README.read_text().partition("## simpleperf by itself")[2]
+    block = re.search(r"^```\n(.*?)^```$", section, re.M | re.S)[1]
+    return [line.partition("#")[0].strip() for line in block.splitlines()]
+
+
+@contextmanager
+def shell(host, command, path):
+    """Run a line in a shell on a host until the end of the block."""
+    process = subprocess.Popen(
+        [*host.prefix, "bash", "-c", f"exec {command}" if "|" not in command else command],
+        stdout=subprocess.PIPE, text=True, start_new_session=True,
+        env={**os.environ, "PATH": path, "PYTHONUNBUFFERED": "1"},
+    )  # fmt: skip
+    try:
+        yield process
+    finally:
+        os.killpg(process.pid, 15)
+        process.communicate(timeout=10)
+
+
+@pytest.mark.parametrize("by_ssh", [False, True], ids=["by hand", "by ssh"])
+def test_the_commands_of_the_readme_measure_between_two_hosts(hosts, tmp_path, by_ssh):
+    server, client = hosts
+    serve, measure, send = printed_commands()
+    bin_directory = tmp_path / "bin"
+    bin_directory.mkdir()
+    simpleperf = bin_directory / "simpleperf"
+    simpleperf.write_text(f'#!/bin/sh\nexec {" ".join(COMMAND)} "$@"\n')
+    ssh = bin_directory / "ssh"
+    ssh.write_text(
+        f'#!/bin/sh\n[ "$1" = server ] && shift && exec nsenter --target={server.pid} --net "$@"\n'
+    )
+    for program in (simpleperf, ssh):
+        program.chmod(0o755)
+    (bin_directory / "python3").symlink_to(sys.executable)
+    path = f"{bin_directory}:{os.environ['PATH']}"
+    with shell(client if by_ssh else server, send if by_ssh else serve, path) as process:
+        assert "listening on 0.0.0.0" in process.stdout.readline()
+        done = client.run(
+            "bash", "-c", measure.replace("-t 5", "-t 0.5").replace("-i 1", "-i 0.1"),
+            env={**os.environ, "PATH": path},
+        )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "bit/s" in done.stdout
+
+
+@pytest.mark.parametrize("protocol", [(), ("-u",)], ids=["tcp", "udp"])
+@pytest.mark.parametrize("direction", [(), ("-R",)], ids=["send", "receive"])
+def test_link_local_addresses_measure_and_their_scope_counts(hosts, protocol, direction):
+    server, client = hosts
+    command = (*server.prefix, *COMMAND)
+    with server_program("-b", "::", command=command) as (_, port):
+        done = client_program(
+            port, "-I", f"{server.link_local}%eth0", "-n", "10KB", *protocol, *direction, "--json",
+            command=(*client.prefix, *COMMAND),
+        )  # fmt: skip
+    assert done.returncode == 0, done.stdout
+    [figures] = json.loads(done.stdout)["directions"].values()
+    assert figures["bytes_received"] >= 10_000
