@@ -21,7 +21,10 @@ _CAP_NET_ADMIN = 12
 _CAP_SYS_ADMIN = 21
 
 _PROC_SYS = Path("/proc/sys")
-_PROGRAMS = {"unshare": "util-linux", "nsenter": "util-linux", "ip": "iproute2", "tc": "iproute2"}
+_PROGRAMS = {
+    "unshare": "util-linux", "nsenter": "util-linux", "setpriv": "util-linux",
+    "ip": "iproute2", "tc": "iproute2",
+}  # fmt: skip
 
 # Settings by which systems forbid user namespaces: the value that forbids, and who has it.
 _FORBIDDING = {
@@ -108,7 +111,7 @@ def _is_root() -> bool:
 def _look_inside() -> list[dict[str, object]]:
     """Return what this process may do, which has namespaces of its own."""
     from benchctl.lab.emulator import hurry
-    from benchctl.lab.namespaces import kernel_cannot_emulate
+    from benchctl.lab.namespaces import kernel_cannot_emulate, mount_view
     from benchctl.lab.ring import Ring
 
     Ring("lo", 1500)
@@ -128,7 +131,24 @@ def _look_inside() -> list[dict[str, object]]:
             if reason
             else "",
         },
+        _view(mount_view()),
     ]
+
+
+def _view(refused: str) -> dict[str, object]:
+    if not refused:
+        return {
+            "name": "lab processes",
+            "there": True,
+            "text": "a host sees the lab's processes and its own devices",
+        }
+    return {
+        "name": "lab processes",
+        "there": False,
+        "text": f"a host sees this machine's processes or devices ({refused})",
+        "remedy": "labs work, but beware of pgrep in them; in a container, start it with "
+        "--security-opt systempaths=unconfined",
+    }
 
 
 if __name__ == "__main__":

@@ -64,7 +64,7 @@ class Keeper:
         self._start_services()
         # /proc is still the runner's, so this is the number by which the runner knows us.
         pid = int(Path("/proc/self").readlink().name)
-        return Built(pid, self._namespaces.descriptors, self._emulator)
+        return Built(pid, self._namespaces.descriptors, self._namespaces.mounts, self._emulator)
 
     def serve(self, runner: Connection) -> None:
         """Do what the runner asks until it is gone.
@@ -128,10 +128,11 @@ class Keeper:
         started = []
         for node in self._topology.nodes.values():
             enter_network(self._namespaces.descriptors[node.name])
-            for service in node.services:
-                running = Running(node.name, service)
-                self._services[running.pid] = running
-                started.append((node.name, running))
+            with self._namespaces.view(node.name):
+                for service in node.services:
+                    running = Running(node.name, service)
+                    self._services[running.pid] = running
+                    started.append((node.name, running))
         for host, running in started:
             enter_network(self._namespaces.descriptors[host])
             running.wait_ready()

@@ -29,6 +29,7 @@ from benchctl.lab.messages import (
     DirectionCounters,
 )
 from benchctl.lab.model import Emulator, Topology
+from benchctl.lab.privileges import WITH_FEWER_PRIVILEGES
 
 # A lab of nine hosts takes one second; this is for machines in trouble.
 _BUILD_TIMEOUT_S = 60.0
@@ -204,9 +205,10 @@ def _host(topology: Topology, name: str, built: Built, launcher: Launcher) -> Ho
     # To enter the user namespace one is in already is an error (setns(2), EINVAL).
     user = ("--user", "--preserve-credentials") if launcher.user_namespace else ()
     prefix = (
-        "nsenter", f"--target={built.pid}", *user, "--mount", "--pid",
+        "nsenter", f"--target={built.pid}", *user, "--pid",
+        f"--mount=/proc/{built.pid}/fd/{built.mounts[name]}",
         f"--net=/proc/{built.pid}/fd/{built.networks[name]}", "--no-fork", "--",
-        "sh", "-c", _RELAY, "benchctl-relay",
+        "sh", "-c", _RELAY, "benchctl-relay", *WITH_FEWER_PRIVILEGES,
     )  # fmt: skip
     return Host(
         name=name,

@@ -13,12 +13,13 @@ from benchctl.lab.model import Emulator
 class Built:
     """The lab stands.
 
-    ``pid`` is the keeper's, as the runner sees it, and ``networks`` are the keeper's descriptors
-    of the nodes' network namespaces. ``emulator`` is the one that was chosen.
+    ``pid`` is the keeper's, as the runner sees it; ``networks`` and ``mounts`` are the keeper's
+    descriptors of the nodes' network and mount namespaces. ``emulator`` is the one that was chosen.
     """
 
     pid: int
     networks: Mapping[str, int]
+    mounts: Mapping[str, int]
     emulator: Emulator
 
 

@@ -11,17 +11,31 @@ The work is done by ip and tc, in batches: a person can read what is asked of th
 from __future__ import annotations
 
 import fcntl
+import os
 import socket
 import struct
 import subprocess
 import time
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from benchctl.lab import names, script
 from benchctl.lab.model import Kind, Link, Settings, Topology
-from benchctl.lab.syscalls import MS_BIND, enter_network, mount, new_network, unmount
+from benchctl.lab.syscalls import (
+    MS_BIND,
+    MS_NODEV,
+    MS_NOEXEC,
+    MS_NOSUID,
+    MS_RDONLY,
+    enter_mounts,
+    enter_network,
+    mount,
+    new_mounts,
+    new_network,
+    unmount,
+)
 
 _EVERY_NODE = {
     # The lab is IPv4; neighbour and router discovery would be noise on idle links.
@@ -58,6 +72,9 @@ class Namespaces:
         self._topology = topology
         self.descriptors: dict[str, int] = {}
         """By node."""
+        self.mounts: dict[str, int] = {}
+        """By node: mount namespaces with a /proc of the lab and a /sys of the node."""
+        self._home = os.open("/proc/self/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
         self.emulator = -1
         """The namespace where emulators have their ends of the cables."""
 
@@ -67,6 +84,9 @@ class Namespaces:
         for node in self._topology.nodes.values():
             forward = {"net.ipv4.ip_forward": str(int(node.kind is Kind.ROUTER))}
             self.descriptors[node.name] = _create({**forward, **_EVERY_NODE, **node.sysctl})
+            self.mounts[node.name] = new_mounts()
+            mount_view()
+            enter_mounts(self._home)
         self.emulator = _create(_EVERY_NODE)
 
     def connect(self, emulated: Sequence[Link]) -> None:
@@ -99,6 +119,15 @@ class Namespaces:
         end = link.ends[direction]
         enter_network(self.descriptors[end.node])
         run_batch("tc", script.disciplines(end.device, settings, link.mtu))
+
+    @contextmanager
+    def view(self, node: str) -> Iterator[None]:
+        """Let this process see files as the commands of a node do."""
+        enter_mounts(self.mounts[node])
+        try:
+            yield
+        finally:
+            enter_mounts(self._home)
 
     def _place(self, node: str) -> str:
         # This process's /proc is the one that programs it starts have, too; its number there is
@@ -161,6 +190,22 @@ def _set_offloads_off(device: str) -> None:
             value = array("I", [command, 0])
             request = struct.pack("@16sP", device.encode(), value.buffer_info()[0])
             fcntl.ioctl(sock, _SIOCETHTOOL, request)
+
+
+def mount_view() -> str:
+    """Mount a /proc of this process's PID namespace and a /sys of its network namespace.
+
+    Returns why the kernel refuses, or an empty text. It does where the /proc or /sys that are there
+    are not whole, as in some containers (mount_too_revealing in fs/namespace.c); they stay then.
+    """
+    refused = []
+    for kind, place in (("proc", "/proc"), ("sysfs", "/sys")):
+        read_only = MS_RDONLY if os.statvfs(place).f_flag & os.ST_RDONLY else 0
+        try:
+            mount(kind, place, kind, MS_NOSUID | MS_NODEV | MS_NOEXEC | read_only)
+        except OSError as error:
+            refused.append(f"{place}: {error.strerror}")
+    return ", ".join(refused)
 
 
 def _mount_names(topology: Topology) -> None:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import signal
 import time
 from pathlib import Path
 
 from benchctl.lab.model import Service
+from benchctl.lab.privileges import WITH_FEWER_PRIVILEGES
 
 # A server needs milliseconds; a loaded machine, and a program that loads a model, need more.
 READY_TIMEOUT_S = 10.0
@@ -31,13 +33,16 @@ class Running:
     def __init__(self, host: str, service: Service) -> None:
         self._service = service
         self._name = f"{host}: {shlex.join(service.argv)}"
+        if shutil.which(service.argv[0]) is None:
+            raise ServiceError(f"{self._name}: no such program")
+        argv = (*WITH_FEWER_PRIVILEGES, *service.argv)
         self._log = os.memfd_create(f"{host} service")
         null = os.open(os.devnull, os.O_RDONLY)
         streams = [(os.POSIX_SPAWN_DUP2, null, 0)]
         streams += [(os.POSIX_SPAWN_DUP2, self._log, number) for number in (1, 2)]
         try:
             self.pid = os.posix_spawnp(
-                service.argv[0], service.argv, os.environ, file_actions=streams,
+                argv[0], argv, os.environ, file_actions=streams,
                 setsigdef=[signal.SIGINT],
             )  # fmt: skip
         except OSError as error:

@@ -9,8 +9,10 @@ import ctypes
 import os
 from typing import Any
 
+_CLONE_NEWNS = 0x00020000
 _CLONE_NEWNET = 0x40000000
 
+MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC = 1, 2, 4, 8
 MS_BIND = 0x1000
 _MNT_DETACH = 2
 
@@ -34,6 +36,23 @@ def new_network() -> int:
 def enter_network(descriptor: int) -> None:
     """Move this process into the network namespace of a descriptor."""
     _call("setns", descriptor, _CLONE_NEWNET)
+
+
+def new_mounts() -> int:
+    """Move this process into a copy of its mount namespace; returns a descriptor of it."""
+    _call("unshare", _CLONE_NEWNS)
+    return os.open("/proc/self/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
+
+
+def enter_mounts(descriptor: int) -> None:
+    """Move this process into the mount namespace of a descriptor; its directory stays its own."""
+    here = os.open(".", os.O_PATH | os.O_CLOEXEC)
+    try:
+        # It takes a process to the root directory; see setns(2).
+        _call("setns", descriptor, _CLONE_NEWNS)
+        os.fchdir(here)
+    finally:
+        os.close(here)
 
 
 def mount(source: str, target: str, kind: str = "", flags: int = 0, data: str = "") -> None:

@@ -288,7 +288,7 @@ r-b = { between = ["r", "b"] }
 
 def test_a_service_that_is_not_installed_is_told():
     text = '[hosts.a]\nservices = [{ command = ["no-such-server"] }]'
-    with pytest.raises(LabError, match="a: no-such-server: No such file or directory"):
+    with pytest.raises(LabError, match="a: no-such-server: no such program"):
         Lab.build(topology(text))
 
 
