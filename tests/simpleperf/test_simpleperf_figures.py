@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from simpleperf.simpleperf_harness import REPEATABLE
 
-from benchctl_simpleperf.simpleperf.datagrams import Arrivals, row_of, train_struct
+from benchctl_simpleperf.simpleperf.datagrams import SECOND_0, Arrivals, row_of, train_struct
 from benchctl_simpleperf.simpleperf.errors import Problem
 from benchctl_simpleperf.simpleperf.histogram import Histogram
 from benchctl_simpleperf.simpleperf.intervals import (
@@ -125,6 +125,27 @@ def test_loss_order_and_duplicates_are_counted_as_if_all_numbers_were_known(numb
     assert counted(arrivals) == seen(numbers)
     arrivals.end(sent)
     assert counted(arrivals) == seen(numbers, sent)
+
+
+@REPEATABLE
+@given(st.lists(st.integers(0, 40), max_size=80), st.integers(0, 20), st.integers(0, 40))
+def test_the_measured_part_counts_the_same_datagrams_at_both_ends(numbers, omitted, more):
+    arrivals, before = Arrivals(), None
+    sent = max([omitted, *numbers], default=0) + 1 + more
+    for number in numbers:
+        if number >= omitted and before is None:
+            before = counted(arrivals)
+            arrivals.measure(number)
+        arrivals.train(number, 1, SECOND_0 + number - omitted, 0)
+    if before is None:
+        before = counted(arrivals)
+        arrivals.measure(omitted)
+    arrivals.end(sent, omitted)
+    received, lost, _, duplicates = map(int.__sub__, counted(arrivals), before)
+    measured = [number for number in numbers if number >= omitted]
+    assert received == len(set(measured))
+    assert received + lost == sent - omitted
+    assert duplicates == len(measured) - len(set(measured))
 
 
 @REPEATABLE

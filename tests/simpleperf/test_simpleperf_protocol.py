@@ -42,7 +42,7 @@ EXAMPLES = {
     "start": {},
     "stop": {},
     "samples": {"direction": "send", "fields": ["bytes_received"], "rows": [[0, 0, 0.0, 0.1, 7]]},
-    "sent": {"direction": "send", "packets": [7]},
+    "sent": {"direction": "send", "packets": [7], "omitted": [3]},
     "result": {
         "directions": {"send": {"duration_s": 1.0, "streams": [{"a": 1}], "effective": {"b": "c"}}},
         "cpu": {"process_ratio": 0.5, "host_ratio": None},
@@ -243,6 +243,13 @@ def test_the_largest_result_fits_a_message():
     ends = conversations_in("running")
     data = ends[SERVER].send("result", **message)
     assert ends[CLIENT].receive(data) == [("result", message)]
+
+
+def test_a_sender_of_an_older_version_leaves_out_what_it_does_not_know():
+    [(_, members)] = conversations_in("running")[SERVER].receive(
+        encode_message({"type": "sent", "direction": "send", "packets": [7]})
+    )
+    assert members == {"direction": "send", "packets": [7], "omitted": None}
 
 
 # --- preambles -------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from .errors import Problem
 
 __all__ = [
     "Check",
+    "Later",
     "check_fields",
     "choice",
     "figures",
@@ -99,6 +100,16 @@ def optional(check: Check) -> Check:
     return lambda value: None if value is None else check(value)
 
 
+class Later:
+    """A member that older peers do not know, and leave out: null then, or what a check takes."""
+
+    def __init__(self, check: Check) -> None:
+        self._check = optional(check)
+
+    def __call__(self, value: Any) -> Any:
+        return self._check(value)
+
+
 def list_of(check: Check, limit: int) -> Check:
     """Lists of at most so many values."""
 
@@ -136,10 +147,10 @@ def check_fields(value: Mapping[str, Any], fields: Mapping[str, Check]) -> dict[
     """Check the members of an object; raises Problem that names the member."""
     checked = {}
     for name, check in fields.items():
-        if name not in value:
+        if name not in value and not isinstance(check, Later):
             raise Problem("peer", f"{name} is missing")
         try:
-            checked[name] = check(value[name])
+            checked[name] = check(value.get(name))
         except Problem as problem:
             raise Problem("peer", f"{name}: {problem.message}") from None
     return checked

@@ -220,7 +220,7 @@ class _ControlClient:
             if kind == "sent":
                 if side.sends:
                     raise Problem("peer", "the server counts what it does not send")
-                side.expect(members["packets"])
+                side.expect(members["packets"], members["omitted"])
             elif kind == "samples":
                 rows = decode_rows(members, not side.sends, self._settings.streams)
                 self._mergers[direction].add(not side.sends, rows)
@@ -241,7 +241,7 @@ class _ControlClient:
         for direction, side in self._sides.items():
             if side.over and side.sends and not side.told:
                 side.told = True
-                self._say("sent", direction=direction, packets=side.packets)
+                self._say("sent", direction=direction, **side.counts)
             merger = self._mergers[direction]
             merger.add(side.sends, [side.rows.popleft() for _ in range(len(side.rows))])
             if self._settings.interval_s:

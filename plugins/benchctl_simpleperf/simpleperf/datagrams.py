@@ -1,7 +1,8 @@
 """UDP payloads: how a datagram is numbered and dated, and what its arrival tells; no I/O.
 
-Each datagram starts with two big-endian 64-bit integers: its number in the stream, from 0, and the
-sender's clock in nanoseconds when it was handed to the kernel. The rest is zeros.
+Each datagram starts with two big-endian 64-bit integers: its number in the stream, from 0, and its
+stamp: the sender's clock in nanoseconds when it was handed to the kernel, `SECOND_0` at the end of
+the omitted part. The rest is zeros. Older senders stamp their monotonic clock as it is.
 """
 
 from __future__ import annotations
@@ -11,9 +12,12 @@ from bisect import bisect_right
 
 from .histogram import Histogram
 
-__all__ = ["HEADER", "Arrivals", "row_of", "train_struct"]
+__all__ = ["HEADER", "SECOND_0", "STAMPS_FROM", "Arrivals", "row_of", "train_struct"]
 
 HEADER = struct.Struct(">QQ")
+# A monotonic clock needs 73 years to reach the first, and no omitted part begins before it.
+STAMPS_FROM = 1 << 61
+SECOND_0 = 1 << 62
 # A number this high is none of ours: something else was sent to the port.
 _NUMBER_LIMIT = 1 << 48
 # Gaps that are remembered, to tell a late datagram from a doubled one.
@@ -55,7 +59,8 @@ class Arrivals:
 
     ``received`` excludes duplicates; a datagram that is missing counts as lost until it comes.
     One that comes after a later one is reordered (RFC 4737, 3.3). A datagram below the oldest of
-    the remembered gaps counts as a duplicate: whether it was missing is forgotten.
+    the remembered gaps counts as a duplicate: whether it was missing is forgotten. From `measure`
+    on, datagrams of the omitted part count no more, however late they come.
     """
 
     def __init__(self) -> None:
@@ -70,6 +75,8 @@ class Arrivals:
         self.gaps = Histogram()
         """Time from one arrival to the next."""
         self._expected = 0
+        self._first = 0
+        self._least_stamp = 0
         self._gap_starts: list[int] = []
         self._gap_ends: list[int] = []
         self._base_ns: int | None = None
@@ -78,6 +85,8 @@ class Arrivals:
 
     def train(self, first: int, count: int, sent_ns: int, arrived_ns: int) -> None:
         """Take datagrams numbered in a row that were sent together and arrived together."""
+        if sent_ns < self._least_stamp:
+            return
         if first == self._expected:
             self.received += count
             self._expected += count
@@ -87,11 +96,26 @@ class Arrivals:
         if first < _NUMBER_LIMIT:
             self._date(sent_ns, arrived_ns, count)
 
-    def end(self, sent: int) -> None:
-        """Take the sender's count of datagrams: those after the last seen are lost."""
+    def measure(self, first: int) -> None:
+        """Begin to measure, with the first datagram that came after those of the omitted part.
+
+        What is missing before it counts as lost when `end` tells how much of it was measured.
+        """
+        self._least_stamp = SECOND_0
+        self._gap_starts, self._gap_ends = [], []
+        self._replace_gaps(0, 0, (self._expected, first))
+        self._first = self._expected = max(first, self._expected)
+
+    def end(self, sent: int, omitted: int = 0) -> None:
+        """Take the sender's count of datagrams, and how many of them were of the omitted part.
+
+        Those after the last seen are lost, and those between the omitted ones and the first seen.
+        """
         if self._expected < sent:
             self.lost += sent - self._expected
             self._expected = sent
+        self.lost += max(self._first - omitted, 0)
+        self._first = min(self._first, omitted)
 
     def _take(self, number: int) -> None:
         if number >= _NUMBER_LIMIT:
@@ -105,8 +129,12 @@ class Arrivals:
         at = bisect_right(self._gap_starts, number) - 1
         if at >= 0 and number < self._gap_ends[at]:
             self.received += 1
-            self.lost -= 1
             self.reordered += 1
+            if number >= self._first:
+                self.lost -= 1
+            else:  # Measured after all, and so is what is missing behind it.
+                self.lost += self._first - number - 1
+                self._first = number
             start, end = self._gap_starts[at], self._gap_ends[at]
             self._replace_gaps(at, 1, (start, number), (number + 1, end))
         else:

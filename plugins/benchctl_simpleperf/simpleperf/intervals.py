@@ -107,24 +107,25 @@ class IntervalMerger:
         self._direction = direction
         self._names = names
         self._rows: dict[tuple[int, int], dict[bool, Row]] = {}
-        self._latest = {True: -1, False: -1}
+        self._latest = {(end, stream): -1 for end in (True, False) for stream in range(len(names))}
 
     def add(self, sends: bool, rows: Iterable[Row]) -> None:
         """Take rows of the sending or of the receiving end, in their order."""
         for row in rows:
             self._rows.setdefault((row.number, row.stream), {})[sends] = row
-            self._latest[sends] = max(self._latest[sends], row.number)
+            self._latest[sends, row.stream] = max(self._latest[sends, row.stream], row.number)
 
     def take(self, everything: bool = False) -> list[dict[str, Any]]:
         """Return the intervals that are complete.
 
         An interval that one end missed, because it woke too late, is complete when that end has
-        told a later one; at the end, with ``everything``, none is waited for.
+        told a later one of the stream; at the end, with ``everything``, none is waited for.
         """
-        passed = min(self._latest.values())
         taken = []
         for key in sorted(self._rows):
-            if not everything and key[0] >= passed and len(self._rows[key]) < 2:
+            number, stream = key
+            passed = min(self._latest[True, stream], self._latest[False, stream])
+            if not everything and number >= passed and len(self._rows[key]) < 2:
                 break
             name = self._names[key[1]]
             taken.append(interval_figures(self._direction, name, self._rows.pop(key)))

@@ -13,15 +13,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Callable, NamedTuple
 
 from .intervals import Row
-from .schedule import SECOND_NS
-from .stream import Reading, Stream, Timeline
+from .pacing import sharpen_timers
+from .schedule import SECOND_NS, Boundary
+from .stream import Note, Stream, Timeline
 
 __all__ = ["Measurement", "Totals"]
 
 # A stopped stream ends at once; this bounds the wait for one that the system keeps.
 _JOIN_S = 2.0
-# The streams keep the intervals; this is how often what they noted is collected and told.
+# This is how often what the streams noted is collected and told.
 _COLLECT_NS = 100_000_000
+_FAR_NS = 1 << 63
 
 
 class Totals(NamedTuple):
@@ -84,6 +86,8 @@ class Measurement(threading.Thread):
         if ended:
             self._close_streams()
         else:
+            for stream in self._streams:
+                stream.stopped = True
             self.stop()
 
     def run(self) -> None:
@@ -97,24 +101,34 @@ class Measurement(threading.Thread):
         now_ns = time.monotonic_ns()
         start_ns = self._timeline.start_ns or now_ns
         self.start_epoch_s = time.time() - (now_ns - start_ns) / SECOND_NS
-        ledger = _Ledger(self._streams, self._timeline.schedule.omit_ns, start_ns)
+        ledger = _Ledger(self._streams, self._timeline, start_ns)
         end_ns = start_ns + self._timeline.schedule.end_ns
-        while not self._over_by(min(end_ns, time.monotonic_ns() + _COLLECT_NS)):
-            if time.monotonic_ns() >= end_ns:
+        collect_ns = now_ns + _COLLECT_NS
+        sharpen_timers()
+        while not self._over_by(min(end_ns, collect_ns, self._due_ns())):
+            now_ns = time.monotonic_ns()
+            for stream in self._streams:
+                if not stream.notes_itself:
+                    stream.note(now_ns)
+            if now_ns >= end_ns:
                 self._over.wait(self._drain_s)
                 break
-            rows = ledger.collect(time.monotonic_ns())
-            if rows:
-                self.rows.extend(rows)
+            if now_ns >= collect_ns:
+                collect_ns = now_ns + _COLLECT_NS
+                self.rows.extend(ledger.collect())
                 self._tell()
         # A stream that was not stopped has seen its end: all that was sent has come.
         cut_off = any(stream.stopped for stream in self._streams)
         self.stop()
         for thread in threads:
             thread.join(_JOIN_S)
-        ended_ns = max(stream.ended_ns for stream in self._streams) or time.monotonic_ns()
-        if cut_off and time.monotonic_ns() >= end_ns:
-            ended_ns = max(ended_ns, end_ns)
+        lasts = [stream.last for stream in self._streams]
+        if all(lasts):
+            ended_ns = max(last.at_ns for last in lasts if last)
+        else:
+            ended_ns = max(stream.ended_ns for stream in self._streams) or time.monotonic_ns()
+            if cut_off and time.monotonic_ns() >= end_ns:
+                ended_ns = max(ended_ns, end_ns)
         self.rows.extend(ledger.finish(ended_ns))
         self.totals = ledger.totals(ended_ns)
         self._tell()
@@ -139,6 +153,12 @@ class Measurement(threading.Thread):
                 self._over.set()
                 self._timeline.begun.set()
 
+    def _due_ns(self) -> int:
+        """Return when a reading of the kernel is due."""
+        return min(
+            stream.next_ns if stream.asks_the_kernel else _FAR_NS for stream in self._streams
+        )
+
     def _over_by(self, deadline_ns: int) -> bool:
         """Wait until a time; returns early, and True, when all streams have ended."""
         return self._over.wait(max(deadline_ns - time.monotonic_ns(), 0) / SECOND_NS)
@@ -157,56 +177,74 @@ class Measurement(threading.Thread):
 class _Ledger:
     """Turns the streams' notes into rows and totals; counts become differences."""
 
-    def __init__(self, streams: Sequence[Stream], omit_ns: int, start_ns: int) -> None:
+    def __init__(self, streams: Sequence[Stream], timeline: Timeline, start_ns: int) -> None:
         self._streams = streams
-        self._zero_ns = start_ns + omit_ns
-        self._from_ns = start_ns
-        self._number = 0
+        self._timeline = timeline
+        self._start_ns = start_ns
+        self._from_ns = [start_ns for _ in streams]
+        self._numbers = [0 for _ in streams]
         self._last: list[Mapping[str, float]] = [{} for _ in streams]
-        self._base: list[Mapping[str, float]] | None = None if omit_ns else self._last
+        self._base: list[Mapping[str, float] | None] = [
+            None if timeline.schedule.omit_ns else {} for _ in streams
+        ]
 
-    def collect(self, now_ns: int) -> list[Row]:
-        """Return the rows of the intervals that have ended by now."""
-        rows = []
-        for stream in self._streams:
-            stream.note(now_ns)
-        while all(stream.notes for stream in self._streams):
-            notes = [stream.notes.popleft() for stream in self._streams]
-            rows += self._rows(notes[0].at_ns, [note.reading for note in notes])
-        return rows
+    def collect(self) -> list[Row]:
+        """Return the rows of the intervals that the streams have noted."""
+        return [
+            self._row(position, note)
+            for position, stream in enumerate(self._streams)
+            for note in (stream.notes.popleft() for _ in range(len(stream.notes)))
+        ]
 
     def finish(self, ended_ns: int) -> list[Row]:
         """Return the last rows, the streams having ended at a time."""
-        rows = self.collect(ended_ns)
-        # What ended before the last interval's end leaves one in which nothing moved.
-        at_ns = ended_ns if ended_ns > self._from_ns else time.monotonic_ns()
-        return rows + self._rows(at_ns, [stream.reading() for stream in self._streams])
+        for stream in self._streams:
+            if not stream.last:
+                stream.note(ended_ns)
+        rows = self.collect()
+        for position, stream in enumerate(self._streams):
+            # What ended before the last interval's end leaves one in which nothing moved.
+            at_ns = ended_ns if ended_ns > self._from_ns[position] else time.monotonic_ns()
+            boundary = Boundary(self._numbers[position], 0, last=True)
+            note = stream.last or Note(boundary, at_ns, at_ns, stream.reading())
+            rows.append(self._row(position, note))
+        return rows
 
     def totals(self, ended_ns: int) -> Totals:
         """Return what was counted from the end of the omitted part on."""
         # Who ended within the omitted part has measured nothing.
-        base = self._last if self._base is None else self._base
         return Totals(
-            max(ended_ns - self._zero_ns, 0) / SECOND_NS,
+            max(ended_ns - self._zero_ns(), 0) / SECOND_NS,
             [
-                {**_less(last, before), **stream.summary()}
-                for stream, last, before in zip(self._streams, self._last, base)
+                {**_less(last, last if base is None else base), **stream.summary()}
+                for stream, last, base in zip(self._streams, self._last, self._base)
             ],
         )
 
-    def _rows(self, at_ns: int, readings: Sequence[Reading]) -> list[Row]:
-        start_s = (self._from_ns - self._zero_ns) / SECOND_NS
-        end_s = (at_ns - self._zero_ns) / SECOND_NS
-        rows = []
-        for stream, reading, last in zip(self._streams, readings, self._last):
-            metrics = {**_less(reading.counts, last), **reading.values}
-            rows.append(Row(stream.index, self._number, start_s, end_s, metrics))
-        self._number += 1
-        self._from_ns = at_ns
-        self._last = [reading.counts for reading in readings]
-        if self._base is None and at_ns >= self._zero_ns:
-            self._base = self._last
-        return rows
+    def _zero_ns(self) -> int:
+        """Return when second 0 is; while that is not known, when it will be if nothing changes."""
+        timeline = self._timeline
+        known = timeline.zero_ns < _FAR_NS
+        return timeline.zero_ns if known else self._start_ns + timeline.schedule.omit_ns
+
+    def _row(self, position: int, note: Note) -> Row:
+        zero_ns = self._zero_ns()
+        metrics = {**_less(note.reading.counts, self._last[position]), **note.reading.values}
+        if self._streams[position].asks_the_kernel:
+            metrics["reading_late_s"] = (note.at_ns - note.due_ns) / SECOND_NS
+        row = Row(
+            position,
+            note.boundary.number,
+            (self._from_ns[position] - zero_ns) / SECOND_NS,
+            (note.at_ns - zero_ns) / SECOND_NS,
+            metrics,
+        )
+        self._numbers[position] = note.boundary.number + 1
+        self._from_ns[position] = note.at_ns
+        self._last[position] = note.reading.counts
+        if self._base[position] is None and note.due_ns >= self._timeline.zero_ns:
+            self._base[position] = note.reading.counts
+        return row
 
 
 def _less(counts: Mapping[str, float], base: Mapping[str, float]) -> dict[str, float]:

@@ -12,6 +12,7 @@ from typing import Any
 
 from .checks import (
     Check,
+    Later,
     check_fields,
     choice,
     figures,
@@ -34,6 +35,7 @@ CLIENT, SERVER = "client", "server"
 
 _DIRECTION = choice("send", "receive")
 _NAME = text(40)
+_PACKETS = list_of(integer(0, 1 << 53), STREAMS_LIMIT)
 _FACTS = mapping_of(_NAME, scalar, 64)
 _SIDE: Check = object_of(
     {
@@ -58,7 +60,7 @@ MESSAGES: Mapping[str, Mapping[str, Check]] = {
         "fields": list_of(_NAME, 64),
         "rows": list_of(list_of(number(), 68), 4096),
     },
-    "sent": {"direction": _DIRECTION, "packets": list_of(integer(0, 1 << 53), STREAMS_LIMIT)},
+    "sent": {"direction": _DIRECTION, "packets": _PACKETS, "omitted": Later(_PACKETS)},
     "result": {
         "directions": mapping_of(_DIRECTION, _SIDE, 2),
         "cpu": _FACTS,

@@ -213,7 +213,7 @@ class Session(Peer):
     def _on_sent(self, members: Mapping[str, Any]) -> None:
         side = self._sides.get(members["direction"])
         if side is not None and not side.sends:
-            side.expect(members["packets"])
+            side.expect(members["packets"], members["omitted"])
 
     def _on_stop(self, _: Mapping[str, Any]) -> None:
         for side in self._sides.values():
@@ -233,7 +233,7 @@ class Session(Peer):
                 self._send("samples", direction=direction, **members)
         if side.over and side.sends and not side.told:
             side.told = True
-            self._send("sent", direction=direction, packets=side.packets)
+            self._send("sent", direction=direction, **side.counts)
 
     def _finish_when_over(self) -> None:
         sides = self._sides.values()

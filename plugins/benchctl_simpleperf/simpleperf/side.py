@@ -51,6 +51,7 @@ class Side:
         kind = _STREAM_KINDS[settings.protocol, sends]
         timeline = Timeline(settings.schedule())
         self._streams: list[Stream] = []
+        self._measured: list[int] = []
         for index, sock in enumerate(sockets):
             sock.setblocking(True)
             set_patience(sock, socket.SO_SNDTIMEO if sends else socket.SO_RCVTIMEO, idle_s)
@@ -87,9 +88,12 @@ class Side:
         return sum(stream.moved_bytes for stream in self._streams)
 
     @property
-    def packets(self) -> list[int]:
-        """Datagrams sent, stream by stream."""
-        return [stream.packets for stream in self._streams]
+    def counts(self) -> dict[str, list[int]]:
+        """Datagrams sent, and those of them that were of the omitted part, stream by stream."""
+        return {
+            "packets": [stream.packets for stream in self._streams],
+            "omitted": [stream.omitted_packets for stream in self._streams],
+        }
 
     def start(self) -> None:
         """Let the streams go."""
@@ -103,19 +107,29 @@ class Side:
         """Free the sockets, as soon as nothing uses them."""
         self._measurement.close()
 
-    def expect(self, packets: Sequence[int]) -> None:
-        """Take the sender's counts: nothing more is coming."""
+    def expect(self, packets: Sequence[int], omitted: Sequence[int] | None) -> None:
+        """Take the sender's counts: nothing more is coming.
+
+        ``omitted`` are those of the omitted part; None from an older sender, which does not know.
+        """
         self.told = True
-        for stream, count in zip(self._streams, packets):
-            stream.expect(count)
+        if omitted is not None:
+            self._measured = [sent - less for sent, less in zip(packets, omitted)]
+        for stream, count, less in zip(self._streams, packets, omitted or [0] * len(packets)):
+            stream.expect(count, less)
 
     def figures(self) -> dict[str, Any]:
         """Return the final figures, as they go over the wire; to be asked before `close`."""
         totals = self._measurement.totals
         assert totals is not None, "asked before the end"
+        streams = [dict(stream) for stream in totals.streams]
+        for stream, sent in zip(streams, self._measured):
+            # However the measurement ended, what was sent and did not come is lost.
+            if "packets_received" in stream:
+                stream["packets_lost"] = sent - stream["packets_received"]
         return {
             "duration_s": totals.duration_s,
-            "streams": [dict(stream) for stream in totals.streams],
+            "streams": streams,
             "effective": {
                 **effective_options(self._sockets[0], self.sends),
                 **self._streams[0].facts,

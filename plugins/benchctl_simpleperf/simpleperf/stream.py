@@ -2,8 +2,10 @@
 
 A stream's thread moves bytes and counts them. When it finds that the end of an interval has passed,
 it notes its counts for that interval itself: so no interval depends on another thread's being woken
-in time, and a thread that was not run for a while has moved nothing meanwhile. The measurement
-makes such notes for a stream that waits for its peer.
+in time, and a thread that was not run for a while has moved nothing meanwhile. Datagrams are always
+counted so. A TCP stream may wait for its peer for long: at the end of each interval the measurement
+makes the note, if the stream has not. What the kernel tells of a TCP sender is true only at the
+moment when it is read, so such a note carries that moment.
 """
 
 from __future__ import annotations
@@ -11,10 +13,10 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from .schedule import Schedule
+from .schedule import Boundary, Schedule
 
 __all__ = ["Note", "Reading", "Stream", "Timeline"]
 
@@ -27,37 +29,68 @@ class Reading(NamedTuple):
 
 
 class Note(NamedTuple):
-    """What a stream showed at the end of an interval; ``at_ns`` is on the monotonic clock."""
+    """What a stream showed at the end of an interval, or shortly after it.
 
-    number: int
+    ``due_ns`` is the interval's end and ``at_ns`` the time of the reading, on the monotonic clock.
+    """
+
+    boundary: Boundary
+    due_ns: int
     at_ns: int
     reading: Reading
 
 
+# Later than any clock shows.
+_NEVER_NS = 1 << 63
+
+
 class Timeline:
-    """When the streams of one side began, which is when the first of them did."""
+    """When the streams of one side began, and when their second 0 is, on the monotonic clock.
+
+    Both are when the first stream says so. A sender's second 0 comes the omitted part after its
+    start; a receiver of datagrams learns from them when it is.
+    """
 
     def __init__(self, schedule: Schedule) -> None:
         self.schedule = schedule
         self.begun = threading.Event()
         self.start_ns = 0
-        """On the monotonic clock; 0 before the first byte."""
+        """0 before the first byte."""
+        self.zero_ns = _NEVER_NS
         self._lock = threading.Lock()
 
-    def begin(self, at_ns: int) -> None:
-        """Take the time of a stream's first byte; only the first stream's counts."""
+    def begin(self, at_ns: int, zero_known: bool = True) -> None:
+        """Take the time of a stream's first byte."""
         with self._lock:
-            self.start_ns = self.start_ns or at_ns
+            if not self.start_ns:
+                self.start_ns = at_ns
+                if zero_known:
+                    self.zero_ns = at_ns + self.schedule.omit_ns
         self.begun.set()
+
+    def measure(self, at_ns: int) -> None:
+        """Take the time of second 0."""
+        with self._lock:
+            self.zero_ns = min(self.zero_ns, at_ns)
+
+    def due_ns(self, boundary: Boundary) -> int:
+        """Return when an interval ends."""
+        if boundary.at_ns < self.schedule.omit_ns:
+            return min(self.start_ns + boundary.at_ns, self.zero_ns)
+        return self.zero_ns + boundary.at_ns - self.schedule.omit_ns
 
 
 class Stream:
     """Base of the streams: a subclass moves bytes in `move` and tells what it counted.
 
-    ``stops_in_time`` says that the stream ends with its last interval, by itself.
+    ``stops_in_time`` says that the stream ends with its last interval, by itself; ``notes_itself``
+    that nobody else makes its notes while it moves; ``asks_the_kernel`` that a note is of the
+    moment when it is made, and that intervals which had ended before are one with that.
     """
 
     stops_in_time = True
+    notes_itself = False
+    asks_the_kernel = False
 
     def __init__(self, index: int, timeline: Timeline) -> None:
         self.index = index
@@ -67,9 +100,11 @@ class Stream:
         self.failure: OSError | None = None
         self.ended_ns = 0
         """When the last byte moved; `move` may set it, otherwise it is when `move` returned."""
-        self.next_ns = 1 << 63
+        self.next_ns = _NEVER_NS
         """When the present interval ends: `move` looks at the clock and calls `note`."""
         self.notes: deque[Note] = deque()
+        self.last: Note | None = None
+        """What the kernel told at the end of the last interval, of a stream that asks it."""
         self._timeline = timeline
         self._boundaries = timeline.schedule.boundaries()
         self._boundary = next(self._boundaries)
@@ -93,6 +128,11 @@ class Stream:
         """Datagrams sent so far; a TCP stream sends none."""
         return 0
 
+    @property
+    def omitted_packets(self) -> int:
+        """Those of them that were of the omitted part."""
+        return 0
+
     def omit(self) -> None:
         """Forget the distributions so far: the omitted part is over."""
 
@@ -100,37 +140,47 @@ class Stream:
         """Return final figures that are no differences of counts; called when `move` has ended."""
         return {}
 
-    def expect(self, packets: int) -> None:
-        """Take the sender's final count of datagrams; a TCP stream ends by itself."""
+    def expect(self, packets: int, omitted: int) -> None:
+        """Take the sender's final counts of datagrams; a TCP stream ends by itself."""
 
     def stop(self) -> None:
-        """Make `move` return soon."""
+        """Make `move` return, as soon as what it has measured is whole."""
         self.stopped = True
 
     def close(self) -> None:
         """Free the stream's socket; called when `move` has ended or never began."""
 
-    def begin(self, at_ns: int | None = None) -> None:
+    def begin(self, at_ns: int | None = None, zero_known: bool = True) -> None:
         """Begin to count, with the first byte: now, or at a time that is known better."""
-        self._timeline.begin(at_ns or time.monotonic_ns())
+        self._timeline.begin(at_ns or time.monotonic_ns(), zero_known)
         self.note(0)
 
     def note(self, now_ns: int) -> None:
         """Note the counts for every interval that has ended by now. Any thread may call this."""
+        timeline = self._timeline
         with self._lock:
-            start_ns = self._timeline.start_ns
-            if not start_ns:
+            if not timeline.start_ns:
                 return  # Nothing has moved yet, in any stream.
-            self.next_ns = start_ns + self._boundary.at_ns
+            self.next_ns = timeline.due_ns(self._boundary)
             if now_ns < self.next_ns:
                 return
             reading = self.reading()
+            read_ns = time.monotonic_ns() if self.asks_the_kernel else 0
+            ended: list[Note] = []
             while self.next_ns <= now_ns and not self._boundary.last:
-                self.notes.append(Note(self._boundary.number, self.next_ns, reading))
-                if self._boundary.at_ns == self._timeline.schedule.omit_ns:
+                ended.append(Note(self._boundary, self.next_ns, read_ns or self.next_ns, reading))
+                if self._boundary.at_ns == timeline.schedule.omit_ns:
                     self.omit()
                 self._boundary = next(self._boundaries)
-                self.next_ns = start_ns + self._boundary.at_ns
+                self.next_ns = timeline.due_ns(self._boundary)
             if self.next_ns <= now_ns:
-                self.next_ns = 1 << 63
+                if self.asks_the_kernel:
+                    self.last = Note(self._boundary, self.next_ns, read_ns, reading)
+                self.next_ns = _NEVER_NS
                 self.stopped = self.stopped or self.stops_in_time
+            self.notes.extend(self._one_of(ended) if self.asks_the_kernel else ended)
+
+    def _one_of(self, ended: Sequence[Note]) -> Sequence[Note]:
+        """Return of intervals that ended before one reading the last, or that of second 0."""
+        omit_ns = self._timeline.schedule.omit_ns
+        return [note for note in ended if note.boundary.at_ns == omit_ns] or ended[-1:]

@@ -16,7 +16,7 @@ import time
 from contextlib import suppress
 from typing import Any
 
-from .datagrams import HEADER, Arrivals, row_of, train_struct
+from .datagrams import HEADER, SECOND_0, STAMPS_FROM, Arrivals, row_of, train_struct
 from .histogram import Histogram
 from .kernel import Kernel
 from .options import set_patience
@@ -34,6 +34,9 @@ _TRAIN_BYTES = 65507
 _SINGLE_PACKETS_S = 20_000
 # How long after the sender's end datagrams may still be under way.
 _GRACE_S = 0.25
+# How long a receiver that was stopped waits for the sender's count: well within the time that an
+# interrupted client has.
+_COUNT_S = 1.5
 # The receiver looks this often whether it is over.
 _LOOK_S = 0.05
 # How long to leave a full device alone.
@@ -50,7 +53,13 @@ _NO_TRAIN = (errno.EINVAL, errno.EIO, errno.EMSGSIZE, errno.EOPNOTSUPP)
 
 
 class UdpSender(Stream):
-    """Sends datagrams: evenly spaced where a rate is asked, otherwise as fast as they go."""
+    """Sends datagrams: evenly spaced where a rate is asked, otherwise as fast as they go.
+
+    The stamp of a datagram and the notes come of one look at the clock, so both tell alike which
+    datagrams are of the omitted part.
+    """
+
+    notes_itself = True
 
     def __init__(
         self,
@@ -65,6 +74,7 @@ class UdpSender(Stream):
         self._length = settings.length_bytes
         self._share = -(-settings.share(index) // self._length)
         self._sent = 0
+        self._omitted: int | None = None if settings.omit_s else 0
         self._unavailable = unavailable
         self._burst = max(1, min(_SEGMENTS_LIMIT, _TRAIN_BYTES // self._length))
         self._pacer: Pacer | None = None
@@ -84,28 +94,45 @@ class UdpSender(Stream):
         """Datagrams sent so far."""
         return self._sent
 
+    @property
+    def omitted_packets(self) -> int:
+        """Those of them that were of the omitted part: all, if it did not end."""
+        return self._sent if self._omitted is None else self._omitted
+
+    def omit(self) -> None:
+        self._omitted = self._sent
+
     def move(self) -> None:
         sharpen_timers()
         payload = bytearray(self._length * self._burst)
         packing = train_struct(self._length, self._burst)
         self.begin()
+        stamp_0_ns = SECOND_0 - self._timeline.zero_ns
         if self._pacer:
             self._pacer.start(time.monotonic_ns())
-        while self._sent < self._share and not self.stopped:
+        while self._sent < self._share:
             if self._pacer:
-                self._pacer.wait(self._sent, lambda: self.stopped)
+                self._pacer.wait(self._sent, self._look)
             now_ns = time.monotonic_ns()
             if now_ns >= self.next_ns:
                 self.note(now_ns)
+            if self.stopped:
+                return
             count = min(self._burst, self._share - self._sent)
-            heads = [now_ns] * (2 * self._burst)
+            heads = [now_ns + stamp_0_ns] * (2 * self._burst)
             heads[::2] = range(self._sent, self._sent + self._burst)
             packing.pack_into(payload, 0, *heads)
             self._send(memoryview(payload)[: count * self._length])
-            self._sent += count
         if self._pacer:
             # The last datagram takes its time as all others do: n datagrams, n gaps.
-            self._pacer.wait(self._sent, lambda: self.stopped)
+            self._pacer.wait(self._sent, self._look)
+
+    def _look(self) -> bool:
+        """Return whether to stop; a slow stream's intervals end while it waits."""
+        now_ns = time.monotonic_ns()
+        if now_ns >= self.next_ns:
+            self.note(now_ns)
+        return self.stopped
 
     def close(self) -> None:
         self._sock.close()
@@ -119,6 +146,7 @@ class UdpSender(Stream):
         return Reading({"packets_sent": sent, "bytes_sent": sent * self._length}, {})
 
     def _send(self, train: memoryview) -> None:
+        """Hand datagrams to the kernel, and count those that it took."""
         if self._cuts:
             try:
                 self._sock.send(train)
@@ -127,11 +155,15 @@ class UdpSender(Stream):
                     raise
                 self._leave_whole(f"the path refused it: {error.strerror}")
             else:
+                self._sent += len(train) // self._length
                 return
         for start in range(0, len(train), self._length):
-            self._send_one(train[start : start + self._length])
+            if not self._send_one(train[start : start + self._length]):
+                return
+            self._sent += 1
 
-    def _send_one(self, datagram: memoryview) -> None:
+    def _send_one(self, datagram: memoryview) -> bool:
+        """Hand one datagram over; returns whether the kernel took it before the stream's stop."""
         while not self.stopped:
             try:
                 self._sock.send(datagram)
@@ -141,7 +173,8 @@ class UdpSender(Stream):
                 # The BSDs say so where Linux waits: the device's queue is full.
                 time.sleep(_FULL_S)
             else:
-                return
+                return True
+        return False
 
     def _cut(self) -> bool:
         if Kernel.UDP_SEGMENT is None:
@@ -163,9 +196,15 @@ class UdpSender(Stream):
 
 
 class UdpReceiver(Stream):
-    """Receives until all that was sent has come, or nothing more does after the sender's end."""
+    """Receives until all that was sent has come, or nothing more does after the sender's end.
+
+    What it measures are the datagrams that were sent from the sender's second 0 on: its own second
+    0 is when the first of them comes. An older sender does not stamp them so: it is measured from
+    the end of the omitted part on the receiver's clock.
+    """
 
     stops_in_time = False
+    notes_itself = True
 
     def __init__(
         self,
@@ -180,8 +219,11 @@ class UdpReceiver(Stream):
         self._length = settings.length_bytes
         self._arrivals = Arrivals()
         self._transits, self._unmerged = Histogram(), Histogram()
+        self._omits = settings.omit_s > 0
         self._told_ns = 0
+        self._stop_ns = 0
         self._sent: int | None = None
+        self._omitted = 0
         self.facts = {"timestamps": "program", "udp_gro": False}
         set_patience(sock, socket.SO_RCVTIMEO, _LOOK_S)
         if self._try(Kernel.TIMESTAMP_NS, socket.SOL_SOCKET, "kernel_timestamps", unavailable):
@@ -192,10 +234,14 @@ class UdpReceiver(Stream):
                 Kernel.UDP_GRO, socket.IPPROTO_UDP, "udp_gro", unavailable
             )
 
-    def expect(self, packets: int) -> None:
-        """Take the sender's final count; the stream ends when they came or no more do."""
+    def expect(self, packets: int, omitted: int) -> None:
+        """Take the sender's final counts; the stream ends when they came or no more do."""
         self._told_ns = time.monotonic_ns()
-        self._sent = packets
+        self._omitted, self._sent = omitted, packets
+
+    def stop(self) -> None:
+        """End when the sender's count has come and what it counts, which may be under way."""
+        self._stop_ns = self._stop_ns or time.monotonic_ns()
 
     def move(self) -> None:
         buffer = bytearray(_BUFFER_BYTES)
@@ -207,6 +253,7 @@ class UdpReceiver(Stream):
             except BlockingIOError:
                 if self._nothing_more():
                     self.stopped = True
+                self.note(time.monotonic_ns())
                 continue
             length, arrived_ns = _arrival(ancillary, size)
             if length != self._length:
@@ -214,22 +261,40 @@ class UdpReceiver(Stream):
             count = size // length
             # The wall clock may be set while we run, so it only tells how long ago it was.
             self.ended_ns = time.monotonic_ns() - max(time.time_ns() - arrived_ns, 0)
+            row = row_of(buffer, length, count)
             if not arrivals.received:
-                self.begin(self.ended_ns)
+                self._omits = self._omits and HEADER.unpack_from(buffer)[1] >= STAMPS_FROM
+                self.begin(self.ended_ns, zero_known=not self._omits)
             elif self.ended_ns >= self.next_ns:
                 self.note(self.ended_ns)
-            row = row_of(buffer, length, count)
             if row:
-                arrivals.train(row[0], count, row[1], arrived_ns)
+                self._take(row[0], count, row[1], arrived_ns)
             else:
                 # The kernel joined what was sent at several times, or the network mixed it up.
                 for at in range(0, count * length, length):
                     number, sent_ns = HEADER.unpack_from(buffer, at)
-                    arrivals.train(number, 1, sent_ns, arrived_ns)
-            if self._sent is not None and arrivals.received >= self._sent:
+                    self._take(number, 1, sent_ns, arrived_ns)
+            if (self._sent is not None and arrivals.received >= self._sent) or (
+                self._stop_ns and self._nothing_more()
+            ):
                 break
         if self._sent is not None:
-            arrivals.end(self._sent)
+            if self._omits and self._omitted < self._sent:
+                self._measure(self._omitted)
+            arrivals.end(self._sent, self._omitted)
+
+    def _take(self, number: int, count: int, sent_ns: int, arrived_ns: int) -> None:
+        if self._omits and sent_ns >= SECOND_0:
+            self._measure(number)
+        self._arrivals.train(number, count, sent_ns, arrived_ns)
+
+    def _measure(self, first: int) -> None:
+        """The omitted part is over: count from a datagram on."""
+        self._omits = False
+        at_ns = self.ended_ns or time.monotonic_ns()
+        self._timeline.measure(at_ns)
+        self.note(at_ns)
+        self._arrivals.measure(first)
 
     def close(self) -> None:
         self._sock.close()
@@ -271,8 +336,10 @@ class UdpReceiver(Stream):
         }
 
     def _nothing_more(self) -> bool:
-        waited_ns = time.monotonic_ns() - max(self._told_ns, self.ended_ns)
-        return self._sent is not None and waited_ns > _GRACE_S * SECOND_NS
+        now_ns = time.monotonic_ns()
+        if self._sent is None:
+            return self._stop_ns > 0 and now_ns - self._stop_ns > _COUNT_S * SECOND_NS
+        return now_ns - max(self._told_ns, self.ended_ns) > _GRACE_S * SECOND_NS
 
     def _try(self, option: int | None, level: int, name: str, unavailable: dict[str, str]) -> bool:
         if option is None:
