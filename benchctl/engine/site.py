@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -22,7 +22,10 @@ from benchctl.hosts.host import LOCAL, Host, Way
 from benchctl.lab.expect import path
 from benchctl.lab.lab import Lab
 from benchctl.lab.link import Change
+from benchctl.lab.messages import DirectionCounters
 from benchctl.lab.model import Emulator, Settings, Topology
+from benchctl.lab.segments import Hop
+from benchctl.lab.strain import Carried, between
 from benchctl.lab.topology import build_topology
 from benchctl.lab.verify import ceiling_bps, verify
 from benchctl.profile.bind import FlowPlan, Trial
@@ -42,6 +45,9 @@ class Site(Protocol):
 
     def expected(self, trial: Trial) -> Mapping[str, Promises]:
         """Return what is expected of the trial's flows, by name."""
+
+    async def carried(self, trial: Trial) -> Sequence[Carried]:
+        """Return what the links of the trial's flows carried since it was prepared."""
 
     async def fallen(self) -> str:
         """Return why what was prepared does not stand any more; empty while it does."""
@@ -64,6 +70,9 @@ class PlainSite:
 
     def expected(self, trial: Trial) -> Mapping[str, Promises]:
         return {}
+
+    async def carried(self, trial: Trial) -> Sequence[Carried]:
+        return ()
 
     async def fallen(self) -> str:
         return ""
@@ -137,6 +146,12 @@ def _inside(outside: Network, topology: Topology, nodes: Mapping[str, Host]) -> 
     return replace(outside, hosts=hosts, interfaces={})
 
 
+def _count(lab: Lab, hops: Iterable[Hop]) -> dict[Hop, DirectionCounters]:
+    """Return the counters of links, each in one direction; those of an emulator that has some."""
+    counted = {hop: lab.counters(hop.link.name, hop.start.node) for hop in hops}
+    return {hop: counters for hop, counters in counted.items() if counters is not None}
+
+
 class LabSite:
     """A lab, and the trials' wishes about it."""
 
@@ -158,6 +173,7 @@ class LabSite:
         self._wishes: Mapping[str, Any] | None = None
         self._verified: set[tuple[str, tuple[Settings, Settings]]] = set()
         self._ceiling_bps = 0.0
+        self._before: Mapping[Hop, DirectionCounters] = {}
 
     async def prepare(self, trial: Trial) -> Network:
         if self._lab is not None and (self._changes or trial.lab != self._wishes):
@@ -168,7 +184,21 @@ class LabSite:
         lab = self._lab or await self._build(trial)
         if self._verifies:
             await self._verify(lab, trial)
+        self._before = await asyncio.to_thread(_count, lab, self._hops(lab.topology, trial))
         return _inside(self._outside, lab.topology, lab.nodes)
+
+    async def carried(self, trial: Trial) -> Sequence[Carried]:
+        before, self._before = self._before, {}
+        if self._lab is None:
+            return ()
+        try:
+            after = await asyncio.to_thread(_count, self._lab, before)
+        except LabError:
+            return ()  # it fell, which its flows say
+        return [
+            Carried(hop.link.name, hop.start.node, hop.end.node, between(before[hop], after[hop]))
+            for hop in after
+        ]
 
     async def fallen(self) -> str:
         try:
@@ -196,7 +226,7 @@ class LabSite:
                 f"lab {lab.topology.name}: {lab.emulator} emulator; "
                 f"one link carries at most {format_rate(self._ceiling_bps)} here"
             )
-        for name in self._links_of(lab.topology, trial):
+        for name in dict.fromkeys(hop.link.name for hop in self._hops(lab.topology, trial)):
             link = lab.topology.links[name]
             rates_bps = [s.rate_bps for s in link.settings if math.isfinite(s.rate_bps)]
             fastest_bps = max(rates_bps, default=0.0)
@@ -215,13 +245,13 @@ class LabSite:
                 seen = (name, *look.links)  # links without a host between them are one look
                 self._verified.update((n, lab.topology.links[n].settings) for n in seen)
 
-    def _links_of(self, topology: Topology, trial: Trial) -> list[str]:
-        """Return the emulated links that the flows of a trial use."""
+    def _hops(self, topology: Topology, trial: Trial) -> list[Hop]:
+        """Return the emulated links that the flows of a trial use, in each direction they do."""
         ends = ends_of(self._outside, topology, trial.flows)
         flows = [flow for flow in trial.flows if flow.name in ends]
         ways = [path(topology, *ends[flow.name], flow.interface) for flow in flows]
         hops = [hop for way in ways for hop in (*way.there, *way.back)]
-        return list(dict.fromkeys(hop.link.name for hop in hops if not hop.link.ideal))
+        return list(dict.fromkeys(hop for hop in hops if not hop.link.ideal))
 
     def begin(self, common_start: float) -> None:
         if self._lab is None:

@@ -185,6 +185,7 @@ class TrialRunner:
         error = None if measuring.cancelled() else measuring.exception()
         if error is not None:
             status, reason = INTERRUPTED, str(error)
+        await self._keep_links(trial_id, trial)
         failed = [flow for flow in flows if flow.failure]
         if failed and (fallen := await self._site.fallen()):
             for flow in failed:
@@ -196,6 +197,14 @@ class TrialRunner:
             if one is not None:
                 raise one
         return flows
+
+    async def _keep_links(self, trial_id: int, trial: Trial) -> None:
+        """Write what the links carried, and warn of what the figures cannot bear."""
+        links = await self._site.carried(trial)
+        self._recorder.update_trial(trial_id, links=[link.as_entry() for link in links])
+        if strains := [link.strain for link in links if link.strain]:
+            text = f"trial {trial.index + 1}: {', '.join(strains)}"
+            self._recorder.add_note(text, "warning", self._wall(), trial_id, None)
 
     async def _end(self, flow: FlowAttempt, status: str, reason: str) -> None:
         if flow.failure is not None or flow.has_ended:

@@ -93,7 +93,8 @@ class _Direction:
         return self.way.next_ns()
 
     def counters(self) -> DirectionCounters:
-        return DirectionCounters(
+        """Return the counters; the greatest values begin anew."""
+        counters = DirectionCounters(
             **asdict(self.way.counters),
             queued=self.way.queued,
             late=self._late,
@@ -101,6 +102,9 @@ class _Direction:
             missed=self.source.count_dropped(),
             refused=self._refused,
         )
+        self.way.counters.queue_max = self.way.queued
+        self._late_max_ns = 0
+        return counters
 
 
 def run_direction(

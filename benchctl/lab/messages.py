@@ -61,12 +61,14 @@ Request = ChangeLink | AskCounters | AskStanding
 
 @dataclass(frozen=True, slots=True)
 class DirectionCounters:
-    """What happened so far in one direction of an emulated link; all but two count frames.
+    """What happened so far in one direction of an emulated link; all but one count frames.
 
     ``arrived`` = ``delivered`` + ``dropped`` (the queue was full) + ``lost`` (as ``loss_ratio``
-    asked) + ``queued`` (wait now) + those on their way. What an emulator should never have:
-    ``late`` were delivered more than 1 ms after they were due, ``late_max_ns`` at worst; ``missed``
-    found the emulator too busy to take them; ``refused`` could not be handed to the far device.
+    asked) + ``queued`` (wait now) + those on their way. ``queue_max`` is the most that waited since
+    this was last asked. What an emulator should never have: ``late`` were delivered more than 1 ms
+    after they were due, ``late_max_ns`` at worst since this was last asked; ``missed`` found the
+    emulator too busy to take them; ``refused`` could not be handed to the far device. None is what
+    an emulator does not count.
     """
 
     arrived: int
@@ -74,8 +76,8 @@ class DirectionCounters:
     dropped: int
     lost: int
     queued: int
-    queue_max: int
-    late: int
-    late_max_ns: int
-    missed: int
-    refused: int
+    queue_max: int | None
+    late: int | None
+    late_max_ns: int | None
+    missed: int | None
+    refused: int | None

@@ -95,6 +95,8 @@ def trial_entry(trial: Trial, flows: list[dict[str, Any]]) -> dict[str, Any]:
         "finished": timestamp(trial.finished_time),
         "start_skew_s": trial.start_skew_s,
         "fairness_jain": trial.fairness_jain,
+        "links": trial.links,
+        "links_kept": all(link["kept"] for link in trial.links) if trial.links else None,
         "flows": flows,
     }
 

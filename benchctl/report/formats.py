@@ -104,6 +104,10 @@ def _remarks(document: Document) -> list[str]:
                 fairness += f" (reported {trial['reported']['fairness_jain']:.4f})"
             skew = format_duration(trial["start_skew_s"])
             lines.append(f"{name}, repeat {trial['repeat']}: {fairness}, start skew {skew}")
+        broken = dict.fromkeys(link["link"] for link in trial["links"] if not link["kept"])
+        if broken:
+            text = "its figures are not the lab's: the emulator did not keep up on"
+            lines.append(f"{name}, repeat {trial['repeat']}: {text} {', '.join(broken)}")
     lines += [f"expected but not so: {e['text']}" for e in document["expectations"] if not e["met"]]
     done, planned = len(document["trials"]), document["run"]["trials"]
     if done < planned:

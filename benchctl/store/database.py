@@ -16,7 +16,7 @@ from pathlib import Path
 import platformdirs
 
 from benchctl.errors import StoreError
-from benchctl.store.schema import TABLES, VERSION
+from benchctl.store.schema import ADDED, TABLES, VERSION
 
 STORE_VARIABLE = "BENCHCTL_STORE"
 # Longer than any batch takes to commit; shorter than a person's patience.
@@ -90,6 +90,7 @@ def _prepare(connection: sqlite3.Connection, path: Path, write: bool) -> None:
         with transaction(connection):
             if _version(connection, path) == 0:
                 _create(connection, path)
+            _complete(connection)
         _use_wal(connection)
     elif _version(connection, path) == 0:
         raise _no_store(path)
@@ -113,6 +114,13 @@ def _create(connection: sqlite3.Connection, path: Path) -> None:
     for statement in TABLES.split(";\n"):
         connection.execute(statement)
     connection.execute(f"PRAGMA user_version = {VERSION}")
+
+
+def _complete(connection: sqlite3.Connection) -> None:
+    for table, column, kind in ADDED:
+        there = {row["name"] for row in connection.execute(f"PRAGMA table_info({table})")}
+        if column not in there:
+            connection.execute(f"ALTER TABLE {table} ADD COLUMN {column} {kind}")
 
 
 def _use_wal(connection: sqlite3.Connection) -> None:

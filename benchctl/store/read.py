@@ -77,6 +77,7 @@ class Trial:
     finished_time: float | None
     start_skew_s: float | None
     fairness_jain: float | None
+    links: Sequence[Mapping[str, Any]] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +145,10 @@ _COLUMNS = {
 
 def _make(kind: type[T], row: sqlite3.Row) -> T:
     columns = _COLUMNS[kind]  # type: ignore[index]
-    return kind(**{n: json.loads(row[n]) if is_json else row[n] for n, is_json in columns})
+    there = set(row.keys())  # an older store lacks what was added since
+    return kind(
+        **{n: json.loads(row[n]) if is_json else row[n] for n, is_json in columns if n in there}
+    )
 
 
 _SAMPLES = """

@@ -11,6 +11,9 @@ LAST_ATTEMPT = (
 )
 """Of the flows of a trial, those of its last attempt."""
 
+ADDED = (("trial", "links", "TEXT NOT NULL DEFAULT '[]'"),)
+"""Columns that stores of earlier programs of this version lack until they are written to."""
+
 TABLES = """
 CREATE TABLE run (
     id INTEGER PRIMARY KEY,
@@ -47,6 +50,7 @@ CREATE TABLE trial (
     finished_time REAL,
     start_skew_s REAL,                  -- last flow's second 0 less the first flow's
     fairness_jain REAL,
+    links TEXT NOT NULL DEFAULT '[]',   -- JSON: what each link of a lab carried
     UNIQUE (run_id, position)
 );
 CREATE TABLE flow (                     -- one attempt of one flow

@@ -14,6 +14,8 @@ from benchctl.analysis.compare import Comparison, Verdict
 from benchctl.api import METRICS
 from benchctl.backends import installed
 from benchctl.cli.watch import SIGNAL_CODES
+from benchctl.lab.messages import DirectionCounters
+from benchctl.lab.strain import Carried
 from benchctl.report.comparison import comparison_entry
 from benchctl.report.document import SCHEMA_VERSION
 from benchctl.report.events import event_lines
@@ -22,6 +24,7 @@ from benchctl.store.read import Note
 from benchctl.units import unit_of
 
 DOCUMENT = "output.md"
+COUNTERS = DirectionCounters(0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
 BUNDLED = ("iperf3", "owping", "ping", "simpleperf")
 
 
@@ -54,6 +57,7 @@ def events(directory):
         ("## JSON", lambda document: document),
         ("### run", lambda document: document["run"]),
         ("### trials[]", lambda document: document["trials"][0]),
+        ("### trials[].links[]", lambda _: Carried("", "", "", COUNTERS).as_entry()),
         ("### trials[].flows[]", lambda document: document["trials"][0]["flows"][0]),
         ("### summary[]", lambda document: document["summary"][0]),
     ],

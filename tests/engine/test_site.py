@@ -17,6 +17,7 @@ from benchctl.errors import LabError
 from benchctl.hosts.host import LOCAL, Host, Way
 from benchctl.hosts.spawn import LocalSpawner, run
 from benchctl.lab.link import Change
+from benchctl.lab.messages import DirectionCounters
 from benchctl.lab.model import Emulator
 from benchctl.lab.verify import Look
 from benchctl.profile.bind import FlowPlan, Trial
@@ -55,8 +56,10 @@ class FakeLab:
     log = None
     fallen = False
     while_building = None
+    uncounted = ""
 
     def __init__(self, topology, emulator):
+        self.asked = {}
         self.topology, self.emulator = topology, emulator
         self.nodes = {name: Host(name, f"10.0.0.{i}") for i, name in enumerate(topology.nodes)}
 
@@ -74,8 +77,17 @@ class FakeLab:
     def change(self, link, change):
         self.log.append(("change", link, change))
 
+    def counters(self, link, leaving):
+        self.asked[link, leaving] = count = self.asked.get((link, leaving), 0) + 1
+        return None if link == self.uncounted else counters(arrived=1000 * count)
+
     def close(self):
         self.log.append(("close",))
+
+
+def counters(**known):
+    names = DirectionCounters.__dataclass_fields__
+    return DirectionCounters(**dict.fromkeys(names, 0) | known)
 
 
 @pytest.fixture
@@ -233,6 +245,39 @@ def test_a_lab_that_fell_is_built_anew_and_the_user_hears_why(lab, site, monkeyp
     asyncio.run(main())
     assert notes == ["the lab does not stand any more: out of memory; it is built anew"]
     assert lab.log == [("build", 50e6), ("close",), ("build", 50e6), ("close",)]
+
+
+def carried(one, *trials):
+    async def main():
+        for each in trials:
+            await one.prepare(each)
+            told = await one.carried(each)
+        await one.close()
+        return told
+
+    return asyncio.run(main())
+
+
+def test_what_the_links_of_a_trial_carried_is_counted_from_its_preparation(lab, site):
+    told = carried(site(verify=False), trial(flow(source="c")), trial())
+    ways = [(one.link, one.source, one.target) for one in told]
+    assert ways == [("near", "a", "r"), ("far", "r", "b"), ("far", "b", "r"), ("near", "r", "a")]
+    assert {one.counters.arrived for one in told} == {1000}
+
+
+def test_an_emulator_without_counters_and_a_lab_that_fell_tell_of_no_link(lab, site, monkeypatch):
+    monkeypatch.setattr(FakeLab, "uncounted", "far")
+    assert {one.link for one in carried(site(verify=False), trial())} == {"near"}
+
+    def gone(self, link, leaving):
+        if (link, leaving) in self.asked:
+            raise LabError("the lab does not stand any more: out of memory")
+        self.asked[link, leaving] = 1
+        return counters()
+
+    monkeypatch.setattr(FakeLab, "counters", gone)
+    assert carried(site(verify=False), trial()) == ()
+    assert asyncio.run(site().carried(trial())) == ()
 
 
 def test_who_gives_up_while_a_lab_is_built_still_takes_it_away(lab, site, monkeypatch):

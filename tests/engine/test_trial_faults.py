@@ -7,6 +7,8 @@ from engine.virtual import NETWORK, flow
 from benchctl.engine.network import Network
 from benchctl.errors import LabError
 from benchctl.hosts.host import Host
+from benchctl.lab.messages import DirectionCounters
+from benchctl.lab.strain import Carried
 
 
 @pytest.mark.parametrize(
@@ -156,6 +158,9 @@ class Standing:
     def expected(self, trial):
         return {}
 
+    async def carried(self, trial):
+        return ()
+
     async def fallen(self):
         return ""
 
@@ -221,3 +226,33 @@ def test_what_a_flow_failed_of_is_the_lab_that_fell(measure):
 def test_a_lab_that_falls_with_the_last_attempt_is_the_error(measure):
     with pytest.raises(LabError, match="out of memory"):
         measure({"server": SERVER, "client": GOOD}, site=Falling("begun"))
+
+
+class Strained(Standing):
+    """A site whose emulator loses one frame in the first attempt and is well in the second."""
+
+    missed = 2
+
+    async def prepare(self, trial):
+        self.missed -= 1
+        return NETWORK
+
+    async def carried(self, trial):
+        zeros = dict.fromkeys(DirectionCounters.__dataclass_fields__, 0)
+        return [Carried("far", "r", "b", DirectionCounters(**zeros | {"missed": self.missed}))]
+
+
+def test_a_trial_keeps_what_its_links_carried_and_warns_of_what_figures_cannot_bear(measure):
+    outcome = measure({"server": SERVER, "client": GOOD}, site=Strained())
+    assert outcome.status == "ok"
+    (link,) = outcome.trial.links
+    assert (link["link"], link["missed"], link["kept"]) == ("far", 1, False)
+    (note,) = outcome.reader.notes(1)
+    assert (note.level, note.trial_id) == ("warning", outcome.trial.id)
+    assert note.text == "trial 1: link far, r to b: 1 frame lost by the emulator"
+
+
+def test_the_last_attempt_says_what_the_links_carried(measure):
+    dies = Script([], 0.2, 1)
+    outcome = measure({"server": SERVER, "client": [dies, GOOD]}, attempts=2, site=Strained())
+    assert [link["kept"] for link in outcome.trial.links] == [True]

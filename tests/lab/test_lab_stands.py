@@ -135,6 +135,21 @@ def test_a_changed_link_changes_at_once_and_in_one_direction_where_asked(lab):
     assert lab.counters("far", "r").lost == 0
 
 
+def test_the_longest_queue_is_that_since_it_was_last_asked(lab):
+    """Seven frames at once at 8 Mbit/s: one is sent, three wait, the others find the queue full."""
+    flood = """
+import socket
+with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+    for _ in range(7):
+        sock.sendto(bytes(1400), ("r", 9))
+"""
+    lab.counters("wifi", "phone")
+    run(lab, "phone", sys.executable, "-c", flood)
+    first, second = lab.counters("wifi", "phone"), lab.counters("wifi", "phone")
+    assert (first.queue_max, second.queue_max) == (3, 0)
+    assert second.late_max_ns == 0
+
+
 def test_a_bare_cable_cannot_change(lab):
     with pytest.raises(LabError, match="link cell is a bare cable"):
         lab.change("cell", Change(loss_ratio=1.0))

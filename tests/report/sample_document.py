@@ -36,7 +36,8 @@ DOCUMENT = {
         {
             "index": 0, "repeat": 1, "point": ONE, "status": "ok", "error": "",
             "started": "2026-11-21T00:45:12.000+00:00", "start_skew_s": 0.0012,
-            "fairness_jain": 0.99981, "reported": {"fairness_jain": 0.993}, "flows": [
+            "fairness_jain": 0.99981, "reported": {"fairness_jain": 0.993}, "links": [],
+            "links_kept": None, "flows": [
                 flow("bulk", expected=EXPECTED, reported={"throughput_bps": 93.4e6}),
                 flow("ping", expected=EXPECTED),
             ],
@@ -44,13 +45,15 @@ DOCUMENT = {
         {
             "index": 1, "repeat": 1, "point": TWO, "status": "failed",
             "error": "bulk: connection refused", "started": "2026-11-21T00:45:32.000+00:00",
-            "start_skew_s": None, "fairness_jain": None, "reported": {},
+            "start_skew_s": None, "fairness_jain": None, "reported": {}, "links": [],
+            "links_kept": None,
             "flows": [flow("bulk", "failed", error="connection refused"), flow("ping")],
         },
         {
             "index": 2, "repeat": 2, "point": TWO, "status": "ok", "error": "",
             "started": "2026-11-21T00:45:52.000+00:00", "start_skew_s": None,
-            "fairness_jain": None, "reported": {},
+            "fairness_jain": None, "reported": {}, "links": [{"link": "far", "kept": False}],
+            "links_kept": False,
             "flows": [flow("bulk", expected=EXPECTED), flow("ping", expected=EXPECTED)],
         },
     ],

@@ -16,7 +16,7 @@ from benchctl.store import database
 from benchctl.store.database import connect, default_path
 from benchctl.store.read import Reader
 from benchctl.store.record import Recorder
-from benchctl.store.schema import VERSION
+from benchctl.store.schema import ADDED, VERSION
 
 
 @pytest.fixture
@@ -237,3 +237,22 @@ def test_no_statement_numbers_its_parameters():
     # Python 3.12.0 to 3.12.3 warn where a sequence is bound to ?1 as to a name.
     for path in Path(database.__file__).parent.glob("*.py"):
         assert not re.search(r"\?\d", path.read_text()), path
+
+
+def as_0_1_0_left_it(store):
+    """Take away what was added to stores since."""
+    with closing(sqlite3.connect(store, isolation_level=None)) as connection:
+        for table, column, _ in ADDED:
+            connection.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
+
+
+def test_a_store_of_version_0_1_0_is_read_as_it_is_and_completed_when_written(store):
+    run_id, _ = new_run(store)
+    as_0_1_0_left_it(store)
+    with closing(Reader(store)) as reader:
+        (trial,) = reader.trials(run_id)
+        assert (trial.point, trial.links) == ({"n": 0}, ())
+    with closing(Recorder(store, run_id)) as recorder, closing(Reader(store)) as reader:
+        assert next(reader.trials(run_id)).links == []
+        recorder.update_trial(trial.id, links=[{"link": "far", "kept": True}])
+        assert next(reader.trials(run_id)).links == [{"link": "far", "kept": True}]
