@@ -60,6 +60,14 @@ class StoreError(BenchctlError):
     exit_code = 4
 
 
+class StoreBusyError(StoreError):
+    """Another program holds the store at this moment."""
+
+
+class StoreDamagedError(StoreError):
+    """What is in the store cannot be what was written."""
+
+
 class LabError(BenchctlError):
     """The lab cannot be built here, or a link does not keep its promise."""
 

@@ -21,7 +21,7 @@ def runs(store: Path | None, as_json: bool) -> None:
 
     reader = options.open_reader(store)
     if not as_json:
-        print(f"{'run':<22}{'when':<18}{'profile':<24}{'trials':>7}  status")
+        print(f"{'run':<24}{'when':<18}{'profile':<24}{'trials':>7}  status")
     for run in reader.runs():
         status = run.status
         if status == "running" and not reader.is_alive(run):
@@ -30,4 +30,4 @@ def runs(store: Path | None, as_json: bool) -> None:
             print(json.dumps({**run_entry(run), "status": status}))
         else:
             when = time.strftime("%Y-%m-%d %H:%M", time.localtime(run.created_time))
-            print(f"{run.name:<22}{when:<18}{run.profile:<24}{run.trials:>7}  {status}")
+            print(f"{run.name:<24}{when:<18}{run.profile:<24}{run.trials:>7}  {status}")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from benchctl.cli import options
 from benchctl.engine.launch import Runner, launch
-from benchctl.errors import BenchctlError, NoReaderError
+from benchctl.errors import BenchctlError, NoReaderError, StoreBusyError
 from benchctl.report.document import document_of
 from benchctl.report.events import event_lines
 from benchctl.report.formats import FORMATS
@@ -92,10 +92,11 @@ def _watch(
     try:
         while True:
             ended = runner.ended(POLL_S)
-            for event in follower.poll():
-                narrator.tell(event)
-                if events is not None:
-                    events.write(event)
+            with suppress(StoreBusyError):  # another program holds it: what is new comes later
+                for event in follower.poll():
+                    narrator.tell(event)
+                    if events is not None:
+                        events.write(event)
             narrator.tick()
             if ended:
                 return

@@ -76,6 +76,9 @@ class Runner:
             raise
         finally:
             flusher.cancel()
+        while not recorder.flush() and not self.signals.stop.is_set():
+            await asyncio.sleep(FLUSH_S)
+        recorder.settle()
         statuses = reader.statuses(run.id)
         if statuses & set(OPEN):
             status = INTERRUPTED

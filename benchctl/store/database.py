@@ -15,7 +15,7 @@ from pathlib import Path
 
 import platformdirs
 
-from benchctl.errors import StoreError
+from benchctl.errors import StoreBusyError, StoreDamagedError, StoreError
 from benchctl.store.schema import ADDED, TABLES, VERSION
 
 STORE_VARIABLE = "BENCHCTL_STORE"
@@ -36,18 +36,32 @@ def store_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.DatabaseError as error:
-        text = str(error)
-        if "locked" in text:
+        # The low byte is the kind (sqlite.org/rescode.html); the module's own errors have none.
+        code = getattr(error, "sqlite_errorcode", None)
+        kind = None if code is None else code & 0xFF
+        text = f"store {path}: {error}"
+        if kind in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             hint = "another program holds it; wait, or name another store with --store"
-        elif "full" in text:
-            hint = "the disk is full; free some room, or name another store with --store"
-        elif any(word in text for word in ("not a database", "malformed", "no such table")):
+            raise StoreBusyError(text, hint) from error
+        if kind in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR):
             hint = "the file is damaged or no store; name another with --store"
-        elif "readonly" in text or "unable to open" in text:
-            hint = "check that the directory is there and yours to write"
-        else:
-            hint = ""
-        raise StoreError(f"store {path}: {text}", hint) from error
+            raise StoreDamagedError(text, hint) from error
+        if kind in (sqlite3.SQLITE_CORRUPT, None):
+            raise damaged(path, str(error)) from error
+        raise StoreError(text, _HINTS.get(kind, "")) from error
+
+
+_HINTS = {
+    sqlite3.SQLITE_FULL: "the disk is full; free some room, or name another store with --store",
+    sqlite3.SQLITE_READONLY: "check that the directory is there and yours to write",
+    sqlite3.SQLITE_CANTOPEN: "check that the directory is there and yours to write",
+}
+
+
+def damaged(path: Path, what: str) -> StoreDamagedError:
+    """Return the error of a store in which something is not as it was written."""
+    hint = "benchctl store check says what can be read; benchctl store salvage copies that"
+    return StoreDamagedError(f"store {path}: damaged: {what}", hint)
 
 
 def connect(path: Path, *, write: bool = False) -> sqlite3.Connection:
@@ -87,10 +101,13 @@ def _prepare(connection: sqlite3.Connection, path: Path, write: bool) -> None:
     connection.row_factory = sqlite3.Row
     connection.execute("PRAGMA foreign_keys = ON")
     if write:
-        with transaction(connection):
-            if _version(connection, path) == 0:
-                _create(connection, path)
-            _complete(connection)
+        # The lock is taken only where something is missing: another program may hold it long.
+        if _version(connection, path) == 0 or _missing(connection):
+            with transaction(connection):
+                if _version(connection, path) == 0:  # nobody has made it meanwhile
+                    _create(connection, path)
+                for table, column, kind in _missing(connection):
+                    connection.execute(f"ALTER TABLE {table} ADD COLUMN {column} {kind}")
         _use_wal(connection)
     elif _version(connection, path) == 0:
         raise _no_store(path)
@@ -116,11 +133,13 @@ def _create(connection: sqlite3.Connection, path: Path) -> None:
     connection.execute(f"PRAGMA user_version = {VERSION}")
 
 
-def _complete(connection: sqlite3.Connection) -> None:
-    for table, column, kind in ADDED:
-        there = {row["name"] for row in connection.execute(f"PRAGMA table_info({table})")}
-        if column not in there:
-            connection.execute(f"ALTER TABLE {table} ADD COLUMN {column} {kind}")
+def _missing(connection: sqlite3.Connection) -> list[tuple[str, str, str]]:
+    """Return the columns that a store of an earlier program lacks."""
+    return [
+        (table, column, kind)
+        for table, column, kind in ADDED
+        if column not in {row["name"] for row in connection.execute(f"PRAGMA table_info({table})")}
+    ]
 
 
 def _use_wal(connection: sqlite3.Connection) -> None:

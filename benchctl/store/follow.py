@@ -143,10 +143,11 @@ class Follower:
                 self._last_sample = sample.id
                 yield Sampled(of_id[sample.flow_id], sample)
         if over or not any(flow.status in UNFINISHED for flow in flows):
+            ended = [flow for flow in flows if flow.status not in UNFINISHED]
+            figures = [self._reader.figures(flow.id) for flow in ended]
             self._ended_attempt = attempt
-            for flow in flows:
-                if flow.status not in UNFINISHED:
-                    yield FlowEnded(trial, flow, self._reader.figures(flow.id))
+            for flow, own in zip(ended, figures, strict=True):
+                yield FlowEnded(trial, flow, own)
 
     def _poll_notes(self, until: float) -> Iterator[Noted]:
         for note in self._reader.notes(self._run_id, self._last_note):

@@ -1,7 +1,8 @@
 """What the runner writes while it measures.
 
 Samples are gathered and written in batches (`Recorder.flush`, several times a second); everything
-else is written at once, after the samples that came before it.
+else is written at once, after the samples that came before it. While another program holds the
+store, all of it waits in memory, in order: a measurement waits for nobody.
 """
 
 from __future__ import annotations
@@ -11,15 +12,24 @@ import secrets
 import sqlite3
 import struct
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from benchctl.analysis.figures import Figures
+from benchctl.errors import StoreBusyError
 from benchctl.store.database import connect, store_errors, transaction, writing
 from benchctl.store.schema import OPEN, UNFINISHED
+from benchctl.units import format_duration
+
+# Samples that wait for another program: some 150 MB, half a minute of the fastest that there are.
+MOST_WAITING = 400_000
+# At its end a run waits so long, after it was asked to stop.
+SETTLING_S = 30.0
+# Two writers meet every now and then.
+WORTH_A_NOTE_S = 1.0
 
 SeriesKey = tuple[int, str, int, str, tuple[str, ...]]
 """Flow id, role, number and direction of a stream, and the metrics that its samples tell."""
@@ -52,9 +62,8 @@ class NewRun:
 
 def create_run(path: Path, run: NewRun, trials: Iterable[NewTrial], now: float) -> tuple[int, str]:
     """Write a planned run and its trials; returns its id and its name. Raises StoreError."""
-    stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(now))
-    name = f"{stamp}-{secrets.token_hex(2)}"
     with writing(path) as connection:
+        name = _free_name(connection, now)
         cursor = connection.execute(
             "INSERT INTO run (name, profile, title, created_time, status, seed, trials,"
             " settings, profile_text, profile_sha256) VALUES (?,?,?,?,'planned',?,?,?,?,?)",
@@ -72,6 +81,14 @@ def create_run(path: Path, run: NewRun, trials: Iterable[NewTrial], now: float) 
             ),
         )  # fmt: skip
     return run_id, name
+
+
+def _free_name(connection: sqlite3.Connection, now: float) -> str:
+    stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(now))
+    while True:
+        name = f"{stamp}-{secrets.token_hex(3)}"
+        if not connection.execute("SELECT 1 FROM run WHERE name = ?", (name,)).fetchone():
+            return name
 
 
 def reopen_run(path: Path, run_id: int) -> None:
@@ -96,17 +113,29 @@ def _doubles(count: int) -> struct.Struct:
 
 
 class Recorder:
-    """Writes one run. Every method raises StoreError when the store cannot be written."""
+    """Writes one run. Methods raise StoreError when the store cannot be written, unless it is held.
 
-    def __init__(self, path: Path, run_id: int) -> None:
+    ``clock`` is monotonic, in seconds.
+    """
+
+    def __init__(
+        self, path: Path, run_id: int, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._path = path
         self._run_id = run_id
+        self._clock = clock
         self._connection = connect(path, write=True)
         # 32 MiB of log before it is copied into the file: hot pages are then copied once.
         self._connection.execute("PRAGMA wal_autocheckpoint = 8000")
+        self._connection.execute("PRAGMA busy_timeout = 0")
+        self._steps: list[Callable[[], object]] = []
+        """What waits to be written before the samples, in order."""
         self._samples: list[tuple[SeriesKey, float, float, float, bool, bytes]] = []
         self._notes: list[tuple[int, int | None, int | None, float, str, str]] = []
         self._series: dict[SeriesKey, int] = {}
+        self._flows: dict[int, int] = {}
+        """Flows that had to wait: id in the store by the number that `add_flow` gave them."""
+        self._held_since: float | None = None
 
     def update_run(self, **columns: Any) -> None:
         """Set columns of the run."""
@@ -121,10 +150,21 @@ class Recorder:
         self._update("flow", flow_id, columns)
 
     def add_flow(self, trial_id: int, **columns: Any) -> int:
-        """Write one attempt of a flow; returns its id."""
+        """Write one attempt of a flow; returns its id, or a number that stands for it here."""
         # Of flows before this one hardly a sample is to come; if one does, its series begins anew.
         self._series.clear()
-        return self._insert("flow", {"trial_id": trial_id, **columns})
+        number = -1 - len(self._flows)
+        self._flows[number] = number
+        values = {"trial_id": trial_id, **columns}
+        marks = ",".join("?" * len(values))
+        statement = f"INSERT INTO flow ({','.join(values)}) VALUES ({marks})"
+        encoded = _encoded(values.values())
+
+        def insert() -> None:
+            self._flows[number] = int(self._connection.execute(statement, encoded).lastrowid or 0)
+
+        self._take(insert)
+        return self._flows[number]
 
     def add_note(
         self, text: str, level: str, time: float, trial_id: int | None, flow_id: int | None
@@ -134,14 +174,16 @@ class Recorder:
 
     def add_figures(self, flow_id: int, figures: Figures) -> None:
         """Write a flow's final figures."""
-        with store_errors(self._path), transaction(self._connection):
-            self._connection.executemany(
+        rows = [
+            (direction, metric, f.origin, f.value, json.dumps(dict(f.spread)))
+            for (direction, metric), f in figures.items()
+        ]
+        self._take(
+            lambda: self._connection.executemany(
                 "INSERT INTO figure VALUES (?,?,?,?,?,?)",
-                (
-                    (flow_id, direction, metric, f.origin, f.value, json.dumps(dict(f.spread)))
-                    for (direction, metric), f in figures.items()
-                ),
+                [(self._flows.get(flow_id, flow_id), *row) for row in rows],
             )
+        )
 
     def add_sample(
         self,
@@ -160,13 +202,47 @@ class Recorder:
         data = _doubles(len(metrics)).pack(*metrics.values())
         self._samples.append((key, start_s, end_s, arrived_s, omitted, data))
 
-    def flush(self) -> None:
-        """Write the gathered samples and notes."""
-        if not self._samples and not self._notes:
+    def flush(self) -> bool:
+        """Write what is gathered; False while another program holds the store, and it waits.
+
+        Raises StoreBusyError when more waits than memory should hold.
+        """
+        try:
+            self._write()
+        except StoreBusyError:
+            if self._held_since is None:
+                self._held_since = self._clock()
+            if len(self._samples) > MOST_WAITING:
+                raise
+            return False
+        return True
+
+    def settle(self) -> None:
+        """Write what is gathered, even if it takes a while: when nothing is measured any more."""
+        self._connection.execute(f"PRAGMA busy_timeout = {SETTLING_S * 1000:.0f}")
+        self._write()
+
+    def close(self) -> None:
+        """Write what is gathered, as `settle` does, and close the store."""
+        try:
+            self.settle()
+        finally:
+            self._connection.close()
+
+    def _take(self, step: Callable[[], object]) -> None:
+        self._steps.append(step)
+        self.flush()
+
+    def _write(self) -> None:
+        if not (self._steps or self._samples or self._notes):
             return
         with store_errors(self._path), transaction(self._connection):
-            unknown = {sample[0] for sample in self._samples} - self._series.keys()
-            series = self._series | {key: self._insert_series(key) for key in sorted(unknown)}
+            for step in self._steps:
+                step()
+            new = dict.fromkeys(
+                sample[0] for sample in self._samples if sample[0] not in self._series
+            )
+            series = self._series | {key: self._insert_series(key) for key in new}
             self._connection.executemany(
                 "INSERT INTO sample (series_id, start_s, end_s, arrived_s, omitted, data)"
                 " VALUES (?,?,?,?,?,?)",
@@ -175,37 +251,37 @@ class Recorder:
             self._connection.executemany(
                 "INSERT INTO note (run_id, trial_id, flow_id, time, level, text)"
                 " VALUES (?,?,?,?,?,?)",
-                self._notes,
+                [
+                    (run, trial, self._flows.get(flow, flow), *rest)  # type: ignore[arg-type]
+                    for run, trial, flow, *rest in self._notes
+                ],
             )
-        self._series, self._samples, self._notes = series, [], []
-
-    def close(self) -> None:
-        """Write what is gathered and close the store."""
-        try:
-            self.flush()
-        finally:
-            self._connection.close()
+        self._series = series
+        self._steps, self._samples, self._notes = [], [], []
+        if self._held_since is not None:
+            held_s, self._held_since = self._clock() - self._held_since, None
+            if held_s >= WORTH_A_NOTE_S:
+                text = f"another program held the store for {format_duration(held_s)}; what was"
+                text += " measured waited in memory, and none of it is lost"
+                self.add_note(text, "info", time.time(), None, None)
 
     def _insert_series(self, key: SeriesKey) -> int:
-        *names, metrics = key
+        flow_id, role, stream, direction, metrics = key
         cursor = self._connection.execute(
             "INSERT INTO series (flow_id, role, stream, direction, metrics) VALUES (?,?,?,?,?)",
-            (*names, json.dumps(metrics)),
+            (self._flows.get(flow_id, flow_id), role, stream, direction, json.dumps(metrics)),
         )
         return int(cursor.lastrowid or 0)
 
-    def _insert(self, table: str, columns: Mapping[str, Any]) -> int:
-        marks = ",".join("?" * len(columns))
-        statement = f"INSERT INTO {table} ({','.join(columns)}) VALUES ({marks})"
-        cursor = self._write(statement, columns.values())
-        return int(cursor.lastrowid or 0)
-
     def _update(self, table: str, row_id: int, columns: Mapping[str, Any]) -> None:
-        self.flush()
         sets = ",".join(f"{name} = ?" for name in columns)
-        self._write(f"UPDATE {table} SET {sets} WHERE id = ?", (*columns.values(), row_id))
+        statement = f"UPDATE {table} SET {sets} WHERE id = ?"
+        encoded = _encoded(columns.values())
+        flows = self._flows if table == "flow" else {}
+        self._take(
+            lambda: self._connection.execute(statement, (*encoded, flows.get(row_id, row_id)))
+        )
 
-    def _write(self, statement: str, values: Iterable[Any]) -> sqlite3.Cursor:
-        encoded = [json.dumps(v) if isinstance(v, dict | list | tuple) else v for v in values]
-        with store_errors(self._path):
-            return self._connection.execute(statement, encoded)
+
+def _encoded(values: Iterable[Any]) -> list[Any]:
+    return [json.dumps(v) if isinstance(v, dict | list | tuple) else v for v in values]

@@ -17,7 +17,7 @@ ADDED = (("trial", "links", "TEXT NOT NULL DEFAULT '[]'"),)
 TABLES = """
 CREATE TABLE run (
     id INTEGER PRIMARY KEY,
-    name TEXT NOT NULL UNIQUE,          -- what people call it: 20261121-004512-7f3a
+    name TEXT NOT NULL UNIQUE,          -- what people call it: 20261121-004512-7f3a9c
     profile TEXT NOT NULL,              -- short name of the profile
     title TEXT NOT NULL,
     created_time REAL NOT NULL,

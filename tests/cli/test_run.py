@@ -1,4 +1,5 @@
 import json
+import os
 import shlex
 import signal
 import sqlite3
@@ -43,6 +44,15 @@ def tools_left(benchctl):
     """Return the tools of this run that still run."""
     processes = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True)
     return [line for line in processes.stdout.splitlines() if line == "sleep 60"]
+
+
+def tools_of(runner):
+    """Return the tools that a runner has started and that still run."""
+    processes = subprocess.run(
+        ["ps", "-eo", "ppid,args"], capture_output=True, text=True, check=True
+    )
+    lines = [line.split(None, 1) for line in processes.stdout.splitlines()[1:]]
+    return [args for ppid, args in lines if int(ppid) == runner and "sleep 60" in args]
 
 
 def test_stdout_carries_the_table_and_stderr_the_progress(benchctl):
@@ -200,3 +210,19 @@ def test_a_reader_that_has_seen_enough_gets_no_complaint(benchctl):
     process.wait(30)
     assert process.stderr.read() == ""
     process.stderr.close()
+
+
+def test_a_store_that_another_program_holds_ends_no_run(benchctl):
+    process = benchctl.start("run", benchctl.profile(HANG), "-q")
+    sample_of_the_hanging_tool(benchctl)
+    pid = count(benchctl.store, "SELECT runner_pid FROM run")
+    with closing(sqlite3.connect(benchctl.store, isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        os.kill(pid, signal.SIGUSR1)  # skip the trial: its end has to wait
+        wait_until(lambda: not tools_of(pid), "the end of the tool")
+        assert count(benchctl.store, "SELECT count(*) FROM run WHERE status = 'running'") == 1
+        other.execute("ROLLBACK")
+    process.communicate(timeout=30)
+    assert process.returncode == 0
+    statuses = "SELECT group_concat(status) FROM (SELECT status FROM trial ORDER BY position)"
+    assert count(benchctl.store, statuses) == "ok,skipped"

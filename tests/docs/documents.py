@@ -17,7 +17,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 _FENCE = re.compile(r"^```(\S*)(?: (\S+))?\n(.*?)^```$", re.M | re.S)
 # Names of runs, and times of day.
-_BY_THE_CLOCK = re.compile(r"\d{8}-\d{6}-[0-9a-f]{4}|\d{4}-\d\d-\d\dT[\d:.]+")
+_BY_THE_CLOCK = re.compile(r"\d{8}-\d{6}-[0-9a-f]{6}|\d{4}-\d\d-\d\dT[\d:.]+")
 # A busy machine adds a line that says so.
 BUSY = "the emulator did not keep up on"
 # With its unit, after a name, or alone; and what has no letter at all.

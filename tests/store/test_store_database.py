@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from store.store_support import new_run
 
-from benchctl.errors import StoreError
+from benchctl.errors import StoreBusyError, StoreError
 from benchctl.store import database
 from benchctl.store.database import connect, default_path
 from benchctl.store.read import Reader
@@ -133,8 +133,8 @@ def test_a_damaged_store_is_refused_when_its_pages_are_read(store):
     store.write_bytes(whole)
     with pytest.raises(StoreError) as caught, closing(Reader(store)) as reader:
         list(reader.trials(reader.runs()[0].id))
-    assert "malformed" in caught.value.message
-    assert "damaged" in caught.value.hint
+    assert "damaged: database disk image is malformed" in caught.value.message
+    assert "benchctl store salvage" in caught.value.hint
 
 
 @pytest.mark.parametrize("write", [True, False])
@@ -160,14 +160,13 @@ def test_a_store_that_another_program_holds_is_an_error_after_a_wait(store, monk
     run_id, _ = new_run(store)
     with closing(sqlite3.connect(store, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
-        with pytest.raises(StoreError) as caught:
-            Recorder(store, run_id)
+        with pytest.raises(StoreBusyError) as caught:
+            new_run(store)
         assert "locked" in caught.value.message
         assert "another program holds it" in caught.value.hint
         with closing(Reader(store)) as reader:  # which disturbs no reader
             assert reader.run(run_id).status == "planned"
         other.execute("ROLLBACK")
-    Recorder(store, run_id).close()
 
 
 def fill(recorder):
@@ -197,7 +196,7 @@ def test_a_full_disk_is_an_error_that_leaves_the_store_whole(store):
 ON_A_SMALL_DISK = """
 import sys
 from pathlib import Path
-from benchctl.errors import StoreError
+from benchctl.errors import StoreBusyError, StoreError
 sys.path.insert(0, sys.argv[2])
 from store.store_support import new_run
 
