@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from benchctl.cli import options
+from benchctl.visible import visible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,6 +48,7 @@ def _print(before: str, a: Run, b: Run, compared: Sequence[Comparison]) -> None:
     from benchctl.report.comparison import comparison_table
     from benchctl.report.formats import align
 
-    print(f"{before}A {a.name} {a.profile}\nB {b.name} {b.profile}\n")
+    profiles = visible(a.profile), visible(b.profile)
+    print(f"{before}A {a.name} {profiles[0]}\nB {b.name} {profiles[1]}\n")
     table = comparison_table(compared)
     print(align(table.heads, table.rows, table.numeric), end="")

@@ -44,20 +44,28 @@ def export(
 def _write_samples(reader: Reader, run: Run, out: Output) -> None:
     import csv
 
+    from benchctl.report.formats import csv_cell
     from benchctl.units import unit_of
 
     axes = list(run.values)
     writer = csv.writer(out, lineterminator="\n")
-    heads = ["trial", "repeat", *axes, "flow", "attempt", "told_by", "stream"]
+    heads = ["trial", "repeat", *map(csv_cell, axes), "flow", "attempt", "told_by", "stream"]
     writer.writerow(
         [*heads, "flow_direction", "start_s", "end_s", "omitted", "metric", "value", "unit"]
     )
     for trial in reader.trials(run.id):
         flows = {flow.id: flow for flow in reader.flows(trial.id, all_attempts=True)}
-        point = [trial.point.get(axis, "") for axis in axes]
+        point = [csv_cell(trial.point.get(axis, "")) for axis in axes]
         for one in reader.samples_of_trial(trial.id):
             flow = flows[one.flow_id]
-            where = [trial.position, trial.repeat, *point, flow.name, flow.attempt, one.role]
+            where = [
+                trial.position,
+                trial.repeat,
+                *point,
+                csv_cell(flow.name),
+                flow.attempt,
+                one.role,
+            ]
             what = [one.stream, one.direction, one.start_s, one.end_s, int(one.omitted)]
             for metric, value in one.metrics.items():
                 writer.writerow([*where, *what, metric, value, unit_of(metric)])

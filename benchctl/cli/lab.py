@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from benchctl.cli.options import InOrder
+from benchctl.visible import visible
 
 if TYPE_CHECKING:
     from benchctl.lab.lab import Lab
@@ -60,7 +61,7 @@ def show(topology: str) -> None:
     from benchctl.units import format_duration, format_rate
 
     lab = _load(topology)
-    print(f"{lab.name}{f': {lab.title}' if lab.title else ''}\n")
+    print(visible(f"{lab.name}{f': {lab.title}' if lab.title else ''}"), end="\n\n")
     rows: list[tuple[str, ...]] = []
     for node in lab.nodes.values():
         ends = lab.interfaces(node.name)

@@ -31,6 +31,7 @@ from benchctl.cli.schema import schema
 from benchctl.cli.show import show
 from benchctl.cli.tui import tui
 from benchctl.errors import BenchctlError, NoReaderError
+from benchctl.visible import visible
 
 PLUGINS_VARIABLE = "BENCHCTL_PLUGINS"
 COMPLETION_VARIABLE = "_BENCHCTL_COMPLETE"
@@ -116,9 +117,9 @@ def _end_of(step: Callable[[], object]) -> int:
     except NoReaderError as error:
         return error.exit_code
     except BenchctlError as error:
-        print(f"benchctl: {error.message}", file=sys.stderr)
+        print(f"benchctl: {visible(error.message)}", file=sys.stderr)
         if error.hint:
-            print(f"  {error.hint}", file=sys.stderr)
+            print(f"  {visible(error.hint)}", file=sys.stderr)
         return error.exit_code
     except (KeyboardInterrupt, click.Abort):
         return INTERRUPTED

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from benchctl.cli import options
+from benchctl.visible import visible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -72,11 +73,12 @@ def _print_head(prepared: Planned) -> None:
     trials = "1 trial" if len(plan) == 1 else f"{len(plan):,} trials"
     points = "1 point" if len(plan.points) == 1 else f"{len(plan.points):,} points"
     order = f"{model.run.order}, seed {plan.seed}" if len(plan) > 1 else f"seed {plan.seed}"
-    print(f"{plan.document.name}: {model.title}" if model.title else plan.document.name)
+    title = f": {model.title}" if model.title else ""
+    print(visible(f"{plan.document.name}{title}"))
     print(f"{trials}: {points} x {plan.repeats}, {order}")
     print(f"expected time {format_duration(plan.duration_s)}")
     for axis, values in plan.values.items():
-        print(f"  {axis}: {', '.join(map(str, values))}")
+        print(visible(f"  {axis}: {', '.join(map(str, values))}"))
 
 
 def _print_trial(trial: Trial, prepared: Planned) -> None:
@@ -85,7 +87,7 @@ def _print_trial(trial: Trial, prepared: Planned) -> None:
     point = " ".join(f"{axis}={value}" for axis, value in trial.point.items())
     repeat = f"repeat {trial.repeat}" if prepared.plan.repeats > 1 else ""
     print("\n" + "  ".join(filter(None, [
-        f"[{trial.index + 1}]", point, repeat, format_duration(trial.duration_s),
+        f"[{trial.index + 1}]", visible(point), repeat, format_duration(trial.duration_s),
     ])))  # fmt: skip
     for flow, role, argv in _commands(trial, prepared):
         name = f"{flow} {role}" if len(trial.flows) > 1 else role

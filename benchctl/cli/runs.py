@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from benchctl.cli import options
+from benchctl.visible import visible
 
 
 @click.command()
@@ -30,4 +31,5 @@ def runs(store: Path | None, as_json: bool) -> None:
             print(json.dumps({**run_entry(run), "status": status}))
         else:
             when = time.strftime("%Y-%m-%d %H:%M", time.localtime(run.created_time))
-            print(f"{run.name:<24}{when:<18}{run.profile:<24}{run.trials:>7}  {status}")
+            profile = visible(run.profile)
+            print(f"{run.name:<24}{when:<18}{profile:<24}{run.trials:>7}  {status}")

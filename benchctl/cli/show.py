@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from benchctl.cli import options
+from benchctl.visible import visible
 
 if TYPE_CHECKING:
     from benchctl.store.read import Reader, Run
@@ -38,14 +39,14 @@ def show(name: str, trials: bool, facts: bool, profile: bool, store: Path | None
         _print_head(reader, run)
         print(table(document_of(reader, run)), end="")
         for note in reader.notes(run.id):
-            print(f"{note.level}: {note.text}")
+            print(visible(f"{note.level}: {note.text}"))
 
 
 def _print_head(reader: Reader, run: Run) -> None:
     from benchctl.report.document import timestamp
 
     died = run.status == "running" and not reader.is_alive(run)
-    print(f"run {run.name}  {run.profile}{f': {run.title}' if run.title else ''}")
+    print(visible(f"run {run.name}  {run.profile}{f': {run.title}' if run.title else ''}"))
     print(f"started {timestamp(run.started_time) or '-'}  {'died' if died else run.status}", end="")
     print(f"  {run.trials} trials, {run.settings['order']}, seed {run.seed}\n")
 
@@ -55,14 +56,15 @@ def _print_trials(reader: Reader, run: Run) -> None:
     from benchctl.units import format_value
 
     for trial in reader.trials(run.id):
-        print(f"{trial_title(trial, run)}: {trial.status}")
+        print(visible(f"{trial_title(trial, run)}: {trial.status}"))
         for flow in reader.flows(trial.id, all_attempts=True):
             error = f": {flow.error}" if flow.error else ""
-            print(f"  {flow.name}, attempt {flow.attempt}: {flow.status}{error}")
+            print(visible(f"  {flow.name}, attempt {flow.attempt}: {flow.status}{error}"))
             print(f"    $ {shlex.join(flow.client)}")
             for key, value in flow.effective.items():
                 asked = flow.requested.get(key)
-                print(f"    {key} = {value}{f' (asked {asked})' if asked is not None else ''}")
+                beside = f" (asked {asked})" if asked is not None else ""
+                print(visible(f"    {key} = {value}{beside}"))
             for (direction, metric), figure in reader.figures(flow.id).items():
                 told = "" if figure.origin == "tool" else "  (from the samples)"
                 print(f"    {direction:<10} {metric} = {format_value(metric, figure.value)}{told}")

@@ -11,8 +11,10 @@ import io
 import os
 import sys
 from pathlib import Path
+from typing import TextIO
 
 from benchctl.errors import BenchctlError, NoReaderError
+from benchctl.visible import VisibleText
 
 # For terminals that have no better ones; a table's rule keeps its width.
 _LOOKS_LIKE = {"─": "-", "│": "|", "±": "+-", "…": "...", "·": ".", "µ": "u", "μ": "u"}
@@ -70,8 +72,13 @@ def prepare() -> None:
     sys.stderr.reconfigure(line_buffering=True)
 
 
+def terminal() -> TextIO:
+    """Return stderr for who draws there by control characters; see `prepare`."""
+    return io.TextIOWrapper(
+        io.BufferedWriter(_Said(2, "w", closefd=False)), sys.stderr.encoding, errors=_NAME
+    )
+
+
 def _text(raw: io.FileIO, before: object) -> io.TextIOWrapper:
     encoding = getattr(before, "encoding", None)  # None where the shell had closed it
-    return io.TextIOWrapper(
-        io.BufferedWriter(raw), encoding, errors=_NAME, line_buffering=raw.isatty()
-    )
+    return VisibleText(io.BufferedWriter(raw), encoding, errors=_NAME, line_buffering=raw.isatty())

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
-from benchctl.cli import options
+from benchctl.cli import options, streams
 from benchctl.engine.launch import Runner, launch
 from benchctl.errors import BenchctlError, NoReaderError, StoreBusyError
 from benchctl.report.document import document_of
@@ -127,7 +127,7 @@ def _narrator(run: Run, quiet: bool) -> Narrator:
     if quiet:
         return PlainNarrator(run, lambda _: None)
     if sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
-        return LiveNarrator(run, sys.stderr)
+        return LiveNarrator(run, streams.terminal())
     return PlainNarrator(run, sys.stderr.write)
 
 

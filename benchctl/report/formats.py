@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from benchctl.report.document import Document
 from benchctl.report.pivot import pivot
 from benchctl.units import format_duration
+from benchctl.visible import visible
 
 
 def table(document: Document) -> str:
@@ -21,7 +22,8 @@ def table(document: Document) -> str:
 
 def align(heads: Sequence[str], rows: Iterable[Sequence[str]], numeric: Sequence[bool] = ()) -> str:
     """Return rows as lines of columns as wide as they need; numeric ones go to the right."""
-    rows = list(rows)
+    heads = [*map(visible, heads)]
+    rows = [[*map(visible, row)] for row in rows]
     widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
     right = numeric or [False] * len(heads)
 
@@ -42,10 +44,10 @@ def markdown(document: Document) -> str:
     rule = ["---:" if right else "---" for right in shown.numeric]
 
     def line(cells: tuple[str, ...] | list[str]) -> str:
-        return f"| {' | '.join(cell.replace('|', '&#124;') for cell in cells)} |"
+        return f"| {' | '.join(visible(cell).replace('|', '&#124;') for cell in cells)} |"
 
     run = document["run"]
-    head = f"# {run['title'] or run['profile']}\n\nRun {run['id']}, {run['status']}.\n"
+    head = f"# {visible(run['title'] or run['profile'])}\n\nRun {run['id']}, {run['status']}.\n"
     lines = [head, line(shown.heads), line(rule), *map(line, shown.rows)]
     remarks = [f"- {remark}" if remark else "" for remark in _remarks(document)]
     return "\n".join([*lines, *remarks]) + "\n"
@@ -70,9 +72,14 @@ def write_csv(heads: list[str], rows: list[list[object]]) -> str:
     """Write rows as CSV (RFC 4180, but with a bare line feed)."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(heads)
-    writer.writerows(rows)
+    writer.writerow(map(csv_cell, heads))
+    writer.writerows(map(csv_cell, row) for row in rows)
     return text.getvalue()
+
+
+def csv_cell(value: object) -> object:
+    """Return a value as it stands in CSV: a row of ours is one line, whatever is in its texts."""
+    return visible(value) if isinstance(value, str) else value
 
 
 def as_json(document: Document) -> str:
@@ -112,4 +119,4 @@ def _remarks(document: Document) -> list[str]:
     done, planned = len(document["trials"]), document["run"]["trials"]
     if done < planned:
         lines.append(f"{planned - done} of {planned} trials were not measured")
-    return ["", *lines] if lines else []
+    return ["", *map(visible, lines)] if lines else []

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TextIO
 
 from benchctl.errors import BenchctlError, NoReaderError, UsageError
+from benchctl.visible import VisibleText
 
 
 class Output:
@@ -94,5 +95,4 @@ class Output:
 
 
 def _text(descriptor: int) -> TextIO:
-    # A name of a file may hold bytes that are no UTF-8.
-    return open(descriptor, "w", encoding="utf-8", errors="backslashreplace", newline="")
+    return VisibleText(open(descriptor, "wb"), encoding="utf-8", newline="")

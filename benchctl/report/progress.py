@@ -24,6 +24,7 @@ from benchctl.store.follow import (
 )
 from benchctl.store.read import Run, Trial
 from benchctl.units import format_duration, format_value
+from benchctl.visible import visible
 
 # What a running flow is known by: the first of these that its samples carry.
 SHOWN = ("throughput_bps", "sent_bps", "rtt_s", "owd_s")
@@ -61,16 +62,17 @@ class PlainNarrator:
                             text = format_value(metric, figure.value)
                             self._figures.setdefault(f"{flow.name} {direction}", text)
                 if flow.status == "failed":
-                    self._write(f"  attempt {flow.attempt}, {flow.name}: {flow.error}\n")
+                    self._say(f"  attempt {flow.attempt}, {flow.name}: {flow.error}")
             case TrialEnded(trial):
                 told = ", ".join(f"{name} {text}" for name, text in self._figures.items())
-                self._write(
-                    f"{trial_title(trial, self._run)}: {trial.status} {told}".rstrip() + "\n"
-                )
+                self._say(f"{trial_title(trial, self._run)}: {trial.status} {told}".rstrip())
             case Noted(note):
-                self._write(f"  {note.level}: {note.text}\n")
+                self._say(f"  {note.level}: {note.text}")
             case _:
                 pass
+
+    def _say(self, line: str) -> None:
+        self._write(visible(line) + "\n")
 
     def tick(self) -> None:
         """Nothing moves between lines."""
@@ -90,10 +92,10 @@ class LiveNarrator:
             run, lambda text: self._console.print(text.rstrip(), markup=False)
         )
         self._progress = Progress(
-            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
+            TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(),
             TextColumn("{task.fields[left]}"), console=self._console,
         )  # fmt: skip
-        self._bar = self._progress.add_task(run.profile, total=run.trials, left="")
+        self._bar = self._progress.add_task(visible(run.profile), total=run.trials, left="")
         self._trial: Trial | None = None
         self._done = 0
         self._spent_s = 0.0
@@ -128,9 +130,9 @@ class LiveNarrator:
         grid = Table.grid(padding=(0, 2))
         grid.add_row(self._progress)
         if self._trial is not None:
-            grid.add_row(Text(trial_title(self._trial, self._run), style="bold"))
+            grid.add_row(Text(visible(trial_title(self._trial, self._run)), style="bold"))
             for name, streams in self._now.items():
-                grid.add_row(Text(f"  {name}: {_current(streams)}"))
+                grid.add_row(Text(visible(f"  {name}: {_current(streams)}")))
         self._live.update(grid, refresh=True)
 
     def close(self) -> None:

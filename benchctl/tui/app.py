@@ -12,6 +12,7 @@ from typing import ClassVar
 
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
+from textual.notifications import SeverityLevel
 from textual.screen import Screen
 
 from benchctl.errors import BenchctlError
@@ -21,6 +22,7 @@ from benchctl.tui.glyphs import BRAILLE, Glyphs
 from benchctl.tui.page import Page, free_name
 from benchctl.tui.text import svg_of
 from benchctl.tui.themes import DARK, OURS, PLAIN, variables
+from benchctl.visible import visible_lines
 
 # Rich's name for terminals of 8 or 16 colours; it has none for those without.
 FEW_COLOURS = ("standard", None)
@@ -77,6 +79,19 @@ class BenchApp(App[None]):
         self.install_screen(self._first, _name_of(self._first))
         self.push_screen(self._first)
 
+    def notify(
+        self,
+        message: str,
+        *,
+        title: str = "",
+        severity: SeverityLevel = "information",
+        timeout: float | None = None,
+        markup: bool = False,
+    ) -> None:
+        """Show a message for a while; it is never markup, for it may quote anything."""
+        text = visible_lines(message)
+        super().notify(text, title=title, severity=severity, timeout=timeout, markup=False)
+
     @property
     def page(self) -> Page | None:
         """The screen below any small window."""
@@ -94,7 +109,7 @@ class BenchApp(App[None]):
             try:
                 page = self._pages[kind] = make()
             except BenchctlError as error:
-                self.notify(f"{error.message}\n{error.hint}", severity="error", markup=False)
+                self.notify(f"{error.message}\n{error.hint}", severity="error")
                 return
             self.install_screen(page, _name_of(page))
         if page is not None and page is not self.page:
@@ -139,7 +154,7 @@ class BenchApp(App[None]):
         try:
             reader = Reader(self.store)
         except BenchctlError as error:
-            self.notify(f"{error.message}\n{error.hint}", severity="warning", markup=False)
+            self.notify(f"{error.message}\n{error.hint}", severity="warning")
             return None
         with closing(reader):
             runs = reader.runs()
@@ -208,7 +223,7 @@ class BenchApp(App[None]):
         if self.page is not None:
             command = self.page.command()
             self.copy_to_clipboard(command)
-            self.notify(command, title="copied", markup=False)
+            self.notify(command, title="copied")
 
     def action_save(self) -> None:
         """Save a picture of the screen."""
@@ -217,9 +232,9 @@ class BenchApp(App[None]):
             try:
                 path.write_text(svg_of(self), encoding="utf-8")
             except OSError as error:
-                self.notify(f"{path}: {error.strerror}", severity="error", markup=False)
+                self.notify(f"{path}: {error.strerror}", severity="error")
             else:
-                self.notify(str(path), title="saved", markup=False)
+                self.notify(str(path), title="saved")
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """Offer every key of the screen in the palette, and the themes."""

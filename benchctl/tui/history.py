@@ -232,6 +232,6 @@ class HistoryScreen(Page):
         try:
             change()
         except BenchctlError as error:
-            self.notify(f"{error.message}\n{error.hint}", severity="error", markup=False)
+            self.notify(f"{error.message}\n{error.hint}", severity="error")
         self._changes = -1
         self.tick()

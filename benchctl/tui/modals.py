@@ -9,6 +9,7 @@ from typing import ClassVar, TypeVar
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
+from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
@@ -16,6 +17,7 @@ from benchctl.tui import roles
 from benchctl.tui.columns import Column, Row
 from benchctl.tui.spans import Span
 from benchctl.tui.table import Table
+from benchctl.visible import visible, visible_lines
 
 T = TypeVar("T")
 
@@ -97,9 +99,9 @@ class Ask(Window[bool]):
 
     def compose(self) -> ComposeResult:
         with Vertical() as frame:
-            frame.border_title = self._question
+            frame.border_title = Content(visible(self._question))
             frame.border_subtitle = "y yes   n no"
-            yield Static(self._detail, markup=False)
+            yield Static(visible_lines(self._detail), markup=False)
 
 
 class Prompt(Window[str]):
@@ -113,9 +115,9 @@ class Prompt(Window[str]):
 
     def compose(self) -> ComposeResult:
         with Vertical() as frame:
-            frame.border_title = self._title
+            frame.border_title = Content(visible(self._title))
             frame.border_subtitle = "enter takes it   escape leaves it"
-            yield Input(self._value, placeholder=self._hint, select_on_focus=False)
+            yield Input(visible(self._value), placeholder=self._hint, select_on_focus=False)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Hand the line back."""
@@ -138,7 +140,7 @@ class Picker(Window[Collection[int]]):
 
     def compose(self) -> ComposeResult:
         with Vertical() as frame:
-            frame.border_title = self._title
+            frame.border_title = Content(visible(self._title))
             frame.border_subtitle = "space picks   a all or none   enter takes them"
             yield Table()
 

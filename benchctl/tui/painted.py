@@ -15,7 +15,8 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from benchctl.tui.roles import GROUNDED
-from benchctl.tui.spans import Line, crop
+from benchctl.tui.spans import Line, Span, crop
+from benchctl.visible import visible
 
 
 class Painted(Widget):
@@ -65,7 +66,7 @@ class Painted(Widget):
         ground = self.rich_style
         segments = [
             Segment(text, self._style(role, ground) if role else ground)
-            for text, role in crop(line, width)
+            for text, role in crop((Span(visible(text), role) for text, role in line), width)
         ]
         return Strip(segments, width)
 

@@ -198,7 +198,7 @@ class PlanScreen(Page):
                     command = [*shlex.split(editor), str(self.profile)]
                     at_full_priority(subprocess.run, command, check=False)
             except OSError as error:
-                self.notify(f"{editor}: {error.strerror}", severity="error", markup=False)
+                self.notify(f"{editor}: {error.strerror}", severity="error")
             self.tick()
 
     def action_run(self) -> None:
@@ -226,7 +226,7 @@ class PlanScreen(Page):
         try:
             run_id, _ = record_plan(self._drawn.prepared, self.bench.store)
         except BenchctlError as error:
-            self.notify(f"{error.message}\n{error.hint}", severity="error", markup=False)
+            self.notify(f"{error.message}\n{error.hint}", severity="error")
             return
         at_full_priority(launch_detached, self.bench.store, run_id)
         self.bench.watch_run(run_id)

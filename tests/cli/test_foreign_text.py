@@ -1,0 +1,112 @@
+"""Titles, labels and a tool's complaints are shown, whatever is in them; no reader obeys them."""
+
+import os
+import pty
+import re
+import subprocess
+from xml.etree import ElementTree
+
+import pytest
+from cli.conftest import TOY
+
+EVIL = "\x1b]0;PWNED\x07\x1b[2J\x9b31m\u202elive\r[red]m[/red]\nforged: ok"
+IN_TOML = "".join(c if 0x20 <= ord(c) < 0x7F else f"\\u{ord(c):04x}" for c in EVIL)
+PROFILE = f"""
+title = "{IN_TOML}"
+description = "{IN_TOML}"
+[flows.main]
+backend = "toy"
+[axes.kind]
+values = [{{ label = "fine{IN_TOML}", plan = "ok" }}, {{ label = "bad{IN_TOML}", plan = "fail" }}]
+[run]
+attempts = 1
+"""
+OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]|^forged", re.MULTILINE)
+
+
+@pytest.fixture
+def foreign(benchctl):
+    """Benchctl with a tool that says evil things, in a profile of evil names."""
+    plugin = benchctl.directory / "toy.py"
+    evil = "".join(f"\\\\{byte:03o}" for byte in EVIL.encode())
+    plugin.write_text(TOY.read_text().replace("echo no luck today", f"printf '{evil}\\\\n'"))
+    benchctl.environment["BENCHCTL_PLUGINS"] = str(plugin)
+    benchctl.profile(PROFILE, "foreign\x1b[2J.toml")
+    return benchctl
+
+
+def assert_shown(text):
+    assert OBEYED.findall(text) == []
+    assert "PWNED" in text
+
+
+def test_what_commands_print_is_shown_and_not_obeyed(foreign):
+    assert_shown(foreign("plan", "foreign\x1b[2J.toml").stdout)
+    run = foreign("run", "foreign\x1b[2J.toml")
+    assert run.returncode == 1
+    assert_shown(run.stdout)
+    assert_shown(run.stderr)
+    for command in (
+        ("show",), ("show", "--trials"), ("show", "--profile"),
+        ("export", "--format", "md"), ("export", "--format", "csv"), ("export", "--samples"),
+        ("export", "--format", "json"), ("export", "--format", "jsonl"),
+    ):  # fmt: skip
+        result = foreign(*command)
+        assert result.returncode == 0, result.stderr
+        assert_shown(result.stdout)
+    for command in (("runs",), ("compare", "last", "last")):
+        assert OBEYED.findall(foreign(*command).stdout) == []
+
+
+def test_a_file_of_results_is_shown_and_not_obeyed(foreign):
+    foreign("run", "-q", "foreign\x1b[2J.toml", "-o", "table.md")
+    assert_shown((foreign.directory / "table.md").read_text())
+
+
+def test_an_error_that_quotes_a_file_is_one_line(foreign):
+    foreign.profile("titel = 1", "two\nlines\x1b[2J.toml")
+    error = foreign("plan", "two\nlines\x1b[2J.toml").stderr
+    assert r"two\nlines\x1b[2J.toml:1: " in error
+    assert OBEYED.findall(error) == []
+
+
+def test_a_terminal_gets_no_control_characters_but_those_of_the_progress(foreign):
+    ours, theirs = pty.openpty()
+    environment = {**foreign.environment, "TERM": "xterm"}
+    with subprocess.Popen(
+        [*foreign.words, "run", "foreign\x1b[2J.toml"], cwd=foreign.directory, env=environment,
+        stdout=subprocess.DEVNULL, stderr=theirs, stdin=subprocess.DEVNULL,
+    ) as process:  # fmt: skip
+        os.close(theirs)
+        said = b""
+        try:
+            while part := os.read(ours, 65536):
+                said += part
+        except OSError:  # the terminal's way to say that the other side is closed
+            pass
+        process.wait()
+    os.close(ours)
+    text = re.sub("\x1b\\[[0-9;]*m", "", said.decode())
+    assert r"\x1b]0;PWNED\x07" in text
+    assert "[red]m[/red]" in text
+    for obeyed in ("\x1b]0;", "\x07", "\x1b[2J", "\x9b", "\u202e"):
+        assert obeyed not in text
+
+
+@pytest.mark.parametrize(
+    "screen",
+    [
+        ("foreign\x1b[2J.toml",),
+        ("--screen", "summary", "last"),
+        ("--replay", "last"),
+        ("--screen", "history"),
+    ],
+)
+def test_a_picture_of_a_screen_is_shown_and_well_formed(foreign, screen):
+    foreign("run", "-q", "foreign\x1b[2J.toml")
+    for name in ("picture.svg", "picture.txt"):
+        result = foreign("tui", *screen, "--screenshot", name, "--size", "200x60")
+        assert result.returncode == 0, result.stderr
+        text = (foreign.directory / name).read_text()
+        assert OBEYED.findall(text) == []
+    ElementTree.fromstring((foreign.directory / "picture.svg").read_text())
