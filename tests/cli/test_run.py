@@ -9,6 +9,7 @@ import time
 from contextlib import closing
 
 import pytest
+from lab.lab_support import processes_with
 
 OK = '[flows.main]\nbackend = "toy"\n[axes]\nplan = ["ok"]\n[run]\nrepeats = 2\n'
 HANG = '[flows.main]\nbackend = "toy"\n[axes]\nplan = ["ok", "hang"]\n[run]\nseed = 1\n'
@@ -42,8 +43,8 @@ def mend_the_tool(benchctl):
 
 def tools_left(benchctl):
     """Return the tools of this run that still run."""
-    processes = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True)
-    return [line for line in processes.stdout.splitlines() if line == "sleep 60"]
+    processes = processes_with(f"BENCHCTL_STORE={benchctl.store}")
+    return [pid for pid, words in processes.items() if words == b"sleep 60 "]
 
 
 def tools_of(runner):

@@ -1,6 +1,5 @@
 """No code from the current directory ever runs, whatever lies there, whoever starts benchctl."""
 
-import os
 import shutil
 import sys
 import tempfile
@@ -35,8 +34,6 @@ PROGRAMS = (
 def trapped(request):
     """Benchctl in a directory where files of many names say when they run."""
     words = [sys.executable] if request.param == "as we are" else ordinary_user()
-    if not words:
-        (pytest.fail if os.environ.get("CI") else pytest.skip)("no Python that others can run")
     # Not under tmp_path, which only its owner may enter.
     directory = Path(tempfile.mkdtemp())
     sprung = directory / "sprung"
@@ -44,7 +41,6 @@ def trapped(request):
     for path in (directory, sprung):
         path.chmod(0o777)
     # As the installed command, whose first place to look is where it lies itself.
-    words[0] = shutil.which(words[0])
     benchctl = Benchctl(directory, [*words, "-P", "-m", "benchctl"])
     benchctl.environment |= {"HOME": str(directory), "XDG_DATA_HOME": str(directory)}
     benchctl.profile(PROFILE)

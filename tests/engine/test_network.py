@@ -1,7 +1,7 @@
 """Names of a profile become hosts, peers, ways out and ports."""
 
 import socket
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 
 import pytest
@@ -42,15 +42,6 @@ HERE = Network({"local": LOCAL}, {"public": Peer("203.0.113.1", (9200, 9203))})
 TOOLS = {role: Tool("1") for role in Role}
 
 
-def has_ipv6():
-    try:
-        with socket.socket(socket.AF_INET6) as sock:
-            sock.bind(("::1", 0))
-    except OSError:
-        return False
-    return True
-
-
 def listening(stack, address="127.0.0.1", port=0, kind=socket.SOCK_STREAM):
     """Bind a socket as another program would; returns its port."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
@@ -67,9 +58,15 @@ def backend_on(port):
     return backend
 
 
-def a_free_port():
-    with ExitStack() as stack:
-        return listening(stack)
+def a_free_port(*others):
+    """Return a port that nobody has on 127.0.0.1, nor on other addresses."""
+    for _ in range(20):
+        with ExitStack() as stack, suppress(OSError):
+            port = listening(stack)
+            for address in others:
+                listening(stack, address, port)
+            return port
+    raise AssertionError("no free port")
 
 
 def test_a_peers_ports_are_its_range_in_order():
@@ -105,11 +102,11 @@ def test_flows_of_one_trial_get_a_port_each():
     assert other != port
 
 
-@pytest.mark.skipif(not has_ipv6(), reason="no IPv6 on loopback")
+@pytest.mark.ipv6
 def test_a_flow_over_ipv6_to_this_machine_looks_for_its_port_and_server_there():
     six = replace(flow(), parameters={"ip_version": 6})
     with ExitStack() as stack:
-        port = listening(stack, "::1")
+        port = listening(stack, "::1", a_free_port("::1"))
         backend = VersionedBackend()
         backend.capabilities = replace(backend.capabilities, default_port=port)
         assert ports_of(six, backend, HERE, ()) != [port]

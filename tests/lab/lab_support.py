@@ -9,11 +9,15 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from benchctl.lab.topology import build_topology
 from benchctl.profile.source import parse_toml
 
 OWNER = Path(__file__).with_name("lab_owner.py")
-LABS = Path(__file__).parents[2] / "profiles/labs"
+ROOT = Path(__file__).parents[2]
+IMPORTED = ("benchctl", "plugins", "profiles", "tests")
+LABS = ROOT / "profiles/labs"
 NOBODY = 65534
 
 
@@ -46,29 +50,58 @@ def wait_until(condition, timeout_s=10.0):
 
 
 def ordinary_user():
-    """Return the words before a Python script that run it as a user who is not root."""
+    """Return the words before a Python script that run it as a user who is not root.
+
+    Skips the test where no such user can be given this interpreter.
+    """
     if os.geteuid():
         return [sys.executable]
-    path = os.pathsep.join(map(str, filter(None, sys.path)))
-    become = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
-    version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
-    # Root's own interpreter may be in a place that others may not enter.
-    for python in (sys.executable, shutil.which(version, path="/usr/bin:/usr/local/bin")):
-        argv = [
-            *become,
-            "env",
-            f"PYTHONPATH={path}",
-            "PYTHONDONTWRITEBYTECODE=1",
-            python or "false",
-        ]
-        check = [
-            *argv,
-            "-c",
-            "import os, sys, benchctl.lab.lab; os.execv(sys.executable, ['true'])",
-        ]
-        if subprocess.run(check, capture_output=True, check=False).returncode == 0:
-            return argv
-    return []
+    # With whole paths: a test may plant programs of these names.
+    setpriv = shutil.which("setpriv")
+    argv = [
+        *_shown_to_all(sys.prefix, sys.base_prefix, *map(ROOT.joinpath, IMPORTED)),
+        *(setpriv, f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"),
+        *("env", f"PYTHONPATH={os.pathsep.join(filter(None, sys.path))}"),
+        *("PYTHONDONTWRITEBYTECODE=1", sys.executable),
+    ]
+    check = ["-c", "import benchctl.lab.lab"]
+    result = subprocess.run([*argv, *check], capture_output=True, text=True, check=False)
+    if result.returncode:
+        pytest.skip(f"needs mounts, to show Python to an ordinary user: {result.stderr.strip()}")
+    return argv
+
+
+def _shown_to_all(*directories):
+    """Return the words that run a command where everybody may enter these directories.
+
+    Where others may not enter, as into root's home, a mount namespace of the command's own has
+    nothing but what of the directories lies there.
+    """
+    paths = [Path(directory).resolve() for directory in directories]
+    closed = {
+        path: next((up for up in reversed(path.parents) if not up.stat().st_mode & 0o001), None)
+        for path in paths
+    }
+    hidden = [path for path in closed if closed[path]]
+    if not hidden:
+        return []
+    places = [os.pathsep.join(map(str, group)) for group in ({*closed.values()} - {None}, hidden)]
+    return [shutil.which("unshare"), "--mount", "/bin/sh", "-ec", SHOW, "sh", *places]
+
+
+SHOW = """
+closed=$1 hidden=$2 IFS=:
+shift 2
+umask 022
+kept=$(mktemp -d)
+mount -t tmpfs none "$kept"
+for path in $hidden; do mkdir -p "$kept$path"; mount --bind "$path" "$kept$path"; done
+for path in $closed; do mount -t tmpfs -o mode=755 none "$path"; done
+for path in $hidden; do mkdir -p "$path"; mount --bind "$kept$path" "$path"; done
+umount --recursive "$kept"
+rmdir "$kept"
+exec "$@"
+"""
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import socket
 import subprocess
 
 import pytest
@@ -61,18 +60,9 @@ def measure(address, **values):
     return replay(asked.parser, stdout, stderr, process.returncode)
 
 
-def has_ipv6():
-    try:
-        with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as probe:
-            probe.bind(("::1", 0))
-    except OSError:
-        return False
-    return True
-
-
 LOOPBACK = [
     "127.0.0.1",
-    pytest.param("::1", marks=pytest.mark.skipif(not has_ipv6(), reason="no IPv6 loopback")),
+    pytest.param("::1", marks=pytest.mark.ipv6),
 ]
 
 

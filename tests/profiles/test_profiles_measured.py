@@ -91,8 +91,8 @@ def test_pairs_begin_together_and_share_their_bottleneck(measure):
 
 def test_loss_hurts_reno_and_not_bbr(measure):
     algorithms = ALGORITHMS.read_text().split()
-    if not {"reno", "bbr"} <= set(algorithms):
-        pytest.skip(f"needs reno and bbr; this kernel has {', '.join(algorithms)}")
+    if "bbr" not in algorithms:
+        pytest.skip(f"needs BBR: modprobe tcp_bbr (this kernel has {', '.join(algorithms)})")
     run = measure(
         "congestion-control/b2-loss", "--set", "duration=3s", "--set", "lab.verify=false",
         "--only", "loss=2%",
@@ -143,7 +143,6 @@ def test_a_link_fades_while_it_is_measured_and_comes_back(measure):
 
 def test_an_ordinary_user_measures_in_a_lab():
     prefix = ordinary_user()
-    assert prefix, "no interpreter here that an ordinary user may run"
     # Not in pytest's own directory, which nobody else may enter.
     with tempfile.TemporaryDirectory() as directory:
         if os.geteuid() == 0:

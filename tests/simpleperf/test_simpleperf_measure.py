@@ -29,15 +29,6 @@ def server():
         yield running
 
 
-def has_ipv6():
-    with socket.socket(socket.AF_INET6) as sock:
-        try:
-            sock.bind(("::1", 0))
-        except OSError:
-            return False
-    return True
-
-
 def only(result):
     [direction] = result["directions"].values()
     return direction
@@ -195,7 +186,7 @@ def test_udp_tells_jitter_and_the_gaps_between_arrivals(server):
     assert figures["pdv_p95_p50_s"] >= 0
 
 
-@pytest.mark.skipif(not has_ipv6(), reason="no IPv6 on loopback")
+@pytest.mark.ipv6
 @pytest.mark.parametrize("protocol", ["tcp", "udp"])
 def test_ipv6_carries_both_protocols(protocol):
     with running_server(host="::1") as server:
@@ -207,7 +198,7 @@ def test_ipv6_carries_both_protocols(protocol):
     assert figures["streams"][0]["id"].startswith("[::1]:")
 
 
-@pytest.mark.skipif(not has_ipv6(), reason="no IPv6 on loopback")
+@pytest.mark.ipv6
 @pytest.mark.parametrize("protocol", ["tcp", "udp"])
 def test_a_server_on_all_addresses_serves_ipv4_on_its_ipv6_socket(protocol):
     with running_server(host="::") as server:

@@ -34,7 +34,7 @@ PYTHONS = [
     pytest.param(
         python_39(),
         id="Python 3.9",
-        marks=pytest.mark.skipif(not python_39(), reason="no Python 3.9 here"),
+        marks=pytest.mark.skipif(not python_39(), reason="needs Python 3.9: pyenv install 3.9"),
     ),
 ]
 

@@ -1,0 +1,97 @@
+"""What a test needs of the machine beside Python: how to see that it is missing, how to get it.
+
+A test whose need is missing is skipped with its reason, and the end of the run says how to have it.
+With ``CI`` set a skip is a failure, but for the few needs that no package can meet.
+"""
+
+import os
+import shutil
+import socket
+import subprocess
+from collections import Counter
+from functools import cache
+
+PACKAGES = {
+    "ip": "iproute2",
+    "ping": "iputils-ping",
+    "setpriv": "util-linux",
+    "tc": "iproute2",
+    "unshare": "util-linux",
+}
+"""The Debian package of a program where its name is another."""
+NOT_IN_EVERY_CI = {
+    "needs BBR": "a module of the machine's own kernel",
+    "needs IPv6": "a setting of the machine",
+    "needs Python 3.9": "no package of current distributions",
+}
+"""What may be missing in CI, and why it is not installed there."""
+
+
+def missing(item):
+    """Return what a test needs and this machine lacks, one sentence each."""
+    programs = {name for mark in item.iter_markers("tool") for name in mark.args}
+    found = [_missing_program(name) for name in sorted(programs)]
+    if item.get_closest_marker("netns"):
+        found.append(_missing_program("ip") or _missing_namespaces())
+    if item.get_closest_marker("ipv6"):
+        found.append(_missing_ipv6())
+    return list(filter(None, found))
+
+
+def _missing_program(name):
+    if shutil.which(name):
+        return ""
+    return f"needs {name}: apt-get install {PACKAGES.get(name, name)}"
+
+
+@cache
+def _missing_namespaces():
+    if lacks := _missing_program("unshare"):
+        return lacks
+    result = subprocess.run(
+        ["unshare", "--user", "--map-root-user", "--net", "--mount", "true"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if not result.returncode:
+        return ""
+    why = result.stderr.strip()
+    return f"needs network namespaces: run as root, in a container with --privileged ({why})"
+
+
+@cache
+def _missing_ipv6():
+    try:
+        with socket.socket(socket.AF_INET6) as sock:
+            sock.bind(("::1", 0))
+    except OSError as error:
+        return f"needs IPv6 on loopback: sysctl net.ipv6.conf.lo.disable_ipv6=0 ({error.strerror})"
+    return ""
+
+
+def reason_of(report):
+    """Return why a test was skipped."""
+    return report.longrepr[2].removeprefix("Skipped: ")
+
+
+def forbid_silent_skip(report):
+    """Make a skip a failure in CI, unless no package would have prevented it."""
+    if os.environ.get("CI") and report.skipped and not hasattr(report, "wasxfail"):
+        reason = reason_of(report)
+        if not reason.startswith(tuple(NOT_IN_EVERY_CI)):
+            report.outcome, report.longrepr = "failed", f"skipped in CI: {reason}"
+    return report
+
+
+def summarize(terminalreporter):
+    """Say how many tests were skipped, and how to have them all."""
+    reasons = Counter(map(reason_of, terminalreporter.getreports("skipped")))
+    if not reasons:
+        return
+    terminalreporter.section(f"{reasons.total()} tests were skipped; to have them all:")
+    for reason, count in reasons.most_common():
+        terminalreporter.write_line(f"{count:5} {reason}")
+        for need, why in NOT_IN_EVERY_CI.items():
+            if os.environ.get("CI") and reason.startswith(need):
+                terminalreporter.write_line(f"      may be missing in CI: {why}")
