@@ -104,8 +104,11 @@ METRICS: Mapping[str, Metric] = _metrics(
 )  # fmt: skip
 """The metrics that every backend may use. A backend declares its own in `Capabilities.metrics`."""
 
-OF_TRIALS = ("fairness_jain",)
-"""Metrics that a trial has as a whole; they are reported without a flow."""
+OF_TRIALS: Mapping[str, Metric] = _metrics(
+    Metric("fairness_jain", "Jain's index of the flows' rates in the window that all share",
+           Fold.VALUE, "higher"),
+)  # fmt: skip
+"""Metrics that a trial has as a whole; no flow and no direction has them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,6 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable
 from functools import lru_cache, partial
 
 UNLIMITED = math.inf
@@ -79,12 +78,20 @@ def parse_ratio(text: object) -> float:
     raise _not_text(text, "ratio")
 
 
+_PARSERS = {
+    "_bps": parse_rate,
+    "_s": parse_duration,
+    "_bytes": parse_size,
+    "_ratio": parse_ratio,
+}
+
+
 def parse_value(name: str, value: object) -> float:
     """Read a value by the unit that its name ends with, as in ``rtt_s``; a plain number if none.
 
     Raises ValueError.
     """
-    for suffix, (parse, _) in _BY_SUFFIX.items():
+    for suffix, parse in _PARSERS.items():
         if name.endswith(suffix):
             return parse(value)
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
@@ -150,77 +157,86 @@ def _doubt(what: str, unit: str) -> str:
     return ""
 
 
-def _scaled(value: float, steps: tuple[tuple[float, str], ...]) -> str:
-    """Three significant digits in the largest step that leaves one digit before the point."""
-    for factor, unit in steps:
-        scaled = float(f"{value / factor:.3g}")
-        if abs(scaled) >= 1 or unit == steps[-1][1]:
-            break
-    digits = max(0, 2 - math.floor(math.log10(abs(scaled)))) if scaled else 0
-    return f"{value / factor:.{min(digits, 3)}f} {unit}"
-
-
-_RATE_STEPS = (
-    (1e12, "Tbit/s"), (1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s"),
-)  # fmt: skip
-_TIME_STEPS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
-_SIZE_STEPS = ((2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB"), (1.0, "B"))
-_STEPS = {"_bps": _RATE_STEPS, "_s": _TIME_STEPS, "_bytes": _SIZE_STEPS}
-
-
-def format_rate(value_bps: float) -> str:
-    """Show a rate to a person: ``94.1 Mbit/s``."""
-    return "unlimited" if math.isinf(value_bps) else _scaled(value_bps, _RATE_STEPS)
-
-
-def format_duration(value_s: float) -> str:
-    """Show a duration to a person: ``20.4 ms``; from two minutes on ``5 min 20 s``."""
-    if abs(value_s) < 119.5:
-        return _scaled(value_s, _TIME_STEPS) if value_s else "0 s"
-    sign = "-" if value_s < 0 else ""
-    minutes, seconds = divmod(round(abs(value_s)), 60)
-    hours, minutes = divmod(minutes, 60)
-    return sign + (f"{hours} h {minutes:02d} min" if hours else f"{minutes} min {seconds:02d} s")
-
-
-def format_size(value_bytes: float) -> str:
-    """Show a size to a person: ``256 KiB``."""
-    return _scaled(value_bytes, _SIZE_STEPS)
-
-
-def format_ratio(value: float) -> str:
-    """Show a ratio to a person: ``2.5 %``."""
-    return f"{value * 100:.3g} %"
-
-
-_BY_SUFFIX: dict[str, tuple[Callable[[object], float], Callable[[float], str]]] = {
-    "_bps": (parse_rate, format_rate),
-    "_s": (parse_duration, format_duration),
-    "_bytes": (parse_size, format_size),
-    "_ratio": (parse_ratio, format_ratio),
-}
-
-
-def format_value(name: str, value: float) -> str:
-    """Show the value of a metric or parameter by the unit that its name ends with."""
-    for suffix, (_, show) in _BY_SUFFIX.items():
-        if name.endswith(suffix):
-            return show(value)
-    whole = abs(value) >= 100 or float(value).is_integer()
-    return f"{value:.0f}" if whole else f"{value:.3g}"
+_STEPS = {
+    "_bps": (
+        (1e12, "Tbit/s"), (1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s"),
+    ),
+    "_s": ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns")),
+    "_bytes": ((2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB"), (1.0, "B")),
+    "_ratio": ((0.01, "%"),),
+}  # fmt: skip
+_COUNT = ((1.0, ""),)
 
 
 def scale_of(name: str, value: float) -> tuple[float, str]:
     """Return the factor and the unit that show a value best: ``(1e6, "Mbit/s")``.
 
-    For a scale or a column of figures that share one unit, by the unit that the name ends with.
+    For a scale, or figures that share one unit, by the unit that the name ends with. The unit is
+    the largest that leaves a digit before the point, to three significant digits.
     """
-    if name.endswith("_ratio"):
-        return 0.01, "%"
-    steps = next((steps for suffix, steps in _STEPS.items() if name.endswith(suffix)), ((1.0, ""),))
+    steps = next((steps for suffix, steps in _STEPS.items() if name.endswith(suffix)), _COUNT)
     if not value:
-        return next(step for step in steps if step[0] == 1.0)
-    return next((step for step in steps if abs(value) >= step[0]), steps[-1])
+        return next((step for step in steps if step[0] == 1.0), steps[-1])
+    return next((s for s in steps if abs(float(f"{value / s[0]:.3g}")) >= 1), steps[-1])
+
+
+def _number(name: str, scaled: float) -> str:
+    """Write a value in the unit of its scale: three significant digits, a count in full."""
+    if name.endswith("_jain"):
+        # An index near 1 or 0 gets the digits that tell it from them.
+        near = min((abs(part) for part in (scaled, 1 - scaled) if abs(part) > 1e-12), default=1.0)
+        return f"{scaled:.{max(4, -math.floor(math.log10(near)))}f}"
+    if name.endswith(("_bps", "_s", "_bytes")):
+        rounded = abs(float(f"{scaled:.3g}"))
+        return f"{scaled:.{min(3, max(0, 2 - math.floor(math.log10(rounded)))) if rounded else 0}f}"
+    whole = not name.endswith("_ratio") and (abs(scaled) >= 100 or float(scaled).is_integer())
+    return f"{scaled:.0f}" if whole else f"{scaled:.3g}"
+
+
+def format_value(name: str, value: float) -> str:
+    """Show a value by the unit that its name ends with; from two minutes on ``5 min 20 s``."""
+    if math.isinf(value):
+        return "unlimited"
+    if name.endswith("_s") and abs(value) >= 119.5:
+        minutes, seconds = divmod(round(abs(value)), 60)
+        hours, minutes = divmod(minutes, 60)
+        text = f"{hours} h {minutes:02d} min" if hours else f"{minutes} min {seconds:02d} s"
+        return f"-{text}" if value < 0 else text
+    factor, unit = scale_of(name, value)
+    return f"{_number(name, value / factor)} {unit}".rstrip()
+
+
+def format_mean(name: str, mean: float, half: float | None) -> str:
+    """Show a mean with half the width of its interval, both in one unit: ``94.1 Mbit/s ±0.31``.
+
+    The mean alone where ``half`` is None.
+    """
+    if half is None:
+        return format_value(name, mean)
+    factor, unit = scale_of(name, mean or half)
+    scaled = half / factor
+    digits = max(0, min(3, 1 - math.floor(math.log10(scaled)))) if scaled else 0
+    return f"{f'{_number(name, mean / factor)} {unit}'.rstrip()} ±{scaled:.{digits}f}"
+
+
+def format_rate(value_bps: float) -> str:
+    """Show a rate to a person: ``94.1 Mbit/s``."""
+    return format_value("_bps", value_bps)
+
+
+def format_duration(value_s: float) -> str:
+    """Show a duration to a person: ``20.4 ms``; from two minutes on ``5 min 20 s``."""
+    return format_value("_s", value_s)
+
+
+def format_size(value_bytes: float) -> str:
+    """Show a size to a person: ``256 KiB``."""
+    return format_value("_bytes", value_bytes)
+
+
+def format_ratio(value: float) -> str:
+    """Show a ratio to a person: ``2.5 %``."""
+    return format_value("_ratio", value)
 
 
 def unit_of(name: str) -> str:

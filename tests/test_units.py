@@ -240,6 +240,17 @@ def test_a_scale_suits_the_value():
     assert scale_of("hops", 7) == (1.0, "")
 
 
+@pytest.mark.parametrize(
+    ("index", "text"),
+    [
+        (1.0, "1.0000"), (0.99998, "0.99998"), (0.999951, "0.99995"), (0.999338, "0.9993"),
+        (0.5, "0.5000"), (0.0000213, "0.00002"), (-0.0372, "-0.0372"), (0.0, "0.0000"),
+    ],
+)  # fmt: skip
+def test_an_index_is_never_shown_as_1_or_0_that_it_is_not(index, text):
+    assert format_value("fairness_jain", index) == text
+
+
 @given(st.text())
 def test_a_quoted_text_is_one_printable_line_and_stays_what_it_was(text):
     assert quoted(text).isprintable()

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from benchctl.analysis.statistics import quantile
-from benchctl.metrics import METRICS, Fold, Metric, Sample, Summary
+from benchctl.metrics import METRICS, OF_TRIALS, Fold, Metric, Sample, Summary
 
 # Above this the tool's own figure and ours tell two stories, and the user hears of it.
 DISAGREEMENT = 0.05
@@ -40,8 +40,8 @@ def describe(name: str, own: Iterable[Metric] = ()) -> Metric:
 
     A name that no one declared is a distribution.
     """
-    declared = {metric.name: metric for metric in own}
-    return METRICS.get(name) or declared.get(name) or Metric(name, "", Fold.DISTRIBUTION)
+    known = {**{metric.name: metric for metric in own}, **METRICS, **OF_TRIALS}
+    return known.get(name) or Metric(name, "", Fold.DISTRIBUTION)
 
 
 class _Series:

@@ -40,12 +40,14 @@ def quantile(ordered: Sequence[float], share: float) -> float:
 class Spread:
     """What repeats of one figure say together.
 
-    ``ci95_low`` and ``ci95_high`` bound the mean with 95 % confidence by Student's t; they are
-    None for a single value, of which nothing is known.
+    ``ci95_low`` and ``ci95_high`` bound the mean with 95 % confidence by Student's t; ``stdev`` is
+    the standard deviation of a single value. They are None for a single one, of which nothing is
+    known.
     """
 
     n: int
     mean: float
+    stdev: float | None
     ci95_low: float | None
     ci95_high: float | None
     median: float
@@ -58,12 +60,12 @@ def spread(values: Sequence[float]) -> Spread:
     n = len(values)
     ordered = sorted(values)
     mean = math.fsum(values) / n
-    low = high = None
+    stdev = low = high = None
     if n > 1:
-        variance = math.fsum((value - mean) ** 2 for value in values) / (n - 1)
-        half = t975(n - 1) * math.sqrt(variance / n)
+        stdev = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (n - 1))
+        half = t975(n - 1) * stdev / math.sqrt(n)
         low, high = mean - half, mean + half
-    return Spread(n, mean, low, high, quantile(ordered, 0.5), ordered[0], ordered[-1])
+    return Spread(n, mean, stdev, low, high, quantile(ordered, 0.5), ordered[0], ordered[-1])
 
 
 def fairness_jain(shares: Sequence[float]) -> float | None:

@@ -2,21 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from benchctl.analysis.figures import Figures
+from benchctl.analysis.figures import Figure, Figures
 from benchctl.analysis.statistics import Spread, spread
+
+COUNTED = ("ok", "timed_out")
+"""The status of a flow whose figures count."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """The figures of one flow of one trial that ended well."""
+    """The figures of one flow of one trial, or of a trial as a whole: then ``flow`` is empty."""
 
     point: Mapping[str, Any]
     flow: str
     figures: Figures
+
+
+def measured_in(
+    point: Mapping[str, Any],
+    fairness_jain: float | None,
+    flows: Iterable[tuple[str, str, Figures]],
+) -> Iterator[Measured]:
+    """Yield what counts of a trial; ``flows`` are names, statuses and figures.
+
+    A flow that was ended at its deadline counts with what it had shown by then.
+    """
+    for flow, status, figures in flows:
+        if status in COUNTED:
+            yield Measured(point, flow, figures)
+    if fairness_jain is not None:
+        yield Measured(point, "", {("", "fairness_jain"): Figure(fairness_jain, "samples")})
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from benchctl.cli import options
 from benchctl.visible import visible
 
 if TYPE_CHECKING:
-    from benchctl.store.read import Reader, Run
+    from benchctl.store.read import Reader, Run, Trial
 
 
 @click.command()
@@ -56,10 +56,12 @@ def _print_trials(reader: Reader, run: Run) -> None:
     from benchctl.units import format_value
 
     for trial in reader.trials(run.id):
-        print(visible(f"{trial_title(trial, run)}: {trial.status}"))
+        print(visible(f"{trial_title(trial, run)}: {trial.status}{_sharing(trial)}"))
         for flow in reader.flows(trial.id, all_attempts=True):
             error = f": {flow.error}" if flow.error else ""
             print(visible(f"  {flow.name}, attempt {flow.attempt}: {flow.status}{error}"))
+            if flow.hint:
+                print(visible(f"    {flow.hint}"))
             print(f"    $ {shlex.join(flow.client)}")
             for key, value in flow.effective.items():
                 asked = flow.requested.get(key)
@@ -68,3 +70,13 @@ def _print_trials(reader: Reader, run: Run) -> None:
             for (direction, metric), figure in reader.figures(flow.id).items():
                 told = "" if figure.origin == "tool" else "  (from the samples)"
                 print(f"    {direction:<10} {metric} = {format_value(metric, figure.value)}{told}")
+
+
+def _sharing(trial: Trial) -> str:
+    from benchctl.units import format_value
+
+    if trial.fairness_jain is None or trial.start_skew_s is None:
+        return ""
+    index = format_value("fairness_jain", trial.fairness_jain)
+    skew = format_value("start_skew_s", trial.start_skew_s)
+    return f", Jain's index {index}, start skew {skew}"

@@ -11,6 +11,7 @@ from pathlib import Path
 from benchctl.engine.network import to_settings
 from benchctl.engine.planning import Planned
 from benchctl.engine.site import to_lab_settings
+from benchctl.metrics import Metric
 from benchctl.profile.plan import Plan
 from benchctl.store.record import NewRun, NewTrial, create_run
 
@@ -34,6 +35,7 @@ def record_plan(prepared: Planned, store: Path) -> tuple[int, str]:
         "lab": lab,
         "expect": [asdict(bound) for bound in plan.expected],
         "reported": [asdict(figures) for figures in plan.reported],
+        "metrics": [asdict(metric) for metric in _own_metrics(prepared)],
     }
     run = NewRun(
         profile=plan.document.name,
@@ -45,6 +47,12 @@ def record_plan(prepared: Planned, store: Path) -> tuple[int, str]:
         profile_sha256=hashlib.sha256(text.encode()).hexdigest(),
     )
     return create_run(store, run, _trials(plan), time.time())
+
+
+def _own_metrics(prepared: Planned) -> Iterator[Metric]:
+    """Yield the metrics that only the plan's backends know: who reads the run needs no plugin."""
+    for name in dict.fromkeys(flow.backend for flow in prepared.plan.routes):
+        yield from prepared.registry.load(name).capabilities.metrics
 
 
 def _trials(plan: Plan) -> Iterator[NewTrial]:

@@ -6,7 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from benchctl.analysis.compare import Comparison, compare
-from benchctl.analysis.summary import Measured
+from benchctl.analysis.figures import describe
+from benchctl.analysis.summary import Measured, measured_in
+from benchctl.metrics import OF_TRIALS
 from benchctl.report.pivot import INSTEAD, KEY_METRICS, Pivot, title_of
 from benchctl.store.read import Reader, Run
 from benchctl.units import format_ratio, format_value, scale_of, unit_of
@@ -16,19 +18,22 @@ NOTHING = "-"
 
 def compare_runs(reader: Reader, a: Run, b: Run) -> list[Comparison]:
     """Compare what two runs measured. Raises StoreError."""
-    return compare(_measured(reader, a), _measured(reader, b))
+    own = {metric.name: metric for run in (a, b) for metric in run.own_metrics}
+    return compare(
+        _measured(reader, a), _measured(reader, b), lambda name: describe(name, own.values())
+    )
 
 
 def _measured(reader: Reader, run: Run) -> Iterator[Measured]:
     for trial in reader.trials(run.id):
-        for flow in reader.flows(trial.id):
-            if flow.status == "ok":
-                yield Measured(trial.point, flow.name, reader.figures(flow.id))
+        flows = reader.flows(trial.id)
+        found = ((flow.name, flow.status, reader.figures(flow.id)) for flow in flows)
+        yield from measured_in(trial.point, trial.fairness_jain, found)
 
 
 def of_interest(comparisons: Sequence[Comparison]) -> list[Comparison]:
     """Return the comparisons of the metrics people look for, as in the summary's table."""
-    shown = {*KEY_METRICS, *INSTEAD.values()}
+    shown = {*KEY_METRICS, *INSTEAD.values(), *OF_TRIALS}
     return [one for one in comparisons if one.metric in shown]
 
 
@@ -52,7 +57,7 @@ def _row(one: Comparison, varying: Sequence[str], both_ways: bool) -> tuple[str,
     )
     return (
         *(str(one.point.get(axis, NOTHING)) for axis in varying),
-        one.flow,
+        one.flow or NOTHING,
         f"{title_of(one.metric)} {one.direction}" if both_ways else title_of(one.metric),
         _value(one.metric, one.mean_a),
         _value(one.metric, one.mean_b),

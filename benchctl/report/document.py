@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from benchctl.analysis.figures import Figure, Figures
-from benchctl.analysis.summary import Measured, Row, judge, reported_of, summarize
+from benchctl.analysis.summary import Measured, Row, judge, measured_in, reported_of, summarize
 from benchctl.metrics import OF_TRIALS
 from benchctl.store.read import Flow, Reader, Run, Trial
 from benchctl.units import unit_of
@@ -30,15 +30,16 @@ def document_of(reader: Reader, run: Run) -> Document:
     for trial in reader.trials(run.id):
         if trial.status in ("planned", "running"):
             continue
-        flows = []
+        flows: list[dict[str, Any]] = []
+        found: list[tuple[str, str, Figures]] = []
         attempts = reader.attempts(trial.id)
         for flow in reader.flows(trial.id):
             figures = reader.figures(flow.id)
             for entry in flow_entries(flow, figures, attempts):
                 known = reported_of(reported, trial.point, flow.name, entry["direction"])
                 flows.append(entry | {"reported": _only(known, entry["metrics"])})
-            if flow.status == "ok":
-                measured.append(Measured(trial.point, flow.name, figures))
+            found.append((flow.name, flow.status, figures))
+        measured += measured_in(trial.point, trial.fairness_jain, found)
         known = reported_of(reported, trial.point)
         trials.append(trial_entry(trial, flows) | {"reported": _only(known, OF_TRIALS)})
     rows = sorted(summarize(measured), key=lambda row: _place(run, row))
@@ -145,6 +146,7 @@ def summary_entry(row: Row) -> dict[str, Any]:
         "metric": row.metric,
         "n": spread.n,
         "mean": spread.mean,
+        "stdev": spread.stdev,
         "ci95_low": spread.ci95_low,
         "ci95_high": spread.ci95_high,
         "median": spread.median,

@@ -5,12 +5,15 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from benchctl.report.document import Document
-from benchctl.report.pivot import pivot
-from benchctl.units import format_duration
+from benchctl.report.pivot import INSTEAD, pivot, with_interval
+from benchctl.units import format_duration, format_ratio, format_value
 from benchctl.visible import visible
+
+# By which flows share, the first that was measured.
+RATES = (*INSTEAD, *INSTEAD.values())
 
 
 def table(document: Document) -> str:
@@ -99,24 +102,52 @@ FORMATS: Mapping[str, Callable[[Document], str]] = {
 def _remarks(document: Document) -> list[str]:
     """Return what a reader of the table must know besides its figures."""
     lines: list[str] = []
+    hints: set[str] = set()
     for trial in document["trials"]:
-        where = ", ".join(f"{axis}={value}" for axis, value in trial["point"].items())
-        name = f"trial {trial['index'] + 1}{f' ({where})' if where else ''}"
+        name = f"trial {trial['index'] + 1}{_where(trial['point'], ' ({})')}"
         if trial["status"] != "ok":
             error = f": {trial['error']}" if trial["error"] else ""
-            lines.append(f"{name}, repeat {trial['repeat']}: {trial['status']}{error}")
-        elif trial["fairness_jain"] is not None:
-            fairness = f"Jain's index {trial['fairness_jain']:.4f}"
-            if trial["reported"]:
-                fairness += f" (reported {trial['reported']['fairness_jain']:.4f})"
-            skew = format_duration(trial["start_skew_s"])
-            lines.append(f"{name}, repeat {trial['repeat']}: {fairness}, start skew {skew}")
+            # Of a hundred failures with one remedy, the first gives it.
+            new = dict.fromkeys(flow["hint"] for flow in trial["flows"] if flow["hint"])
+            hint = "".join(f"; {hint}" for hint in new if hint not in hints)
+            hints.update(new)
+            lines.append(f"{name}, repeat {trial['repeat']}: {trial['status']}{error}{hint}")
         broken = dict.fromkeys(link["link"] for link in trial["links"] if not link["kept"])
         if broken:
             text = "its figures are not the lab's: the emulator did not keep up on"
             lines.append(f"{name}, repeat {trial['repeat']}: {text} {', '.join(broken)}")
+    lines += _sharing(document)
     lines += [f"expected but not so: {e['text']}" for e in document["expectations"] if not e["met"]]
     done, planned = len(document["trials"]), document["run"]["trials"]
     if done < planned:
         lines.append(f"{planned - done} of {planned} trials were not measured")
     return ["", *map(visible, lines)] if lines else []
+
+
+def _sharing(document: Document) -> Iterator[str]:
+    """Yield how flows of the same time shared, and how much a single trial says about it."""
+    alone = False
+    for index in (e for e in document["summary"] if e["metric"] == "fairness_jain"):
+        trials = [t for t in document["trials"] if t["point"] == index["point"]]
+        reported = next((t["reported"] for t in trials if t["reported"]), {}).get(index["metric"])
+        said = f" (reported {format_value(index['metric'], reported)})" if reported else ""
+        skew_s = max(t["start_skew_s"] or 0.0 for t in trials)
+        line = f"Jain's index {with_interval(index)}{said}, start skew {format_duration(skew_s)}"
+        if index["n"] > 1:
+            line += f" at most; single trials scatter by {_scatter(document, index['point'])}"
+        alone = alone or index["n"] == 1
+        yield f"{_where(index['point'], '{}: ')}{line}"
+    if alone:
+        yield "one trial says little of how flows share a link; --repeat 5 shows the scatter"
+
+
+def _scatter(document: Document, point: Mapping[str, object]) -> str:
+    """Return the standard deviation of a single trial's rate, of the flow that has the largest."""
+    entries = [e for e in document["summary"] if e["point"] == point and e["n"] > 1 and e["mean"]]
+    rates = next(filter(None, ([e for e in entries if e["metric"] == name] for name in RATES)), [])
+    return format_ratio(max((e["stdev"] / e["mean"] for e in rates), default=0.0))
+
+
+def _where(point: Mapping[str, object], form: str) -> str:
+    text = ", ".join(f"{axis}={value}" for axis, value in point.items())
+    return form.format(text) if text else ""

@@ -1,19 +1,19 @@
 """Brings the summary of a document into rows and columns: what table, markdown and csv show.
 
 A row is a point, a flow and a direction; columns are the axes that vary, the flow and direction
-where there is more than one, the figures people look for, and what was expected and what others
-reported where that is known. Everything else is in the JSON.
+where there is more than one, the figures people look for, and what was asked, what was expected and
+what others reported where that is known. Everything else is in the JSON.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 from benchctl.report.document import Document
-from benchctl.units import format_value
+from benchctl.units import format_mean, format_value
 
 # Shown where they were measured, in this order.
 KEY_METRICS = (
@@ -22,6 +22,8 @@ KEY_METRICS = (
 )  # fmt: skip
 # Stand in for throughput where the receiver's count is not known.
 INSTEAD = {"throughput_bps": "sent_bps"}
+# A sender that misses its rate by more did not do what was asked.
+MISSED = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +42,22 @@ def pivot(document: Document) -> Pivot:
     """Return the summary table of a document."""
     groups: dict[tuple[Any, ...], dict[str, Mapping[str, Any]]] = {}
     for entry in document["summary"]:
+        if not entry["flow"]:
+            continue  # of a trial as a whole
         key = (tuple(entry["point"].items()), entry["flow"], entry["direction"])
         groups.setdefault(key, {})[entry["metric"]] = entry
-    beside = {kind: _beside(document, kind) for kind in ("expected", "reported")}
+    beside = {
+        "asked": _beside(document, _asked),
+        "expected": _beside(document, itemgetter("expected")),
+        "reported": _beside(document, itemgetter("reported")),
+    }
+    missed = any(_missed(group, beside["asked"].get(key)) for key, group in groups.items())
+    if not missed:
+        del beside["asked"]
     metrics = [name for name in KEY_METRICS if any(name in g for g in groups.values())]
     for name, stand_in in INSTEAD.items():
-        if any(name not in g and stand_in in g for g in groups.values()):
+        wanted = missed or any(stand_in in figures for figures in beside["reported"].values())
+        if wanted or any(name not in g and stand_in in g for g in groups.values()):
             place = metrics.index(name) + 1 if name in metrics else 0
             metrics.insert(place, stand_in)
     varying = [axis for axis, values in document["run"]["axes"].items() if len(values) > 1]
@@ -84,14 +96,36 @@ def pivot(document: Document) -> Pivot:
     return Pivot(tuple(heads), numeric, tuple(rows))
 
 
-def _beside(document: Document, kind: str) -> dict[tuple[Any, ...], Mapping[str, float]]:
-    """Return what stands beside the measured figures, by point, flow and direction."""
+_Key = tuple[Any, ...]
+"""Point, flow and direction."""
+
+
+def _beside(
+    document: Document, kind: Callable[[Mapping[str, Any]], Mapping[str, float]]
+) -> dict[_Key, Mapping[str, float]]:
+    """Return what stands beside the measured figures."""
     return {
-        (tuple(trial["point"].items()), flow["name"], flow["direction"]): flow[kind]
+        (tuple(trial["point"].items()), flow["name"], flow["direction"]): figures
         for trial in document["trials"]
         for flow in trial["flows"]
-        if flow[kind]
+        if (figures := kind(flow))
     }
+
+
+def _asked(flow: Mapping[str, Any]) -> dict[str, float]:
+    """Return what a flow was to send, all its streams together, where it had a rate."""
+    rate_bps = flow["requested"].get("rate")
+    if not isinstance(rate_bps, int | float):
+        return {}  # unlimited, or not known to this backend
+    return {"sent_bps": rate_bps * flow["requested"].get("streams", 1)}
+
+
+def _missed(group: Mapping[str, Mapping[str, Any]], asked: Mapping[str, float] | None) -> bool:
+    """Return whether a sender sent something else than it was asked to."""
+    if not asked or "sent_bps" not in group:
+        return False
+    sent_bps: float = group["sent_bps"]["mean"]
+    return abs(sent_bps / asked["sent_bps"] - 1) > MISSED
 
 
 def title_of(metric: str) -> str:
@@ -102,14 +136,7 @@ def title_of(metric: str) -> str:
 
 
 def with_interval(entry: Mapping[str, Any]) -> str:
-    """Show a mean and half its 95 % interval in the same unit: ``94.1 Mbit/s ±0.3``."""
-    name, mean = entry["metric"], entry["mean"]
-    text = format_value(name, mean)
-    if entry["ci95_low"] is None:
-        return text
-    half = (entry["ci95_high"] - entry["ci95_low"]) / 2
-    number, _, unit = text.partition(" ")
-    factor = abs(mean / float(number)) if unit and mean else 1.0
-    scaled = half / factor
-    digits = max(0, min(3, 1 - math.floor(math.log10(scaled)))) if scaled else 0
-    return f"{text} ±{scaled:.{digits}f}"
+    """Show the mean of an entry of the summary with half its 95 % interval."""
+    low, high = entry["ci95_low"], entry["ci95_high"]
+    half = None if low is None else (high - low) / 2
+    return format_mean(entry["metric"], entry["mean"], half)

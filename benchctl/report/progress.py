@@ -13,6 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 from rich.text import Text
 
+from benchctl.analysis.summary import COUNTED
 from benchctl.store.follow import (
     FlowEnded,
     FlowStarted,
@@ -50,19 +51,23 @@ class PlainNarrator:
         self._run = run
         self._write = write
         self._figures: dict[str, str] = {}
+        self._hints: set[str] = set()
+        """Those given before: of a hundred failures with one remedy, the first gives it."""
 
     def tell(self, event: RunEvent) -> None:
         match event:
             case TrialStarted():
                 self._figures = {}
             case FlowEnded(_, flow, figures):
-                for metric in SHOWN if flow.status == "ok" else ():
+                for metric in SHOWN if flow.status in COUNTED else ():
                     for (direction, name), figure in figures.items():
                         if name == metric:
                             text = format_value(metric, figure.value)
                             self._figures.setdefault(f"{flow.name} {direction}", text)
                 if flow.status == "failed":
-                    self._say(f"  attempt {flow.attempt}, {flow.name}: {flow.error}")
+                    hint = f"; {flow.hint}" if flow.hint and flow.hint not in self._hints else ""
+                    self._hints.add(flow.hint)
+                    self._say(f"  attempt {flow.attempt}, {flow.name}: {flow.error}{hint}")
             case TrialEnded(trial):
                 told = ", ".join(f"{name} {text}" for name, text in self._figures.items())
                 self._say(f"{trial_title(trial, self._run)}: {trial.status} {told}".rstrip())

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchctl.analysis.summary import COUNTED
 from benchctl.store.database import connect, store_errors
 from benchctl.store.schema import LAST_ATTEMPT
 
@@ -97,7 +98,8 @@ class Bulk:
         query = (
             "SELECT run_id, metric, point || flow.name || figure.direction AS place, avg(value)"
             " FROM figure JOIN flow ON flow.id = flow_id JOIN trial ON trial.id = trial_id"
-            f" WHERE flow.status = 'ok' AND metric IN ({marks}) GROUP BY run_id, metric, place"
+            f" WHERE flow.status IN {COUNTED} AND metric IN ({marks})"
+            " GROUP BY run_id, metric, place"
         )
         found: dict[int, dict[str, dict[str, float]]] = {}
         with store_errors(self._path):

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 from benchctl.analysis.figures import Figure, Figures
 from benchctl.errors import StoreError, UsageError
+from benchctl.metrics import Fold, Metric
 from benchctl.store.database import connect, store_errors
 from benchctl.store.locks import Liveness
 from benchctl.store.schema import LAST_ATTEMPT, OPEN
@@ -51,6 +52,14 @@ class Run:
         """The values of every axis, in the order of the profile."""
         values: Mapping[str, Sequence[Any]] = self.settings["values"]
         return values
+
+    @property
+    def own_metrics(self) -> Sequence[Metric]:
+        """What the metrics mean that only its backends know; older runs don't say."""
+        return [
+            Metric(one["name"], one["description"], Fold(one["fold"]), one["better"])
+            for one in self.settings.get("metrics", ())
+        ]
 
     @property
     def varying(self) -> tuple[str, ...]:

@@ -257,7 +257,7 @@ def _told(one: Comparison) -> list[Span]:
     point = ", ".join(f"{axis}={value}" for axis, value in one.point.items())
     share = f" ({one.relative * 100:+.1f} %)" if one.relative is not None else ""
     return [
-        Span(f"{title(one.metric)} of {one.flow}", "strong"),
+        Span(f"{title(one.metric)}{f' of {one.flow}' if one.flow else ''}", "strong"),
         Span(f" at {point}" if point else ""),
         Span(f": {signed(one.metric, one.difference)}{share}, 95 % {interval(one)}; "),
         Span(str(one.verdict), _role(one.verdict)),

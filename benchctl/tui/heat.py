@@ -126,7 +126,8 @@ class Summary:
         flow, direction, metric = line
         promised = any(key[0] == line for key in self._expected)
         beside = ", then what the lab promises" if promised else ""
-        return f"{title(metric)} of {flow} ({direction}){beside}"
+        of_flow = f" of {flow} ({direction})" if flow else ""
+        return f"{title(metric)}{of_flow}{beside}"
 
     def _range(self, line: Line) -> tuple[float, float]:
         means = [entry["mean"] for (one, _), entry in self._entries.items() if one == line]

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from benchctl.analysis.figures import Figure
-from benchctl.analysis.summary import Measured, Row, reported_of, summarize
-from benchctl.tui.runview import OK, PLANNED, RUNNING, RunView, TrialView
+from benchctl.analysis.summary import Row, measured_in, reported_of, summarize
+from benchctl.tui.runview import PLANNED, RUNNING, RunView, TrialView
 
 if TYPE_CHECKING:
     from benchctl.report.document import Document
@@ -43,14 +43,16 @@ class Results:
         from benchctl.report.document import summary_entry
 
         measured = [
-            Measured(
-                trial.point,
-                flow.name,
-                {key: Figure(value, "") for key, value in flow.figures.items()},
-            )
+            one
             for trial in trials
-            for flow in trial.flows.values()
-            if flow.status == OK
+            for one in measured_in(
+                trial.point,
+                trial.fairness_jain,
+                (
+                    (flow.name, flow.status, {k: Figure(v, "") for k, v in flow.figures.items()})
+                    for flow in trial.flows.values()
+                ),
+            )
         ]
         return {
             "run": {"axes": self._view.run.values},
@@ -67,6 +69,7 @@ class Results:
                 yield {
                     "name": flow.name,
                     "direction": direction,
+                    "requested": flow.requested,
                     "expected": flow.expected.get(direction, {}),
                     "reported": reported_of(known, trial.point, flow.name, direction),
                 }

@@ -48,6 +48,7 @@ class FlowView:
     status: str
     error: str
     hint: str
+    requested: Mapping[str, Any]
     expected: Mapping[str, Mapping[str, float]]
     """What a lab promises, by direction and metric."""
     figures: Mapping[tuple[str, str], float] = field(default_factory=dict)
@@ -198,6 +199,7 @@ class RunView:
 
 def _flow(flow: Flow, figures: Figures) -> FlowView:
     return FlowView(
-        flow.name, flow.backend, flow.attempt, flow.status, flow.error, flow.hint, flow.expected,
+        flow.name, flow.backend, flow.attempt, flow.status, flow.error, flow.hint, flow.requested,
+        flow.expected,
         {key: figure.value for key, figure in figures.items() if key[1] in LISTED},
     )  # fmt: skip

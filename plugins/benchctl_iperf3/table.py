@@ -70,13 +70,13 @@ def read_row(text: str) -> Row | None:
         packets = float(arrivals[3])
     elif sender := _COUNT.match(rest):
         count = float(sender[1])
-        cwnd_bytes = float(sender[2]) * _BYTES[sender[3]] if sender[2] else None
+        cwnd_bytes = _whole_bytes(sender[2], sender[3]) if sender[2] else None
     return Row(
         None if name == "SUM" else int(name),
         way or "",
         float(start),
         float(end),
-        float(amount) * _BYTES[amount_unit],
+        _whole_bytes(amount, amount_unit),
         float(rate) * _BITS[rate_unit],
         count,
         cwnd_bytes,
@@ -85,3 +85,8 @@ def read_row(text: str) -> Row | None:
         packets,
         next((mark for mark in ("(omitted)", "sender", "receiver") if rest.endswith(mark)), ""),
     )
+
+
+def _whole_bytes(amount: str, unit: str) -> float:
+    """Return the bytes that are nearest to a rounded amount: ``2.38 MBytes``."""
+    return float(round(float(amount) * _BYTES[unit]))

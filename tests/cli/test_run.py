@@ -107,6 +107,38 @@ def test_a_failed_trial_does_not_stop_the_run_and_ends_with_code_1(benchctl):
     assert "main, attempt 2: failed" in shown
 
 
+def test_what_helps_is_printed_once_by_run_and_show_and_for_each_attempt_by_show_trials(benchctl):
+    text = OK.replace('"ok"', '"refuse"')
+    result = benchctl("run", benchctl.profile(text))
+    assert result.stderr.count("main: it will not; ask it nicely\n") == 1
+    assert result.stderr.count("ask it nicely") == 1
+    for shown in (result.stdout, benchctl("show", "last").stdout):
+        assert "trial 1 (plan=refuse), repeat 1: failed: main: it will not; ask it nicely" in shown
+        assert "trial 2 (plan=refuse), repeat 2: failed: main: it will not\n" in shown
+    assert benchctl("show", "last", "--trials").stdout.count("    ask it nicely\n") == 2
+
+
+def test_a_flow_that_was_ended_at_its_deadline_counts_with_what_it_showed(benchctl):
+    text = OK.replace('"ok"', '"hang"').replace("repeats = 2", 'deadline = "500ms"')
+    result = benchctl("run", benchctl.profile(text))
+    assert result.returncode == 1
+    assert result.stdout.startswith("n   throughput\n─  ───────────\n1  8.00 kbit/s\n")
+    assert "trial 1 (plan=hang), repeat 1: timed_out: not finished within 0.5 s" in result.stdout
+    assert "[1/1]: timed_out main send 8.00 kbit/s" in result.stderr
+    assert "8.00 kbit/s" in benchctl("compare", "last", "last").stdout
+
+
+def test_a_comparison_knows_which_way_a_backends_own_metric_is_better(benchctl):
+    text = '[flows.main]\nbackend = "toy"\nplan = "lucky"\n[run]\nrepeats = 2\n'
+    benchctl("run", benchctl.profile(text))
+    benchctl("run", benchctl.profile(text), "--set", "plan=luckier")
+    newer, older = (line.split()[0] for line in benchctl("runs").stdout.splitlines()[1:])
+    del benchctl.environment["BENCHCTL_PLUGINS"]  # The run says it, without the plugin.
+    lines = benchctl("compare", older, newer, "--json").stdout.splitlines()
+    verdicts = {entry["metric"]: entry["verdict"] for entry in map(json.loads, lines)}
+    assert verdicts["luck"] == "better"
+
+
 def test_an_expectation_that_is_not_met_ends_with_code_1(benchctl):
     text = OK + '[[expect]]\nmetric = "throughput_bps"\nat_least = "1Mbit"\n'
     result = benchctl("run", benchctl.profile(text))

@@ -1,7 +1,8 @@
 """A backend whose tool is a shell script, named to benchctl as a single file.
 
 ``plan`` is what the tool does, in words: ``ok`` prints three samples and a total; ``hang`` prints
-one sample and waits for a minute; ``fail`` says why on stderr and ends with code 3.
+one sample and waits for a minute; ``fail`` says why on stderr and ends with code 3; ``refuse`` says
+what helps; ``lucky`` and ``luckier`` have a metric of their own.
 """
 
 from benchctl.api import (
@@ -11,8 +12,12 @@ from benchctl.api import (
     Command,
     Direction,
     Duration,
+    Failure,
+    FailureKind,
     Field,
+    Fold,
     LineParser,
+    Metric,
     Parameters,
     Probe,
     Sample,
@@ -22,8 +27,11 @@ from benchctl.api import (
 
 SCRIPTS = {
     "ok": "for i in 0 1 2; do echo sample $i 8000; done; echo total 9000",
+    "lucky": "echo sample 0 8000; echo luck 1",
+    "luckier": "echo sample 0 8000; echo luck 2",
     "hang": "echo sample 0 8000; sleep 60",
     "fail": "echo sample 0 8000; echo no luck today >&2; exit 3",
+    "refuse": "echo refused; exit 1",
 }
 
 
@@ -37,18 +45,24 @@ class ToyParser(LineParser):
         if channel is Channel.STDERR:
             return
         word, *values = text.split()
-        if word == "sample":
+        if word == "refused":
+            yield Failure(FailureKind.REFUSED, "it will not", "ask it nicely")
+        elif word == "sample":
             start_s = float(values[0])
             yield Sample(start_s, start_s + 1, {"throughput_bps": float(values[1])})
         elif word == "total":
             yield Summary({"throughput_bps": float(values[0])})
+        elif word == "luck":
+            yield Summary({"luck": float(values[0])})
 
 
 class Toy(Backend):
     name = "toy"
     summary = "a shell script that plays a tool"
     parameters = ToyParameters
-    capabilities = Capabilities((Direction.SEND,))
+    capabilities = Capabilities(
+        (Direction.SEND,), metrics=(Metric("luck", "good fortune", Fold.VALUE, "higher"),)
+    )
 
     def probe(self, role):
         return Probe(("sh", "-c", "echo toy 1.0"), "it is part of every system")

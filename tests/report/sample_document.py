@@ -1,21 +1,23 @@
 """A document with one of everything that a report has to show."""
 
 
-def entry(point, metric, mean, *, flow="bulk", direction="send", n=3, half=None, unit=""):
+def entry(
+    point, metric, mean, *, flow="bulk", direction="send", n=3, half=None, stdev=None, unit=""
+):
     return {
         "point": point, "flow": flow, "direction": direction, "metric": metric, "n": n,
-        "mean": mean, "ci95_low": None if half is None else mean - half,
+        "mean": mean, "stdev": stdev, "ci95_low": None if half is None else mean - half,
         "ci95_high": None if half is None else mean + half,
         "median": mean, "min": mean, "max": mean, "unit": unit,
     }  # fmt: skip
 
 
-def flow(name, status="ok", expected=None, error="", reported=None):
+def flow(name, status="ok", expected=None, error="", reported=None, hint="", requested=None):
     direction = "round-trip" if name == "ping" else "send"
     return {
         "name": name, "backend": "iperf3", "from": "local", "to": "paris", "direction": direction,
-        "status": status, "error": error, "hint": "", "attempts": 1, "port": 5201,
-        "command": ["iperf3", "-c", "paris"], "server_command": [], "requested": {},
+        "status": status, "error": error, "hint": hint, "attempts": 1, "port": 5201,
+        "command": ["iperf3", "-c", "paris"], "server_command": [], "requested": requested or {},
         "effective": {}, "expected": expected or {}, "metrics": {}, "sources": {},
         "reported": reported or {},
     }  # fmt: skip
@@ -46,8 +48,10 @@ DOCUMENT = {
             "index": 1, "repeat": 1, "point": TWO, "status": "failed",
             "error": "bulk: connection refused", "started": "2026-11-21T00:45:32.000+00:00",
             "start_skew_s": None, "fairness_jain": None, "reported": {}, "links": [],
-            "links_kept": None,
-            "flows": [flow("bulk", "failed", error="connection refused"), flow("ping")],
+            "links_kept": None, "flows": [
+                flow("bulk", "failed", error="connection refused", hint="is the server running?"),
+                flow("ping"),
+            ],
         },
         {
             "index": 2, "repeat": 2, "point": TWO, "status": "ok", "error": "",
@@ -64,6 +68,7 @@ DOCUMENT = {
         entry(ONE, "loss_ratio", 0.0125, flow="ping", direction="round-trip", unit="ratio", n=1),
         entry(TWO, "throughput_bps", 99.96e6, n=1, unit="bit/s"),
         entry(TWO, "rtt_s", 0.0000004, flow="ping", direction="round-trip", n=1, unit="s"),
+        entry(ONE, "fairness_jain", 0.99981, flow="", direction="", n=1),
     ],
     "expectations": [
         {"text": "throughput_bps of bulk at streams=1", "met": False},
