@@ -22,6 +22,8 @@ STORE_VARIABLE = "BENCHCTL_STORE"
 # Longer than any batch takes to commit; shorter than a person's patience.
 BUSY_TIMEOUT_S = 5.0
 _WAL_RETRY_S = 0.01
+PRIVATE = 0o600
+"""The mode of a store: it holds commands, addresses and the facts of hosts."""
 
 
 def default_path() -> Path:
@@ -74,16 +76,49 @@ def connect(path: Path, *, write: bool = False) -> sqlite3.Connection:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise StoreError(f"store {path}: {error.strerror}") from error
+        _make(path)
     else:
         _check_is_there(path)
+    address = f"{path.absolute().as_uri()}?{'mode=rw' if write else _way_to_read(path)}"
     with store_errors(path):
-        connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None)
+        connection = sqlite3.connect(
+            address, uri=True, timeout=BUSY_TIMEOUT_S, isolation_level=None
+        )
         try:
             _prepare(connection, path, write)
         except BaseException:
             connection.close()
             raise
     return connection
+
+
+def _make(path: Path) -> None:
+    """Make an empty file for its owner alone; SQLite gives its mode to those beside it."""
+    try:
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, PRIVATE)
+    except OSError:
+        return  # it is there, or SQLite will say what is wrong
+    os.close(file)
+
+
+def _way_to_read(path: Path) -> str:
+    """Return how SQLite opens a store to read it (sqlite.org/uri.html, sqlite.org/wal.html).
+
+    WAL wants to write even for a reader: to an index beside the store. Where this user may not,
+    the index of who writes the store now serves, and a store that nobody writes needs none. Raises
+    StoreError where the index is gone and the log is not, as after a copy: it would go unread.
+    """
+    if os.access(path, os.W_OK) and os.access(path.parent, os.W_OK):
+        return "mode=rw"
+    log, index = (path.with_name(path.name + ending) for ending in ("-wal", "-shm"))
+    if index.exists():
+        return "mode=ro"
+    if log.exists() and log.stat().st_size:
+        raise StoreError(
+            f"store {path}: was not closed, and {log.name} holds what was written last",
+            "copy both files to a directory of yours, and read the copy",
+        )
+    return "mode=ro&immutable=1"
 
 
 def _check_is_there(path: Path) -> None:

@@ -10,6 +10,7 @@ A process that opens the file again and closes it loses what it held: ask `is_al
 from __future__ import annotations
 
 import fcntl
+import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import IO
 
 from benchctl.errors import StoreError
+from benchctl.store.database import PRIVATE
 
 # Runs are numbered from 1.
 _TURN = 0
@@ -49,7 +51,7 @@ class Liveness:
     def hold(self, run_id: int) -> Iterator[Turn]:
         """Hold the lock of a run; raises StoreError when another runner has it."""
         try:
-            file = self._path.open("a")
+            file = open(self._path, "a", opener=_open_private)  # noqa: SIM115
         except OSError as error:
             raise StoreError(f"store lock {self._path}: {error.strerror}") from error
         with file:
@@ -62,12 +64,18 @@ class Liveness:
             yield Turn(file)
 
     def is_alive(self, run_id: int) -> bool:
-        """Return whether a runner holds this run."""
+        """Return whether a runner holds this run; a run is taken at its word by who may not ask."""
         try:
             with self._path.open() as file:
                 return not _lock(file, fcntl.LOCK_SH, run_id)
         except FileNotFoundError:
             return False
+        except PermissionError:
+            return True
+
+
+def _open_private(path: str, flags: int) -> int:
+    return os.open(path, flags, PRIVATE)
 
 
 def _lock(file: IO[str], kind: int, byte: int) -> bool:
