@@ -16,16 +16,20 @@ from benchctl.api import (
     Tool,
 )
 from benchctl_iperf3.errors import ended
-from benchctl_iperf3.parameters import Iperf3Parameters
+from benchctl_iperf3.parameters import Iperf3Parameters, interval_s
 from benchctl_iperf3.stream import JsonStream
 from benchctl_iperf3.text import TextClient, TextServer
+from benchctl_iperf3.weigh import METRICS
 
 # --bidir came with 3.7, and the text has not changed since.
 OLDEST = (3, 7)
 
-# What a version can do, by the first that can ...
+# What a version can do, or does (see `faults`), by the first that does ...
 _SINCE = {
+    "prompt-start": (3, 10),
     "debug-levels": (3, 12),
+    "omitted-losses": (3, 14),
+    "late-end": (3, 16),
     "json-stream": (3, 17),
     "long-omit": (3, 18),
     "large-mss": (3, 21),
@@ -56,6 +60,7 @@ class Iperf3(Backend[Iperf3Parameters]):
         protocols=("tcp", "udp"),
         default_port=5201,
         needs_server=True,
+        metrics=METRICS,
     )
 
     def probe(self, role: Role) -> Probe:
@@ -83,7 +88,7 @@ class Iperf3(Backend[Iperf3Parameters]):
             "iperf3",
             *("-c", flow.address, "-p", str(flow.port)),
             *_DIRECTION_FLAGS[flow.direction],
-            *_measurement(flow.params),
+            *_measurement(flow),
             *_sockets(flow),
             *(("--json-stream",) if live else _text_flags(flow)),
         )
@@ -93,7 +98,7 @@ class Iperf3(Backend[Iperf3Parameters]):
         # In JSON a server says nothing before its client is there, so it speaks text.
         argv = (
             *("iperf3", "-s", "-1", "-B", flow.address, "-p", str(flow.port)),
-            *("-i", f"{flow.params.interval:g}"),
+            *("-i", f"{interval_s(flow):g}"),
             *_text_flags(flow),
         )
         return Command(argv, TextServer(flow), stop_signal="SIGTERM")
@@ -112,12 +117,13 @@ class Iperf3(Backend[Iperf3Parameters]):
 def _transfer_s(params: Iperf3Parameters) -> float:
     rate_bps = params.rate * params.streams
     bits = (params.bytes or 0.0) * 8
-    # Versions from 3.17 on stop at the end of an interval.
+    # Versions from 3.16 on stop at the end of an interval.
     return bits / (_ASSUMED_BPS if math.isinf(rate_bps) else rate_bps) + params.interval
 
 
-def _measurement(params: Iperf3Parameters) -> tuple[str, ...]:
-    flags: list[str] = ["-i", f"{params.interval:g}"]
+def _measurement(flow: Flow[Iperf3Parameters]) -> tuple[str, ...]:
+    params = flow.params
+    flags: list[str] = ["-i", f"{interval_s(flow):g}"]
     if params.bytes is not None:
         flags += ["-n", f"{params.bytes:.0f}"]
     else:

@@ -12,6 +12,8 @@ import signal
 
 from benchctl.api import Failure, FailureKind
 
+CLIENT_ENDED = "the client has terminated"
+
 _TABLE: tuple[tuple[str, FailureKind, str], ...] = (
     (r"server is busy", FailureKind.BUSY, ""),
     (
@@ -45,8 +47,7 @@ _TABLE: tuple[tuple[str, FailureKind, str], ...] = (
         "the device must exist, and old kernels let only root bind to it",
     ),
     (
-        # Clients before 3.21 know only the number of this error.
-        r"maximum permitted limit|test duration expired|int_errno=37\b",
+        r"maximum permitted limit|test duration expired",
         FailureKind.REFUSED,
         "the server allows no test of this duration; ask for less",
     ),
@@ -55,7 +56,17 @@ _TABLE: tuple[tuple[str, FailureKind, str], ...] = (
         FailureKind.REFUSED,
         "the server allows no test of this rate; ask for less",
     ),
-    (r"authorization failed", FailureKind.REFUSED, "the server wants a user name and a password"),
+    (
+        r"authorization failed",
+        FailureKind.REFUSED,
+        "the server wants a user name and a password, which benchctl has not: choose a server or a"
+        " port that does without",
+    ),
+    (
+        r"Address family",
+        FailureKind.PARAMETER,
+        "the address is not of the asked ip_version: leave it out, or give another address",
+    ),
     (
         r"parameter error|(unrecognized|invalid|ambiguous) option|option .*requires"
         r"|unable to set|NODELAY",
@@ -63,9 +74,9 @@ _TABLE: tuple[tuple[str, FailureKind, str], ...] = (
         "",
     ),
     (
-        r"connect to server.*(Name or service not known|name resolution|nodename)",
+        r"connect to server.*(Name or service not known|name resolution|nodename|No address)",
         FailureKind.UNREACHABLE,
-        "the name cannot be resolved",
+        "the name cannot be resolved, or has no address of the asked ip_version",
     ),
     (
         r"connect to server.*Connection refused",
@@ -77,7 +88,8 @@ _TABLE: tuple[tuple[str, FailureKind, str], ...] = (
         # What 3.9 makes of every connection that --connect-timeout gave up.
         r"send control message: Bad file descriptor",
         FailureKind.UNREACHABLE,
-        "no connection: check the address and the port, and that an iperf3 server runs",
+        "no connection: check the address, its IP version and the port, and that an iperf3 server"
+        " runs",
     ),
     (
         # The control connection stands; the one for the data does not.
@@ -89,7 +101,7 @@ _TABLE: tuple[tuple[str, FailureKind, str], ...] = (
     (
         r"unknown control message",
         FailureKind.PEER,
-        "what answers there is not an iperf3 server (iperf 2 speaks another protocol)",
+        "what answers there is not an iperf3 server (iperf 2 and web servers speak otherwise)",
     ),
     (r"server has terminated", FailureKind.PEER, "the server was ended during the test"),
     (
@@ -98,20 +110,39 @@ _TABLE: tuple[tuple[str, FailureKind, str], ...] = (
         FailureKind.PEER,
         "",
     ),
-    (r"client has terminated", FailureKind.TOOL, "a signal ended the client before its time"),
+    (r"^error - $", FailureKind.TOOL, "the server is newer, and may allow no such duration"),
+    (CLIENT_ENDED, FailureKind.TOOL, "a signal ended the client before its time"),
 )  # fmt: skip
+
+# Errors of the server that older clients know by their number alone (src/iperf_api.h of 3.21).
+_NUMBERED = {
+    "37": "client's requested duration exceeds the server's maximum permitted limit",
+}
+_NUMBER = re.compile(r"int_errno=(\d{1,9})\b")
 
 _CLASSES = tuple((re.compile(pattern), kind, hint) for pattern, kind, hint in _TABLE)
 _PREFIX = re.compile(r"^(SERVER ERROR - |error - |interrupt - |parameter error - )+")
+# The client appends what errno meant by the number of its own error.
+_SUFFIX = re.compile(r", errno: Unknown error \d+$")
+
+SILENT = Failure(
+    FailureKind.PEER,
+    "the server took the connection and then said nothing",
+    "what listens there may be no iperf3 server (a web server waits like this), or one that is"
+    " stuck",
+)
 
 
 def classify(message: str) -> Failure:
     """Return the failure that a message of iperf3 tells, without its ``iperf3:`` in front."""
+    if (number := _NUMBER.search(message)) and number[1] in _NUMBERED:
+        message = _NUMBERED[number[1]]
     kind, hint = next(
         ((kind, hint) for pattern, kind, hint in _CLASSES if pattern.search(message)),
         (FailureKind.TOOL, ""),
     )
-    return Failure(kind, _PREFIX.sub("", message).strip(), hint)
+    words = _SUFFIX.sub("", _PREFIX.sub("", message)).strip()
+    return Failure(kind, words or "an error that this version of iperf3 has no words for", hint)
 
 
 def ended(exit_code: int) -> str:

@@ -26,3 +26,46 @@ FIRST_INTERVAL = Fault(
     # microseconds (create_client_timers, create_client_omit_timer).
     "src/iperf_api.c: 3196 and 3244 in 3.12, 3730 and 3780 in 3.21",
 )
+OMITTED_LOSSES = Fault(
+    "clients before 3.14, and later ones of servers before 3.14",
+    # The client takes its own count of omitted losses, a sender's 0, off the server's count of all.
+    "src/iperf_api.c: 3658 in 3.12, 2921 in 3.21; mended by commit 87cef993",
+    "an iperf3 before 3.14 at either end counts the omitted losses as measured ones",
+)
+UNDONE_LOSSES = Fault(
+    "clients from 3.14 on, of servers before 3.14",
+    # Where the server says nothing of omitted losses, all of them are taken for omitted.
+    "src/iperf_api.c: 2923 in 3.21",
+    "iperf3 takes back every loss that a server before 3.14 reports",
+)
+UNSENT = Fault(
+    "clients from 3.14 on, of servers before 3.14",
+    # Where the server says nothing of omitted datagrams, all of them are taken for omitted.
+    "src/iperf_api.c: 2948 in 3.21",
+    "iperf3 counts no datagram that a server before 3.14 sends",
+)
+LATE_START = Fault(
+    "servers before 3.10",
+    # The client learns by a second message that it may send, and Nagle's algorithm holds that back
+    # until the first one is acknowledged, 40 ms later (TCP_DELACK_MIN, include/net/tcp.h).
+    "src/iperf_server_api.c: 627 and 648 in 3.9; mended by commit 97a1d11a",
+    "a server before 3.10 begins its count 40 ms before the client",
+)
+LATE_END = Fault(
+    "clients from 3.16 on",
+    # Threads send, and the loop that looks for the end sleeps until its next timer.
+    "src/iperf_client_api.c: 617 in 3.16, 684 in 3.21",
+    "iperf3 from 3.16 on notices only at the end of an interval, of 0.1 s at least, that all bytes"
+    " are sent; the rate is that of the intervals before the last, where there are any",
+)
+CONTROL_MSS = Fault(
+    "all to 3.21",
+    # The segment size of the control connection when it was new, and not that of the data.
+    "src/iperf_api.c: 925 in 3.12, 1025 in 3.21",
+)
+NO_BIDIR = Fault(
+    "servers before 3.7",
+    # They take no notice of "bidirectional" in the parameters (commit 0778f04c).
+    "src/iperf_api.c, get_parameters",
+    "the server is older than 3.7, which measure one direction at a time",
+)

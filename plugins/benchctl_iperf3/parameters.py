@@ -6,15 +6,17 @@ Limits are those of src/iperf.h; where versions differ the newest counts here, a
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from benchctl.api import Dscp, Duration, Parameters, Rate, Size
+from benchctl.api import Dscp, Duration, Flow, Parameters, Rate, Size
 
 TCP_ONLY = ("mss", "congestion_control", "no_delay", "zero_copy")
 UDP_LENGTHS = (16, 65507)
 TCP_LENGTHS = (1, 2**20)
+LEAST_INTERVAL_S = 0.1
 
 
 def _whole_seconds(value: float) -> float:
@@ -63,7 +65,13 @@ class Iperf3Parameters(Parameters):
         description="whole seconds at the start that do not count (TCP slow start);"
         " up to 60 s before iperf3 3.18",
     )
-    interval: Duration = Field(1.0, ge=0.1, le=60, description="seconds between two samples")
+    interval: Duration = Field(
+        1.0,
+        ge=LEAST_INTERVAL_S,
+        le=60,
+        description="seconds between two samples; 0.1 s for bytes without a rate from iperf3 3.16"
+        " on, which ends only with an interval",
+    )
     streams: int = Field(1, ge=1, le=128, description="parallel connections, each way")
     rate: Rate = Field(
         default_factory=_default_rate,
@@ -117,3 +125,14 @@ class Iperf3Parameters(Parameters):
         if self.length is not None and not least <= self.length <= most:
             raise ValueError(f"length is {least} to {most} bytes for {self.protocol.upper()}")
         return self
+
+
+def ends_late(flow: Flow[Iperf3Parameters]) -> bool:
+    """Return whether the sender stands idle before the run ends: see `faults.LATE_END`."""
+    unbounded = math.isinf(flow.params.rate)
+    return flow.params.bytes is not None and unbounded and "late-end" in flow.tool.features
+
+
+def interval_s(flow: Flow[Iperf3Parameters]) -> float:
+    """Return the interval to ask for: the shortest where the run ends only with one."""
+    return LEAST_INTERVAL_S if ends_late(flow) else flow.params.interval

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -32,10 +32,10 @@ from benchctl.api import (
     Summary,
     Warn,
 )
-from benchctl_iperf3.errors import classify, ended
-from benchctl_iperf3.parameters import Iperf3Parameters
-
-Metrics = dict[str, float | Mapping[str, float]]
+from benchctl_iperf3.errors import CLIENT_ENDED, SILENT, classify, ended
+from benchctl_iperf3.faults import NO_BIDIR
+from benchctl_iperf3.parameters import Iperf3Parameters, ends_late, interval_s
+from benchctl_iperf3.weigh import Final, weigh
 
 MAX_STREAMS = 2 * 128  # -P has this limit, and --bidir doubles it
 _MAX_WORDS = 500
@@ -109,8 +109,17 @@ def first_measured(interval: Interval, follows: bool, length_bytes: float | None
     return replace(interval, start_s=0.0, metrics=metrics)
 
 
+def without_rates(interval: Interval) -> Interval:
+    """Return an interval without its rates, which are over time in which nothing was sent."""
+    metrics = {name: value for name, value in interval.metrics.items() if name not in _RATES}
+    return replace(interval, metrics=metrics)
+
+
 class Report(LineParser):
     """Base of the parsers: takes intervals and complaints, and tells samples and the end."""
+
+    all_bytes = 1.0
+    """The share of a transfer's bytes with which it is whole; less where they are rounded."""
 
     def __init__(self, flow: Flow[Iperf3Parameters], role: Role) -> None:
         super().__init__()
@@ -122,12 +131,15 @@ class Report(LineParser):
         ``rate_bps`` of a stream, ``dscp``, ``mss_bytes``, ``send_buffer_bytes``,
         ``receive_buffer_bytes``, ``window_bytes`` where a window was asked for,
         ``congestion_control`` of the end that sends and ``peer_congestion_control``."""
-        self.finals: dict[Direction, Metrics] = {}
+        self.finals: dict[Direction, Final] = {}
         """The tool's figures for the whole run, by direction, until the end tells them."""
+        self.round_trips: dict[Direction, Mapping[str, Mapping[str, float]]] = {}
+        """The round-trip times of the whole run, where the tool tells them."""
         self.failure: Failure | None = None
         self.words = ""
         """The first words that belong to no format."""
         self._told: dict[str, Any] = {}
+        self._bytes = dict.fromkeys(Direction, 0.0)
 
     @property
     def directions(self) -> tuple[Direction, ...]:
@@ -139,7 +151,10 @@ class Report(LineParser):
     @property
     def datagram_bytes(self) -> float | None:
         """Length of every datagram of this flow; None for TCP."""
-        return self.flow.params.length if self.flow.params.protocol == "udp" else None
+        if self.flow.params.protocol != "udp":
+            return None
+        length: float | None = self.settings.get("length_bytes", self.flow.params.length)
+        return length
 
     @abstractmethod
     def report(self, text: str) -> Iterable[Event]:
@@ -170,7 +185,7 @@ class Report(LineParser):
             return
         if self.flow.params.omit and not interval.omitted and (last is None or last[2]):
             interval = first_measured(interval, last is not None, self.datagram_bytes)
-        crumb = interval.end_s - interval.start_s < self.flow.params.interval / 10
+        crumb = interval.end_s - interval.start_s < interval_s(self.flow) / 10
         # A transfer of few bytes may end within a crumb, and then that is all there is to tell.
         if crumb and last is not None:
             return
@@ -186,6 +201,20 @@ class Report(LineParser):
             self.direction(interval.sends),
             interval.omitted,
         )
+
+    def counts_idle_time(self, intervals: Sequence[Interval]) -> bool:
+        """Return whether the last byte was sent in this interval, given all its streams.
+
+        The sender stood idle for an unknown part of it: see `faults.LATE_END`.
+        """
+        if not ends_late(self.flow):
+            return False
+        for interval in intervals:
+            if not interval.omitted:
+                amounts = (interval.metrics.get(name, 0.0) for name in _RATES.values())
+                self._bytes[self.direction(interval.sends)] += sum(amounts)
+        wanted = (self.flow.params.bytes or 0.0) * self.all_bytes
+        return any(self._bytes[self.direction(one.sends)] >= wanted for one in intervals)
 
     def effective(self) -> Iterable[Event]:
         """Return all settings known by now, if there are more than were told before."""
@@ -229,17 +258,32 @@ class Report(LineParser):
         """Return the client's last events: its figures, or why there are none."""
         yield from self.effective()
         if failure := self.failure or self._without_result(exit_code):
-            yield failure
+            yield self._explained(failure)
             return
-        for direction, metrics in self.finals.items():
-            yield Summary(metrics, direction)
+        for direction, final in self.finals.items():
+            yield from weigh(final, self.flow, direction, self.datagram_bytes)
+            yield Summary({**final.metrics, **self.round_trips.get(direction, {})}, direction)
         if self.words:
             yield Warn(self.words)
         if exit_code:
             yield Warn(f"iperf3 told its result and then ended with {ended(exit_code)}")
 
+    def _explained(self, failure: Failure) -> Failure:
+        """Return a failure with what the flow knows besides the words of the tool."""
+        if any(stream.last for stream in self.streams.values()):
+            return failure
+        ended_idle = CLIENT_ENDED in failure.message
+        if ended_idle and not self.streams:
+            return SILENT
+        both = self.flow.direction is Direction.BOTH
+        if both and (ended_idle or failure.kind is FailureKind.PEER or "stream" in failure.message):
+            hint = f"perhaps {NO_BIDIR.told}: give two flows, or a newer server"
+            return replace(failure, kind=FailureKind.PEER, hint=hint)
+        return failure
+
     def _without_result(self, exit_code: int) -> Failure | None:
-        received = [self.finals.get(way, {}).get("throughput_bps") for way in self.directions]
+        finals = [self.finals.get(way, Final()) for way in self.directions]
+        received = [final.metrics.get("throughput_bps") for final in finals]
         if None in received:
             return classify(self.words or f"no result ({ended(exit_code)})")
         if 0 in received:

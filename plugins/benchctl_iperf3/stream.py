@@ -10,12 +10,13 @@ and the clock of the intervals starts several round trips later.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from benchctl.api import Direction, Event, Flow, Role
 from benchctl_iperf3.parameters import Iperf3Parameters
-from benchctl_iperf3.report import Interval, Metrics, Report, arrivals
+from benchctl_iperf3.report import Interval, Report, arrivals, without_rates
 from benchctl_iperf3.values import JsonObject, as_object, load, number, objects, string
+from benchctl_iperf3.weigh import Final
 
 _Fields = tuple[tuple[str, str, float], ...]
 
@@ -50,7 +51,7 @@ _NEVER_ZERO = {"tcp_rtt_s", "min", "mean", "max"}
 _START_SETTINGS = (
     ("sndbuf_actual", "send_buffer_bytes"),
     ("rcvbuf_actual", "receive_buffer_bytes"),
-    ("tcp_mss_default", "mss_bytes"),
+    # Not tcp_mss_default: see faults.CONTROL_MSS.
     ("tcp_mss", "mss_bytes"),
 )
 _TEST_SETTINGS = (
@@ -75,9 +76,11 @@ class JsonStream(Report):
         match document.get("event"):
             case "start":
                 self._start(as_object(data))
-            case "interval":
-                rows = objects(as_object(data), "streams")
-                return [event for row in rows for event in self.sample(_interval(row))]
+            case "interval" if "protocol" in self.settings:  # else its clock has no beginning
+                rows = [_interval(row) for row in objects(as_object(data), "streams")]
+                if self.counts_idle_time(rows):
+                    rows = [without_rates(row) for row in rows]
+                return [event for row in rows for event in self.sample(row)]
             case "error":
                 self.fail(string(document, "data"))
             case "end":
@@ -109,19 +112,19 @@ class JsonStream(Report):
             suffix = "_bidir_reverse" if both and direction is Direction.RECEIVE else ""
             sent = as_object(data.get(f"sum_sent{suffix}", {}))
             received = as_object(data.get(f"sum_received{suffix}", {}))
-            final: Metrics = {
-                **_metrics(sent, _SENT),
-                **_metrics(received, _RECEIVED),
-                **_arrivals(received),
-            }
+            final = Final(
+                {**_metrics(sent, _SENT), **_metrics(received, _RECEIVED), **_arrivals(received)},
+                number(sent, "end") or 0.0,
+                number(received, "end") or 0.0,
+            )
             if direction is Direction.SEND:
-                final |= _round_trips(rows)
-            elif "packets_lost" in final:
-                final["packets_reordered"] = _reordered(rows)
+                self.round_trips[direction] = _round_trips(rows)
+            elif "packets_lost" in final.metrics:
+                final.metrics["packets_reordered"] = _reordered(rows)
             self.finals[direction] = final
         # CPU time is of the hosts and not of a direction: it is told once.
         cpu = as_object(data.get("cpu_utilization_percent", {}))
-        self.finals[self.directions[0]] |= _metrics(cpu, _CPU)
+        self.finals[self.directions[0]].metrics |= _metrics(cpu, _CPU)
         ends = [string(data, f"{end}_tcp_congestion") for end in ("sender", "receiver")]
         # In both directions iperf3 means the second one here, in which the server sends.
         own, peer = reversed(ends) if both else ends
@@ -164,7 +167,7 @@ def _arrivals(row: JsonObject) -> dict[str, float]:
     return arrivals(packets, lost, (number(row, "jitter_ms") or 0.0) / 1e3)
 
 
-def _round_trips(rows: Iterable[JsonObject]) -> Metrics:
+def _round_trips(rows: Iterable[JsonObject]) -> dict[str, Mapping[str, float]]:
     """Return the least, mean and largest RTT of the streams that this end sends."""
     senders = [as_object(row.get("sender", {})) for row in rows]
     told = [_metrics(row, _ROUND_TRIPS) for row in senders if row.get("sender") is True]

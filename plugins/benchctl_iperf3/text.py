@@ -14,13 +14,14 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from benchctl.api import Direction, Event, Flow, Ready, Role, Warn
+from benchctl.api import Direction, Event, Flow, Ready, Role, Summary, Warn
 from benchctl_iperf3.details import Details
 from benchctl_iperf3.errors import classify, ended
-from benchctl_iperf3.parameters import Iperf3Parameters
-from benchctl_iperf3.report import MAX_STREAMS, Interval, Report, arrivals
+from benchctl_iperf3.parameters import Iperf3Parameters, ends_late, interval_s
+from benchctl_iperf3.report import MAX_STREAMS, Interval, Report, arrivals, without_rates
 from benchctl_iperf3.table import Row, read_row
 from benchctl_iperf3.values import JsonObject, number, objects
+from benchctl_iperf3.weigh import Final
 
 _ROUNDING = 0.006  # of a byte count of three digits
 
@@ -33,7 +34,8 @@ _WINDOW_SET = re.compile(r"(?:SND|RCV)BUF is \d+, expecting [1-9]")
 
 _SETTINGS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Mapping[str, Any]]], ...] = (
     (re.compile(r"iperf (\d\S{0,30})$"), lambda m: {"version": m[1]}),
-    (re.compile(rf" +TCP MSS: {_N}"), lambda m: {"mss_bytes": int(m[1])} if int(m[1]) else {}),
+    # Not the one that "(default)" follows: see faults.CONTROL_MSS.
+    (re.compile(rf" +TCP MSS: {_N}$"), lambda m: {"mss_bytes": int(m[1])} if int(m[1]) else {}),
     (re.compile(rf" +Target Bitrate: {_N}$"), lambda m: {"rate_bps": int(m[1])}),
     (re.compile(rf"SNDBUF is {_N},"), lambda m: {"send_buffer_bytes": int(m[1])}),
     (re.compile(rf"RCVBUF is {_N},"), lambda m: {"receive_buffer_bytes": int(m[1])}),
@@ -52,6 +54,8 @@ _SETTINGS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Mapping[str, A
 class TextReport(Report):
     """What client and server print alike: streams, intervals and settings."""
 
+    all_bytes = 0.99
+
     def __init__(self, flow: Flow[Iperf3Parameters], role: Role) -> None:
         super().__init__(flow, role)
         self.details = Details(MAX_STREAMS)
@@ -64,7 +68,12 @@ class TextReport(Report):
             if row.mark in ("sender", "receiver"):
                 self.final(row)
             elif row.socket is not None:
-                return self.sample(self._interval(row.socket, row))
+                interval = self._interval(row.socket, row)
+                # The streams come one by one, and which interval is the last is known too late.
+                several = self.flow.params.streams > 1 and ends_late(self.flow)
+                if several or self.counts_idle_time([interval]):
+                    interval = without_rates(interval)
+                return self.sample(interval)
         elif match := _CONNECTED.match(text):
             self.stream(int(match[1]))
         else:
@@ -99,8 +108,8 @@ class TextReport(Report):
                 metrics["cwnd_bytes"] = detail.cwnd_bytes
                 self.settings["mss_bytes"] = detail.mss_bytes
         end_s = row.end_s
-        if math.isclose(end_s, self.flow.params.interval, abs_tol=0.006):
-            end_s = self.flow.params.interval  # shown with two decimals
+        if math.isclose(end_s, interval_s(self.flow), abs_tol=0.006):
+            end_s = interval_s(self.flow)  # shown with two decimals
         return Interval(socket, row.start_s, end_s, sends, row.mark == "(omitted)", metrics)
 
     def sent(self, row: Row) -> dict[str, float]:
@@ -127,7 +136,7 @@ class TextReport(Report):
 
     def _exact(self, packets: float, shown_bytes: float) -> float:
         """Return datagrams times length, unless duplicates or omitted ones make it another sum."""
-        exact = packets * (self.flow.params.length or 0)
+        exact = packets * (self.datagram_bytes or 0)
         return exact if math.isclose(exact, shown_bytes, rel_tol=_ROUNDING) else shown_bytes
 
 
@@ -141,8 +150,13 @@ class TextClient(TextReport):
 
     def final(self, row: Row) -> None:
         # Lines of the sum come last, and so replace those of the streams.
-        final = self.finals.setdefault(self.direction(self.sends(row)), {})
-        final |= self.sent(row) if row.mark == "sender" else self.received(row)
+        final = self.finals.setdefault(self.direction(self.sends(row)), Final())
+        if row.mark == "sender":
+            final.metrics |= self.sent(row)
+            final.sent_s = row.end_s
+        else:
+            final.metrics |= self.received(row)
+            final.received_s = row.end_s
 
     def other(self, text: str) -> Iterable[Event]:
         if match := _CONGESTION.match(text):
@@ -155,14 +169,14 @@ class TextClient(TextReport):
         return super().other(text)
 
     def end(self, exit_code: int) -> Iterable[Event]:
-        arrived = self.finals.get(Direction.RECEIVE, {})
+        arrived = self.finals.get(Direction.RECEIVE, Final()).metrics
         if "packets_lost" in arrived:
             # iperf3 has a line for it only when there were any.
             arrived["packets_reordered"] = self._reordered
         self._add_results()
         if self._cpu and self.directions[0] in self.finals:
             client, server = self._cpu
-            self.finals[self.directions[0]] |= {
+            self.finals[self.directions[0]].metrics |= {
                 "cpu_client_ratio": client,
                 "cpu_server_ratio": server,
             }
@@ -184,16 +198,23 @@ class TextClient(TextReport):
                 for stream, here, there in zip(streams, ours, theirs, strict=True)
                 if self.direction(stream.sends is True) is direction
             ]
-            final["bytes_sent"] = sum(number(sender, "bytes") or 0.0 for sender, _ in ends)
-            final["bytes_received"] = sum(number(end, "bytes") or 0.0 for _, end in ends)
+            final.metrics["bytes_sent"] = sum(number(sender, "bytes") or 0.0 for sender, _ in ends)
+            final.metrics["bytes_received"] = sum(number(end, "bytes") or 0.0 for _, end in ends)
 
 
 def _cpu_ratio(results: JsonObject) -> float:
     return (number(results, "cpu_util_total") or 0.0) / 100
 
 
+# What only the receiver counts.
+_OF_ARRIVALS = ("packets_received", "packets_lost", "loss_ratio", "jitter_rfc3550_s")
+
+
 class TextServer(TextReport):
     """The server's parser, for every version.
+
+    It has seen for itself what arrived; where the client passes that on wrongly it tells nothing,
+    and then the server's own last line counts.
 
     The client decides over the flow. What the server complains of after it was ready is passed on
     as a warning: it is mostly the echo of what happened to the client. That it was ended is none,
@@ -203,6 +224,12 @@ class TextServer(TextReport):
     def __init__(self, flow: Flow[Iperf3Parameters]) -> None:
         super().__init__(flow, Role.SERVER)
         self._ready = False
+        self._arrived: dict[str, float] = {}
+
+    def final(self, row: Row) -> None:
+        if row.mark == "receiver" and not self.sends(row):
+            received = self.received(row)
+            self._arrived = {name: received[name] for name in _OF_ARRIVALS if name in received}
 
     def other(self, text: str) -> Iterable[Event]:
         if text.startswith("Server listening on ") and not self._ready:
@@ -212,6 +239,8 @@ class TextServer(TextReport):
 
     def end(self, exit_code: int) -> Iterable[Event]:
         yield from self.effective()
+        if self._arrived:
+            yield Summary(self._arrived, Direction.SEND)
         if not self._ready:
             yield self.failure or classify(self.words or f"never listened ({ended(exit_code)})")
         elif self.failure and not self.failure.message.startswith("the server has terminated"):

@@ -35,13 +35,21 @@ def tool(version="3.12"):
     return BACKEND.read_probe(Role.CLIENT, said.exit_code, said.stdout.decode())
 
 
-def flow(direction="send", version="3.12", source_address=None, source_device=None, **parameters):
+def flow(
+    direction="send",
+    version="3.12",
+    owns_server=False,
+    source_address=None,
+    source_device=None,
+    **parameters,
+):
     return Flow(
         BACKEND.parameters(**parameters),
         Direction(direction),
         "192.0.2.1",
         5201,
         tool(version),
+        owns_server=owns_server,
         source_address=source_address,
         source_device=source_device,
     )

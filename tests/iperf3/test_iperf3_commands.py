@@ -176,8 +176,11 @@ def test_what_a_version_cannot_do_is_refused_before_it_runs(features, asked, say
 def test_the_probe_tells_version_and_features():
     old, new = tool("3.12"), tool("3.21")
     assert (old.version, new.version) == ("3.12", "3.21")
-    assert old.features == {"debug-levels", "congestion-control", "zero-copy", "bind-device"}
-    assert new.features == old.features | {"json-stream", "long-omit", "large-mss"}
+    built_with = {"congestion-control", "zero-copy", "bind-device"}
+    assert old.features == built_with | {"debug-levels", "prompt-start"}
+    assert new.features == old.features | {
+        "omitted-losses", "late-end", "json-stream", "long-omit", "large-mss",
+    }  # fmt: skip
     assert BACKEND.probe(Role.CLIENT).argv == ("iperf3", "--version")
 
 

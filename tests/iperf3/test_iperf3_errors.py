@@ -26,12 +26,22 @@ from benchctl_iperf3.errors import classify, ended
         ("3.21/fail_not_iperf_server_text", FailureKind.PEER),
         ("3.21/fail_unknown_host_text", FailureKind.UNREACHABLE),
         ("3.21/fail_unreachable_text", FailureKind.UNREACHABLE),
+        ("3.12/ip_version.client", FailureKind.PARAMETER),
+        ("3.21/ip_version.client", FailureKind.PARAMETER),
+        ("3.12/authentication.client", FailureKind.REFUSED),
+        ("3.21/authentication.client", FailureKind.REFUSED),
+        ("3.12/max_duration.client", FailureKind.REFUSED),
+        ("3.21/max_duration.client", FailureKind.REFUSED),
+        ("3.12/http_server.client", FailureKind.PEER),
+        ("3.21/http_server.client", FailureKind.PEER),
     ],
 )
 def test_each_real_failure_has_its_kind(name, kind):
     [failure] = only(Failure, events(name))
     assert failure.kind is kind
     assert failure.message
+    assert "int_errno" not in failure.message
+    assert "Unknown error" not in failure.message
     assert not failure.message.startswith(("iperf3", "error"))
 
 
@@ -67,6 +77,39 @@ def test_a_congestion_control_that_is_not_there_is_hinted_at_with_the_command_th
     [failure] = only(Failure, events("3.12/bad_congestion.client"))
     assert "tcp_available_congestion_control" in failure.hint
     assert not failure.kind.retryable
+
+
+@pytest.mark.parametrize("version", ["3.12", "3.21"])
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("ip_version", "ip_version"),
+        ("authentication", "a port that does without"),
+        ("max_duration", "ask for less"),
+        ("http_server", "web server"),
+    ],
+)
+def test_what_helps_is_said(version, name, hint):
+    [failure] = only(Failure, events(f"{version}/{name}.client"))
+    assert hint in failure.hint
+
+
+@pytest.mark.parametrize("version", ["3.12", "3.21"])
+def test_a_server_too_old_for_both_directions_is_named_as_the_cause(version):
+    [failure] = only(Failure, events(f"{version}/both_31_server.client", "both"))
+    assert failure.kind is FailureKind.PEER
+    assert "older than 3.7" in failure.hint
+    [failure] = only(Failure, events("3.21/server_killed.client", "both"))
+    assert "older than 3.7" not in failure.hint
+
+
+def test_an_interrupted_flow_whose_server_had_answered_is_not_called_silent():
+    [failure] = only(Failure, events("3.12/interrupted.client"))
+    assert failure.kind is FailureKind.TOOL
+
+
+def test_an_error_without_words_gets_some():
+    assert classify("error - ").message == "an error that this version of iperf3 has no words for"
 
 
 def test_the_ways_to_end_have_words():

@@ -95,8 +95,9 @@ def test_an_interval_longer_than_the_omitted_part_does_not_count_its_datagrams(v
 
 def test_without_an_omitted_part_the_first_interval_is_taken_as_it_is_told():
     row = '{"socket":5,"start":0.2,"end":1.0,"bytes":100,"bits_per_second":1000,"sender":true}'
+    start = '{"event":"start","data":{"test_start":{"protocol":"TCP"}}}\n'
     line = f'{{"event":"interval","data":{{"streams":[{row}]}}}}\n'
-    [first, *_] = samples(replay(JsonStream(flow()), line.encode()))
+    [first] = samples(replay(JsonStream(flow()), (start + line).encode()))
     assert (first.start_s, first.metrics["sent_bps"]) == (0.2, 1000)
 
 

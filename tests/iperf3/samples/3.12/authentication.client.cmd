@@ -1,0 +1,1 @@
+iperf3 -c 127.0.0.1 -p 52391 -i 1 -t 1 --connect-timeout 5000 -V -f k --forceflush --debug=1

@@ -1,0 +1,1 @@
+iperf3 -c 127.0.0.1 -p 43259 -i 1 -t 5 --connect-timeout 5000 --json-stream

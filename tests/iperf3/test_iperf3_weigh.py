@@ -1,0 +1,175 @@
+"""What iperf3 tells and its own other figures contradict; each transcript was made on loopback.
+
+The second source is the last line of the server, which saw for itself what arrived.
+"""
+
+import pytest
+from iperf3.iperf3_support import effective, events, flow, only, samples, summary, transcript
+
+from benchctl.analysis.figures import FlowFold
+from benchctl.api import METRICS, Direction, Effective, Summary, Warn
+from benchctl_iperf3 import BACKEND
+from benchctl_iperf3.table import read_row
+
+# A socket of 8 KiB loses most of what an unbounded sender sends.
+UDP = {"protocol": "udp", "duration": "1s", "interval": "500ms", "window": "4K"}
+RECEIVE = Direction.RECEIVE
+
+
+def said_by_the_server(name):
+    rows = map(read_row, transcript(f"{name}.server").stdout.decode().splitlines())
+    [last] = [row for row in rows if row and row.mark == "receiver"]
+    return last
+
+
+def figures(name, direction="send", **parameters):
+    """Return the figures that a flow gets from both ends."""
+    fold = FlowFold(BACKEND.capabilities.metrics)
+    for role in ("client", "server"):
+        told = events(f"{name}.{role}", direction, owns_server=True, **parameters)
+        for sample in samples(told):
+            fold.add_sample(role, sample)
+        for event in only(Summary, told):
+            fold.add_summary(event)
+    return {metric: figure.value for (_, metric), figure in fold.figures().items()}
+
+
+def warnings(told):
+    return [event.message for event in only(Warn, told)]
+
+
+@pytest.mark.parametrize("name", ["3.12/udp_omit_loss", "3.21/udp_omit_loss_312_server"])
+def test_losses_of_the_omitted_part_are_not_counted(name):
+    version = name.partition("/")[0]
+    told = events(f"{name}.client", version=version, omit="1s", **UDP)
+    own = summary(told)
+    # 144 and 151 % were lost, by what iperf3 prints.
+    assert own["iperf3_loss_ratio"] > 1
+    assert not own.keys() & {"loss_ratio", "packets_lost"}
+    [warning] = warnings(told)
+    assert "omitted losses" in warning
+    last = said_by_the_server(name)
+    found = figures(name, version=version, omit="1s", **UDP)
+    assert found["packets_lost"] == last.lost
+    assert found["packets_received"] == last.packets - last.lost
+    assert found["loss_ratio"] == pytest.approx(last.lost / last.packets)
+
+
+def test_losses_that_both_ends_tell_apart_stand():
+    told = events("3.21/udp_omit_loss.client", version="3.21", omit="1s", **UDP)
+    last = said_by_the_server("3.21/udp_omit_loss")
+    assert summary(told)["packets_lost"] == last.lost
+    assert not warnings(told)
+
+
+def test_losses_that_a_new_client_takes_back_are_counted_by_bytes():
+    name = "3.21/udp_loss_312_server"
+    assert b'"lost_packets":0' in transcript(f"{name}.client").stdout
+    told = events(f"{name}.client", version="3.21", **UDP)
+    last = said_by_the_server(name)
+    own = summary(told)
+    assert own["packets_lost"] == last.lost == 33_090
+    assert own["packets_received"] == last.packets - last.lost
+    assert own["loss_ratio"] == pytest.approx(last.lost / last.packets)
+    assert (own["iperf3_packets_lost"], own["iperf3_loss_ratio"]) == (0, 0)
+    [warning] = warnings(told)
+    assert "takes back every loss" in warning
+
+
+def test_what_an_old_server_sent_is_counted_by_bytes():
+    told = events("3.21/udp_receive_312_server.client", "receive", version="3.21", **UDP)
+    own = summary(told, RECEIVE)
+    rows = map(
+        read_row, transcript("3.21/udp_receive_312_server.server").stdout.decode().splitlines()
+    )
+    [sent] = [row for row in rows if row and row.mark == "sender"]
+    assert own["iperf3_packets_sent"] == 0
+    assert own["packets_sent"] == sent.packets
+    assert "counts no datagram" in warnings(told)[0]
+
+
+STEADY = {"protocol": "udp", "rate": "20Mbit", "duration": "2s"}
+
+
+@pytest.mark.parametrize(
+    ("name", "printed"),
+    [("3.12/udp_receive_37_server", 20.346e6), ("3.21/udp_receive_39_server", 20.432e6)],
+)
+def test_nothing_arrives_faster_than_it_was_sent(name, printed):
+    told = events(f"{name}.client", "receive", version=name.partition("/")[0], **STEADY)
+    own = summary(told, RECEIVE)
+    assert own["iperf3_throughput_bps"] == pytest.approx(printed, rel=1e-4)
+    assert own["throughput_bps"] == pytest.approx(
+        20e6 * own["bytes_received"] / own["bytes_sent"], rel=1e-3
+    )
+
+
+def test_the_40_ms_that_a_known_server_waits_are_not_in_its_rate():
+    told = events("3.9/udp_send.client", version="3.9", owns_server=True, **STEADY)
+    own = summary(told)
+    assert own["throughput_bps"] == pytest.approx(20e6, rel=1e-3)
+    assert own["iperf3_throughput_bps"] < 19.7e6
+
+
+def test_the_40_ms_that_another_server_may_have_waited_are_told_and_left_in():
+    told = events("3.12/udp_send_39_server.client", **STEADY)
+    assert summary(told)["throughput_bps"] == 19.647e6
+    [warning] = warnings(told)
+    assert warning.startswith("throughput_bps may be 2.0% too low")
+
+
+def test_a_transfer_within_one_interval_has_no_rate():
+    told = events("3.21/bytes.client", version="3.21", bytes="10M")
+    own = summary(told)
+    assert own["bytes_received"] == 10 * 2**20
+    assert not own.keys() & {"throughput_bps", "sent_bps"}
+    assert own["iperf3_throughput_bps"] < 1e9
+    [sample] = samples(told)
+    assert sample.metrics.keys() >= {"bytes_sent"}
+    assert "sent_bps" not in sample.metrics
+    assert "only at the end of an interval" in warnings(told)[0]
+
+
+def test_the_rate_of_a_transfer_is_that_of_the_intervals_before_its_last():
+    parameters = {"version": "3.21", "bytes": "1500M", "streams": 2}
+    rows = samples(events("3.21/bytes_P2.client", **parameters))
+    *before, _, _ = rows  # two streams
+    assert ["sent_bps" in sample.metrics for sample in rows] == [True] * len(before) + [False] * 2
+    found = figures("3.21/bytes_P2", **parameters)
+    assert found["sent_bps"] == pytest.approx(
+        sum(sample.metrics["bytes_sent"] for sample in before) * 8 / before[-1].end_s, rel=1e-3
+    )
+    assert "throughput_bps" not in found
+
+
+def test_a_short_interval_is_asked_for_where_the_run_ends_only_with_one():
+    def interval(**parameters):
+        argv = BACKEND.client(flow(**parameters)).argv
+        return argv[argv.index("-i") + 1]
+
+    assert interval(version="3.21", bytes="10M") == "0.1"
+    assert interval(version="3.12", bytes="10M") == "1"
+    assert interval(version="3.21", bytes="10M", rate="1Mbit") == "1"
+    assert interval(version="3.21", duration="10s") == "1"
+
+
+def test_the_segment_size_of_the_control_connection_is_not_told_as_that_of_the_data():
+    assert b'"tcp_mss_default":32768' in transcript("3.21/bytes.client").stdout
+    told = events("3.21/bytes.client", version="3.21", bytes="10M")
+    assert "mss_bytes" not in effective(told, Effective)
+    assert b"TCP MSS: 32768 (default)" in transcript("3.12/tcp_first.client").stdout
+    told = only(Effective, events("3.12/tcp_first.client", omit="1s", interval="250ms"))
+    assert {event.settings.get("mss_bytes") for event in told} <= {None, 65483}
+
+
+def test_bytes_are_whole():
+    for name, version in (("3.12/udp_omit_loss", "3.12"), ("3.9/udp_send", "3.9")):
+        for end in ("client", "server"):
+            for sample in samples(events(f"{name}.{end}", version=version, omit="1s", **UDP)):
+                for metric in sample.metrics.keys() & {"bytes_sent", "bytes_received"}:
+                    assert sample.metrics[metric].is_integer()
+
+
+def test_every_figure_that_is_kept_beside_has_a_name():
+    for metric in BACKEND.capabilities.metrics:
+        assert metric.name.removeprefix("iperf3_") in METRICS
