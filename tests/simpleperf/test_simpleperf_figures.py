@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from simpleperf.simpleperf_harness import REPEATABLE
 
+from benchctl_simpleperf.simpleperf import histogram as histogram_module
 from benchctl_simpleperf.simpleperf.datagrams import SECOND_0, Arrivals, row_of, train_struct
 from benchctl_simpleperf.simpleperf.errors import Problem
 from benchctl_simpleperf.simpleperf.histogram import Histogram
@@ -60,15 +61,54 @@ def test_intervals_go_on_for_as_long_as_bytes_are_left():
 values = st.lists(st.integers(-(10**12), 10**12), min_size=1, max_size=200)
 
 
-@REPEATABLE
-@given(values, st.floats(0.01, 1.0))
-def test_a_percentile_is_within_half_a_per_cent_of_the_nearest_rank(numbers, ratio):
+def nearest_rank(numbers, ratio):
+    return sorted(numbers)[max(math.ceil(ratio * len(numbers)), 1) - 1]
+
+
+def counting(numbers):
     histogram = Histogram()
     for number in numbers:
         histogram.add(number)
-    exact = sorted(numbers)[max(math.ceil(ratio * len(numbers)), 1) - 1]
-    [found] = histogram.percentiles(ratio)
-    assert abs(found - exact) <= abs(exact) * 0.005
+    return histogram
+
+
+@REPEATABLE
+@given(values, st.floats(0.01, 1.0))
+def test_percentiles_of_few_values_are_exact(numbers, ratio):
+    assert counting(numbers).percentiles(ratio) == [nearest_rank(numbers, ratio)]
+
+
+def test_a_percentile_is_within_half_a_per_cent_of_its_distance_from_the_least(monkeypatch):
+    monkeypatch.setattr(histogram_module, "_BUCKETS_LIMIT", 64)  # It has to join all that it can.
+    random_numbers = random.Random(7)
+    for offset in (-(10**15), 0, 10**18):
+        numbers = [offset + int(10 ** random_numbers.uniform(0, 12)) for _ in range(5000)]
+        histogram, base = counting(numbers), min(numbers[:64])
+        for ratio in (0.05, 0.5, 0.95, 0.99):
+            exact = nearest_rank(numbers, ratio)
+            [found] = histogram.percentiles(ratio)
+            assert abs(found - exact) <= max(abs(exact - base) * 0.005, 1)
+
+
+DELAYS_NS = {
+    # 1.5 Mbit/s on a link of 1 Mbit/s whose queue holds 200 packets.
+    "overloaded": lambda rng, n: min(n * 6e6, 2.4e9) + rng.uniform(0, 12e6),
+    "draining": lambda rng, n: 2.4e9 - n * 60e3 + rng.expovariate(1e-5),
+    "jitter on 240 ms": lambda rng, n: rng.gauss(240e6, 1e6),
+    "loopback": lambda rng, n: rng.expovariate(1 / 20e3),
+    "anything up to 2.4 s": lambda rng, n: rng.uniform(0, 2.4e9),
+}
+
+
+@pytest.mark.parametrize("name", DELAYS_NS)
+def test_the_variation_of_many_delays_is_within_a_per_cent(name):
+    rng = random.Random(11)
+    delays = [int(DELAYS_NS[name](rng, number)) for number in range(40_000)]
+    histogram = counting(delay - delays[0] for delay in delays)
+    median, p95 = histogram.percentiles(0.5, 0.95)
+    exact = nearest_rank(delays, 0.95) - nearest_rank(delays, 0.5)
+    assert p95 - median == pytest.approx(exact, rel=0.01)
+    assert len(histogram._buckets) <= 8192
 
 
 @REPEATABLE
