@@ -19,6 +19,12 @@ OWN_METRICS = (
         Fold.DISTRIBUTION,
         "lower",
     ),
+    Metric(
+        "reading_late_s",
+        "how long after the interval's end the sender's kernel was read (TCP)",
+        Fold.DISTRIBUTION,
+        "lower",
+    ),
     Metric("busy_s", "time with data in flight or to send (tcpi_busy_time)", Fold.COUNT),
     Metric(
         "rwnd_limited_s",

@@ -24,7 +24,7 @@ from benchctl_simpleperf.simpleperf.intervals import (
 from benchctl_simpleperf.simpleperf.pacing import Pacer
 from benchctl_simpleperf.simpleperf.results import check_figures, direction_result
 from benchctl_simpleperf.simpleperf.schedule import SECOND_NS, Schedule
-from benchctl_simpleperf.simpleperf.tcp_info import read_tcp_info
+from benchctl_simpleperf.simpleperf.tcp_info import read_tcp_info, read_waiting
 from benchctl_simpleperf.simpleperf.units import parse_rate, parse_seconds, parse_size, scaled
 
 # --- intervals -------------------------------------------------------------------------------
@@ -323,6 +323,7 @@ def tcp_info_bytes():
         ("=I", 16, 1448), ("=I", 32, 3), ("=I", 60, 1500), ("=I", 68, 20_500), ("=I", 72, 1_250),
         ("=I", 80, 10), ("=I", 88, 3), ("=I", 100, 17), ("=I", 148, 20_000), ("=Q", 160, 125_000),
         ("=Q", 168, 2_000_000), ("=Q", 176, 250_000), ("=Q", 184, 125_000), ("=I", 228, 65_535),
+        ("=I", 24, 4), ("=I", 144, 2896), ("=Q", 200, 50_000), ("=Q", 208, 17 * 1448),
     ]:  # fmt: skip
         struct.pack_into(form, data, offset, value)
     return bytes(data)
@@ -332,12 +333,22 @@ def test_tcp_info_is_read_in_base_units():
     counts, values = read_tcp_info(tcp_info_bytes())
     assert counts == {
         "retransmits": 17, "busy_s": 2.0, "rwnd_limited_s": 0.25, "sndbuf_limited_s": 0.125,
+        "bytes_sent": 50_000 - 17 * 1448,
     }  # fmt: skip
     assert values == {
         "segments_lost": 3, "path_mtu_bytes": 1500, "tcp_rtt_s": 0.0205, "tcp_rttvar_s": 0.00125,
         "reordering": 3, "tcp_min_rtt_s": 0.02, "delivery_rate_bps": 1e6,
         "peer_window_bytes": 65_535, "cwnd_bytes": 14_480,
     }  # fmt: skip
+
+
+def test_what_waits_in_the_kernel_is_read():
+    assert read_waiting(tcp_info_bytes()) == (2896, 4)
+    assert read_waiting(tcp_info_bytes()[:104]) == (0, 4)
+
+
+def test_bytes_sent_need_a_kernel_that_counts_those_sent_again():
+    assert "bytes_sent" not in read_tcp_info(tcp_info_bytes()[:208])[0]
 
 
 def test_members_that_an_older_kernel_does_not_have_are_left_out():

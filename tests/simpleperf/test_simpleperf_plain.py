@@ -149,7 +149,7 @@ def test_a_plain_client_measures_for_its_time(server):
     [result] = notes.results
     assert [round(interval["end_s"], 1) for interval in notes.intervals] == [0.1, 0.2, 0.3]
     sent = sum(interval["bytes_sent"] for interval in notes.intervals)
-    assert result["directions"]["send"]["bytes_received"] == sent > 0
+    assert result["directions"]["send"]["bytes_received"] >= sent > 0
 
 
 def test_a_plain_client_speaks_to_a_server_that_reads_chunks_and_looks_for_bye():

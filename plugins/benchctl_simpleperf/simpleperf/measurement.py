@@ -214,21 +214,18 @@ class _Ledger:
         """Return what was counted from the end of the omitted part on."""
         # Who ended within the omitted part has measured nothing.
         return Totals(
-            max(ended_ns - self._zero_ns(), 0) / SECOND_NS,
+            max(ended_ns - self._timeline.zero_ns, 0) / SECOND_NS,
             [
                 {**_less(last, last if base is None else base), **stream.summary()}
                 for stream, last, base in zip(self._streams, self._last, self._base)
             ],
         )
 
-    def _zero_ns(self) -> int:
-        """Return when second 0 is; while that is not known, when it will be if nothing changes."""
-        timeline = self._timeline
-        known = timeline.zero_ns < _FAR_NS
-        return timeline.zero_ns if known else self._start_ns + timeline.schedule.omit_ns
-
     def _row(self, position: int, note: Note) -> Row:
-        zero_ns = self._zero_ns()
+        zero_ns = self._timeline.zero_ns
+        if note.due_ns < zero_ns:
+            # Of the omitted part, whose end may not be known yet: as if it lasted what was asked.
+            zero_ns = self._start_ns + self._timeline.schedule.omit_ns
         metrics = {**_less(note.reading.counts, self._last[position]), **note.reading.values}
         if self._streams[position].asks_the_kernel:
             metrics["reading_late_s"] = (note.at_ns - note.due_ns) / SECOND_NS

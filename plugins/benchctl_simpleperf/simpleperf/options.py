@@ -6,6 +6,7 @@ goes on without it. One that the system has and refuses is the user's mistake: a
 
 from __future__ import annotations
 
+import math
 import socket
 import struct
 from contextlib import suppress
@@ -15,9 +16,17 @@ from .errors import Problem, describe_os_error
 from .kernel import Kernel
 from .settings import Settings
 
-__all__ = ["bind_device", "effective_options", "set_options", "set_patience"]
+__all__ = [
+    "bind_device",
+    "effective_options",
+    "get_patience",
+    "kernel_paces",
+    "set_options",
+    "set_patience",
+]
 
 _TCP_CONGESTION_BYTES = 16
+_TIMEVAL = struct.Struct("@ll")
 # What a fast sender sends while the receiver is not run for some milliseconds. The kernel caps it
 # at net.core.rmem_max, unless the process is privileged.
 _UDP_BUFFER_BYTES = 32 << 20
@@ -88,8 +97,14 @@ def set_patience(sock: socket.socket, option: int, seconds: float) -> None:
     Python's own time limits would cost one more system call for each call.
     """
     whole = int(seconds)
-    limit = struct.pack("@ll", whole, int((seconds - whole) * 1e6))
+    limit = _TIMEVAL.pack(whole, int((seconds - whole) * 1e6))
     sock.setsockopt(socket.SOL_SOCKET, option, limit)
+
+
+def get_patience(sock: socket.socket, option: int) -> float:
+    """Return after how many seconds a blocking send or receive gives up."""
+    seconds, micros = _TIMEVAL.unpack(sock.getsockopt(socket.SOL_SOCKET, option, _TIMEVAL.size))
+    return seconds + micros / 1e6 or math.inf
 
 
 def kernel_paces(sock: socket.socket, rate_bps: float) -> bool:

@@ -1,6 +1,6 @@
 """The client of the plain protocol: sends, says BYE, and waits for the answer.
 
-A plain server tells nothing, so the intervals show what was handed to the kernel (``sent_bps``).
+A plain server tells nothing, so the intervals show what was sent (``sent_bps``).
 Each answer proves that all bytes of its stream arrived: the final throughput is all bytes over the
 time from the first byte to the last answer.
 """
@@ -83,10 +83,11 @@ def _measure(
     if measurement.failure:
         raise Problem("peer", f"while sending: {describe_os_error(measurement.failure)}")
     answered_ns = _say_goodbye(sockets)
-    counts = [int(totals["bytes_sent"]) for totals in measurement.totals.streams]
-    sent_s = measurement.totals.duration_s
+    counts = [stream.moved_bytes for stream in streams]
+    sent = [totals["bytes_sent"] for totals in measurement.totals.streams]
+    sent_bps = [rate_bps(count, measurement.totals.duration_s) for count in sent]
     seconds = [(at_ns - start_ns) / SECOND_NS for at_ns in answered_ns]
-    output.finished(_result(counts, sent_s, seconds, names))
+    output.finished(_result(counts, sent_bps, seconds, names))
 
 
 def _say_goodbye(sockets: list[socket.socket]) -> list[int]:
@@ -118,21 +119,23 @@ def _say_goodbye(sockets: list[socket.socket]) -> list[int]:
 
 
 def _result(
-    counts: list[int], sent_s: float, seconds: list[float], names: list[str]
+    counts: list[int], sent_bps: list[float], seconds: list[float], names: list[str]
 ) -> dict[str, Any]:
-    def figures(count: int, duration_s: float) -> dict[str, Any]:
+    def figures(count: int, sent: float, duration_s: float) -> dict[str, Any]:
         return {
             "end_s": duration_s,
             "bytes_sent": count,
             "bytes_received": count,
-            "sent_bps": rate_bps(count, sent_s),
+            "sent_bps": sent,
             "throughput_bps": rate_bps(count, duration_s),
         }
 
-    whole = figures(sum(counts), max(seconds))
+    whole = figures(sum(counts), sum(sent_bps), max(seconds))
     streams = [
-        {"stream": index, "id": name, **figures(count, duration_s)}
-        for index, (name, count, duration_s) in enumerate(zip(names, counts, seconds))
+        {"stream": index, "id": name, **figures(count, sent, duration_s)}
+        for index, (name, count, sent, duration_s) in enumerate(
+            zip(names, counts, sent_bps, seconds)
+        )
     ]
     return {
         "throughput_bps": whole["throughput_bps"],

@@ -6,16 +6,18 @@ import mmap
 import socket
 import struct
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import IO
 
 from .kernel import Kernel
-from .options import kernel_paces, set_patience
+from .options import get_patience, kernel_paces, set_patience
 from .pacing import Pacer
 from .plain import CHUNK_BYTES
+from .schedule import SECOND_NS
 from .settings import Settings
 from .stream import Reading, Stream, Timeline
-from .tcp_info import TCP_INFO_BYTES, read_tcp_info
+from .tcp_info import TCP_INFO_BYTES, read_tcp_info, read_waiting
 
 __all__ = ["PlainSender", "TcpReceiver", "TcpSender"]
 
@@ -34,10 +36,18 @@ _FILE_BYTES = 1 << 20
 _CHUNKS_A_CALL = 100
 # A plain send that the path blocks comes back this often, to see whether time is up.
 _PLAIN_PATIENCE_S = 0.1
+# How often a sender that has handed everything over looks whether it was acknowledged.
+_LOOK_S = 0.001
 
 
 class _Sender(Stream):
-    """Sends zeros until it is stopped or has sent its share; a subclass hands them over."""
+    """Sends zeros until it is stopped or has sent its share; a subclass hands them over.
+
+    What it handed over waits in the kernel, which knows what was sent of it. A call that the path
+    blocks keeps the thread from looking, so the measurement asks the kernel at each interval's end.
+    """
+
+    asks_the_kernel = True
 
     def __init__(
         self, index: int, timeline: Timeline, sock: socket.socket, settings: Settings, length: int
@@ -47,15 +57,16 @@ class _Sender(Stream):
         self._share = settings.share(index)
         self._payload = memoryview(bytes(length))
         self._sent = 0
+        self._before: Mapping[str, float] = {}
 
     def move(self) -> None:
+        self._before = _kernel_view(self._sock)[0]
         self.begin()
         clock = time.monotonic_ns
         while self._sent < self._share and not self.stopped:
-            count = self._send(self._share - self._sent)
+            self._sent += self._send(self._share - self._sent)
             if clock() >= self.next_ns:
                 self.note(clock())
-            self._sent += count
 
     def _send(self, left: int) -> int:
         """Hand over some bytes, no more than are left; returns how many."""
@@ -67,6 +78,7 @@ class _Sender(Stream):
 
     def reading(self) -> Reading:
         counts, values = _kernel_view(self._sock)
+        counts = {name: count - self._before.get(name, 0) for name, count in counts.items()}
         return Reading({"bytes_sent": self._sent, **counts}, values)
 
 
@@ -84,6 +96,7 @@ class TcpSender(_Sender):
         super().__init__(index, timeline, sock, settings, settings.length_bytes)
         self.facts = {"length_bytes": settings.length_bytes, "send": "copy"}
         self._timed = settings.total_bytes is None
+        self._patience_s = get_patience(sock, socket.SO_SNDTIMEO)
         self._pacer: Pacer | None = None
         self._file: IO[bytes] | None = None
         if settings.rate_bps is not None:
@@ -96,6 +109,26 @@ class TcpSender(_Sender):
             self._pacer.start(time.monotonic_ns())
         super().move()
         self._sock.shutdown(socket.SHUT_WR)
+        if not self._timed:
+            self._wait_for_acknowledgement()
+
+    def _wait_for_acknowledgement(self) -> None:
+        """Wait until all is sent, which is this stream's end, and nothing can be sent again."""
+        self.ended_ns = moved_ns = time.monotonic_ns()
+        waiting = (0, 0)
+        while not self.stopped and Kernel.TCP_INFO is not None:
+            data = self._sock.getsockopt(socket.IPPROTO_TCP, Kernel.TCP_INFO, TCP_INFO_BYTES)
+            before, waiting = waiting, read_waiting(data)
+            now_ns = time.monotonic_ns()
+            if waiting == (0, 0):
+                return
+            if waiting[0]:
+                self.ended_ns = now_ns
+            if waiting != before:
+                moved_ns = now_ns
+            elif now_ns - moved_ns > self._patience_s * SECOND_NS:
+                raise BlockingIOError
+            time.sleep(_LOOK_S)
 
     def stop(self) -> None:
         super().stop()

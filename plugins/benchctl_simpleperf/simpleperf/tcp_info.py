@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from typing import Callable
 
-__all__ = ["TCP_INFO_BYTES", "read_tcp_info"]
+__all__ = ["TCP_INFO_BYTES", "read_tcp_info", "read_waiting"]
 
 TCP_INFO_BYTES = 256
 
@@ -30,6 +30,8 @@ _COUNTS: tuple[tuple[str, str, int, _Scale], ...] = (
     ("busy_s", "=Q", 168, _micro),
     ("rwnd_limited_s", "=Q", 176, _micro),
     ("sndbuf_limited_s", "=Q", 184, _micro),
+    ("bytes_sent", "=Q", 200, _same),
+    ("bytes_resent", "=Q", 208, _same),
 )
 _VALUES: tuple[tuple[str, str, int, _Scale], ...] = (
     ("segments_lost", "=I", 32, _same),
@@ -42,20 +44,32 @@ _VALUES: tuple[tuple[str, str, int, _Scale], ...] = (
     ("peer_window_bytes", "=I", 228, _same),
 )
 _MSS_OFFSET, _CWND_OFFSET = 16, 80
+_UNACKED_OFFSET, _UNSENT_OFFSET = 24, 144
 
 
 def read_tcp_info(data: bytes) -> tuple[dict[str, float], dict[str, float]]:
     """Return the counts since the connection's start, and the present values.
 
-    A member that this kernel does not know is left out, and so is a least round-trip time before
-    the first measurement (all ones).
+    ``bytes_sent`` counts each byte once, however often it was sent (tcpi_bytes_sent less
+    tcpi_bytes_retrans, Linux 4.19). A member that this kernel does not know is left out, and so is
+    a least round-trip time before the first measurement (all ones).
     """
     counts, values = _read(data, _COUNTS), _read(data, _VALUES)
+    if "bytes_resent" in counts:
+        counts["bytes_sent"] -= counts.pop("bytes_resent")
+    else:
+        counts.pop("bytes_sent", None)
     mss, cwnd = (struct.unpack_from("=I", data, at)[0] for at in (_MSS_OFFSET, _CWND_OFFSET))
     values["cwnd_bytes"] = cwnd * mss
     if values.get("tcp_min_rtt_s") == 0xFFFFFFFF / 1e6:
         del values["tcp_min_rtt_s"]
     return counts, values
+
+
+def read_waiting(data: bytes) -> tuple[int, int]:
+    """Return the bytes not sent yet (Linux 4.6, else 0) and the segments not acknowledged yet."""
+    unsent = struct.unpack_from("=I", data, _UNSENT_OFFSET)[0] if len(data) >= 148 else 0
+    return unsent, struct.unpack_from("=I", data, _UNACKED_OFFSET)[0]
 
 
 def _read(data: bytes, fields: tuple[tuple[str, str, int, _Scale], ...]) -> dict[str, float]:

@@ -1,0 +1,149 @@
+"""When a stream's figures are read, and what a late reading tells."""
+
+import itertools
+import socket
+import threading
+
+import pytest
+
+from benchctl_simpleperf.simpleperf import stream as stream_module
+from benchctl_simpleperf.simpleperf.kernel import Kernel
+from benchctl_simpleperf.simpleperf.measurement import Measurement
+from benchctl_simpleperf.simpleperf.schedule import Schedule
+from benchctl_simpleperf.simpleperf.settings import Settings
+from benchctl_simpleperf.simpleperf.stream import Reading, Stream, Timeline
+from benchctl_simpleperf.simpleperf.tcp import TcpSender
+
+MS = 1_000_000
+
+
+class Counting(Stream):
+    """A stream that numbers its readings, and moves until it is stopped."""
+
+    def __init__(self, schedule, asks_the_kernel):
+        super().__init__(0, Timeline(schedule))
+        self.asks_the_kernel = asks_the_kernel
+        self.timeline = self._timeline
+        self._readings = itertools.count(1)
+        self._end = threading.Event()
+
+    def move(self):
+        self.begin()
+        self._end.wait(10)
+
+    def stop(self):
+        super().stop()
+        self._end.set()
+
+    def reading(self):
+        return Reading({"reading": next(self._readings)}, {})
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock that shows what one sets, to whoever asks the time after reading."""
+    now = [0]
+    monkeypatch.setattr(stream_module.time, "monotonic_ns", lambda: now[0])
+    return now
+
+
+def noted(stream, clock, now_ms):
+    clock[0] = 1000 * MS + now_ms * MS
+    stream.note(clock[0])
+    taken = [
+        (note.boundary.number, note.due_ns // MS - 1000, note.at_ns // MS - 1000)
+        for note in stream.notes
+    ]
+    stream.notes.clear()
+    return taken
+
+
+def test_a_late_reading_of_the_kernel_is_one_sample_with_its_own_time(clock):
+    stream = Counting(Schedule(0, 1000 * MS, 100 * MS), asks_the_kernel=True)
+    stream.begin(1000 * MS)
+    assert noted(stream, clock, 103) == [(0, 100, 103)]
+    assert noted(stream, clock, 420) == [(3, 400, 420)]
+    assert noted(stream, clock, 450) == []
+
+
+def test_a_late_look_at_a_streams_own_counts_closes_every_interval_in_its_time(clock):
+    stream = Counting(Schedule(0, 1000 * MS, 100 * MS), asks_the_kernel=False)
+    stream.begin(1000 * MS)
+    assert noted(stream, clock, 320) == [(0, 100, 100), (1, 200, 200), (2, 300, 300)]
+
+
+def test_no_late_reading_lies_across_the_end_of_the_omitted_part(clock):
+    stream = Counting(Schedule(200 * MS, 1000 * MS, 100 * MS), asks_the_kernel=True)
+    stream.begin(1000 * MS)
+    assert noted(stream, clock, 430) == [(1, 200, 430)]
+    assert noted(stream, clock, 500) == [(4, 500, 500)]
+
+
+def test_second_0_of_a_receiver_is_when_its_sender_says_so(clock):
+    stream = Counting(Schedule(200 * MS, 400 * MS, 100 * MS), asks_the_kernel=False)
+    stream.begin(1000 * MS, zero_known=False)
+    assert noted(stream, clock, 350) == [(0, 100, 100)]
+    stream.timeline.measure(1450 * MS)
+    assert noted(stream, clock, 560) == [(1, 450, 450), (2, 550, 550)]
+
+
+def test_every_sample_of_a_blocked_sender_is_a_reading_of_its_own():
+    stream = Counting(Schedule(0, 200 * MS, 10 * MS), asks_the_kernel=True)
+    measurement = Measurement([stream], stream.timeline, lambda: None)
+    measurement.start()
+    measurement.join(10)
+    rows = list(measurement.rows)
+    assert all(row.metrics["reading"] > 0 for row in rows)
+    assert all(before.end_s == after.start_s for before, after in itertools.pairwise(rows))
+    for row in rows:
+        due_s = 0.01 * (row.number + 1)
+        assert row.end_s - row.metrics["reading_late_s"] == pytest.approx(due_s)
+    assert measurement.totals.duration_s == rows[-1].end_s >= 0.2
+
+
+@pytest.mark.skipif(Kernel.TCP_INFO is None, reason="Linux only")
+def test_a_sender_counts_what_the_kernel_sent_and_not_what_it_took():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        near = socket.create_connection(listener.getsockname())
+        far, _ = listener.accept()
+    near.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 22)
+    near.sendall(b"a preamble")
+    settings = Settings()._replace(duration_s=0.3, interval_s=0.05)
+    timeline = Timeline(settings.schedule())
+    sender = TcpSender(0, timeline, near, settings, {})
+    measurement = Measurement([sender], timeline, lambda: None)
+    measurement.start()
+    measurement.join(10)
+    # Nobody read: what left is what the peer's window took.
+    measurement.close()
+    arrived = 0
+    with far:
+        far.settimeout(5)
+        try:
+            while data := far.recv(1 << 20):
+                arrived += len(data)
+        except ConnectionResetError:
+            pass
+    [totals] = measurement.totals.streams
+    assert 0 < totals["bytes_sent"] < sender.moved_bytes
+
+
+@pytest.mark.skipif(Kernel.TCP_INFO is None, reason="Linux only")
+def test_a_sender_of_bytes_ends_when_all_are_acknowledged():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        near = socket.create_connection(listener.getsockname())
+        far, _ = listener.accept()
+    far.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    settings = Settings()._replace(duration_s=None, total_bytes=1_000_000, interval_s=0.0)
+    timeline = Timeline(settings.schedule())
+    sender = TcpSender(0, timeline, near, settings, {})
+    measurement = Measurement([sender], timeline, lambda: None)
+    measurement.start()
+    arrived = 0
+    with far:
+        while data := far.recv(1 << 16):
+            assert measurement.totals is None or arrived + len(data) == 1_000_000
+            arrived += len(data)
+    measurement.join(10)
+    assert measurement.totals.streams[0]["bytes_sent"] == arrived == 1_000_000
+    measurement.close()
