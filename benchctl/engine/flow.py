@@ -86,13 +86,18 @@ class FlowAttempt:
         self._ready = asyncio.Event()
         self._failed = asyncio.Event()
         self._common_start = self._begun = 0.0
-        self._told_start = False
+        self._told_start = self._sampled = False
         self._effective: dict[str, Any] = {}
 
     @property
     def failure(self) -> Failure | None:
         """Why the flow failed; the client's reason goes before the server's."""
         return self._failures.get(Role.CLIENT) or self._failures.get(Role.SERVER)
+
+    @property
+    def has_measured(self) -> bool:
+        """Whether the client has told of data that moved, or has ended well."""
+        return self._sampled or self.status == OK
 
     def fail(self, failure: Failure, role: Role = Role.CLIENT) -> None:
         """Note why the flow failed; of several reasons of one end the first counts."""
@@ -178,7 +183,11 @@ class FlowAttempt:
             if by_itself and server.exit_code:
                 self._note(f"the server {_how_it_ended(server)}")
         if not self.has_ended:
+            said = self._failures.get(Role.CLIENT)
             self._failures = failures  # what tools say to our signal is no failure of theirs
+            silent = cut_short == TIMED_OUT and not self.has_measured
+            if silent and said and said.kind is not FailureKind.TOOL:
+                self._failures[Role.CLIENT] = said  # but it may tell what they waited for
         self._judge(cut_short)
         self._write(reason)
 
@@ -232,6 +241,7 @@ class FlowAttempt:
 
     def _take_sample(self, role: Role, sample: Sample) -> None:
         now = self._wall()
+        self._sampled |= role is Role.CLIENT
         if role is Role.CLIENT and not self._told_start:
             # A sample cannot arrive before its interval ended: the least difference is nearest.
             start = now - sample.end_s
@@ -268,7 +278,7 @@ class FlowAttempt:
             self.flow_id,
             status=self.status,
             failure=str(failure.kind) if failure else "",
-            error=failure.message if failure else reason,
+            error=": ".join(filter(None, (reason, failure.message if failure else ""))),
             hint=failure.hint if failure else "",
             effective=self._effective,
             started_time=self.second_0 or self._begun or None,

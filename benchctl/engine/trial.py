@@ -90,6 +90,8 @@ class TrialRunner:
         self._signals = signals
         self._wall = wall_clock
         self._seed = seed
+        self._answered: set[str] = set()
+        """Those at the far end of a flow that has measured something, in this run."""
 
     async def run(self, trial_id: int, trial: Trial, first_attempt: int = 1) -> str:
         """Run a trial to its end and write how it went; returns its status.
@@ -116,7 +118,7 @@ class TrialRunner:
                 tried, number = tried + 1, number + 1  # at once: the next lab is a new one
                 continue
             status = _overall(flows)
-            if status != FAILED or not _may_succeed(flows):
+            if not self._may_succeed(places, flows, status):
                 return self._finish(trial_id, trial, flows, status)
             # A busy server moves the flow on at once; only a whole round of ports costs a try.
             if not _next_port(places, flows, turns):
@@ -289,6 +291,20 @@ class TrialRunner:
 
     # --- between and after attempts -------------------------------------------------------
 
+    def _may_succeed(self, places: list[Place], flows: list[FlowAttempt], status: str) -> bool:
+        """Return whether another attempt makes sense.
+
+        It does after a deadline where the peer is known to measure: what never answered has had a
+        whole deadline to do so.
+        """
+        pairs = list(zip(places, flows, strict=True))
+        self._answered |= {place.plan.to for place, flow in pairs if flow.has_measured}
+        if status == TIMED_OUT:
+            late = {place.plan.to for place, flow in pairs if flow.status == TIMED_OUT}
+            return late <= self._answered
+        retryable = all(flow.failure.kind.retryable for flow in flows if flow.failure)
+        return status == FAILED and retryable
+
     def _asked(self) -> str:
         """Return the status that the outside asked for, or ""."""
         if self._signals.stop.is_set():
@@ -297,9 +313,8 @@ class TrialRunner:
 
     def _finish(self, trial_id: int, trial: Trial, flows: list[FlowAttempt], status: str) -> str:
         failed = [f"{flow.name}: {flow.failure.message}" for flow in flows if flow.failure]
-        # A flow that was ended at the deadline failed by the signal: not the cause, but its effect.
-        late = status == TIMED_OUT or not failed
-        error = f"not finished within {trial.deadline_s:g} s" if late else failed[0]
+        late = f"not finished within {trial.deadline_s:g} s"
+        error = ": ".join([late, *failed[:1]]) if status == TIMED_OUT else (failed or [late])[0]
         starts = [
             flow.second_0 - plan.delay_s
             for plan, flow in zip(trial.flows, flows, strict=False)  # none where none was begun
@@ -349,10 +364,6 @@ def _overall(flows: list[FlowAttempt]) -> str:
     statuses = {flow.status for flow in flows}
     # Where one has failed, the others were cut short because of it.
     return next((s for s in (FAILED, INTERRUPTED, SKIPPED, TIMED_OUT) if s in statuses), OK)
-
-
-def _may_succeed(flows: list[FlowAttempt]) -> bool:
-    return all(flow.failure.kind.retryable for flow in flows if flow.failure)
 
 
 def _next_port(places: list[Place], flows: list[FlowAttempt], turns: dict[str, int]) -> bool:

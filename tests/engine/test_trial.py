@@ -74,13 +74,46 @@ def test_a_wrong_parameter_is_not_tried_again(measure):
 
 def test_a_tool_that_hangs_is_ended_at_its_deadline_and_keeps_its_samples(measure):
     hangs = Script([(0.5, "sample 0 0.5 100")], ends_s=None, on_signal=None)
-    outcome = measure({"server": SERVER, "client": hangs}, deadline_s=5.0, attempts=3)
+    outcome = measure({"server": SERVER, "client": hangs}, deadline_s=5.0, attempts=1)
     assert outcome.status == outcome.last.status == "timed_out"
     assert outcome.trial.error == "not finished within 5 s"
     assert len(outcome.flows) == 1
     assert len(list(outcome.reader.samples(outcome.last.id))) == 1
     signals = [(at, what) for at, what, name in outcome.log if name.startswith("client")][1:]
     assert signals == [(5.0, "SIGINT"), (7.0, "SIGKILL")]
+
+
+def test_a_peer_that_had_answered_is_tried_again_after_a_deadline(measure):
+    hangs, mute = Script([(0.5, "sample 0 0.5 100")], ends_s=None), Script(ends_s=None)
+    scripts = {"client": [hangs, mute, GOOD]}
+    outcome = measure(scripts, flow(to="public"), deadline_s=5.0, attempts=3)
+    assert [f.status for f in outcome.flows] == ["timed_out", "timed_out", "ok"]
+    assert outcome.status == "ok"
+
+
+def test_a_peer_that_never_answered_has_had_its_deadline(measure):
+    mute = Script(ends_s=None)
+    outcome = measure({"client": [mute, GOOD]}, flow(to="public"), deadline_s=5.0, attempts=3)
+    assert [f.status for f in outcome.flows] == ["timed_out"]
+
+
+def test_what_a_mute_tool_says_at_the_deadline_is_kept_with_its_hint(measure):
+    mute = Script(ends_s=None, says_on_signal="fail peer the server said nothing")
+    outcome = measure({"client": mute}, flow(to="public"), deadline_s=5.0)
+    assert outcome.last.status == "timed_out"
+    assert (outcome.last.failure, outcome.last.hint) == ("peer", "do something")
+    assert outcome.last.error == (
+        "not finished within its deadline of 5 s: the server said nothing"
+    )
+    assert outcome.trial.error == "not finished within 5 s: main: the server said nothing"
+
+
+@pytest.mark.parametrize("kind", ["tool", "peer"])
+def test_what_a_tool_that_measured_says_to_the_signal_is_no_failure_of_its_own(measure, kind):
+    says = f"fail {kind} ended by a signal"
+    late = Script([(0.5, "sample 0 0.5 100")], ends_s=None, says_on_signal=says)
+    outcome = measure({"client": late}, flow(to="public"), deadline_s=5.0, attempts=1)
+    assert (outcome.last.status, outcome.last.failure) == ("timed_out", "")
 
 
 @pytest.mark.parametrize(
