@@ -107,7 +107,10 @@ class Ready:
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """The tool told at which wall-clock time its own second 0 was (``epoch_s``, Unix time)."""
+    """The tool told at which wall-clock time its own second 0 was (``epoch_s``, Unix time).
+
+    From a server it is the second 0 of the data that the server sends, by the server's clock.
+    """
 
     epoch_s: float
 

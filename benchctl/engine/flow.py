@@ -78,6 +78,8 @@ class FlowAttempt:
         """Whether the client has ended by itself."""
         self.second_0: float | None = None
         """Unix time of the measurement's own start."""
+        self.server_second_0: float | None = None
+        """That of what the server sends, by the server's clock."""
         self._spawner = spawner
         self._recorder = recorder
         self._wall = wall_clock
@@ -229,7 +231,9 @@ class FlowAttempt:
                 self.fold.add_summary(event)
             case Effective():
                 self._effective.update(event.settings)
-            case Started() if role is Role.CLIENT:
+            case Started() if role is Role.SERVER:
+                self.server_second_0 = event.epoch_s
+            case Started():
                 self.second_0 = event.epoch_s
                 self._told_start = True
             case Warn():

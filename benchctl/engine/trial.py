@@ -20,6 +20,7 @@ from benchctl.engine.tools import Toolbox
 from benchctl.errors import LabError
 from benchctl.hosts.host import Host
 from benchctl.hosts.spawn import Spawner
+from benchctl.metrics import Direction
 from benchctl.profile.bind import FlowPlan, Trial
 from benchctl.store.record import Recorder
 
@@ -29,6 +30,7 @@ START_LEAD_S = 0.5
 # Back-off differs by up to a quarter, so that two who wait for one server do not meet again.
 BACKOFF_JITTER = 0.25
 FAIR_RATES = ("throughput_bps", "sent_bps")
+ROUND_TRIPS = ("tcp_min_rtt_s", "tcp_rtt_s", "rtt_s")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +102,7 @@ class TrialRunner:
         does not keep its promises, StoreError when the store fails.
         """
         jitter = random.Random(f"{self._seed}/{trial.index}")
+        places: list[Place] = []
         flows: list[FlowAttempt] = []
         turns = dict.fromkeys((flow.name for flow in trial.flows), 0)
         tried, number = 1, first_attempt
@@ -108,7 +111,7 @@ class TrialRunner:
             if not await self._until_asked(placing):
                 placing.cancel()
                 await asyncio.wait([placing])
-                return self._finish(trial_id, trial, flows, self._asked())
+                return self._finish(trial_id, trial, places, flows, self._asked())
             try:
                 places = placing.result()
                 flows = await self._attempt(trial_id, trial, places, number)
@@ -119,16 +122,16 @@ class TrialRunner:
                 continue
             status = _overall(flows)
             if not self._may_succeed(places, flows, status):
-                return self._finish(trial_id, trial, flows, status)
+                return self._finish(trial_id, trial, places, flows, status)
             # A busy server moves the flow on at once; only a whole round of ports costs a try.
             if not _next_port(places, flows, turns):
                 if tried == self._attempts.most:
-                    return self._finish(trial_id, trial, flows, status)
+                    return self._finish(trial_id, trial, places, flows, status)
                 wait_s = self._attempts.backoff_s * 2 ** (tried - 1)
                 tried += 1
                 wait_s *= 1 + BACKOFF_JITTER * jitter.uniform(-1, 1)
                 if not await self._until_asked(asyncio.ensure_future(asyncio.sleep(wait_s))):
-                    return self._finish(trial_id, trial, flows, self._asked())
+                    return self._finish(trial_id, trial, places, flows, self._asked())
             number += 1
 
     async def _until_asked(self, task: asyncio.Future[Any], timeout_s: float | None = None) -> bool:
@@ -311,15 +314,19 @@ class TrialRunner:
             return INTERRUPTED
         return SKIPPED if self._signals.skip.is_set() else ""
 
-    def _finish(self, trial_id: int, trial: Trial, flows: list[FlowAttempt], status: str) -> str:
+    def _finish(
+        self,
+        trial_id: int,
+        trial: Trial,
+        places: list[Place],
+        flows: list[FlowAttempt],
+        status: str,
+    ) -> str:
         failed = [f"{flow.name}: {flow.failure.message}" for flow in flows if flow.failure]
         late = f"not finished within {trial.deadline_s:g} s"
         error = ": ".join([late, *failed[:1]]) if status == TIMED_OUT else (failed or [late])[0]
-        starts = [
-            flow.second_0 - plan.delay_s
-            for plan, flow in zip(trial.flows, flows, strict=False)  # none where none was begun
-            if flow.second_0 is not None
-        ]
+        pairs = zip(places, flows, strict=False)  # none where none was begun
+        starts = [time for place, flow in pairs if (time := _first_sent(place, flow)) is not None]
         self._recorder.update_trial(
             trial_id,
             status=status,
@@ -329,6 +336,32 @@ class TrialRunner:
             fairness_jain=_fairness(flows) if status == OK else None,
         )
         return status
+
+
+def _first_sent(place: Place, flow: FlowAttempt) -> float | None:
+    """Return when a flow's first data left its sender, less the delay that was asked for.
+
+    In Unix time; None where nobody knows. A server of ours has our clock and says it itself; of
+    another one, data that the client received left a path's delay before: what is expected of the
+    path, else half the least round trip.
+    """
+    if flow.second_0 is None:
+        return None
+    parameters = place.backend.parameters.model_validate(place.plan.parameters)
+    before_s = place.plan.delay_s + getattr(parameters, "omit", 0.0)
+    if place.plan.direction is not Direction.RECEIVE:
+        return flow.second_0 - before_s
+    if place.target is not None and flow.server_second_0 is not None:
+        return flow.server_second_0 - before_s
+    expected_s = place.expected.get("receive", {}).get("owd_s")
+    return flow.second_0 - before_s - (_one_way_s(flow) if expected_s is None else expected_s)
+
+
+def _one_way_s(flow: FlowAttempt) -> float:
+    """Return half the least round-trip time that a flow's data showed; 0 where it showed none."""
+    figures = flow.fold.figures()
+    found = [figures[key] for key in (("receive", name) for name in ROUND_TRIPS) if key in figures]
+    return min((f.spread.get("min", f.value) for f in found), default=0.0) / 2
 
 
 def _lead_s(places: list[Place]) -> float:

@@ -48,7 +48,7 @@ CREATE TABLE trial (
     error TEXT NOT NULL DEFAULT '',
     started_time REAL,                  -- common start of the last attempt
     finished_time REAL,
-    start_skew_s REAL,                  -- last flow's second 0 less the first flow's
+    start_skew_s REAL,                  -- between the flows' first data at their senders
     fairness_jain REAL,
     links TEXT NOT NULL DEFAULT '[]',   -- JSON: what each link of a lab carried
     UNIQUE (run_id, position)

@@ -95,6 +95,8 @@ class ServerParser(_EventsParser):
                 return (Warn(str(data.get("message"))),)
             case "error":
                 return (self.failure(data),)
+            case "end" if "epoch_s" in data:
+                return (Started(_number(data, "epoch_s")),)
             case "interval" | "end":
                 return ()  # The client tells these figures, and the other end's beside them.
         raise _unknown(data)

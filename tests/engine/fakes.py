@@ -147,6 +147,7 @@ class FakeSpawner:
 class FakeParameters(Parameters):
     duration: Duration = Field(1.0, description="time to measure")
     label: str = Field("x", description="a word of the command")
+    omit: Duration = Field(0.0, description="time that does not count")
 
 
 STRANGE = {
@@ -160,7 +161,7 @@ STRANGE = {
 
 
 class FakeParser(LineParser):
-    """Understands ``sample T0 T1 BPS``, ``total BPS``, ``ready``, ``busy``, and some more."""
+    """Understands ``sample T0 T1 BPS``, ``total BPS``, ``started T``, ``ready``, and some more."""
 
     def line(self, text, channel):
         if channel is Channel.STDERR:
@@ -169,8 +170,12 @@ class FakeParser(LineParser):
         if word == "sample":
             start_s, end_s, bps = map(float, values)
             yield Sample(start_s, end_s, {"throughput_bps": bps})
+        elif word == "rtt":
+            yield Sample(0, 1, {"tcp_rtt_s": float(values[1])}, 0, Direction(values[0]))
         elif word == "total":
             yield Summary({"throughput_bps": float(values[0])})
+        elif word == "started":
+            yield Started(EPOCH + float(values[0]))
         elif word == "ready":
             yield Ready()
         elif word == "set":

@@ -1,6 +1,8 @@
 import pytest
 from engine.fakes import EPOCH, GOOD, SERVER, Script
-from engine.virtual import flow
+from engine.virtual import NETWORK, flow
+
+from benchctl.engine.site import PlainSite
 
 
 def test_a_good_flow_leaves_samples_figures_and_times(measure):
@@ -206,7 +208,7 @@ def test_what_was_in_force_and_warnings_are_kept(measure):
     )
     outcome = measure({"server": SERVER, "client": tells})
     assert outcome.last.effective == {"window_bytes": "425984"}
-    assert outcome.last.requested == {"duration": 1.0, "label": "x"}
+    assert outcome.last.requested == {"duration": 1.0, "label": "x", "omit": 0.0}
     assert [note.text for note in outcome.reader.notes(1)] == ["mind the gap"]
 
 
@@ -216,3 +218,54 @@ def test_a_tool_whose_total_contradicts_its_intervals_is_noted(measure):
     assert outcome.status == "ok"
     (note,) = outcome.reader.notes(1)
     assert note.text == "throughput_bps (send): the tool says 200, its intervals give 100"
+
+
+class _Promising(PlainSite):
+    """A network whose paths take 80 ms one way."""
+
+    def expected(self, trial):
+        return {flow.name: {str(flow.direction): {"owd_s": 0.08}} for flow in trial.flows}
+
+
+def _begun(second_0, *lines):
+    """A client that tells its second 0, and what it saw."""
+    text = [f"started {second_0}", *lines, "sample 0 1 100", "total 100"]
+    return Script([(0.1, line) for line in text], 1.0)
+
+
+@pytest.mark.parametrize(
+    ("site", "server_says", "client_says", "skew_s"),
+    [
+        # Of one clock with us, and knows when it sent.
+        (_Promising(NETWORK), ["started 5.1"], [], 0.1),
+        (_Promising(NETWORK), [], [], 0.12),
+        # Half the least round trip, where the path is unknown.
+        (PlainSite(NETWORK), [], ["rtt receive 0.14", "rtt receive 0.18"], 0.13),
+        (PlainSite(NETWORK), [], [], 0.2),
+    ],
+)
+def test_the_skew_of_a_receiving_flow_is_that_of_its_senders_first_data(
+    measure, site, server_says, client_says, skew_s
+):
+    server = Script([*SERVER.lines, *((0.5, line) for line in server_says)], None)
+    outcome = measure(
+        {
+            "server send": SERVER,
+            "server receive": server,
+            "client send": _begun(5.0),
+            "client receive": _begun(5.2, *client_says),
+        },
+        flow("a", label="send"),
+        flow("b", label="receive", direction="receive"),
+        site=site,
+    )
+    assert outcome.trial.start_skew_s == pytest.approx(skew_s)
+
+
+def test_what_a_flow_omits_at_its_start_is_no_skew(measure):
+    outcome = measure(
+        {"server": SERVER, "client short": _begun(5.0), "client long": _begun(7.0)},
+        flow("a", label="short"),
+        flow("b", label="long", omit="2s"),
+    )
+    assert outcome.trial.start_skew_s == pytest.approx(0.0)

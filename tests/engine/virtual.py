@@ -32,16 +32,16 @@ REGISTRY = Registry(
 NETWORK = Network({"local": LOCAL}, {"public": Peer("203.0.113.1", (9200, 9202))})
 
 
-def flow(name="main", to="local", label="x", delay_s=0.0, backend="fake"):
+def flow(name="main", to="local", label="x", delay_s=0.0, backend="fake", direction="send", **more):
     return FlowPlan(
         name,
         backend,
         "local",
         to,
         None,
-        Direction.SEND,
+        Direction(direction),
         delay_s,
-        {"duration": "1s", "label": label},
+        {"duration": "1s", "label": label, **more},
     )
 
 

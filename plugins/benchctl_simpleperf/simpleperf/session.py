@@ -264,10 +264,15 @@ class Session(Peer):
             name: one_sided_result(figures[name], side.sends, self._names[name])
             for name, side in self._sides.items()
         }
-        return {
+        result = {
             "throughput_bps": directions.get("send", {}).get("throughput_bps"),
             "directions": directions,
         }
+        begun_s = [side.start_epoch_s for side in self._sides.values() if side.sends]
+        if self.settings is not None and any(begun_s):
+            # As the client's: the second 0 of what this end sent.
+            result["epoch_s"] = min(filter(None, begun_s)) + self.settings.omit_s
+        return result
 
     def _send(self, kind: str, /, **members: Any) -> None:
         self._outgoing += self._conversation.send(kind, **members)
