@@ -191,7 +191,7 @@ def _server(*flags: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
 
 
 def _simpleperf(*flags: str) -> dict[str, Any]:
-    with _server("--one-off") as (_, port):
+    with _server("--one-off", "--max-rate", "unlimited") as (_, port):
         command = [*_SIMPLEPERF, "-c", "-p", str(port), "-t", str(SECONDS), "--json", *flags]
         done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     told: dict[str, Any] = json.loads(done.stdout)

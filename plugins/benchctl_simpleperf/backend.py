@@ -62,7 +62,9 @@ class Simpleperf(Backend[SimpleperfParameters]):
         plain = flow.params.plain
         shown = ("-i", _number(flow.params.interval)) if plain else ()
         version = _ip_version(flow.params)
-        argv = (*_PROGRAM, "-s", "--one-off", "--events", *where, *version, *shown)
+        # The profile says how much is sent, and whoever runs it has agreed.
+        rate = ("--max-rate", "unlimited")
+        argv = (*_PROGRAM, "-s", "--one-off", "--events", *where, *version, *shown, *rate)
         return Command(argv, ServerParser(METRICS.keys(), samples=plain))
 
     def duration_s(self, params: SimpleperfParameters) -> float:

@@ -14,6 +14,7 @@ from benchctl_simpleperf.simpleperf.settings import (
     UDP_LENGTH_LEAST,
     UDP_LENGTH_MOST,
     UDP_RATE_BPS,
+    WINDOW_LIMIT,
 )
 
 __all__ = ["SimpleperfParameters"]
@@ -71,7 +72,7 @@ class SimpleperfParameters(Parameters):
     window: Size | None = Field(
         None,
         ge=1,
-        le=2**31,
+        le=WINDOW_LIMIT,
         description="bytes of the socket buffers at both ends (bounds the TCP window);"
         " the kernel's autotuning unless given",
     )

@@ -81,6 +81,7 @@ class Running:
         self.waker.wake()
         self._thread.join(10)
         assert not self._thread.is_alive()
+        assert not [text for text in self.notes.warnings if "defect" in text]
         self.waker.close()
 
     def connect(self, source=None):
@@ -149,7 +150,7 @@ class ControlClient:
 
 
 def idle(server):
-    return len(server.server.hub.peers) == server.server._doors
+    return not server.server.connections
 
 
 def works(server):

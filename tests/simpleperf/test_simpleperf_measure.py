@@ -13,7 +13,7 @@ from benchctl_simpleperf.simpleperf import control_client
 from benchctl_simpleperf.simpleperf import server as server_module
 from benchctl_simpleperf.simpleperf.errors import Problem
 from benchctl_simpleperf.simpleperf.kernel import Kernel
-from benchctl_simpleperf.simpleperf.settings import Settings
+from benchctl_simpleperf.simpleperf.settings import Limits, Settings
 from benchctl_simpleperf.simpleperf.sockets import Target
 from benchctl_simpleperf.simpleperf.stream import Timeline
 from benchctl_simpleperf.simpleperf.tcp import TcpReceiver
@@ -25,7 +25,7 @@ linux = pytest.mark.skipif(Kernel.TCP_INFO is None, reason="Linux only")
 
 @pytest.fixture(scope="module")
 def server():
-    with running_server() as running:
+    with running_server(limits=Limits(rate_bps=math.inf)) as running:
         yield running
 
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any, Callable
 
 from . import __version__
+from .addresses import Network, parse_network
 from .errors import Problem
 from .settings import (
     DEFAULT_PORT,
@@ -54,6 +55,13 @@ def _whole(least: int, most: int) -> Callable[[str], int]:
 
 def _dscp(text: str) -> int:
     return DSCP_NAMES[text.lower()] if text.lower() in DSCP_NAMES else _whole(0, 63)(text)
+
+
+def _network(text: str) -> Network:
+    try:
+        return parse_network(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 _SIZE, _RATE = _quantity(parse_size, 1), _quantity(parse_rate, 1000)
@@ -131,9 +139,16 @@ def _parser() -> argparse.ArgumentParser:
     add("--one-off", action="store_true", help="end after one measurement")
     add("--max-clients", type=_whole(1, 10**6), default=limits.clients, metavar="N",
         help="connections and streams at once (default: %(default)s)")
+    add("--max-per-client", type=_whole(1, 10**6), default=limits.client_places, metavar="N",
+        help="of them by one client, an IPv4 address or a /64 of IPv6 (default: %(default)s)")
     add("--max-time", type=_MOMENT, default=limits.duration_s, metavar="SECONDS",
         help="longest measurement (default: %(default)g)")
-    add("--max-rate", type=_RATE, metavar="BITS", help="highest rate of a client (default: any)")
+    add("--max-rate", type=_RATE, metavar="BITS",
+        help="highest rate of one client, its streams together (default: 1G by UDP, any by TCP)")
+    add("--max-total-rate", type=_RATE, metavar="BITS",
+        help="highest rate of all clients together (default: ten times --max-rate)")
+    add("--allow", type=_network, action="append", default=[], metavar="NETWORK",
+        help="take clients from this network only, such as 192.0.2.0/24; may be repeated")
     add("--idle", type=_MOMENT, default=limits.idle_s, metavar="SECONDS",
         help="how long a client may be silent (default: %(default)g)")
     return parser
@@ -231,4 +246,12 @@ def target_of(flags: argparse.Namespace) -> Target:
 
 def limits_of(flags: argparse.Namespace) -> Limits:
     """Return what a server's flags allow."""
-    return Limits(flags.max_clients, flags.max_time, flags.max_rate, flags.idle)
+    return Limits(
+        clients=flags.max_clients,
+        client_places=flags.max_per_client,
+        duration_s=flags.max_time,
+        rate_bps=flags.max_rate,
+        all_rate_bps=flags.max_total_rate,
+        idle_s=flags.idle,
+        networks=tuple(flags.allow),
+    )

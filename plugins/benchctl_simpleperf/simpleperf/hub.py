@@ -1,7 +1,8 @@
 """The server's loop: many quiet connections in one thread, and their deadlines.
 
 No peer can break the loop: an OSError is that peer's end (`Peer.on_broken`), and a handler that has
-something better to do with one catches it itself.
+something better to do with one catches it itself. Any other error is a defect of ours. It is
+reported and ends the peer too, because who listens to a network must not end by what one peer says.
 
 Peers are connections that carry few bytes, or that come in thousands. They share one receive
 buffer. Deadlines are looked at every `_SWEEP_S`, so none is kept more exactly than that.
@@ -13,6 +14,7 @@ import math
 import selectors
 import socket
 import time
+from typing import Any, Callable
 
 from .waker import Waker
 
@@ -23,16 +25,22 @@ _BUFFER_BYTES = 1 << 20
 
 
 class Peer:
-    """A connection that the hub watches. `deadline_s` is on the monotonic clock."""
+    """A connection that the hub watches, of the client ``origin``.
 
-    def __init__(self, sock: socket.socket, deadline_s: float = math.inf) -> None:
+    `deadline_s` is on the monotonic clock.
+    """
+
+    def __init__(
+        self, sock: socket.socket, origin: bytes = b"", deadline_s: float = math.inf
+    ) -> None:
         self.sock = sock
+        self.origin = origin
         self.deadline_s = deadline_s
 
     @property
-    def streams(self) -> int:
-        """How many other connections this one brought with it."""
-        return 0
+    def waits(self) -> bool:
+        """Whether it holds no place, so that it may be closed when too many do so."""
+        return False
 
     def on_readable(self, buffer: memoryview) -> None:
         """Bytes have come, or the end."""
@@ -57,10 +65,11 @@ class Peer:
 
 
 class Hub:
-    """Waits for peers and calls them."""
+    """Waits for peers and calls them; ``warn`` is told of defects."""
 
-    def __init__(self, waker: Waker) -> None:
+    def __init__(self, waker: Waker, warn: Callable[[str], None]) -> None:
         self.peers: set[Peer] = set()
+        self._warn = warn
         self._waker = waker
         self._selector = selectors.DefaultSelector()
         self._selector.register(waker, selectors.EVENT_READ)
@@ -98,19 +107,29 @@ class Hub:
                 self._waker.clear()
                 woken = True
                 continue
-            try:
-                if events & selectors.EVENT_READ and peer in self.peers:
-                    peer.on_readable(self._buffer)
-                if events & selectors.EVENT_WRITE and peer in self.peers:
-                    peer.on_writable()
-            except BlockingIOError:
-                continue  # There was nothing after all, or not everything goes at once.
-            except OSError:
-                peer.on_broken()
+            if events & selectors.EVENT_READ and peer in self.peers:
+                self.turn(peer, peer.on_readable, self._buffer)
+            if events & selectors.EVENT_WRITE and peer in self.peers:
+                self.turn(peer, peer.on_writable)
         now_s = time.monotonic()
         if woken or now_s >= self._swept_s + _SWEEP_S:
             self._swept_s = now_s
             self._sweep(now_s)
+
+    def turn(self, peer: Peer, handler: Callable[..., None], *arguments: Any) -> None:
+        """Let a peer deal with something; an error is its end, and nobody else's."""
+        try:
+            handler(*arguments)
+        except BlockingIOError:
+            pass  # There was nothing after all, or not everything goes at once.
+        except OSError:
+            peer.on_broken()
+        except Exception:
+            import traceback  # Who has no defects needs none.
+
+            told = traceback.format_exc(limit=-2).replace("\n", " ")
+            self._warn(f"a defect of simpleperf: {told}")
+            peer.on_broken()
 
     def close(self) -> None:
         """Close what is still open."""
@@ -120,10 +139,7 @@ class Hub:
 
     def _sweep(self, now_s: float) -> None:
         for peer in list(self.peers):
-            try:
-                if peer in self.peers:
-                    peer.on_sweep()
-                if peer.deadline_s <= now_s and peer in self.peers:
-                    peer.on_deadline()
-            except OSError:
-                peer.on_broken()
+            if peer in self.peers:
+                self.turn(peer, peer.on_sweep)
+            if peer.deadline_s <= now_s and peer in self.peers:
+                self.turn(peer, peer.on_deadline)

@@ -69,8 +69,13 @@ class Measurement(threading.Thread):
         return next((stream.failure for stream in self._streams if stream.failure), None)
 
     def start(self) -> None:
+        """Begin. Raises OSError when the system gives no thread."""
         self._ended = False
-        super().start()
+        try:
+            super().start()
+        except RuntimeError as error:
+            self._ended = True
+            raise OSError(str(error)) from error
 
     def stop(self) -> None:
         """End now; the totals are of what was measured so far."""
@@ -91,12 +96,7 @@ class Measurement(threading.Thread):
             self.stop()
 
     def run(self) -> None:
-        threads = [
-            threading.Thread(target=self._move, args=(stream,), daemon=True)
-            for stream in self._streams
-        ]
-        for thread in threads:
-            thread.start()
+        threads = list(filter(None, map(self._launch, self._streams)))
         self._timeline.begun.wait()
         now_ns = time.monotonic_ns()
         start_ns = self._timeline.start_ns or now_ns
@@ -137,6 +137,17 @@ class Measurement(threading.Thread):
         if closing:
             self._close_streams()
 
+    def _launch(self, stream: Stream) -> threading.Thread | None:
+        """Start a stream's thread; without one the stream has failed."""
+        thread = threading.Thread(target=self._move, args=(stream,), daemon=True)
+        try:
+            thread.start()
+        except RuntimeError as error:
+            stream.failure = OSError(str(error))
+            self._one_has_ended(stream)
+            return None
+        return thread
+
     def _move(self, stream: Stream) -> None:
         try:
             stream.move()
@@ -146,6 +157,9 @@ class Measurement(threading.Thread):
         except OSError as error:
             if not stream.stopped:
                 stream.failure = error
+        self._one_has_ended(stream)
+
+    def _one_has_ended(self, stream: Stream) -> None:
         stream.ended_ns = stream.ended_ns or time.monotonic_ns()
         with self._lock:
             self._running -= 1

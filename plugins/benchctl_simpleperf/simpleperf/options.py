@@ -21,6 +21,7 @@ __all__ = [
     "effective_options",
     "get_patience",
     "kernel_paces",
+    "notice_absence",
     "set_options",
     "set_patience",
 ]
@@ -105,6 +106,25 @@ def get_patience(sock: socket.socket, option: int) -> float:
     """Return after how many seconds a blocking send or receive gives up."""
     seconds, micros = _TIMEVAL.unpack(sock.getsockopt(socket.SOL_SOCKET, option, _TIMEVAL.size))
     return seconds + micros / 1e6 or math.inf
+
+
+def notice_absence(sock: socket.socket, seconds: float) -> None:
+    """Let a TCP connection break when its peer's host is silent, or takes nothing, for so long.
+
+    A host that has gone without a word acknowledges neither data (TCP_USER_TIMEOUT, RFC 5482) nor
+    probes. Without these options the kernel would find out after hours.
+    """
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in (
+        ("TCP_USER_TIMEOUT", seconds * 1000),
+        ("TCP_KEEPIDLE", seconds / 2),
+        ("TCP_KEEPINTVL", seconds / 6),
+        ("TCP_KEEPCNT", 3),
+    ):
+        if hasattr(socket, name):  # Some systems lack one or the other.
+            with suppress(OSError):
+                option = getattr(socket, name)
+                sock.setsockopt(socket.IPPROTO_TCP, option, max(1, round(value)))
 
 
 def kernel_paces(sock: socket.socket, rate_bps: float) -> bool:

@@ -9,7 +9,9 @@ from typing import Any, Callable
 
 from .hub import Hub, Peer
 from .intervals import rate_bps
-from .plain import ANSWER, QUIET_S, PlainStream
+from .options import notice_absence
+from .plain import ANSWER, CHUNK_BYTES, QUIET_S, PlainStream
+from .quota import Claim, Quota
 from .schedule import SECOND_NS
 from .settings import Limits
 
@@ -31,14 +33,22 @@ class PlainPeer(Peer):
         name: str,
         hub: Hub,
         limits: Limits,
+        quota: Quota,
+        claim: Claim,
         number: int,
         interval_s: float,
         show: Callable[[dict[str, Any]], None],
         done: Callable[[dict[str, Any]], None],
     ) -> None:
-        super().__init__(sock, time.monotonic() + limits.idle_s)
+        super().__init__(sock, claim.origin, time.monotonic() + limits.idle_s)
+        notice_absence(sock, limits.idle_s)
+        self.progress_s = time.monotonic()
+        """When it last had sent another chunk, on the monotonic clock."""
+        self._chunks = 0
         self._hub = hub
         self._limits = limits
+        self._quota = quota
+        self._claim = claim
         self._interval_ns = round(interval_s * SECOND_NS)
         self._number = number
         self._show = show
@@ -57,8 +67,15 @@ class PlainPeer(Peer):
         self._first_ns = self._first_ns or self._last_ns
         self._answered = False
         self._stream.feed(data)
-        waits_s = QUIET_S if self._stream.at_goodbye else self._limits.idle_s
-        self.deadline_s = self._last_ns / SECOND_NS + waits_s
+        now_s = self._last_ns / SECOND_NS
+        # Whole chunks count: who sends a byte now and then would hold its place for ever.
+        if self._stream.payload_bytes >= (self._chunks + 1) * CHUNK_BYTES:
+            self._chunks = self._stream.payload_bytes // CHUNK_BYTES
+            self.progress_s = now_s
+        waiting_s = self.progress_s + self._limits.idle_s
+        self.deadline_s = now_s + QUIET_S if self._stream.at_goodbye else waiting_s
+        if not self._quota.spend(self._claim, len(data), now_s):
+            self.drop()
 
     def on_readable(self, buffer: memoryview) -> None:
         count = self.sock.recv_into(buffer)
@@ -72,10 +89,8 @@ class PlainPeer(Peer):
 
     def on_sweep(self) -> None:
         lasted_ns = self._last_ns - self._first_ns
-        lasted_s = lasted_ns / SECOND_NS
-        too_long = lasted_s > self._limits.duration_s
-        if too_long or not self._limits.allow(self._stream.payload_bytes, lasted_s):
-            self._end()
+        if lasted_ns / SECOND_NS > self._limits.duration_s:
+            self.drop()
         elif self._interval_ns and lasted_ns >= self._shown_ns + self._interval_ns:
             self._show_interval()
 
@@ -86,6 +101,15 @@ class PlainPeer(Peer):
             self.deadline_s = time.monotonic() + _CLOSING_S
         else:
             self._end()
+
+    def drop(self) -> None:
+        """Let the client go, with what came of it so far."""
+        if self in self._hub.peers:
+            self._end()
+
+    def close(self) -> None:
+        self._quota.free(self._claim)
+        super().close()
 
     def _end(self) -> None:
         if self._stream.at_goodbye and not self._answered:

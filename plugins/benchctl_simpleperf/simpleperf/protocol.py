@@ -26,7 +26,7 @@ from .checks import (
 )
 from .errors import Problem
 from .settings import SETTINGS_CHECKS, STREAMS_LIMIT
-from .wire import LineReader, encode_message
+from .wire import MESSAGE_LIMIT, REQUEST_LIMIT, LineReader, encode_message
 
 __all__ = ["CLIENT", "MESSAGES", "SERVER", "TRANSITIONS", "VERSION", "Conversation"]
 
@@ -110,7 +110,7 @@ class Conversation:
         self.state = "connected"
         self._role = role
         self._peer = SERVER if role == CLIENT else CLIENT
-        self._reader = LineReader()
+        self._reader = LineReader(MESSAGE_LIMIT if role == CLIENT else REQUEST_LIMIT)
 
     def send(self, kind: str, /, **members: Any) -> bytes:
         """Return the bytes of a message. Raises Problem when it may not be said now."""

@@ -9,12 +9,15 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Callable
 
+from .addresses import allows, origin_of
 from .errors import Problem
 from .hub import Hub, Peer
 from .output import Output
 from .plain_peer import PlainPeer
+from .protocol import SERVER, Conversation
+from .quota import Claim, Quota
 from .session import Policy, Session
-from .settings import Limits
+from .settings import Limits, Settings
 from .sockets import address_text, join_datagrams
 from .waker import Waker
 from .wire import Preamble, read_preamble
@@ -23,8 +26,16 @@ __all__ = ["Server"]
 
 # A client says at once what it is; a plain one that has nothing to send yet gets as long.
 _GREETING_S = 10.0
-# Clients beyond the limit are told so, as long as they are not many.
-_REFUSALS = 64
+# How long a client that is not allowed may take to read that.
+_FAREWELL_S = 2.0
+# Connections that hold no place: strangers, clients before they ask, those that were told no. When
+# there are more, the oldest of the client that has most of them make room, so many at a time.
+_WAITING = 1024
+_THINNED = 128
+# A plain client that took longer than this for its last chunk makes room where others want it.
+_SLOW_S = 1.0
+# Listening sockets, standard streams, and what Python opens now and then.
+_SPARE_FILES = 64
 # Connections and datagrams that are taken before the others get their turn.
 _TAKEN_A_STEP = 64
 
@@ -50,19 +61,22 @@ class Server:
         self._listener = listener
         self._output = output
         self._waker = waker
-        spare = 2 * _REFUSALS
-        clients = min(limits.clients, _allow_files(limits.clients + spare) - spare)
-        self._limits = limits._replace(clients=clients)
+        # What connections may have of the open files that the system grants, each of them one.
+        files = _allow_files(limits.clients + _WAITING + _SPARE_FILES) - _SPARE_FILES
+        self._waiting = min(_WAITING, files // 4)
+        self._limits = limits._replace(clients=min(limits.clients, files - self._waiting))
+        self._quota = Quota(self._limits)
         self._key = key
         self._interval_s = interval_s
         self._one_off = one_off
         self._served = 0
         self._plain_clients = 0
-        self.hub = Hub(waker)
+        self.hub = Hub(waker, output.warning)
         self._sessions: dict[str, Session] = {}
         self._policy = Policy(
             self._limits,
-            self._room,
+            self._quota,
+            self._admit,
             key,
             self._sessions,
             self._show,
@@ -70,29 +84,41 @@ class Server:
             waker.wake,
         )
         self.hub.add(_Door(listener, self._welcome))
-        if datagrams is not None:
-            self.hub.add(_DatagramDoor(datagrams, self._sessions))
-        self._doors = len(self.hub.peers)
+        self._datagram_door = _DatagramDoor(datagrams, self._sessions) if datagrams else None
 
     def run(self) -> None:
         """Serve."""
         self._output.listening(*self._listener.getsockname()[:2])
         while not self._waker.interrupted:
-            clients = len(self.hub.peers) - self._doors
-            if self._one_off and self._served and not clients:
+            if self._one_off and self._served and not self.connections:
                 break
-            self.hub.step(busy=clients > 0)
+            self._mind_datagrams()
+            self.hub.step(busy=self.connections > 0)
         self.hub.close()
+        if self._datagram_door is not None:
+            self._datagram_door.close()
+
+    @property
+    def connections(self) -> int:
+        """How many connections there are, streams not counted."""
+        return len(self.hub.peers) - 1 - (self._datagram_door in self.hub.peers)
+
+    def _mind_datagrams(self) -> None:
+        """Watch for streams by UDP while some are awaited: otherwise strangers' cost nothing."""
+        door = self._datagram_door
+        awaited = any(session.awaits_datagrams for session in self._sessions.values())
+        if door is not None and awaited != (door in self.hub.peers):
+            if awaited:
+                self.hub.add(door)
+            else:
+                self.hub.remove(door, close=False)
 
     def introduce(self, sock: socket.socket, address: Any, preamble: Preamble) -> None:
         """Hand a connection on to whom it belongs. It is closed when it belongs to nobody."""
         if preamble.kind == "control":
             session = Session(sock, address, self.hub, self._policy)
             self.hub.add(session)
-            if self._room() < 0:
-                session.give_up(Problem("busy", f"the server has {self._limits.clients} clients"))
-            else:
-                session.feed(preamble.rest)
+            self.hub.turn(session, session.feed, preamble.rest)
         elif preamble.kind == "stream":
             found = self._sessions.get(preamble.token)
             joined = (
@@ -103,33 +129,69 @@ class Server:
             # Who sends before the start would not be counted.
             if not joined or preamble.rest:
                 sock.close()
-        elif self._room() <= 0 or self._key is not None:
-            sock.close()
+        elif self._key is None:
+            self._introduce_plain(sock, address, preamble.rest)
         else:
-            plain = PlainPeer(
-                sock,
-                address_text(address),
-                self.hub,
-                self._limits,
-                self._plain_clients,
-                self._interval_s,
-                self._show,
-                self._plain_done,
-            )
-            self._plain_clients += 1
-            self.hub.add(plain)
-            plain.feed(preamble.rest)
+            sock.close()
 
-    def _room(self) -> int:
-        """Return how many more connections and streams there may be."""
-        streams = sum(peer.streams for peer in self.hub.peers)
-        return self._limits.clients + self._doors - len(self.hub.peers) - streams
+    def _introduce_plain(self, sock: socket.socket, address: Any, data: bytes) -> None:
+        try:
+            claim = self._admit(origin_of(address), None)
+        except Problem:
+            sock.close()  # The plain protocol has no words for it.
+            return
+        plain = PlainPeer(
+            sock,
+            address_text(address),
+            self.hub,
+            self._limits,
+            self._quota,
+            claim,
+            self._plain_clients,
+            self._interval_s,
+            self._show,
+            self._plain_done,
+        )
+        self._plain_clients += 1
+        self.hub.add(plain)
+        self.hub.turn(plain, plain.feed, data)
+
+    def _admit(self, origin: bytes, settings: Settings | None) -> Claim:
+        """Take what a measurement needs, or a plain client (None). Raises Problem."""
+        claim = self._quota.claim(origin, settings)
+        if self._quota.lacks(claim):
+            self._dismiss_slow_plain_clients(claim)
+        self._quota.take(claim, settings.protocol if settings else "tcp")
+        return claim
+
+    def _dismiss_slow_plain_clients(self, claim: Claim) -> None:
+        """Let plain clients that barely send make room for a claim, the slowest first."""
+        before_s = time.monotonic() - _SLOW_S
+        plain = (peer for peer in self.hub.peers if isinstance(peer, PlainPeer))
+        slow = [peer for peer in plain if peer.progress_s < before_s]
+        for peer in sorted(slow, key=lambda peer: peer.progress_s):
+            lacks = self._quota.lacks(claim)
+            if not lacks:
+                return
+            if lacks == "server" or peer.origin == claim.origin:
+                peer.drop()
 
     def _welcome(self, sock: socket.socket, address: Any) -> None:
-        if self._room() <= -_REFUSALS:
-            sock.close()
-        else:
+        if allows(self._limits.networks, address):
             self.hub.add(_Newcomer(sock, address, self))
+        else:
+            self.hub.add(_Stranger(sock, address, self.hub))
+        if self.connections - self._quota.claims > self._waiting:
+            self._thin_out()
+
+    def _thin_out(self) -> None:
+        """Close connections that hold no place, of whoever has most of them, the oldest first."""
+        waiting: dict[bytes, list[Peer]] = {}
+        for peer in sorted(self.hub.peers, key=lambda peer: peer.deadline_s, reverse=True):
+            if peer.waits:
+                waiting.setdefault(peer.origin, []).append(peer)
+        for _ in range(min(_THINNED, self._waiting)):
+            max(waiting.values(), key=len).pop().on_broken()
 
     def _show(self, interval: dict[str, Any]) -> None:
         if self._interval_s:
@@ -187,11 +249,49 @@ class _DatagramDoor(Peer):
             sock.close()
 
 
-class _Newcomer(Peer):
+class _Waiting(Peer):
+    """A connection that holds no place."""
+
+    def __init__(self, sock: socket.socket, address: Any, hub: Hub, patience_s: float) -> None:
+        super().__init__(sock, origin_of(address), time.monotonic() + patience_s)
+        self._hub = hub
+
+    @property
+    def waits(self) -> bool:
+        return True
+
+    def on_deadline(self) -> None:
+        self._hub.remove(self)
+
+    def on_broken(self) -> None:
+        self._hub.remove(self)
+
+
+class _Stranger(_Waiting):
+    """A connection of a network that is not allowed: it is told so, and not heard."""
+
+    def __init__(self, sock: socket.socket, address: Any, hub: Hub) -> None:
+        super().__init__(sock, address, hub, _FAREWELL_S)
+        problem = Conversation(SERVER).send(
+            "problem",
+            kind="refused",
+            message=f"the server takes no clients from {address[0]}",
+            hint="its --allow says from where it does",
+        )
+        with suppress(OSError):  # It may have gone again.
+            sock.send(problem)
+            sock.shutdown(socket.SHUT_WR)
+
+    def on_readable(self, buffer: memoryview) -> None:
+        if not self.sock.recv_into(buffer):
+            self._hub.remove(self)
+
+
+class _Newcomer(_Waiting):
     """A connection that has not said yet what it is."""
 
     def __init__(self, sock: socket.socket, address: Any, server: Server) -> None:
-        super().__init__(sock, time.monotonic() + _GREETING_S)
+        super().__init__(sock, address, server.hub, _GREETING_S)
         self._address = address
         self._server = server
         self._data = b""
@@ -204,16 +304,10 @@ class _Newcomer(Peer):
         except Problem:
             preamble, count = None, 0
         if not count:
-            self._server.hub.remove(self)
+            self._hub.remove(self)
         elif preamble:
-            self._server.hub.remove(self, close=False)
+            self._hub.remove(self, close=False)
             self._server.introduce(self.sock, self._address, preamble)
-
-    def on_deadline(self) -> None:
-        self._server.hub.remove(self)
-
-    def on_broken(self) -> None:
-        self._server.hub.remove(self)
 
 
 def _allow_files(count: int) -> int:

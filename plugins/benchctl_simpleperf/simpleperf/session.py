@@ -11,14 +11,15 @@ from collections.abc import Mapping
 from typing import Any, Callable, NamedTuple
 
 from . import __version__
-from .addresses import same_host
+from .addresses import origin_of, same_host
 from .auth import new_secret, proves
 from .cpu import CpuMeter
 from .errors import Problem, describe_os_error
 from .hub import Hub, Peer
 from .intervals import encode_rows, interval_figures
-from .options import set_options
+from .options import notice_absence, set_options
 from .protocol import SERVER, VERSION, Conversation
+from .quota import Claim, Quota
 from .results import one_sided_result
 from .settings import Limits, Settings
 from .side import Side
@@ -37,13 +38,14 @@ _GOODBYE_S = 5.0
 class Policy(NamedTuple):
     """What a session needs to know of its server.
 
-    ``room`` tells how many more streams there may be. ``sessions`` are those that await streams, by
-    token. ``show`` gets each interval and ``done`` the session at its end. Other threads call
-    ``notify`` when there is something to look at.
+    ``admit`` takes what a test needs from the ``quota``, or raises Problem. ``sessions`` are those
+    that await streams, by token. ``show`` gets each interval and ``done`` the session at its end.
+    Other threads call ``notify`` when there is something to look at.
     """
 
     limits: Limits
-    room: Callable[[], int]
+    quota: Quota
+    admit: Callable[[bytes, Settings], Claim]
     key: bytes | None
     sessions: dict[str, Session]
     show: Callable[[dict[str, Any]], None]
@@ -55,11 +57,13 @@ class Session(Peer):
     """One control connection, from a client's ``address``."""
 
     def __init__(self, sock: socket.socket, address: Any, hub: Hub, policy: Policy) -> None:
-        super().__init__(sock, time.monotonic() + _HANDSHAKE_S)
+        super().__init__(sock, origin_of(address), time.monotonic() + _HANDSHAKE_S)
+        notice_absence(sock, policy.limits.idle_s)
         self.settings: Settings | None = None
         self.result: dict[str, Any] | None = None
         """What this end saw, once the measurement is over."""
         self._address = address
+        self._claim: Claim | None = None
         self._hub = hub
         self._policy = policy
         self._conversation = Conversation(SERVER)
@@ -95,14 +99,21 @@ class Session(Peer):
 
     def on_deadline(self) -> None:
         state = self._conversation.state
-        self.give_up(Problem("peer", f"the client said nothing in time when {state}"))
+        if state == "running":
+            self.give_up(Problem("refused", "the measurement took longer than the server allows"))
+        else:
+            self.give_up(Problem("peer", f"the client said nothing in time when {state}"))
 
     # --- what the server calls ---
 
     @property
-    def streams(self) -> int:
-        """How many streams have joined or may join."""
-        return self.settings.streams * len(self.settings.directions) if self.settings else 0
+    def awaits_datagrams(self) -> bool:
+        """Whether it has streams that come by UDP."""
+        return self.settings is not None and self.settings.protocol == "udp"
+
+    @property
+    def waits(self) -> bool:
+        return self._claim is None
 
     def feed(self, data: bytes) -> None:
         """Take bytes of the control connection."""
@@ -177,10 +188,7 @@ class Session(Peer):
 
     def _on_test(self, members: Mapping[str, Any]) -> None:
         settings = Settings.from_message(members)
-        self._policy.limits.check(settings)
-        wanted = settings.streams * len(settings.directions)
-        if wanted > self._policy.room():
-            raise Problem("busy", f"the server has no room for {wanted} more streams")
+        self._claim = self._policy.admit(self.origin, settings)
         self.settings = settings
         self._joined = {direction: {} for direction in settings.directions}
         self._token = new_secret(16)
@@ -203,8 +211,9 @@ class Session(Peer):
     def _on_start(self, _: Mapping[str, Any]) -> None:
         if self.settings is None:
             return  # It crossed a problem that is on its way to the client.
-        limits = self._policy.limits
-        lasts_s = self.settings.omit_s + (self.settings.duration_s or limits.duration_s)
+        limits, lasts_s = self._policy.limits, self._policy.limits.duration_s
+        if self.settings.duration_s is not None:
+            lasts_s = self.settings.omit_s + self.settings.duration_s
         self.deadline_s = time.monotonic() + lasts_s + limits.idle_s
         self._cpu = CpuMeter()
         for side in self._sides.values():
@@ -241,7 +250,7 @@ class Session(Peer):
         if failure:
             self.give_up(Problem("peer", f"a stream broke: {describe_os_error(failure)}"))
         elif self._too_fast():
-            self.give_up(Problem("refused", "more came than the server allows"))
+            self.give_up(Problem("refused", "more came than the client asked for"))
         elif all(side.over and side.told for side in sides):
             figures = {name: side.figures() for name, side in self._sides.items()}
             self.result = self._own_result(figures)
@@ -257,7 +266,7 @@ class Session(Peer):
 
     def _too_fast(self) -> bool:
         moved = sum(side.moved_bytes for side in self._sides.values() if not side.sends)
-        return not self._policy.limits.allow(moved, self._cpu.elapsed_s)
+        return self._claim is not None and not self._claim.allows(moved, self._cpu.elapsed_s)
 
     def _own_result(self, figures: Mapping[str, Any]) -> dict[str, Any]:
         directions = {
@@ -304,6 +313,9 @@ class Session(Peer):
             self._policy.done(self)
 
     def _drop_streams(self) -> None:
+        claim, self._claim = self._claim, None
+        if claim is not None:
+            self._policy.quota.free(claim)
         self._policy.sessions.pop(self._token, None)
         joined, self._joined = self._joined, {}
         for socks in joined.values():

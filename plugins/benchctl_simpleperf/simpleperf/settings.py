@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from .addresses import Network
 from .checks import Check, choice, flag, integer, list_of, number, optional, text
 from .errors import Problem
 from .schedule import SECOND_NS, Schedule
@@ -20,12 +21,15 @@ __all__ = [
     "UDP_LENGTH_LEAST",
     "UDP_LENGTH_MOST",
     "UDP_RATE_BPS",
+    "WINDOW_LIMIT",
     "Limits",
     "Settings",
 ]
 
 DEFAULT_PORT = 8088
 STREAMS_LIMIT = 128
+# What setsockopt takes: an int.
+WINDOW_LIMIT = (1 << 31) - 1
 TCP_LENGTH_BYTES = 128 * 1024
 # What an Ethernet frame of 1500 bytes carries of TCP with timestamps; by UDP it fits with room.
 UDP_LENGTH_BYTES = 1448
@@ -111,7 +115,7 @@ SETTINGS_CHECKS: Mapping[str, Check] = {
     "omit_s": number(0, 3600),
     "interval_s": _interval,
     "length_bytes": integer(1, 1 << 26),
-    "window_bytes": optional(integer(1, 1 << 31)),
+    "window_bytes": optional(integer(1, WINDOW_LIMIT)),
     "mss_bytes": optional(integer(88, 65535)),
     "congestion_control": optional(text(15, "[a-z0-9_-]+")),
     "no_delay": flag,
@@ -121,42 +125,39 @@ SETTINGS_CHECKS: Mapping[str, Check] = {
 }
 
 
-# A bound on the rate holds over at least this time, and with this much slack.
-_RATE_SPAN_S = 1.0
-_RATE_MARGIN = 1.1
+# UDP does not give way to other traffic as TCP does, so it is bounded where nobody says otherwise.
+# One client may fill the port that most hosts have, and ten the port that most servers have.
+_UDP_CLIENT_BPS = 1e9
+_CLIENTS_TOGETHER = 10
 
 
 class Limits(NamedTuple):
     """What a server allows.
 
-    ``clients`` counts connections and streams together; the default leaves a thousand plain
-    clients room within the usual limit of open files. ``duration_s`` bounds a whole test, omit
-    included; ``rate_bps`` its streams together, None for no bound. ``idle_s`` is how long a peer
-    may stay silent where it should speak.
+    ``clients`` counts the connections and streams of all clients together, ``client_places`` those
+    of one: a thousand plain connections, and nobody has more than half. ``duration_s`` bounds a
+    whole test, omit included. ``rate_bps`` bounds all streams of a client, ``all_rate_bps`` those
+    of all clients; None leaves it to `rates`. ``idle_s`` is how long a peer may stay silent where
+    it should speak. Clients of other ``networks`` are turned away; where there are none, nobody is.
     """
 
-    clients: int = 1024
+    clients: int = 2048
     duration_s: float = 3600.0
     rate_bps: float | None = None
     idle_s: float = 30.0
+    client_places: int = 1024
+    all_rate_bps: float | None = None
+    networks: tuple[Network, ...] = ()
 
     def check(self, settings: Settings) -> None:
-        """Raise Problem when a test asks for more than is allowed."""
-        if settings.streams * len(settings.directions) > self.clients:
-            raise Problem("refused", f"the server takes at most {self.clients} streams")
-        if settings.duration_s and settings.omit_s + settings.duration_s > self.duration_s:
+        """Raise Problem when a test lasts longer than is allowed."""
+        if settings.omit_s + (settings.duration_s or 0.0) > self.duration_s:
             raise Problem("refused", f"the server measures at most {self.duration_s:g} s")
-        if self.rate_bps is not None:
-            asked_bps = (settings.rate_bps or math.inf) * settings.streams
-            if asked_bps > self.rate_bps:
-                raise Problem(
-                    "refused",
-                    f"the server allows at most {self.rate_bps:g} bit/s",
-                    "ask for a rate; it is per stream",
-                )
 
-    def allow(self, received_bytes: int, elapsed_s: float) -> bool:
-        """Whether what a peer has sent so far keeps to the rate."""
-        if self.rate_bps is None or elapsed_s < _RATE_SPAN_S:
-            return True
-        return received_bytes * 8 <= self.rate_bps * _RATE_MARGIN * elapsed_s
+    def rates(self, protocol: str) -> tuple[float, float]:
+        """Return the bounds of one client and of all together; infinite for none."""
+        one_bps = self.all_rate_bps if self.rate_bps is None else self.rate_bps
+        if one_bps is None:
+            one_bps = _UDP_CLIENT_BPS if protocol == "udp" else math.inf
+        all_bps = self.all_rate_bps
+        return one_bps, _CLIENTS_TOGETHER * one_bps if all_bps is None else all_bps

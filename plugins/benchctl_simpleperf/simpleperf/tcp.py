@@ -8,7 +8,8 @@ import struct
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import IO
+from functools import cache
+from typing import IO, Callable
 
 from .kernel import Kernel
 from .options import get_patience, kernel_paces, set_patience
@@ -55,7 +56,7 @@ class _Sender(Stream):
         super().__init__(index, timeline)
         self._sock = sock
         self._share = settings.share(index)
-        self._payload = memoryview(bytes(length))
+        self._payload = _zeros(length)
         self._sent = 0
         self._before: Mapping[str, float] = {}
 
@@ -140,8 +141,6 @@ class TcpSender(_Sender):
             # Time was up with bytes still in the kernel: nobody waits for them.
             self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("@ii", 1, 0))
         self._sock.close()
-        if self._file:
-            self._file.close()
 
     def _send(self, left: int) -> int:
         if self._file:
@@ -156,13 +155,7 @@ class TcpSender(_Sender):
         if Kernel.SENDFILE is None:
             unavailable["zero_copy_send"] = "this system has no sendfile"
             return
-        if Kernel.MEMFD is not None:
-            self._file = open(Kernel.MEMFD("simpleperf"), "r+b")  # noqa: SIM115 - lives with self
-        else:
-            import tempfile  # It would cost every start a tenth of its time.
-
-            self._file = tempfile.TemporaryFile()  # noqa: SIM115
-        self._file.truncate(_FILE_BYTES)
+        self._file = _file_of_zeros(Kernel.MEMFD)
         self.facts["send"] = "sendfile"
 
     def _set_rate(self, rate_bps: float, unavailable: dict[str, str]) -> None:
@@ -253,6 +246,30 @@ class TcpReceiver(Stream):
 
     def reading(self) -> Reading:
         return Reading({"bytes_received": self._received}, {})
+
+
+_longest_payload = memoryview(b"")
+
+
+def _zeros(length: int) -> memoryview:
+    """Return zeros that all streams share; the kernel keeps one page of them for us."""
+    global _longest_payload
+    if len(_longest_payload) < length:
+        _longest_payload = memoryview(bytes(length))
+    return _longest_payload[:length]
+
+
+@cache
+def _file_of_zeros(memfd: Callable[[str], int] | None) -> IO[bytes]:
+    """Return the file that all streams send; it lives as long as the process."""
+    if memfd is not None:
+        file: IO[bytes] = open(memfd("simpleperf"), "r+b")  # noqa: SIM115
+    else:
+        import tempfile  # It would cost every start a tenth of its time.
+
+        file = tempfile.TemporaryFile()  # noqa: SIM115
+    file.truncate(_FILE_BYTES)
+    return file
 
 
 def _kernel_view(sock: socket.socket) -> tuple[dict[str, float], dict[str, float]]:

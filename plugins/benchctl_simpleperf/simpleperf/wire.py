@@ -2,9 +2,10 @@ r"""How messages and greetings look on the wire; no I/O.
 
 A connection of the control protocol starts with a preamble, one line that begins with a zero byte
 and the program's name; whatever else a client sends first makes it a plain client. After the
-preamble of a control connection each message is one line of JSON, at most `MESSAGE_LIMIT` bytes.
-A stream's connection carries nothing but payload after its preamble. A UDP stream sends the same
-line as a datagram, again and again until the server is ready.
+preamble of a control connection each message is one line of JSON, at most `MESSAGE_LIMIT` bytes
+from the server and `REQUEST_LIMIT` from the client. A stream's connection carries nothing but
+payload after its preamble. A UDP stream sends the same line as a datagram, again and again until
+the server is ready.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ __all__ = [
     "CONTROL_PREAMBLE",
     "MAGIC",
     "MESSAGE_LIMIT",
+    "REQUEST_LIMIT",
     "LineReader",
     "Preamble",
     "encode_message",
@@ -29,6 +31,8 @@ MAGIC = b"\0simpleperf "
 CONTROL_PREAMBLE = MAGIC + b"control 1\n"
 # Enough for the result of 128 streams in both directions.
 MESSAGE_LIMIT = 256 * 1024
+# A client asks and counts: a stranger cannot make the server keep or search more than this.
+REQUEST_LIMIT = 8 * 1024
 _PREAMBLE_LIMIT = 80
 
 
@@ -78,16 +82,17 @@ def encode_message(message: dict[str, Any]) -> bytes:
 
 
 class LineReader:
-    """Cuts received bytes into messages. Raises Problem for what is none."""
+    """Cuts received bytes into messages of so many bytes. Raises Problem for what is none."""
 
-    def __init__(self) -> None:
+    def __init__(self, limit: int = MESSAGE_LIMIT) -> None:
+        self._limit = limit
         self._pending = b""
 
     def feed(self, data: bytes) -> list[dict[str, Any]]:
         """Take the next bytes; returns the messages that they complete."""
         *lines, self._pending = (self._pending + data).split(b"\n")
-        if any(len(line) > MESSAGE_LIMIT for line in (*lines, self._pending)):
-            raise Problem("peer", f"a message of more than {MESSAGE_LIMIT} bytes")
+        if any(len(line) > self._limit for line in (*lines, self._pending)):
+            raise Problem("peer", f"a message of more than {self._limit} bytes")
         return [_decode(line) for line in lines]
 
 
