@@ -16,7 +16,7 @@ from pathlib import Path
 import click
 
 from benchctl import __version__
-from benchctl.cli import streams
+from benchctl.cli import options, streams
 from benchctl.cli.backends import backends
 from benchctl.cli.compare import compare
 from benchctl.cli.doctor import doctor
@@ -29,14 +29,15 @@ from benchctl.cli.run import run
 from benchctl.cli.runs import runs
 from benchctl.cli.schema import schema
 from benchctl.cli.show import show
+from benchctl.cli.store import store
 from benchctl.cli.tui import tui
-from benchctl.errors import BenchctlError, NoReaderError
+from benchctl.errors import BenchctlError, NoReaderError, StoreDamagedError
 from benchctl.visible import visible
 
 PLUGINS_VARIABLE = "BENCHCTL_PLUGINS"
 COMPLETION_VARIABLE = "_BENCHCTL_COMPLETE"
 COMMANDS = (
-    run, plan, tui, runs, show, compare, export, resume, backends, doctor, schema, lab
+    run, plan, tui, runs, show, compare, export, resume, backends, doctor, schema, store, lab
 )  # fmt: skip
 INTERNAL = 4
 INTERRUPTED = 130
@@ -53,8 +54,24 @@ def _print_completion(context: click.Context, _: click.Parameter, shell: str | N
     context.exit()
 
 
+class _App(InOrder):
+    """All commands. What a damaged store makes of one is no bug."""
+
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            return super().invoke(ctx)
+        except StoreDamagedError as error:
+            raise options.diagnosis(ctx) or error from error
+        except (BenchctlError, click.ClickException, click.exceptions.Exit, click.Abort, OSError):
+            raise
+        except Exception as error:
+            if found := options.diagnosis(ctx):
+                raise found from error
+            raise
+
+
 @click.group(
-    cls=InOrder,
+    cls=_App,
     commands=COMMANDS,
     context_settings={"help_option_names": ["-h", "--help"]},
 )

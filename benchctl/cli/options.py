@@ -11,10 +11,12 @@ import click
 from benchctl.errors import UsageError
 
 if TYPE_CHECKING:
+    from benchctl.errors import StoreError
     from benchctl.store.read import Reader
 
 FORMATS = ("table", "md", "csv", "json", "jsonl")
 _ENDINGS = {"txt": "table", "markdown": "md", "ndjson": "jsonl"}
+_OPENED = "benchctl.store"
 FILE = click.Path(path_type=Path)
 
 
@@ -104,9 +106,20 @@ def open_reader(store: Path | None) -> Reader:
     from benchctl.store.database import default_path
     from benchctl.store.read import Reader
 
-    reader = Reader(store or default_path())
-    click.get_current_context().call_on_close(reader.close)
+    path = store or default_path()
+    context = click.get_current_context()
+    context.meta[_OPENED] = path
+    reader = Reader(path)
+    context.call_on_close(reader.close)
     return reader
+
+
+def diagnosis(context: click.Context) -> StoreError | None:
+    """Return the error of the store that a command opened, if it is damaged."""
+    from benchctl.store.salvage import diagnose
+
+    path = context.meta.get(_OPENED)
+    return None if path is None else diagnose(path)
 
 
 def format_for(given: str | None, output: Path | None) -> str:

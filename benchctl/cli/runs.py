@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import click
@@ -18,12 +19,19 @@ def runs(store: Path | None, as_json: bool) -> None:
     """List every run, the newest first."""
     import time
 
+    from benchctl.errors import StoreDamagedError
     from benchctl.report.document import run_entry
 
     reader = options.open_reader(store)
     if not as_json:
         print(f"{'run':<24}{'when':<18}{'profile':<24}{'trials':>7}  status")
-    for run in reader.runs():
+    lost = None
+    for run_id in reader.run_ids():
+        try:
+            run = reader.run(run_id)
+        except StoreDamagedError as error:
+            lost = lost or error
+            continue
         status = run.status
         if status == "running" and not reader.is_alive(run):
             status = "died"
@@ -33,3 +41,6 @@ def runs(store: Path | None, as_json: bool) -> None:
             when = time.strftime("%Y-%m-%d %H:%M", time.localtime(run.created_time))
             profile = visible(run.profile)
             print(f"{run.name:<24}{when:<18}{profile:<24}{run.trials:>7}  {status}")
+    if lost is not None:
+        sys.stdout.flush()
+        raise lost

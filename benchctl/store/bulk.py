@@ -6,14 +6,16 @@ for a plot of half a million samples.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from benchctl.analysis.summary import COUNTED
-from benchctl.store.database import connect, store_errors
+from benchctl.store.database import connect, damaged, store_errors
+from benchctl.store.read import decode_json
 from benchctl.store.schema import LAST_ATTEMPT
+from benchctl.store.shape import FLOWS, Shape, fits
 
 Row = tuple[int, float, float, bytes]
 """Series, start and end of the interval (seconds from the flow's start), packed values."""
@@ -123,17 +125,23 @@ class Bulk:
                 ).fetchall())
                 for flow in flows
             ]  # fmt: skip
-        delays = {flow["name"]: flow["delay_s"] for flow in json.loads(planned)}
+        delays = {flow["name"]: flow["delay_s"] for flow in self._json(planned, FLOWS)}
         found: dict[int, Source] = {}
         for flow, series in told:
-            asked = json.loads(flow["requested"]).get("streams")
+            asked = self._json(flow["requested"], dict).get("streams")
             streams = asked if isinstance(asked, int) else 1
             for series_id, role, stream, direction, metrics in series:
                 found[series_id] = Source(
                     flow["name"], flow["backend"], role, stream, direction,
-                    tuple(json.loads(metrics)), delays.get(flow["name"], 0.0), streams,
+                    tuple(self._json(metrics, [str])), delays.get(flow["name"], 0.0), streams,
                 )  # fmt: skip
         return found
+
+    def _json(self, text: object, shape: Shape) -> Any:
+        value = decode_json(text)
+        if not fits(value, shape):
+            raise damaged(self._path, "a trial's flows")
+        return value
 
     def extent(self, trial_id: int) -> tuple[int, int]:
         """Return the ids before the first and of the last sample of a trial's last attempt."""

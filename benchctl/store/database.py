@@ -37,6 +37,10 @@ def store_errors(path: Path) -> Iterator[None]:
     """Turn SQLite's errors about this file into StoreError."""
     try:
         yield
+    except sqlite3.ProgrammingError:
+        raise  # a fault of ours
+    except UnicodeDecodeError as error:  # SQLite quotes the damaged text in its message
+        raise damaged(path, "a name or a statement in it is no text") from error
     except sqlite3.DatabaseError as error:
         # The low byte is the kind (sqlite.org/rescode.html); the module's own errors have none.
         code = getattr(error, "sqlite_errorcode", None)

@@ -7,6 +7,7 @@ ask as often as it likes; `samples` and `notes` take the last id seen, to read o
 from __future__ import annotations
 
 import json
+import math
 import sqlite3
 import struct
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,9 +19,10 @@ from typing import Any, TypeVar
 from benchctl.analysis.figures import Figure, Figures
 from benchctl.errors import StoreError, UsageError
 from benchctl.metrics import Fold, Metric
-from benchctl.store.database import connect, store_errors
+from benchctl.store.database import connect, damaged, store_errors
 from benchctl.store.locks import Liveness
-from benchctl.store.schema import LAST_ATTEMPT, OPEN
+from benchctl.store.schema import ADDED, LAST_ATTEMPT, OPEN
+from benchctl.store.shape import fits, is_possible, of_field
 
 T = TypeVar("T")
 
@@ -145,19 +147,45 @@ class Note:
     text: str
 
 
-# A field's name, and whether its column holds JSON: those are the mappings and the sequences.
+# A field's name, whether its column holds JSON (a mapping or a sequence), and its shape.
 _COLUMNS = {
-    kind: tuple((f.name, str(f.type).startswith(("Mapping", "Sequence"))) for f in fields(kind))
+    kind: tuple(
+        (
+            f.name,
+            str(f.type).startswith(("Mapping", "Sequence")),
+            of_field(kind.__name__, f.name, str(f.type)),
+        )
+        for f in fields(kind)
+    )
     for kind in (Run, Trial, Flow, Note)
 }
 
 
-def _make(kind: type[T], row: sqlite3.Row) -> T:
-    columns = _COLUMNS[kind]  # type: ignore[index]
+_SINCE = {name for _, name, _ in ADDED}
+
+
+def decode(kind: type[T], row: sqlite3.Row) -> T:
+    """Return a row as its dataclass. Raises ValueError for what cannot have been written."""
     there = set(row.keys())  # an older store lacks what was added since
-    return kind(
-        **{n: json.loads(row[n]) if is_json else row[n] for n, is_json in columns if n in there}
-    )
+    values = {}
+    for name, is_json, shape in _COLUMNS[kind]:  # type: ignore[index]
+        if name not in there:
+            if name in _SINCE:
+                continue
+            raise ValueError(f"{kind.__name__.lower()}: no column {name}")
+        value = decode_json(row[name]) if is_json else row[name]
+        if not fits(value, shape) or not is_possible(name, value):
+            raise ValueError(f"{kind.__name__.lower()} {row['id']}: {name}")
+        values[name] = value
+    return kind(**values)
+
+
+def decode_json(text: object) -> Any:
+    """Return what a column of JSON holds; None, which fits no shape, where it is none."""
+    try:
+        return json.loads(text)  # type: ignore[arg-type]
+    except (ValueError, TypeError, RecursionError):
+        return None
 
 
 _SAMPLES = """
@@ -170,24 +198,46 @@ FROM sample JOIN series ON series.id = series_id
 @cache
 def _layout(metrics: str) -> tuple[tuple[str, ...], struct.Struct]:
     """Return the names in a series' column of metrics, and how their values are packed."""
-    names = tuple(json.loads(metrics))
-    return names, struct.Struct(f"<{len(names)}d")
+    names = decode_json(metrics)
+    if not fits(names, [str]):
+        raise ValueError
+    return tuple(names), struct.Struct(f"<{len(names)}d")
 
 
-def _sample(row: sqlite3.Row) -> Sample:
-    names, values = _layout(row["metrics"])
-    return Sample(
-        id=row["id"],
-        flow_id=row["flow_id"],
-        role=row["role"],
-        stream=row["stream"],
-        direction=row["direction"],
-        start_s=row["start_s"],
-        end_s=row["end_s"],
-        arrived_s=row["arrived_s"],
-        omitted=bool(row["omitted"]),
-        metrics=dict(zip(names, values.unpack(row["data"]), strict=True)),
-    )
+def decode_sample(row: sqlite3.Row) -> Sample:
+    """Return a sample. Raises ValueError for one that cannot have been written."""
+    try:
+        names, layout = _layout(row["metrics"])
+        values = layout.unpack(row["data"])
+        sample = Sample(
+            id=row["id"],
+            flow_id=row["flow_id"],
+            role=row["role"],
+            stream=row["stream"],
+            direction=row["direction"],
+            start_s=row["start_s"],
+            end_s=row["end_s"],
+            arrived_s=row["arrived_s"],
+            omitted=bool(row["omitted"]),
+            metrics=dict(zip(names, values, strict=True)),
+        )
+        times = (sample.start_s, sample.end_s, sample.arrived_s)
+        whole = all(map(math.isfinite, (*times, *values, sample.stream)))
+        whole = whole and isinstance(sample.role + sample.direction, str)
+    except (ValueError, TypeError, struct.error):
+        whole = False
+    if not whole:
+        raise ValueError(f"sample {row['id']}")
+    return sample
+
+
+def decode_figure(row: sqlite3.Row) -> tuple[tuple[str, str], Figure]:
+    """Return a figure by direction and metric. Raises ValueError as `decode` does."""
+    spread = decode_json(row["spread"])
+    names = [row["direction"], row["metric"], row["origin"]]
+    if not (fits(names, [str]) and fits(row["value"], float) and fits(spread, {str: float})):
+        raise ValueError(f"flow {row['flow_id']}: a figure")
+    return (row["direction"], row["metric"]), Figure(row["value"], row["origin"], spread)
 
 
 class Reader:
@@ -206,6 +256,10 @@ class Reader:
         """Return every run, the newest first."""
         return self._all(Run, "SELECT * FROM run ORDER BY id DESC")
 
+    def run_ids(self) -> list[int]:
+        """Return the ids of every run, the newest first: also of one that cannot be read."""
+        return [row[0] for row in self._rows("SELECT id FROM run ORDER BY id DESC")]
+
     def run(self, run_id: int) -> Run:
         """Return one run by id. Raises StoreError when it was deleted."""
         found = self._all(Run, "SELECT * FROM run WHERE id = ?", run_id)
@@ -218,15 +272,17 @@ class Reader:
 
         Raises UsageError when there is none, or more than one.
         """
-        runs = self.runs()
-        if text == "last" and runs:
-            return runs[0]
-        matches = [run for run in runs if run.name == text] or [r for r in runs if text in r.name]
+        rows = list(self._rows("SELECT id, name FROM run ORDER BY id DESC"))
+        names = {row["name"]: row["id"] for row in rows if isinstance(row["name"], str)}
+        matches = [name for name in names if name == text] or [n for n in names if text in n]
+        if text == "last" and names:
+            matches = [next(iter(names))]
         if len(matches) == 1:
-            return matches[0]
+            return self.run(names[matches[0]])
         if matches:
-            names = ", ".join(run.name for run in matches[:5])
-            raise UsageError(f'"{text}" names {len(matches)} runs', f"such as {names}")
+            raise UsageError(
+                f'"{text}" names {len(matches)} runs', f"such as {', '.join(matches[:5])}"
+            )
         raise UsageError(f'no run "{text}"', 'see "benchctl runs"; "last" names the newest')
 
     def is_alive(self, run: Run) -> bool:
@@ -236,8 +292,8 @@ class Reader:
     def trials(self, run_id: int, from_position: int = 0) -> Iterator[Trial]:
         """Yield the trials of a run from a position on, in order of execution."""
         query = "SELECT * FROM trial WHERE run_id = ? AND position >= ? ORDER BY position"
-        for row in self._rows(query, run_id, from_position):
-            yield _make(Trial, row)
+        rows = self._rows(query, run_id, from_position)
+        yield from self._decoded(decode(Trial, row) for row in rows)
 
     def next_open(self, run_id: int, from_position: int) -> Trial | None:
         """Return the next trial from a position on that still has to be measured."""
@@ -263,18 +319,13 @@ class Reader:
 
     def figures(self, flow_id: int) -> Figures:
         """Return a flow's final figures by (direction, metric)."""
-        return {
-            (row["direction"], row["metric"]): Figure(
-                row["value"], row["origin"], json.loads(row["spread"])
-            )
-            for row in self._rows("SELECT * FROM figure WHERE flow_id = ?", flow_id)
-        }
+        rows = self._rows("SELECT * FROM figure WHERE flow_id = ?", flow_id)
+        return dict(self._decoded(map(decode_figure, rows)))
 
     def samples(self, flow_id: int, after: int = 0) -> Iterator[Sample]:
         """Yield the samples of a flow with an id above ``after``, in order of arrival."""
         query = f"{_SAMPLES} WHERE flow_id = ? AND sample.id > ? ORDER BY sample.id"
-        for row in self._rows(query, flow_id, after):
-            yield _sample(row)
+        yield from self._decoded(map(decode_sample, self._rows(query, flow_id, after)))
 
     def samples_of_trial(
         self, trial_id: int, after: int = 0, attempt: int | None = None
@@ -285,8 +336,8 @@ class Reader:
             " WHERE trial_id = ? AND sample.id > ? AND attempt = coalesce(?, attempt)"
             " ORDER BY sample.id"
         )
-        for row in self._rows(query, trial_id, after, attempt):
-            yield _sample(row)
+        rows = self._rows(query, trial_id, after, attempt)
+        yield from self._decoded(map(decode_sample, rows))
 
     def notes(self, run_id: int, after: int = 0) -> list[Note]:
         """Return the notes of a run with an id above ``after``."""
@@ -299,10 +350,18 @@ class Reader:
 
     def _rows(self, query: str, *values: Any) -> Iterator[sqlite3.Row]:
         with store_errors(self.path):
-            yield from self._connection.execute(query, values)
+            # Not "yield from": that closes the cursor, perhaps after the store.
+            for row in self._connection.execute(query, values):  # noqa: UP028
+                yield row
 
     def _all(self, kind: type[T], query: str, *values: Any) -> list[T]:
-        return [_make(kind, row) for row in self._rows(query, *values)]
+        return list(self._decoded(decode(kind, row) for row in self._rows(query, *values)))
+
+    def _decoded(self, found: Iterator[T]) -> Iterator[T]:
+        try:
+            yield from found
+        except (ValueError, IndexError) as error:  # IndexError: a column has lost its name
+            raise damaged(self.path, str(error)) from error
 
     def _value(self, query: str, *values: Any) -> int:
         return int(next(self._rows(query, *values))[0])

@@ -1,0 +1,209 @@
+"""What of a damaged store can still be read: counted, and copied to a new store.
+
+Tables are walked by id, past what cannot be read. A row counts as readable when it can have been
+written so; a flipped bit inside a number or a text stays unnoticed, since nothing tells of it.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from benchctl.errors import StoreDamagedError, StoreError, UsageError
+from benchctl.store.database import connect, store_errors, transaction
+from benchctl.store.read import (
+    Flow,
+    Note,
+    Run,
+    Trial,
+    decode,
+    decode_figure,
+    decode_json,
+    decode_sample,
+)
+from benchctl.store.shape import fits
+
+# A page holds some dozens of rows. After so many ids in a row that cannot be read, they are skipped
+# in steps that double, so that a whole lost table takes no time.
+_ONE_BY_ONE = 2000
+_LAST_ID = 2**62
+_PROBLEMS = 20
+
+
+def _check_series(row: sqlite3.Row) -> None:
+    if not (fits(decode_json(row["metrics"]), [str]) and fits(row["stream"], int)):
+        raise ValueError(f"series {row['id']}")
+    if not fits([row["role"], row["direction"]], [str]):
+        raise ValueError(f"series {row['id']}")
+
+
+def _check_figure(row: sqlite3.Row) -> None:
+    _, figure = decode_figure(row)
+    if abs(figure.value) > 1e100:  # its square is out of range, and so would be every statistic
+        raise ValueError(f"flow {row['flow_id']}: {figure.value}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """A table: the column and the table of what a row belongs to, and how a row is checked."""
+
+    name: str
+    parent: tuple[str, str] | None
+    check: Callable[[sqlite3.Row], object]
+
+
+_TABLES = (
+    _Table("run", None, lambda row: decode(Run, row)),
+    _Table("trial", ("run_id", "run"), lambda row: decode(Trial, row)),
+    _Table("flow", ("trial_id", "trial"), lambda row: decode(Flow, row)),
+    _Table("series", ("flow_id", "flow"), _check_series),
+    _Table("sample", ("series_id", "series"), decode_sample),
+    _Table("figure", ("flow_id", "flow"), _check_figure),
+    _Table("note", ("run_id", "run"), lambda row: decode(Note, row)),
+)
+_PARENTS = {table.parent[1] for table in _TABLES if table.parent is not None}
+_SAMPLES = (
+    "SELECT sample.*, flow_id, role, stream, direction, metrics"
+    " FROM sample JOIN series ON series.id = series_id"
+)
+
+
+@dataclass(slots=True)
+class Findings:
+    """What a store holds that can be read, by table, and what is wrong with the rest."""
+
+    readable: Counter[str] = field(default_factory=Counter)
+    problems: list[str] = field(default_factory=list)
+
+    def text(self) -> str:
+        """Write how much can be read: ``3 runs, 12 trials, 24 flows, 960 samples``."""
+        told = ("run", "trial", "flow", "sample")
+        return ", ".join(
+            f"{self.readable[name]:,} {name}{'' if self.readable[name] == 1 else 's'}"
+            for name in told
+        )
+
+
+def check(path: Path) -> Findings:
+    """Read a whole store. Raises StoreError where nothing of it can be opened."""
+    with closing(connect(path)) as connection:
+        return _walk(connection, lambda *_: None)
+
+
+def salvage(path: Path, copy: Path) -> Findings:
+    """Copy what can be read to a new store. Raises StoreError, UsageError if the file exists."""
+    if copy.exists():
+        raise UsageError(f"{copy} is there already", "name a new file")
+    with closing(connect(path)) as connection, closing(connect(copy, write=True)) as target:
+        columns = {
+            table.name: {row["name"] for row in target.execute(f"PRAGMA table_info({table.name})")}
+            for table in _TABLES
+        }
+
+        def write(table: str, row: sqlite3.Row) -> None:
+            values = {name: row[name] for name in row.keys() if name in columns[table]}  # noqa: SIM118
+            marks = ",".join("?" * len(values))
+            target.execute(
+                f"INSERT INTO {table} ({','.join(values)}) VALUES ({marks})", tuple(values.values())
+            )
+
+        with store_errors(copy), transaction(target):
+            return _walk(connection, write)
+
+
+def diagnose(path: Path) -> StoreError | None:
+    """Return the error of a store that is damaged, with how much can be read; None if it is not."""
+    try:
+        found = check(path)
+    except StoreError as error:
+        return error
+    if not found.problems:
+        return None
+    text = f"{found.text()}; benchctl store salvage FILE copies it to a new store"
+    return StoreDamagedError(
+        f"store {path}: damaged: {found.problems[0]}", f"what could be read: {text}"
+    )
+
+
+def _walk(connection: sqlite3.Connection, take: Callable[[str, sqlite3.Row], None]) -> Findings:
+    """Hand every row that can be read, and what it belongs to, to ``take``; parents go first."""
+    found = Findings()
+    kept: dict[str, set[int]] = {}
+    axes: dict[int, Mapping[str, Any]] = {}
+    for table in _TABLES:
+        kept[table.name] = set()
+        for row in _rows(connection, table, kept, found):
+            try:
+                table.check(row)
+                if table.name == "run":
+                    axes[row["id"]] = decode(Run, row).values
+                if table.name == "trial":
+                    _check_point(decode(Trial, row), axes.get(row["run_id"], {}))
+                if table.parent is not None and row[table.parent[0]] not in kept[table.parent[1]]:
+                    raise ValueError(f"{table.name} {_id(row)}: its {table.parent[1]} is lost")
+                take(table.name, row)
+            except (ValueError, IndexError, KeyError, sqlite3.IntegrityError) as error:
+                _note(found, str(error))
+                continue
+            found.readable[table.name] += 1
+            if table.name in _PARENTS:
+                kept[table.name].add(row["id"])
+    for problem in _integrity(connection):
+        _note(found, problem)
+    return found
+
+
+def _check_point(trial: Trial, axes: Mapping[str, Any]) -> None:
+    for axis, value in trial.point.items():
+        if axes and value not in axes.get(axis, ()):
+            raise ValueError(f"trial {trial.id}: point")
+
+
+def _id(row: sqlite3.Row) -> object:
+    return row["id"] if "id" in row.keys() else row["flow_id"]  # noqa: SIM118
+
+
+def _note(found: Findings, problem: str) -> None:
+    if len(found.problems) < _PROBLEMS:
+        found.problems.append(problem)
+
+
+def _rows(
+    connection: sqlite3.Connection, table: _Table, kept: Mapping[str, set[int]], found: Findings
+) -> Iterator[sqlite3.Row]:
+    if table.name == "figure":  # without ids
+        for flow in sorted(kept["flow"]):
+            try:
+                yield from connection.execute("SELECT * FROM figure WHERE flow_id = ?", (flow,))
+            except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+                _note(found, f"figures of flow {flow}: {error}")
+        return
+    select = _SAMPLES if table.name == "sample" else f"SELECT * FROM {table.name}"
+    query = f"{select} WHERE {table.name}.id > ? ORDER BY {table.name}.id"
+    after, failed = 0, 0
+    while after < _LAST_ID:
+        try:
+            for row in connection.execute(query, (after,)):
+                after, failed = row["id"], 0
+                yield row
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+            if not failed:
+                _note(found, f"{table.name} after {after}: {error}")
+            failed += 1
+            after += 1 if failed < _ONE_BY_ONE else 2 ** min(failed - _ONE_BY_ONE, 62)
+        else:
+            return
+
+
+def _integrity(connection: sqlite3.Connection) -> Iterator[str]:
+    try:
+        for (text,) in connection.execute(f"PRAGMA integrity_check({_PROBLEMS})"):
+            if text != "ok":
+                yield from str(text).splitlines()
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+        yield str(error)
