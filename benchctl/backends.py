@@ -1,10 +1,10 @@
 """Finds backends: installed packages, and single files that the user names.
 
 Installed ones register under the entry point group ``benchctl.backends``. Files are named by
-``--plugin FILE`` or in ``BENCHCTL_PLUGINS`` (separated as in PATH) and offer ``BACKEND``; a file
-goes before an installed backend of its name. Code that merely lies in the current directory is
-never loaded. Listing names imports nothing; a plugin that fails to import is reported as broken and
-does not disturb the others, and neither do two that offer the same name.
+``--plugin FILE`` or in ``BENCHCTL_PLUGINS`` (whole paths, separated as in PATH) and offer
+``BACKEND``; a file goes before an installed backend of its name. Code that merely lies in the
+current directory is never loaded. Listing names imports nothing; a plugin that fails to import is
+reported as broken and does not disturb the others, and neither do two that offer the same name.
 """
 
 from __future__ import annotations
@@ -96,7 +96,10 @@ def _packages() -> Iterator[Candidate]:
 def _files() -> Iterator[Candidate]:
     for text in filter(None, os.environ.get(FILES_VARIABLE, "").split(os.pathsep)):
         path = Path(text)
-        yield Candidate(path.stem, text, partial(_load_file, path))
+        load = partial(_load_file, path)
+        if not path.is_absolute():  # another file in every directory, and anybody's
+            load = partial(_refuse, f"{FILES_VARIABLE} takes whole paths")
+        yield Candidate(path.stem, text, load)
 
 
 def _one_each(candidates: Iterable[Candidate]) -> dict[str, Candidate]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from benchctl.cli.options import InOrder
+from benchctl.cli.options import InOrder, trust
 from benchctl.visible import visible
 
 if TYPE_CHECKING:
@@ -39,14 +39,18 @@ def _load(name: str) -> Topology:
     return load_topology(find_topology(name))
 
 
-def _build(name: str, emulator: str | None) -> Lab:
+def _build(name: str, emulator: str | None, trust: bool) -> Lab:
+    from benchctl.engine.trust import distrust_services, untrusted
     from benchctl.errors import UsageError
     from benchctl.lab.lab import Lab
     from benchctl.lab.model import Emulator
 
     if emulator is not None and emulator not in tuple(Emulator):
         raise UsageError(f"--emulator {emulator}: choose from {', '.join(Emulator)}")
-    return Lab.build(_load(name), Emulator(emulator) if emulator else None)
+    topology = _load(name)
+    if not trust and (why := distrust_services(topology)):
+        raise untrusted(topology.path, why)
+    return Lab.build(topology, Emulator(emulator) if emulator else None)
 
 
 @lab.command()
@@ -125,12 +129,15 @@ def _pairs(lab: Topology) -> list[tuple[str, ...]]:
     "command", metavar="COMMAND...", nargs=-1, required=True, help="The command, after --."
 )
 @_emulator
-def execute(topology: str, host: str, command: Sequence[str], emulator: str | None) -> None:
+@trust
+def execute(
+    topology: str, host: str, command: Sequence[str], emulator: str | None, trust: bool
+) -> None:
     """Run one command on a host of a lab.
 
     Builds the lab, takes it away afterwards, and ends with the command's code.
     """
-    with _build(topology, emulator) as lab:
+    with _build(topology, emulator, trust) as lab:
         code = _run(lab, host, command)
     sys.exit(code)
 
@@ -138,12 +145,13 @@ def execute(topology: str, host: str, command: Sequence[str], emulator: str | No
 @lab.command()
 @_topology
 @_emulator
-def shell(topology: str, emulator: str | None) -> None:
+@trust
+def shell(topology: str, emulator: str | None, trust: bool) -> None:
     """Take commands for the hosts of a lab.
 
     As in "h1 ping h4" or "h4 iperf3 -s &"; the lab stands until "exit" or Ctrl-D.
     """
-    with _build(topology, emulator) as lab, _children() as start:
+    with _build(topology, emulator, trust) as lab, _children() as start:
         hosts = " ".join(lab.topology.hosts)
         print(f"{lab.topology.name}: hosts {hosts}", file=sys.stderr)
         print(
@@ -248,7 +256,8 @@ def _run(lab: Lab, host: str, command: Sequence[str]) -> int:
 @lab.command()
 @_topology
 @_emulator
-def check(topology: str, emulator: str | None) -> None:
+@trust
+def check(topology: str, emulator: str | None, trust: bool) -> None:
     """Measure each link against its promise.
 
     Ends with code 1 when one does not keep it.
@@ -257,7 +266,7 @@ def check(topology: str, emulator: str | None) -> None:
     from benchctl.report.formats import align
     from benchctl.units import format_duration, format_rate
 
-    with _build(topology, emulator) as lab:
+    with _build(topology, emulator, trust) as lab:
         looks = verify(lab, lab.topology.links)
         used = lab.emulator
     rows = []

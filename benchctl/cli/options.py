@@ -84,6 +84,11 @@ repeats = click.option(
     help="How often every point is measured.",
 )
 lab = click.option("--lab", metavar="TOPOLOGY", help="Run in this lab, not on the real network.")
+trust = click.option(
+    "--trust",
+    is_flag=True,
+    help="Run the services of a topology that others may have written.",
+)
 yes = click.option("--yes", is_flag=True, help="Accept a matrix of any size.")
 form = click.option(
     "--format",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import sys
 from typing import TYPE_CHECKING
@@ -79,6 +80,20 @@ def _print_head(prepared: Planned) -> None:
     print(f"expected time {format_duration(plan.duration_s)}")
     for axis, values in plan.values.items():
         print(visible(f"  {axis}: {', '.join(map(str, values))}"))
+    _print_services(prepared)
+
+
+def _print_services(prepared: Planned) -> None:
+    from benchctl.engine.trust import user_name
+
+    if not prepared.services or prepared.topology is None:
+        return
+    name = prepared.topology.path.name
+    print(visible(f"services of {name}, run as {user_name(os.geteuid())} while the lab stands:"))
+    for host, argv in prepared.services:
+        print(f"  {host}: {shlex.join(argv)}")
+    if prepared.distrust:
+        print(visible(f"they need --trust: {prepared.distrust}"))
 
 
 def _print_trial(trial: Trial, prepared: Planned) -> None:
@@ -121,4 +136,8 @@ def _entry(trial: Trial, prepared: Planned) -> dict[str, object]:
             {"flow": flow, "end": role, "command": argv}
             for flow, role, argv in _commands(trial, prepared)
         ],
+        "services": [
+            {"host": host, "command": shlex.join(argv)} for host, argv in prepared.services
+        ],
+        "needs_trust": prepared.distrust,
     }

@@ -16,6 +16,7 @@ from benchctl.cli import options
 @options.output
 @options.events
 @options.quiet
+@options.trust
 @options.store
 def resume(
     name: str,
@@ -23,6 +24,7 @@ def resume(
     output: Path | None,
     events: bool,
     quiet: bool,
+    trust: bool,
     store: Path | None,
 ) -> None:
     """Go on with a run that was stopped or killed.
@@ -30,6 +32,7 @@ def resume(
     Only what is missing is measured.
     """
     from benchctl.cli.watch import measure
+    from benchctl.engine.trust import distrust_run, untrusted
     from benchctl.errors import UsageError
     from benchctl.report.output import Output
     from benchctl.store.schema import OPEN
@@ -42,6 +45,8 @@ def resume(
     left = sum(trial.status in OPEN for trial in reader.trials(run.id))
     if not left:
         raise UsageError(f"run {run.name} has nothing left to measure", "see benchctl show")
+    if not trust and (why := distrust_run(run.settings, reader.path)):
+        raise untrusted(reader.path, why)
     with Output(output) as out:
         if not quiet:
             print(f"run {run.name}: {left} of {run.trials} trials left", file=sys.stderr)

@@ -21,6 +21,7 @@ from benchctl.cli import options
 @options.events
 @options.quiet
 @options.lab
+@options.trust
 @options.yes
 @options.store
 def run(
@@ -33,6 +34,7 @@ def run(
     events: bool,
     quiet: bool,
     lab: str | None,
+    trust: bool,
     yes: bool,
     store: Path | None,
 ) -> None:
@@ -50,7 +52,7 @@ def run(
         if missing := first_missing(prepared.tools):
             raise missing
         path = store or default_path()
-        run_id, name = record_plan(prepared, path)
+        run_id, name = record_plan(prepared, path, trust=trust)
         if not quiet:
             trials = "1 trial" if len(prepared.plan) == 1 else f"{len(prepared.plan)} trials"
             print(f"run {name}: {trials}, store {path}", file=sys.stderr)

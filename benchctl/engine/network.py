@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 import socket
 from collections.abc import Collection, Mapping
@@ -103,6 +104,18 @@ def check_interfaces(network: Network) -> None:
                 f'interface "{name}": this machine has no device "{way.device}"',
                 f"it has: {', '.join(there)}; set another with --set interfaces.{name}.device=NAME",
             )
+
+
+def is_own(address: str) -> bool:
+    """Return whether this machine can send from an address."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    try:
+        with socket.socket(family, socket.SOCK_DGRAM) as sock:
+            sock.bind(socket.getaddrinfo(address, 0, family, flags=socket.AI_NUMERICHOST)[0][4])
+    except OSError as error:
+        # A link-local address without its device is another error, and known to the tool.
+        return error.errno not in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
+    return True
 
 
 def address_of(host: Host, parameters: Any) -> str:

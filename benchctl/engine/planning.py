@@ -8,9 +8,10 @@ from ipaddress import ip_address
 from pathlib import Path
 
 from benchctl.backends import Registry, installed
-from benchctl.engine.network import Network, check_interfaces, network_of
+from benchctl.engine.network import Network, check_interfaces, is_own, network_of
 from benchctl.engine.preflight import Tools, look, needed
 from benchctl.engine.site import ends_of, names_of, planned_network
+from benchctl.engine.trust import distrust_services
 from benchctl.errors import ProfileError
 from benchctl.lab.expect import path
 from benchctl.lab.model import Topology
@@ -25,7 +26,8 @@ class Planned:
     """A plan, the network it runs on, and what was found of the programs it needs.
 
     ``outside`` is the network as the profile gives it, ``network`` the one that its flows see;
-    the two differ in a lab, whose file is ``topology``.
+    the two differ in a lab, whose file is ``topology``. ``services`` are its hosts and the commands
+    that run there while it stands; ``distrust`` says why they may not be the user's own.
     """
 
     plan: Plan
@@ -34,6 +36,8 @@ class Planned:
     topology: Source | None
     registry: Registry
     tools: Tools
+    services: tuple[tuple[str, tuple[str, ...]], ...]
+    distrust: str
 
 
 def planned(
@@ -68,10 +72,14 @@ def planned(
         _check_lab(plan, outside, topology, source)
     else:
         check_interfaces(network)
+        _check_sources(document, network)
     for flow in plan.routes:
         network.way(flow)
     tools = look(registry, needed(plan.routes, network))
-    return Planned(plan, outside, network, source, registry, tools)
+    nodes = topology.nodes.values() if topology else ()
+    services = tuple((node.name, service.argv) for node in nodes for service in node.services)
+    doubt = distrust_services(topology) if topology else ""
+    return Planned(plan, outside, network, source, registry, tools, services, doubt)
 
 
 def find_topology(name: str, path: Path | None = None) -> Path:
@@ -81,7 +89,10 @@ def find_topology(name: str, path: Path | None = None) -> Path:
     """
     bare = name.removesuffix(".toml").removeprefix("profiles/").removeprefix("labs/")
     shipped = packaged_profiles() / "labs"
-    for candidate in (path or Path(name), shipped / f"{bare}.toml"):
+    candidates = [path or Path(name), shipped / f"{bare}.toml"]
+    if bare == name:
+        candidates.reverse()  # a file that merely lies here is not what a bare name means
+    for candidate in candidates:
         if candidate.is_file():
             return candidate
     known = ", ".join(sorted(file.stem for file in shipped.glob("*.toml")))
@@ -97,6 +108,17 @@ def _topology(document: Document) -> tuple[Topology | None, Source | None]:
     except ProfileError as error:
         raise document.error(("lab", "topology"), error.message, error.hint) from None
     return build_topology(source, {}), source
+
+
+def _check_sources(document: Document, network: Network) -> None:
+    """Raise ProfileError for a source address that this machine does not have."""
+    for name, way in network.interfaces.items():
+        if way.address is not None and not is_own(way.address):
+            raise document.error(
+                ("interfaces", name, "address"),
+                f"this machine does not have the address {way.address}",
+                f"set another with --set interfaces.{name}.address=ADDRESS",
+            )
 
 
 def _check_lab(plan: Plan, outside: Network, topology: Topology, source: Source) -> None:

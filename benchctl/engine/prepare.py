@@ -11,13 +11,19 @@ from pathlib import Path
 from benchctl.engine.network import to_settings
 from benchctl.engine.planning import Planned
 from benchctl.engine.site import to_lab_settings
+from benchctl.engine.trust import untrusted
 from benchctl.metrics import Metric
 from benchctl.profile.plan import Plan
 from benchctl.store.record import NewRun, NewTrial, create_run
 
 
-def record_plan(prepared: Planned, store: Path) -> tuple[int, str]:
-    """Write a plan into the store as a new run; returns the run's id and name."""
+def record_plan(prepared: Planned, store: Path, *, trust: bool = False) -> tuple[int, str]:
+    """Write a plan into the store as a new run; returns the run's id and name.
+
+    Raises ProfileError where its lab has services of doubtful origin, unless the user trusts them.
+    """
+    if prepared.distrust and prepared.topology is not None and not trust:
+        raise untrusted(prepared.topology.path, prepared.distrust)
     plan = prepared.plan
     profile = plan.document.model
     text = plan.document.text

@@ -91,6 +91,8 @@ class ServiceTable(Table):
             raise ValueError("give iperf3 or command, one of them")
         if self.iperf3 and self.ports:
             raise ValueError("ports goes with command; iperf3 says its own")
+        if any("\0" in word for word in self.command or ()):
+            raise ValueError("a word of command holds NUL, which ends a word for every program")
         return self
 
 

@@ -24,7 +24,7 @@ from benchctl.profile.model import FLOW_KEYS
 from benchctl.profile.source import Key
 from benchctl.profile.targets import Targets, Writes, accepts, point_text
 from benchctl.profile.values import Scalar
-from benchctl.units import quoted
+from benchctl.units import format_duration, quoted
 
 # What a tool may take beyond its own time: to connect, to exchange results, to end.
 DEADLINE_SLACK_S = 15.0
@@ -125,7 +125,16 @@ class Binder:
 
     def duration_s(self, point: Point) -> float:
         """Return the expected time of a point's flows. Raises ProfileError."""
-        return max([self._check(*flow)[2] for flow in self._flows_of(point)])
+        longest_s = max([self._check(*flow)[2] for flow in self._flows_of(point)])
+        deadline_s = self._document.model.run.deadline
+        if deadline_s is not None and deadline_s < longest_s:
+            raise self._document.error(
+                ("run", "deadline"),
+                f"{format_duration(deadline_s)} is less than a trial takes: "
+                f"{format_duration(longest_s)}",
+                f"leave it out, and it is {format_duration(longest_s + DEADLINE_SLACK_S)} there",
+            )
+        return longest_s
 
     def _flows_of(self, point: Point) -> list[tuple[str, tuple[Writes, ...]]]:
         """Return the flows of a point, each with the axis values that write to it."""

@@ -90,10 +90,11 @@ def find_profile(name: str) -> Path:
     Raises ProfileError with the nearest known name.
     """
     path = Path(name)
-    if _is_file(path):
-        return path
     known = shipped_profiles()
     bare = name.removesuffix(".toml").removeprefix("profiles/")
+    # A bare name of ours is not a file that merely lies in the current directory.
+    if not (bare == name and bare in known) and _is_file(path):
+        return path
     if bare in known:
         return known[bare]
     raise ProfileError(

@@ -14,10 +14,12 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 from benchctl.api import Duration, Rate, Ratio
 from benchctl.metrics import Direction
 from benchctl.profile.values import (
+    Address,
     AxisScalar,
     AxisScalars,
     AxisValue,
     FlowName,
+    HostName,
     Name,
     Ports,
     Targets,
@@ -36,7 +38,7 @@ class Table(BaseModel):
 class Server(Table):
     """A peer that somebody else runs; benchctl only connects to it."""
 
-    host: str = Field(description="name or address", min_length=1)
+    host: HostName = Field(description="name or address")
     port: Ports | None = Field(
         None,
         description='port or range ("9200-9240"); a busy port moves on to the next; the '
@@ -50,7 +52,7 @@ class Interface(Table):
     """A way out of a host, under the name a person gives it: wired, wireless."""
 
     device: str | None = Field(None, min_length=1, description="network device, such as eth0")
-    address: str | None = Field(None, min_length=1, description="source address to bind")
+    address: Address | None = Field(None, description="source address to bind")
     note: str = Field("", description="for people")
 
     @model_validator(mode="after")
@@ -64,7 +66,7 @@ class Host(Table):
     """A place where commands run, beside "local" and the hosts of a lab."""
 
     on: Literal["local"] = Field("local", description="where its commands run: this machine")
-    address: str = Field(min_length=1, description="the address at which the other end reaches it")
+    address: HostName = Field(description="the address at which the other end reaches it")
 
 
 # --- what one trial measures -----------------------------------------------------------------

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+from ipaddress import ip_address
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
@@ -95,6 +96,45 @@ def _check_flow_name(name: str) -> str:
 
 Name = Annotated[str, AfterValidator(_check_name)]
 FlowName = Annotated[str, AfterValidator(_check_flow_name)]
+
+
+def _is_address(text: str) -> bool:
+    address, percent, device = text.partition("%")
+    try:
+        version = ip_address(address).version
+    except ValueError:
+        return False
+    return not percent or (version == 6 and re.fullmatch(r"[\w.-]{1,15}", device, re.A) is not None)
+
+
+def _check_address(text: str) -> str:
+    if not _is_address(text):
+        raise ValueError(f"{quoted(text)} is no IP address")
+    return text
+
+
+def _check_host(text: str) -> str:
+    labels = text.removesuffix(".").split(".")
+    # RFC 1123, section 2.1, and the underscore that resolvers allow. What ends in a number would be
+    # read as an address, however incomplete it is (inet_aton(3)).
+    is_name = len(text) <= 253 and all(_LABEL.fullmatch(label) for label in labels)
+    if _is_address(text) or (is_name and not _NUMBER.fullmatch(labels[-1])):
+        return text
+    what = f"{quoted(text)} is neither a host name nor an address"
+    if "://" in text:
+        what += "; leave out the scheme and the path"
+    elif re.fullmatch(r"\[[^]]*\](:\d+)?|[^:]+:\d+", text):
+        what += "; the port has a key of its own, and an address no brackets"
+    elif not text.isascii():
+        what += '; write a name of other letters as in DNS, "xn--…"'
+    raise ValueError(what)
+
+
+_LABEL = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(?<!-)")
+_NUMBER = re.compile(r"\d+|0[xX][0-9A-Fa-f]*")
+Address = Annotated[str, AfterValidator(_check_address)]
+HostName = Annotated[str, Field(min_length=1), AfterValidator(_check_host)]
+"""A host's name or address."""
 
 
 def _read_ports(value: object) -> object:

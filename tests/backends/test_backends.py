@@ -191,3 +191,12 @@ def test_a_candidate_is_loaded_once_and_only_when_asked_for():
         with pytest.raises(MissingError):
             registry.load("x")
     assert len(loaded) == 2  # a failure is not remembered: the user may mend it
+
+
+def test_a_file_that_is_named_without_its_directories_is_not_loaded(
+    registry, plugin, monkeypatch, tmp_path
+):
+    plugin("here")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(MissingError, match="BENCHCTL_PLUGINS takes whole paths"):
+        registry("here.py").load("here")

@@ -83,3 +83,30 @@ def test_what_the_lab_does_not_have_is_told_with_its_line(plan, text, line, told
         plan(text)
     assert error.value.message.endswith(f"p.toml:{line}: {told}")
     assert error.value.hint or "path" in told
+
+
+def test_a_bare_name_of_ours_is_no_topology_that_merely_lies_here(plan, tmp_path):
+    (tmp_path / "pair").write_text("not TOML")
+    made = plan('to = "web"\n', '"pair"', 'host = "receiver"')
+    assert made.topology.path == packaged_profiles() / "labs" / "pair.toml"
+
+
+def test_a_source_address_that_is_not_this_machines_is_refused_with_its_line(tmp_path):
+    profile = tmp_path / "p.toml"
+    for address in ("127.0.0.1", "127.9.9.9"):
+        profile.write_text(SOURCE.format(address=address))
+        planned(str(profile), None, None, None, yes=False)
+    for address in ("192.0.2.1", "2001:db8::1"):
+        profile.write_text(SOURCE.format(address=address))
+        with pytest.raises(ProfileError) as error:
+            planned(str(profile), None, None, None, yes=False)
+        what = f"this machine does not have the address {address}"
+        assert error.value.message == f"{profile}:2: interfaces.lan.address: {what}"
+
+
+SOURCE = """[interfaces]
+lan = {{ address = "{address}" }}
+[flows.main]
+backend = "simpleperf"
+interface = "lan"
+"""

@@ -165,6 +165,14 @@ def test_a_file_goes_before_a_profile_that_comes_with_benchctl(write, here):
     assert str(find_profile("quickstart.toml")) == "quickstart.toml"
 
 
+def test_a_bare_name_of_ours_is_no_file_that_merely_lies_here(write, here):
+    write("quickstart", "")
+    write("mine", "")
+    assert find_profile("quickstart") == packaged_profiles() / "quickstart.toml"
+    assert str(find_profile("./quickstart")) == "quickstart"
+    assert str(find_profile("mine")) == "mine"
+
+
 def test_a_profile_in_a_folder_is_found_by_its_path(here):
     for name in ("public/c3-streams", "profiles/public/c3-streams.toml"):
         assert find_profile(name) == packaged_profiles() / "public" / "c3-streams.toml"

@@ -64,6 +64,30 @@ WRONG = {
         'duration = "5s"', 'backend = "stream"',
         "8: defaults.backend: every flow names its own backend", "",
     ),
+    # --- hosts that are no names and no addresses, of servers, hosts and interfaces
+    "a host with its port": (
+        '"paris.example"', '"paris.example:5201"',
+        '2: servers.paris.host: "paris.example:5201" is neither a host name nor an address; '
+        "the port has a key of its own, and an address no brackets", "",
+    ),
+    "a URL for a host": (
+        '"paris.example"', '"https://paris.example/"',
+        '2: servers.paris.host: "https://paris.example/" is neither a host name nor an address; '
+        "leave out the scheme and the path", "",
+    ),
+    "a source address that is a name": (
+        'device = "eth0"', 'address = "localhost"',
+        '5: interfaces.wired.address: "localhost" is no IP address', "",
+    ),
+    "an address of a host that is none": (
+        "[defaults]", '[hosts]\nfar = {address = "300.1.1.1"}\n[defaults]',
+        '8: hosts.far.address: "300.1.1.1" is neither a host name nor an address', "",
+    ),
+    "a deadline under the duration": (
+        "repeats = 3", 'deadline = "3s"',
+        "23: run.deadline: 3.00 s is less than a trial takes: 10.0 s",
+        "leave it out, and it is 25.0 s there",
+    ),
     # --- wrong types and units
     "a number for a text": (
         'device = "eth0"', "device = 0", "5: interfaces.wired.device: must be a text, in quotes",
@@ -420,3 +444,28 @@ def test_a_wrong_addition_is_told_so(refusal, case):
 
 def test_the_profile_that_the_cases_start_from_is_good(plan):
     assert len(plan(GOOD)) == 9
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "a b", "a\\nb", "a\\u0000b", "*", "-h", "--help", "a..b", ".", "300.1.1.1", "1.2.3",
+        "127.1", "0x7f000001", "1", "[::1]", "::1::", "fe80::1%a b", "10.0.0.1 ",
+        "b\u00fccher.example", "x" * 64, "x." * 127 + "x",
+    ],
+)  # fmt: skip
+def test_what_is_no_host_is_refused_with_its_line(refusal, host):
+    error = refusal(GOOD.replace("paris.example", host))
+    assert error.message.startswith("p.toml:2: servers.paris.host: ")
+    assert "neither a host name nor an address" in error.message
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "localhost", "paris.example.", "a_b", "h1", "xn--bcher-kva.example", "10.0.0.1", "::1",
+        "fe80::1%eth0", "3com.example", "x" * 63,
+    ],
+)  # fmt: skip
+def test_a_name_or_an_address_is_a_host(plan, host):
+    plan(GOOD.replace("paris.example", host))
