@@ -31,7 +31,10 @@ class Fold(StrEnum):
     COUNT = "count"
     """Summed over streams and intervals."""
     DISTRIBUTION = "distribution"
-    """Min, mean, median, 95th percentile and max over all samples of all streams."""
+    """Min, mean, median, 95th percentile and max over all samples of all streams.
+
+    Percentiles by linear interpolation (Hyndman and Fan, type 7), whoever works them out.
+    """
     VALUE = "value"
     """The last value seen; for figures that only a tool's own summary gives."""
 
@@ -71,8 +74,8 @@ METRICS: Mapping[str, Metric] = _metrics(
            Fold.DISTRIBUTION, "lower"),
     Metric("owd_s", "one-way delay (RFC 7679); negative when the clocks differ by more",
            Fold.DISTRIBUTION, "lower"),
-    Metric("owd_error_s", "error estimate of the one-way delay (RFC 4656, 4.1.2)",
-           Fold.DISTRIBUTION),
+    Metric("owd_error_s", "largest error estimate of the one-way delays (RFC 4656, 4.1.2)",
+           Fold.VALUE),
     Metric("clock_synchronized", "1 when both clocks say they are synchronized, else 0",
            Fold.VALUE),
     Metric("loss_ratio", "packets lost of those sent (RFC 7680)", Fold.VALUE, "lower",
@@ -84,8 +87,8 @@ METRICS: Mapping[str, Metric] = _metrics(
     Metric("packets_reordered", "packets that arrived after a later one (RFC 4737)",
            Fold.COUNT, "lower"),
     Metric("packets_in_error", "probes answered by an ICMP error", Fold.COUNT, "lower"),
-    Metric("jitter_rfc3550_s", "smoothed interarrival jitter (RFC 3550, 6.4.1)",
-           Fold.DISTRIBUTION, "lower"),
+    Metric("jitter_rfc3550_s", "smoothed interarrival jitter (RFC 3550, 6.4.1) after the last"
+           " packet; the mean over streams", Fold.VALUE, "lower"),
     Metric("pdv_p95_p50_s", "delay variation as OWAMP reports it: 95th less 50th percentile",
            Fold.VALUE, "lower"),
     Metric("hops", "routers passed, from the received time to live", Fold.DISTRIBUTION),

@@ -99,8 +99,12 @@ class FlowFold:
     def figures(self) -> Figures:
         """Return every figure: the tool's own, and ours where it told none."""
         ours = self._ours()
-        # A distribution that the tool told in part is ours in whole: it has every value.
-        fuller = {key for key in self._told if key in ours and len(ours[key].spread) > 3}
+        # A distribution that the tool told in part is ours in whole: no figure is of two makers.
+        fuller = {
+            key
+            for key, figure in self._told.items()
+            if key in ours and ours[key].spread.keys() - figure.spread.keys()
+        }
         told = {key: figure for key, figure in self._told.items() if key not in fuller}
         figures = {**ours, **told}
         for direction in {direction for direction, _ in figures}:

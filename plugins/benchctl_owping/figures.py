@@ -4,30 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from statistics import fmean, quantiles
 
 
 def spread(counts: Mapping[float, int]) -> dict[str, float]:
     """Return min, mean, median, p95 and max of values that come with a count each.
 
-    Percentiles are the least value that so many of all values do not exceed (nearest rank).
-    There must be a value.
+    Percentiles are those of every distribution (`Fold.DISTRIBUTION`). There must be a value.
     """
-    total = sum(counts.values())
-    values = sorted(counts)
-
-    def percentile(share: float) -> float:
-        below = 0
-        for value in values:
-            below += counts[value]
-            if below >= share * total:
-                return value
-        return values[-1]
-
+    values = [value for value in sorted(counts) for _ in range(counts[value])]
+    twentieths = quantiles(values, n=20, method="inclusive") if len(values) > 1 else values * 19
     return {
         "min": values[0],
-        "mean": sum(value * count for value, count in counts.items()) / total,
-        "median": percentile(0.5),
-        "p95": percentile(0.95),
+        "mean": fmean(values),
+        "median": twentieths[9],
+        "p95": twentieths[18],
         "max": values[-1],
     }
 

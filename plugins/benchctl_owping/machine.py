@@ -169,7 +169,7 @@ def _figures(block: Block) -> dict[str, float | dict[str, float]]:
         figures["owd_s"] = _delays(block)
         figures["clock_synchronized"] = block["SYNC"]
         if block["SYNC"]:
-            figures["owd_error_s"] = {"max": block["MAXERR"]}
+            figures["owd_error_s"] = block["MAXERR"]
     if "PDV" in block.values:
         figures["pdv_p95_p50_s"] = block["PDV"]
     if times_to_live := block.buckets.get("TTLBUCKETS"):

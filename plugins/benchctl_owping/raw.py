@@ -163,6 +163,8 @@ class RawParser(LineParser):
         }
         if received:
             figures["clock_synchronized"] = float(self._synchronized)
+            if self._error_s:
+                figures["owd_error_s"] = self._error_s
             variation_s = pdv_p95_p50_s(sorted(self._delays_s), self._sent)
             if variation_s is not None:
                 figures["pdv_p95_p50_s"] = variation_s

@@ -11,13 +11,20 @@ end, since a reply may come late: then every unbroken run of unanswered probes b
 Sums over the samples equal the summary. The sequence number has 16 bits on the wire; the lines
 about probes not answered yet carry it over long outages.
 
-**Memory** is one byte for each probe asked for, and a bounded number of texts.
+**Round-trip times.** Before version 20240905 iputils prints three digits of each, so whole
+milliseconds from 100 ms on, but all of its last line to the microsecond. So min, mean and max are
+from there, and the replies give what it lacks, the median and the 95th percentile. The last line
+counts duplicates, too: where there were any, all comes from the replies.
+
+**Memory** is nine bytes for each probe asked for, and a bounded number of texts.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from statistics import quantiles
 
 from benchctl.api import (
     Channel,
@@ -74,6 +81,7 @@ class PingParser(LineParser):
     def __init__(self, count: int, interval_s: float, first_seq: int) -> None:
         super().__init__()
         self._answered = bytearray(count)
+        self._rtts_s = array("d")
         self._interval_s = interval_s
         self._first_seq = first_seq
         self._latest = 0
@@ -121,6 +129,7 @@ class PingParser(LineParser):
             metrics = {"packets_sent": 1.0, "packets_received": 1.0}
             if match["ms"]:
                 metrics["rtt_s"] = rtt_s
+                self._rtts_s.append(rtt_s)
             if match["ttl"]:
                 metrics["ttl"] = float(match["ttl"])
         return [*events, _sample(end_s - rtt_s, end_s, metrics)]
@@ -188,18 +197,22 @@ class PingParser(LineParser):
         for text in self._complaints:
             yield from self._warn_once(text)
         errors = max(self._errors, _count(r"\+(\d{1,12}) errors", others))
+        duplicated = _count(r"\+(\d{1,12}) duplicates", others)
         metrics: dict[str, float | dict[str, float]] = {
             "packets_sent": float(sent),
             "packets_received": float(received),
             "packets_lost": float(sent - received),
-            "packets_duplicated": float(_count(r"\+(\d{1,12}) duplicates", others)),
+            "packets_duplicated": float(duplicated),
             "packets_in_error": float(errors),
         }
         if sent:
             metrics["loss_ratio"] = (sent - received) / sent
         if self._times:
             least, mean, most, deviation = (float(ms) / 1000 for ms in self._times.groups())
-            metrics["rtt_s"] = {"min": least, "mean": mean, "max": most}
+            rtt_s = {"min": least, "mean": mean, "max": most}
+            if len(self._rtts_s) == received and not duplicated:
+                rtt_s |= _percentiles(self._rtts_s, least, most)
+            metrics["rtt_s"] = rtt_s
             metrics["rtt_mdev_s"] = deviation
         yield Summary(metrics, Direction.ROUND_TRIP)
         if not sent:
@@ -218,6 +231,15 @@ class PingParser(LineParser):
             metrics = {"packets_sent": lost, "packets_lost": lost}
             yield _sample(start * pace_s, stop * pace_s, metrics)
             start = self._answered.find(0, stop, sent)
+
+
+def _percentiles(rtts_s: Sequence[float], least: float, most: float) -> dict[str, float]:
+    """Return the median and the 95th percentile of replies, within bounds that are exact."""
+    if len(rtts_s) < 2:
+        return {"median": least, "p95": most}
+    twentieths = quantiles(rtts_s, n=20, method="inclusive")
+    median, p95 = (min(max(value, least), most) for value in (twentieths[9], twentieths[18]))
+    return {"median": median, "p95": p95}
 
 
 def _sample(start_s: float, end_s: float, metrics: dict[str, float]) -> Sample:

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ping.ping_samples import BSD, NAMES, REPEATABLE, events, only, parser, said, transcript
 
+from benchctl.analysis.figures import FlowFold
 from benchctl.api import (
     Channel,
     Direction,
@@ -64,7 +65,13 @@ def test_each_reply_is_a_sample_and_the_statistics_are_the_summary():
             "packets_duplicated": 0,
             "packets_in_error": 0,
             "loss_ratio": 0,
-            "rtt_s": {"min": 17e-6, "mean": 25e-6, "max": 39e-6},
+            "rtt_s": {
+                "min": 17e-6,
+                "mean": 25e-6,
+                "max": 39e-6,
+                "median": pytest.approx(23e-6),
+                "p95": pytest.approx(38.05e-6),
+            },
             "rtt_mdev_s": pytest.approx(6e-6),
         },
         Direction.ROUND_TRIP,
@@ -75,6 +82,49 @@ def test_each_reply_is_a_sample_and_the_statistics_are_the_summary():
     assert last.end_s == pytest.approx(3.887, abs=0.01)
     assert only(Started, told).epoch_s == pytest.approx(1795218653.141430, abs=1e-6)
     assert told[-2].settings == {"interval_s": pytest.approx(3.886 / 19, abs=1e-3)}
+
+
+def test_the_round_trip_times_of_the_last_line_are_not_rounded_to_those_of_the_replies():
+    # Replies of 100 ms and more have whole milliseconds.
+    told = events("v4_D_124ms")
+    fold = FlowFold()
+    for sample in samples(told):
+        fold.add_sample("client", sample)
+    fold.add_summary(only(Summary, told))
+    figure = fold.figures()["round-trip", "rtt_s"]
+    assert figure.value == pytest.approx(0.124021)
+    assert figure.spread == {
+        "min": pytest.approx(0.123310),
+        "median": pytest.approx(0.124),
+        "p95": pytest.approx(0.1252),
+        "max": pytest.approx(0.127709),
+    }
+
+
+def test_what_the_replies_give_lies_between_least_and_most():
+    replies = "".join(
+        f"64 bytes from 192.0.2.1: icmp_seq={seq} ttl=64 time=124 ms\n" for seq in (1, 2, 3)
+    )
+    end = "3 packets transmitted, 3 received, 0% packet loss, time 400ms\n"
+    times = "rtt min/avg/max/mdev = 124.310/124.320/124.330/0.008 ms\n"
+    rtt_s = only(Summary, said(replies + end + times)).metrics["rtt_s"]
+    assert rtt_s["median"] == rtt_s["p95"] == rtt_s["min"] == pytest.approx(0.12431)
+
+
+def test_a_last_line_that_counts_duplicates_too_leaves_the_figures_to_the_replies():
+    replies = (
+        "64 bytes from 192.0.2.1: icmp_seq=1 ttl=64 time=10.0 ms\n"
+        "64 bytes from 192.0.2.1: icmp_seq=1 ttl=64 time=90.0 ms (DUP!)\n"
+    )
+    end = "1 packets transmitted, 1 received, +1 duplicates, 0% packet loss, time 0ms\n"
+    times = "rtt min/avg/max/mdev = 10.000/50.000/90.000/40.000 ms\n"
+    told = said(replies + end + times)
+    fold = FlowFold()
+    for sample in samples(told):
+        fold.add_sample("client", sample)
+    fold.add_summary(only(Summary, told))
+    figure = fold.figures()["round-trip", "rtt_s"]
+    assert (figure.value, figure.origin) == (pytest.approx(0.01), "samples")
 
 
 def test_without_stamps_the_sequence_number_tells_the_time():
@@ -267,7 +317,8 @@ def test_a_failure_says_what_and_why_in_the_words_of_ping(name, kind, words):
 def test_every_other_transcript_is_a_measurement():
     failed = {name for name in NAMES if isinstance(events(name)[-1], Failure)}
     assert set(NAMES) - failed == {
-        "W_timeout", "v4_A_adaptive_q", "v4_D", "v4_I_src", "v4_M_do_big", "v4_O_n", "v4_U",
+        "W_timeout", "v4_A_adaptive_q", "v4_D", "v4_D_124ms", "v4_I_src", "v4_M_do_big", "v4_O_n",
+        "v4_U",
         "v4_flood_q", "v4_localhost_name", "v4_n_size", "v4_q", "v4_size_small_s8", "v6_D",
         "veth_routed_ok", "veth_routed_v6_ok", "w_deadline",
     }  # fmt: skip
