@@ -87,12 +87,12 @@ def test_no_stream_of_tcp_is_taken_from_an_address_that_did_not_ask():
 
 @pytest.mark.parametrize("direction", ["send", "receive"])
 def test_a_client_whose_udp_leaves_by_another_address_is_told_at_once(monkeypatch, direction):
-    real = control_client.connect_again
+    real = control_client.bind_again
 
     def elsewhere(control, kind, target, *rest):
         return real(control, kind, target._replace(source=OTHER), *rest)
 
-    monkeypatch.setattr(control_client, "connect_again", elsewhere)
+    monkeypatch.setattr(control_client, "bind_again", elsewhere)
     # It is told long before it would give up by itself, or present itself again.
     monkeypatch.setattr(control_client, "_PRESENT_EVERY_S", 3600.0)
     with running_server() as server, pytest.raises(Problem, match=f"comes from {OTHER}") as raised:

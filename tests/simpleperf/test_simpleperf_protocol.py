@@ -36,8 +36,12 @@ EXAMPLES = {
     "challenge": {"nonce": "0" * 64},
     "proof": {"nonce": "1" * 64, "mac": "2" * 64},
     "welcome": {"version": 1, "agent": "test"},
-    "test": {**Settings()._asdict(), "directions": ["send"]},
-    "accepted": {"token": "3" * 32},
+    "test": {
+        **Settings()._asdict(),
+        "directions": ["send"],
+        "known_by": {"control": "127.0.0.1:4000", "ports": [4001]},
+    },
+    "accepted": {"token": "3" * 32, "known": True},
     "ready": {},
     "start": {},
     "stop": {},
@@ -196,6 +200,7 @@ def test_settings_survive_the_wire_or_are_refused(data):
     server = conversations_in("open")[SERVER]
     try:
         [(_, checked)] = server.receive(encode_message({"type": "test", **members}))
+        del checked["known_by"]
         settings = Settings.from_message(checked)
         Limits().check(settings)
     except Problem:

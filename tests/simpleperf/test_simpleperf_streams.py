@@ -5,7 +5,9 @@ import socket
 import threading
 
 import pytest
+from simpleperf.simpleperf_harness import running_server
 
+from benchctl_simpleperf.simpleperf import control_client
 from benchctl_simpleperf.simpleperf import stream as stream_module
 from benchctl_simpleperf.simpleperf.kernel import Kernel
 from benchctl_simpleperf.simpleperf.measurement import Measurement
@@ -13,6 +15,7 @@ from benchctl_simpleperf.simpleperf.schedule import Schedule
 from benchctl_simpleperf.simpleperf.settings import Settings
 from benchctl_simpleperf.simpleperf.stream import Reading, Stream, Timeline
 from benchctl_simpleperf.simpleperf.tcp import TcpSender
+from benchctl_simpleperf.simpleperf.tcp_info import TCP_INFO_BYTES, read_tcp_info
 
 MS = 1_000_000
 
@@ -147,3 +150,42 @@ def test_a_sender_of_bytes_ends_when_all_are_acknowledged():
     measurement.join(10)
     assert measurement.totals.streams[0]["bytes_sent"] == arrived == 1_000_000
     measurement.close()
+
+
+@pytest.fixture
+def sent_before(monkeypatch):
+    """What TCP senders had sent on their connections when they began."""
+    seen = []
+    move = TcpSender.move
+
+    def look(self):
+        data = self._sock.getsockopt(socket.IPPROTO_TCP, Kernel.TCP_INFO, TCP_INFO_BYTES)
+        seen.append(read_tcp_info(data)[0]["bytes_sent"])
+        move(self)
+
+    monkeypatch.setattr(TcpSender, "move", look)
+    return seen
+
+
+@pytest.mark.skipif(Kernel.TCP_INFO is None, reason="Linux only")
+@pytest.mark.parametrize("host", ["127.0.0.1", "::"])
+def test_a_connection_carries_nothing_before_the_start(sent_before, host):
+    with running_server(host=host) as server:
+        server.host = "127.0.0.1"
+        notes = server.measure(directions=("send", "receive"), streams=2, total_bytes=10_000)
+    assert sent_before == [0] * 4
+    for figures in notes.results[0]["directions"].values():
+        assert figures["bytes_sent"] == figures["bytes_received"] == 10_000
+
+
+@pytest.mark.skipif(Kernel.TCP_INFO is None, reason="Linux only")
+@pytest.mark.parametrize("control", ["192.168.1.2:4000", None])
+def test_a_client_whose_address_is_changed_on_the_way_says_which_stream_each_is(
+    monkeypatch, sent_before, control
+):
+    known_by = control and {"control": control, "ports": [4001, 4002]}
+    monkeypatch.setattr(control_client._ControlClient, "_known_by", lambda self: known_by)
+    with running_server() as server:
+        notes = server.measure(streams=2, total_bytes=10_000)
+    assert all(count > 40 for count in sent_before)
+    assert notes.results[0]["directions"]["send"]["bytes_received"] == 10_000

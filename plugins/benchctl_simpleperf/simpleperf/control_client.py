@@ -19,7 +19,7 @@ from .protocol import CLIENT, VERSION, Conversation
 from .results import check_figures, direction_result
 from .settings import Settings
 from .side import Side
-from .sockets import Target, address_text, connect, connect_again
+from .sockets import Target, address_text, bind_again, connect, connect_again
 from .waker import Interrupted, Waker
 from .wire import CONTROL_PREAMBLE, stream_preamble
 
@@ -98,13 +98,15 @@ class _ControlClient:
     def prepare(self) -> None:
         """Ask for the measurement, connect its streams and make them ready."""
         settings = self._settings
-        self._say("test", **settings._asdict())
-        token = self._await("accepted")[1]["token"]
         for direction in settings.directions:
-            self._sockets[direction] = [
-                self._connect_stream(stream) for stream in range(settings.streams)
-            ]
-        self._present(token)
+            self._sockets[direction] = []
+            for _ in range(settings.streams):
+                self._sockets[direction].append(self._bind_stream())
+        self._say("test", **settings._asdict(), known_by=self._known_by())
+        accepted = self._await("accepted")[1]
+        for sock in (sock for sockets in self._sockets.values() for sock in sockets):
+            connect_again(sock, self._control, self._target)
+        self._present(accepted["token"], bool(accepted["known"]))
         for direction, sockets in self._sockets.items():
             sends = direction == "send"
             self._names[direction] = [address_text(sock.getsockname()) for sock in sockets]
@@ -112,11 +114,20 @@ class _ControlClient:
             self._sides[direction] = side
             self._mergers[direction] = IntervalMerger(direction, self._names[direction])
 
-    def _connect_stream(self, stream: int) -> socket.socket:
+    def _known_by(self) -> dict[str, Any] | None:
+        """Return what lets the server know TCP streams that send without their saying a word."""
+        if self._settings.protocol != "tcp" or "send" not in self._sockets:
+            return None
+        return {
+            "control": address_text(self._control.getsockname()),
+            "ports": [sock.getsockname()[1] for sock in self._sockets["send"]],
+        }
+
+    def _bind_stream(self) -> socket.socket:
         udp = self._settings.protocol == "udp"
-        taken = sum(map(len, self._sockets.values())) + stream
+        taken = sum(map(len, self._sockets.values()))
         port = self._target.source_port + taken if self._target.source_port else 0
-        return connect_again(
+        return bind_again(
             self._control,
             socket.SOCK_DGRAM if udp else socket.SOCK_STREAM,
             self._target,
@@ -124,12 +135,17 @@ class _ControlClient:
             lambda sock: set_options(sock, self._settings, self._unavailable),
         )
 
-    def _present(self, token: str) -> None:
-        """Tell the server which stream each connection is, until it is ready."""
+    def _present(self, token: str, known: bool) -> None:
+        """Tell the server which stream each connection is, until it is ready.
+
+        Not of those that send, where it knows them: the acknowledgement of a preamble may make
+        TCP's initial window larger, and its loss makes it smaller.
+        """
         streams = [
             (sock, stream_preamble(token, direction, number))
             for direction, sockets in self._sockets.items()
             for number, sock in enumerate(sockets)
+            if not (known and direction == "send")
         ]
         if self._settings.protocol == "tcp":
             for sock, preamble in streams:

@@ -16,6 +16,7 @@ from .checks import (
     check_fields,
     choice,
     figures,
+    flag,
     integer,
     list_of,
     mapping_of,
@@ -36,6 +37,7 @@ CLIENT, SERVER = "client", "server"
 _DIRECTION = choice("send", "receive")
 _NAME = text(40)
 _PACKETS = list_of(integer(0, 1 << 53), STREAMS_LIMIT)
+_KNOWN_BY = object_of({"control": text(80), "ports": list_of(integer(1, 65535), STREAMS_LIMIT)})
 _FACTS = mapping_of(_NAME, scalar, 64)
 _SIDE: Check = object_of(
     {
@@ -50,8 +52,8 @@ MESSAGES: Mapping[str, Mapping[str, Check]] = {
     "challenge": {"nonce": text(64, "[0-9a-f]{64}")},
     "proof": {"nonce": text(64, "[0-9a-f]{64}"), "mac": text(64, "[0-9a-f]{64}")},
     "welcome": {"version": integer(1, 1 << 16), "agent": text(64)},
-    "test": SETTINGS_CHECKS,
-    "accepted": {"token": text(32, "[0-9a-f]{32}")},
+    "test": {**SETTINGS_CHECKS, "known_by": Later(_KNOWN_BY)},
+    "accepted": {"token": text(32, "[0-9a-f]{32}"), "known": Later(flag)},
     "ready": {},
     "start": {},
     "stop": {},

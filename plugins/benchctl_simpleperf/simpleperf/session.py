@@ -23,7 +23,7 @@ from .quota import Claim, Quota
 from .results import one_sided_result
 from .settings import Limits, Settings
 from .side import Side
-from .sockets import address_text
+from .sockets import address_text, plain_address
 
 __all__ = ["Policy", "Session"]
 
@@ -39,7 +39,9 @@ class Policy(NamedTuple):
     """What a session needs to know of its server.
 
     ``admit`` takes what a test needs from the ``quota``, or raises Problem. ``sessions`` are those
-    that await streams, by token. ``show`` gets each interval and ``done`` the session at its end.
+    that await streams, by token, and ``known`` the streams that are known by their address
+    (`plain_address`), each with the session and its number. ``show`` gets each interval and
+    ``done`` the session at its end.
     Other threads call ``notify`` when there is something to look at.
     """
 
@@ -48,6 +50,7 @@ class Policy(NamedTuple):
     admit: Callable[[bytes, Settings], Claim]
     key: bytes | None
     sessions: dict[str, Session]
+    known: dict[tuple[str, int], tuple[Session, int]]
     show: Callable[[dict[str, Any]], None]
     done: Callable[[Session], None]
     notify: Callable[[], None]
@@ -186,19 +189,30 @@ class Session(Peer):
             raise Problem("refused", "the key is not the server's")
         self._send("welcome", version=VERSION, agent=f"simpleperf {__version__}")
 
-    def _on_test(self, members: Mapping[str, Any]) -> None:
+    def _on_test(self, members: dict[str, Any]) -> None:
+        known_by = members.pop("known_by")
         settings = Settings.from_message(members)
         self._claim = self._policy.admit(self.origin, settings)
         self.settings = settings
         self._joined = {direction: {} for direction in settings.directions}
         self._token = new_secret(16)
         self._policy.sessions[self._token] = self
-        self._send("accepted", token=self._token)
+        self._send("accepted", token=self._token, known=bool(known_by) and self._know(known_by))
+
+    def _know(self, known_by: Mapping[str, Any]) -> bool:
+        """Await streams by their address; False where somebody on the path changes addresses."""
+        host, port = plain_address(self._address)
+        ports = known_by["ports"]
+        if known_by["control"] != address_text((host, port)) or len(set(ports)) != len(ports):
+            return False
+        for stream, port in enumerate(ports):
+            self._policy.known[host, port] = self, stream
+        return True
 
     def _prepare(self, settings: Settings) -> None:
         """All streams have joined: get ready to go."""
         idle_s = self._policy.limits.idle_s
-        self._policy.sessions.pop(self._token, None)
+        self._await_no_more()
         joined, self._joined = self._joined, {}
         for direction, socks in joined.items():
             sockets = [socks[stream] for stream in range(settings.streams)]
@@ -312,11 +326,16 @@ class Session(Peer):
             self._hub.remove(self)
             self._policy.done(self)
 
+    def _await_no_more(self) -> None:
+        self._policy.sessions.pop(self._token, None)
+        for address in [key for key, found in self._policy.known.items() if found[0] is self]:
+            del self._policy.known[address]
+
     def _drop_streams(self) -> None:
         claim, self._claim = self._claim, None
         if claim is not None:
             self._policy.quota.free(claim)
-        self._policy.sessions.pop(self._token, None)
+        self._await_no_more()
         joined, self._joined = self._joined, {}
         for socks in joined.values():
             for sock in socks.values():
@@ -326,7 +345,7 @@ class Session(Peer):
             side.close()
 
 
-_ANSWERS: Mapping[str, Callable[[Session, Mapping[str, Any]], None]] = {
+_ANSWERS: Mapping[str, Callable[[Session, dict[str, Any]], None]] = {
     "hello": Session._on_hello,
     "proof": Session._on_proof,
     "test": Session._on_test,

@@ -10,7 +10,16 @@ from typing import Any, Callable, NamedTuple
 from .errors import Problem, describe_os_error
 from .options import bind_device
 
-__all__ = ["Target", "address_text", "connect", "connect_again", "join_datagrams", "listen"]
+__all__ = [
+    "Target",
+    "address_text",
+    "bind_again",
+    "connect",
+    "connect_again",
+    "join_datagrams",
+    "listen",
+    "plain_address",
+]
 
 # A server's port may be taken for UDP when the system chose it for TCP: it chooses again.
 _PORT_TRIES = 20
@@ -47,48 +56,70 @@ def connect(target: Target, source_port: int = 0, prepare: Prepare | None = None
     All addresses of the name are tried, in the resolver's order.
     """
     problem = Problem("unreachable", f"{target.host}: no address")
+    local = (target.source or "", source_port) if target.source or source_port else None
     for family, kind, _, _, address in _resolve(target.host, target.port, target.family):
+        sock = None
         try:
-            return _open(family, kind, address, target, source_port, prepare)
+            sock = _bound(family, kind, target.device, local, prepare)
+            _connect(sock, address, target)
+            return sock
         except OSError as error:
+            if sock:
+                sock.close()
             reason = "timed out" if isinstance(error, socket.timeout) else describe_os_error(error)
             problem = Problem("unreachable", f"{address_text(address)}: {reason}")
     raise problem
 
 
-def connect_again(
+def plain_address(address: Any) -> tuple[str, int]:
+    """Return host and port of a socket address, an IPv4 one as such on an IPv6 socket too."""
+    return address[0].removeprefix("::ffff:"), address[1]
+
+
+def bind_again(
     control: socket.socket, kind: int, target: Target, source_port: int, prepare: Prepare
 ) -> socket.socket:
-    """Connect a further socket (of SOCK_STREAM or SOCK_DGRAM) to where another is connected.
+    """Return a further socket (SOCK_STREAM or SOCK_DGRAM) that has its address. Raises Problem."""
+    host, _, *scope = control.getsockname()
+    local = (target.source, source_port) if target.source else (host, source_port, *scope)
+    try:
+        return _bound(control.family, kind, target.device, local, prepare)
+    except OSError as error:
+        reason = describe_os_error(error)
+        raise Problem("unreachable", f"a stream from {address_text(local)}: {reason}") from error
 
-    Raises Problem.
-    """
+
+def connect_again(sock: socket.socket, control: socket.socket, target: Target) -> None:
+    """Connect a socket of `bind_again` to where another is connected. Raises Problem."""
     address = control.getpeername()
     try:
-        return _open(control.family, kind, address, target, source_port, prepare)
+        _connect(sock, address, target)
     except OSError as error:
         reason = describe_os_error(error)
         raise Problem("unreachable", f"a stream to {address_text(address)}: {reason}") from error
 
 
-def _open(
-    family: int, kind: int, address: Any, target: Target, port: int, prepare: Prepare | None
+def _bound(
+    family: int, kind: int, device: str | None, local: Any, prepare: Prepare | None
 ) -> socket.socket:
     sock = socket.socket(family, kind)
     try:
-        if target.device:
-            bind_device(sock, target.device)
-        if target.source or port:
-            sock.bind((target.source or "", port))
+        if device:
+            bind_device(sock, device)
+        if local:
+            sock.bind(local)
         if prepare:
             prepare(sock)
-        sock.settimeout(target.timeout_s)
-        sock.connect(address)
-        sock.settimeout(None)
     except (OSError, Problem):
         sock.close()
         raise
     return sock
+
+
+def _connect(sock: socket.socket, address: Any, target: Target) -> None:
+    sock.settimeout(target.timeout_s)
+    sock.connect(address)
+    sock.settimeout(None)
 
 
 def _resolve(host: str, port: int, family: int, flags: int = 0) -> list[Any]:
