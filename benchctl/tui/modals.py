@@ -70,10 +70,8 @@ class Help(Window[None]):
             frame.border_subtitle = "escape closes"
             with VerticalScroll():
                 yield Static("\n".join(two_columns(self._keys)), markup=False)
-                yield Static(
-                    "\n" + "\n".join(f"{name}\n  {text}" for name, text in self._meanings),
-                    markup=False,
-                )
+                meanings = "\n".join(f"{name}\n  {text}" for name, text in self._meanings)
+                yield Static("\n" + visible_lines(meanings), markup=False)
 
 
 def two_columns(keys: Sequence[tuple[str, str]]) -> list[str]:

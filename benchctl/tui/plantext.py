@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from benchctl.engine.health import Finding, examine
 from benchctl.engine.planning import Planned, planned
 from benchctl.engine.preflight import commands_of, first_missing
 from benchctl.engine.traffic import Traffic, expected_traffic
+from benchctl.engine.trust import user_name
 from benchctl.errors import BenchctlError, MissingError
 from benchctl.profile.bind import Trial
 from benchctl.tui.spans import Line, Span
@@ -76,6 +78,7 @@ def plan_lines(prepared: Planned, traffic: Traffic, findings: Sequence[Finding])
     width = max(len(name) for name, _ in rows)
     lines += [[], *([Span(f"{name:<{width}}  ", "label"), Span(text)] for name, text in rows)]
     lines += [[], [Span("Checks", "strong")], *_checks(prepared, findings)]
+    lines += _services(prepared)
     lines += [[], [Span("Commands, in order", "strong")]]
     for index in range(min(SHOWN, len(plan))):
         lines += _trial(plan.trial(index), prepared)
@@ -101,6 +104,18 @@ def _checks(prepared: Planned, findings: Sequence[Finding]) -> Iterator[Line]:
         yield [Span("! note     ", "warn"), Span(f"{finding.subject}: {finding.text}")]
         if finding.remedy:
             yield [Span(f"           {finding.remedy}", "dim")]
+
+
+def _services(prepared: Planned) -> Iterator[Line]:
+    if not prepared.services:
+        return
+    user = user_name(os.geteuid())
+    yield []
+    yield [Span("Services", "strong"), Span(f"  run as {user} while the lab stands", "dim")]
+    for host, argv in prepared.services:
+        yield [Span(f"     {host}: ", "label"), Span(shlex.join(argv))]
+    if prepared.distrust:
+        yield [Span("! note     ", "warn"), Span(f"they need --trust: {prepared.distrust}")]
 
 
 def _trial(trial: Trial, prepared: Planned) -> Iterator[Line]:

@@ -92,3 +92,14 @@ def test_the_plan_lists_services_and_as_whom_they_run(served):
 def whoami():
 
     return pwd.getpwuid(os.geteuid()).pw_name
+
+
+def test_the_plan_screen_lists_them_too(served):
+    (served.directory / "lab.toml").chmod(0o666)
+    picture = served("tui", "p.toml", "--screenshot", "plan.txt", "--size", "200x60")
+    assert picture.returncode == 0, picture.stderr
+    text = (served.directory / "plan.txt").read_text()
+    assert f"run as {whoami()} while the lab stands" in text
+    assert f"h1: sh -c 'touch {served.directory}/ran; exec sleep 1000'" in text
+    assert "they need --trust: " in text
+    assert not ran(served)
