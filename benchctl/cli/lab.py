@@ -16,6 +16,7 @@ from benchctl.cli.options import InOrder, trust
 from benchctl.visible import visible
 
 if TYPE_CHECKING:
+    from benchctl.lab.judgement import Look
     from benchctl.lab.lab import Lab
     from benchctl.lab.model import Topology
 
@@ -258,37 +259,59 @@ def _run(lab: Lab, host: str, command: Sequence[str]) -> int:
 @_emulator
 @trust
 def check(topology: str, emulator: str | None, trust: bool) -> None:
-    """Measure each link against its promise.
+    """Measure each link against its promises, and all of them at once.
 
-    Ends with code 1 when one does not keep it.
+    Delay, jitter, loss, queue, rate, order, and whether a change holds; in either direction. Ends
+    with code 1 when a link does not keep one.
     """
-    from benchctl.lab.verify import ceiling_bps, verify
+    from benchctl.lab.verify import ceiling_bps, together, verify
     from benchctl.report.formats import align
-    from benchctl.units import format_duration, format_rate
+    from benchctl.units import format_rate
 
     with _build(topology, emulator, trust) as lab:
         looks = verify(lab, lab.topology.links)
+        loads = {hop: hop.settings.rate_bps for look in looks for hop in look.leg.hops}
+        busy, _ = together(lab, loads)
         used = lab.emulator
-    rows = []
-    for look in looks:
-        for way, promised, rate in zip(
-            ("there", "back"), look.promised_bps, look.rates_bps, strict=True
-        ):
-            rows.append(
-                (
-                    ", ".join(look.links),
-                    way,
-                    format_duration(look.promised_rtt_s),
-                    format_duration(look.rtt_s),
-                    format_rate(promised),
-                    format_rate(rate),
-                    "no" if look.problem else "yes",
-                )
-            )
-    heads = ("link", "way", "rtt promised", "measured", "rate promised", "measured", "kept")
+    at_once = {one.leg: format_rate(one.carried_bps) for one in busy}
+    rows = [row for look in looks for row in _rows(look, at_once.get(look.leg, "-"))]
+    heads = ("link", "way", "", "delay", "jitter", "loss", "queue", "rate", "at once", "kept")
     print(align(heads, rows))
+    for one in busy:
+        if one.problem:
+            print(f"at once: {one.problem}")
     print(f"emulator: {used}; one link carries at most {format_rate(ceiling_bps(used))} here")
     problems = [look.problem for look in looks if look.problem]
     for problem in problems:
         print(f"benchctl: {problem}", file=sys.stderr)
     sys.exit(1 if problems else 0)
+
+
+def _rows(look: Look, at_once: str) -> list[tuple[str, ...]]:
+    """Return what a look promised and what it measured, as two rows of a table."""
+    from math import isnan
+
+    from benchctl.lab.judgement import Promise, Verdict
+    from benchctl.units import format_duration, format_rate, format_ratio
+
+    shown: dict[Promise, Callable[[float], str]] = {
+        Promise.DELAY: format_duration,
+        Promise.JITTER: format_duration,
+        Promise.LOSS: format_ratio,
+        Promise.QUEUE: lambda frames: f"{frames:.0f}",
+        Promise.RATE: format_rate,
+    }
+    promised, measured = [], []
+    for promise, text in shown.items():
+        found = look.findings.get(promise)
+        promised.append(text(found.promised) if found else "-")
+        measured.append(text(found.measured) if found and not isnan(found.measured) else "-")
+    broken = [f.promise for f in look.findings.values() if f.verdict is Verdict.BROKEN]
+    kept = [f"no: {', '.join(broken)}" if broken else "yes"]
+    if look.unverified:
+        kept.append(f"not verified: {', '.join(look.unverified)}")
+    way = f"{look.leg.source.node} to {look.leg.target.node}"
+    return [
+        (", ".join(look.leg.links), way, "promised", *promised, "", ""),
+        ("", "", "measured", *measured, at_once, "; ".join(kept)),
+    ]

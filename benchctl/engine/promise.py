@@ -8,7 +8,7 @@ time as goodput, no more than the flow itself asks for: its rate, or its window 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,6 +23,7 @@ from benchctl.lab.expect import (
     udp_payload_ratio,
 )
 from benchctl.lab.model import Topology
+from benchctl.lab.segments import Hop
 from benchctl.metrics import Direction
 from benchctl.profile.bind import FlowPlan
 
@@ -53,12 +54,7 @@ def promises(
     """
     expected: dict[str, Promises] = {}
     legs: list[_Leg] = []
-    for flow in flows:
-        if flow.name not in ends:
-            continue
-        backend = registry.load(flow.backend)
-        parameters = backend.parameters.model_validate(flow.parameters)
-        way = path(topology, *ends[flow.name], flow.interface)
+    for flow, backend, parameters, way in _ways(flows, ends, topology, registry):
         expected[flow.name] = _delays(flow, backend, parameters, way)
         legs += _legs(flow, backend, parameters, way)
     for leg, share_bps in zip(legs, fair_shares([leg.demand for leg in legs]), strict=True):
@@ -66,6 +62,36 @@ def promises(
             metrics = expected[leg.flow].setdefault(str(leg.direction), {})
             metrics["throughput_bps"] = share_bps * leg.payload_ratio
     return expected
+
+
+def loads_of(
+    flows: Sequence[FlowPlan],
+    ends: Mapping[str, tuple[str, str]],
+    topology: Topology,
+    registry: Registry,
+) -> dict[Hop, float]:
+    """Return how many bits per second of frames the flows together bring onto each link."""
+    ways = _ways(flows, ends, topology, registry)
+    demands = [leg.demand for way in ways for leg in _legs(*way)]
+    loads: dict[Hop, float] = {}
+    for demand, share_bps in zip(demands, fair_shares(demands), strict=True):
+        for hop in demand.hops:
+            loads[hop] = loads.get(hop, 0.0) + share_bps
+    return loads
+
+
+def _ways(
+    flows: Sequence[FlowPlan],
+    ends: Mapping[str, tuple[str, str]],
+    topology: Topology,
+    registry: Registry,
+) -> Iterator[tuple[FlowPlan, AnyBackend, Any, NetworkPath]]:
+    """Yield the flows within a lab, each with its backend, its parameters and its path."""
+    for flow in flows:
+        if flow.name in ends:
+            backend = registry.load(flow.backend)
+            parameters = backend.parameters.model_validate(flow.parameters)
+            yield flow, backend, parameters, path(topology, *ends[flow.name], flow.interface)
 
 
 def _delays(flow: FlowPlan, backend: AnyBackend, parameters: Any, way: NetworkPath) -> Promises:

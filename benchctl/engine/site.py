@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from benchctl.backends import Registry
 from benchctl.engine.network import Network, from_settings
-from benchctl.engine.promise import Promises, promises
+from benchctl.engine.promise import Promises, loads_of, promises
 from benchctl.errors import LabError
 from benchctl.hosts.host import LOCAL, Host, Way
 from benchctl.lab.expect import path
@@ -25,13 +25,15 @@ from benchctl.lab.link import Change
 from benchctl.lab.messages import DirectionCounters
 from benchctl.lab.model import Emulator, Settings, Topology
 from benchctl.lab.segments import Hop
-from benchctl.lab.strain import Carried, between
+from benchctl.lab.strain import Carried, carried
 from benchctl.lab.topology import build_topology
-from benchctl.lab.verify import ceiling_bps, verify
+from benchctl.lab.verify import ceiling_bps, together, verify
 from benchctl.profile.bind import FlowPlan, Trial
 from benchctl.profile.model import LabTable
 from benchctl.profile.source import Source, parse_toml
 from benchctl.units import format_rate
+
+_BUSY = "the machine is too busy for this lab, or too slow"
 
 
 class Site(Protocol):
@@ -146,12 +148,6 @@ def _inside(outside: Network, topology: Topology, nodes: Mapping[str, Host]) -> 
     return replace(outside, hosts=hosts, interfaces={})
 
 
-def _count(lab: Lab, hops: Iterable[Hop]) -> dict[Hop, DirectionCounters]:
-    """Return the counters of links, each in one direction; those of an emulator that has some."""
-    counted = {hop: lab.counters(hop.link.name, hop.start.node) for hop in hops}
-    return {hop: counters for hop, counters in counted.items() if counters is not None}
-
-
 class LabSite:
     """A lab, and the trials' wishes about it."""
 
@@ -172,6 +168,7 @@ class LabSite:
         self._lab: Lab | None = None
         self._wishes: Mapping[str, Any] | None = None
         self._verified: set[tuple[str, tuple[Settings, Settings]]] = set()
+        self._loaded: set[frozenset[tuple[Hop, float]]] = set()
         self._ceiling_bps = 0.0
         self._before: Mapping[Hop, DirectionCounters] = {}
 
@@ -184,7 +181,7 @@ class LabSite:
         lab = self._lab or await self._build(trial)
         if self._verifies:
             await self._verify(lab, trial)
-        self._before = await asyncio.to_thread(_count, lab, self._hops(lab.topology, trial))
+        self._before = await asyncio.to_thread(lab.counted, self._hops(lab.topology, trial))
         return _inside(self._outside, lab.topology, lab.nodes)
 
     async def carried(self, trial: Trial) -> Sequence[Carried]:
@@ -192,13 +189,9 @@ class LabSite:
         if self._lab is None:
             return ()
         try:
-            after = await asyncio.to_thread(_count, self._lab, before)
+            return carried(before, await asyncio.to_thread(self._lab.counted, before))
         except LabError:
             return ()  # it fell, which its flows say
-        return [
-            Carried(hop.link.name, hop.start.node, hop.end.node, between(before[hop], after[hop]))
-            for hop in after
-        ]
 
     async def fallen(self) -> str:
         try:
@@ -240,10 +233,29 @@ class LabSite:
                 continue
             for look in await asyncio.to_thread(verify, lab, [name]):
                 if look.problem:
-                    hint = "the machine is too busy for this lab, or too slow"
-                    raise LabError(look.problem, hint)
-                seen = (name, *look.links)  # links without a host between them are one look
+                    raise LabError(look.problem, _BUSY)
+                if look.unverified:
+                    what = ", ".join(look.unverified)
+                    self._note(f"{look.leg.name}: not verified: {what}")
+                # links without a host between them are one look
+                seen = {name, *look.leg.links}
                 self._verified.update((n, lab.topology.links[n].settings) for n in seen)
+        await self._verify_together(lab, trial)
+
+    async def _verify_together(self, lab: Lab, trial: Trial) -> None:
+        """Load all links of a trial at the same time, as its flows will."""
+        ends = ends_of(self._outside, lab.topology, trial.flows)
+        loads = loads_of(trial.flows, ends, lab.topology, self._registry)
+        if frozenset(loads.items()) in self._loaded:
+            return
+        found, meanwhile = await asyncio.to_thread(together, lab, loads)
+        for one in found:
+            if one.problem:
+                raise LabError(one.problem, _BUSY)
+        for link in meanwhile:
+            if link.strain:
+                self._note(f"all links of the trial at once: {link.strain}")
+        self._loaded.add(frozenset(loads.items()))
 
     def _hops(self, topology: Topology, trial: Trial) -> list[Hop]:
         """Return the emulated links that the flows of a trial use, in each direction they do."""

@@ -8,5 +8,6 @@ was too busy for its figures; `script` and `names` are what the kernel and the C
 The rest does: `lab` is what the runner uses. It starts the `keeper`, a process that builds the lab
 (`namespaces`), starts its `services` and its links (`emulator` over packet `ring`s, or `kernel`),
 and whose end is the lab's end. `capability` says what a machine allows, `verify` measures whether
-links keep their promises.
+links keep their promises, with a `probe` at either end that a `prober` gives orders to. Pure again:
+`legs`, between whom that is done, and `judgement`, what follows from what was seen.
 """

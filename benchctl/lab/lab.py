@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from multiprocessing import Pipe
 from types import MappingProxyType, TracebackType
@@ -30,6 +30,7 @@ from benchctl.lab.messages import (
 )
 from benchctl.lab.model import Emulator, Topology
 from benchctl.lab.privileges import WITH_FEWER_PRIVILEGES
+from benchctl.lab.segments import Hop
 
 # A lab of nine hosts takes one second; this is for machines in trouble.
 _BUILD_TIMEOUT_S = 60.0
@@ -183,6 +184,14 @@ class Lab:
             self._keeper.tell(AskCounters(link, direction))
             counters: DirectionCounters | None = self._keeper.hear(_ANSWER_TIMEOUT_S)
         return counters
+
+    def counted(self, hops: Iterable[Hop]) -> dict[Hop, DirectionCounters]:
+        """Return the counters of links, each in one direction; those of an emulator that counts.
+
+        Raises LabError when the lab does not stand any more.
+        """
+        counters = {hop: self.counters(hop.link.name, hop.start.node) for hop in hops}
+        return {hop: one for hop, one in counters.items() if one is not None}
 
     def check(self) -> None:
         """Raise LabError, with the reason, when the lab does not stand any more."""

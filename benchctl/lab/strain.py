@@ -17,10 +17,12 @@ What an emulator does not count breaks no rule.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from benchctl.lab.messages import DirectionCounters
+from benchctl.lab.segments import Hop
 from benchctl.units import format_duration
 
 LATE_RATIO = 1 / 200
@@ -59,6 +61,16 @@ class Carried:
         late_max_s = None if late_max_ns is None else late_max_ns / 1e9
         ends = {"link": self.link, "from": self.source, "to": self.target}
         return {**ends, **counts, "late_max_s": late_max_s, "kept": not self.strain}
+
+
+def carried(
+    before: Mapping[Hop, DirectionCounters], after: Mapping[Hop, DirectionCounters]
+) -> list[Carried]:
+    """Return what links carried, each in one direction, between two askings."""
+    return [
+        Carried(hop.link.name, hop.start.node, hop.end.node, between(before[hop], counters))
+        for hop, counters in after.items()
+    ]
 
 
 def between(before: DirectionCounters, after: DirectionCounters) -> DirectionCounters:

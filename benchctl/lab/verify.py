@@ -1,101 +1,160 @@
 """Do the links of a lab keep their promises here, and what could this machine carry at most?
 
-Each link is measured by itself, between the two neighbours on its segment that have the fewest
-other emulated links between them.
+Each link is measured by itself, in either direction, between the two neighbours on its segment that
+have the fewest other emulated links between them:
+
+1. *changed*: without jitter and loss, with another delay and a lower rate; more frames than the
+   queue holds are sent at once, which shows the queue, the order, and that the change holds;
+2. *emptied*: without delay, jitter and loss and with a long queue, which TCP fills at once; this
+   shows the rate. Where it is too low for TCP, a few datagrams show it;
+3. *as promised*, again: small frames in both directions, further apart than the link needs to send
+   them, show delay, jitter and loss; so a change back is seen, too.
+
+What takes longer than that on a slow link is not verified, and said to be.
 """
 
 from __future__ import annotations
 
-import json
+import itertools
 import math
-import subprocess
-import sys
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from itertools import permutations
-from pathlib import Path
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 
-from benchctl.errors import LabError
-from benchctl.hosts.host import Host
-from benchctl.lab import probe
 from benchctl.lab.addressing import assign
-from benchctl.lab.expect import NetworkPath, tcp_payload_ratio
+from benchctl.lab.expect import UDP_HEADER_BYTES, tcp_payload_ratio
+from benchctl.lab.judgement import (
+    RATE_TOLERANCE,
+    Finding,
+    Look,
+    Train,
+    due_of,
+    judge_burst,
+    judge_rate,
+    judge_train,
+    look_at,
+)
 from benchctl.lab.lab import Lab
+from benchctl.lab.legs import Leg, Pair, pairs_of, rounds
 from benchctl.lab.link import Change
-from benchctl.lab.model import Emulator, Interface, Kind, Link, Node, Settings, Topology
-from benchctl.lab.segments import Hop, cables, segments
-from benchctl.units import format_duration, format_rate
+from benchctl.lab.model import (
+    ETHERNET_HEADER_BYTES,
+    Emulator,
+    Interface,
+    Kind,
+    Link,
+    Node,
+    Settings,
+    Topology,
+)
+from benchctl.lab.prober import Prober
+from benchctl.lab.segments import Hop
+from benchctl.lab.strain import Carried, carried
+from benchctl.units import format_rate
 
-_PROBE = (sys.executable, "-I", "-S", str(Path(probe.__file__)))
-_PROBE_TIMEOUT_S = 60.0
 # A loaded machine may spoil a look at a link, but hardly three in a row.
 _LOOKS = 3
-# A quarter of a second is told to a few in a hundred on a machine that does other things, too.
-_RATE_TOLERANCE = 0.05
-# An emulator on an idle machine adds a third of this to a round trip.
-_RTT_TOLERANCE_S = 1e-3
 # What is asked of a link without a rate: more than any emulator carries.
 _EVERYTHING_BPS = 1e10
+_HEADERS_BYTES = ETHERNET_HEADER_BYTES + UDP_HEADER_BYTES
+# A mark and a number.
+_LEAST_BYTES = _HEADERS_BYTES + 8
+# TCP needs some dozens of full frames to tell a rate: 0.25 s of them, from this rate on.
+_TCP_BPS = 1.5e6
+_FLOW_S = 0.25
+# A slower link shows it by that many small frames, in no more than that time.
+_FEW_FRAMES = 5
+_FEW_S = 0.3
+
+# Long enough for 2500 frames 160 us apart, as a probe sends them: to see a loss of 1 % between 0.4
+# and 1.7 %, and a jitter to 7 %.
+_TRAIN_S = 0.4
+_TRAIN_GAP_S = 1e-4
+# Apart from each other by a quarter more than the link needs to send one: it never queues them.
+_APART = 1.25
+# For the last frame, beyond its delay: what a busy machine may add to it.
+_PATIENCE_S = 0.2
+# A delay beyond this is not verified, nor what lies behind it.
+_LONGEST_DELAY_S = 3.0
+
+# A queue is shown to be full if it drains within this, and if the frames come faster than they go:
+# a probe sends one in 10 to 20 us, the link may take this.
+_BURST_S = 0.25
+_BURST_SENDING_S = 4e-5
+# At this rate a full frame takes three times as long, so that any queue fills.
+_BURST_BPS = 1e8
+# An emulator takes no more than a few thousand at once.
+_BURST_MOST = 4000
+_BURST_LEAST = 10
+_BURST_GAP_S = 1e-3
+# A delay that is at least this is changed to none, and others to this more.
+_OTHER_DELAY_S = 5e-3
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """What links promise, and what they were measured to do.
+class Together:
+    """What one leg carried while others were loaded at the same time, in bits/s of frames.
 
-    ``links`` is one name, or several where switches leave no way to measure one alone. Rates are
-    there and back, in bits per second of Ethernet frames; infinite where nothing is promised.
+    ``asked_bps`` is what it should carry: its rate, or less where less is asked of it.
     """
 
-    links: tuple[str, ...]
-    promised_rtt_s: float
-    rtt_s: float
-    rtt_tolerance_s: float
-    promised_bps: tuple[float, float]
-    rates_bps: tuple[float, float]
+    leg: Leg
+    others: tuple[Leg, ...]
+    asked_bps: float
+    carried_bps: float
 
     @property
     def problem(self) -> str:
-        """What is out of tolerance, with both figures; empty when the promises are kept."""
-        name = f"link {', '.join(self.links)}"
-        if math.isnan(self.rtt_s):
-            return f"{name}: no probe came back"
-        if not abs(self.rtt_s - self.promised_rtt_s) <= self.rtt_tolerance_s:
-            return (
-                f"{name}: promises a round trip of {format_duration(self.promised_rtt_s)}, "
-                f"takes {format_duration(self.rtt_s)} here"
-            )
-        for promised_bps, rate_bps in zip(self.promised_bps, self.rates_bps, strict=True):
-            if math.isfinite(promised_bps) and not math.isclose(
-                rate_bps, promised_bps, rel_tol=_RATE_TOLERANCE
-            ):
-                return (
-                    f"{name}: promises {format_rate(promised_bps)}, "
-                    f"carries {format_rate(rate_bps)} here"
-                )
-        return ""
+        """What is missing, with both figures; empty where nothing is."""
+        if self.carried_bps >= self.asked_bps * (1 - RATE_TOLERANCE):
+            return ""
+        names = sorted({name for other in self.others for name in other.links})
+        return (
+            f"{self.leg.name}: carries {format_rate(self.carried_bps)} of "
+            f"{format_rate(self.asked_bps)} here while {', '.join(names)} "
+            f"{'are' if len(names) > 1 else 'is'} busy, too"
+        )
 
 
 def verify(lab: Lab, links: Iterable[str]) -> list[Look]:
     """Measure links of a lab against their promises, one after the other, before they are used.
 
     Links that are bare cables promise nothing and are left out. One that is out of tolerance is
-    looked at again before that is believed. While a rate is measured, the link neither delays nor
-    loses frames and its queue is long, so that TCP fills it at once; afterwards it is empty.
+    looked at again before that is believed. Afterwards the links are empty, and as they were.
     Raises LabError when a link cannot be measured.
     """
     looks: list[Look] = []
-    for name in links:
-        link = lab.topology.links[name]
-        if link.ideal or any(name in look.links for look in looks):
-            continue
-        start, end = _neighbours(lab.topology, link)
-        for _ in range(_LOOKS):
-            look = _look(lab, start, end)
-            if not look.problem:
-                break
-        looks.append(look)
+    for pair in pairs_of(lab.topology, links):
+        with _probing(lab, [pair]) as probers:
+            for _ in range(_LOOKS):
+                found = _look(lab, pair, probers)
+                if not any(look.problem for look in found):
+                    break
+        looks += found
     return looks
+
+
+def together(lab: Lab, loads: Mapping[Hop, float]) -> tuple[list[Together], list[Carried]]:
+    """Load links at the same time, each in one direction with so many bits per second of frames.
+
+    A single one is not measured again. Also returns what the emulators counted meanwhile. Raises
+    LabError.
+    """
+    found: list[Together] = []
+    counted: list[Carried] = []
+    for legs in rounds(lab.topology, loads):
+        if len(legs) < 2:
+            continue
+        pairs = pairs_of(lab.topology, [name for leg in legs for name in leg.links])
+        with _probing(lab, pairs) as probers:
+            for _ in range(_LOOKS):
+                with _changed(lab, pairs, _emptied):
+                    rates, meanwhile = _load(lab, legs, probers)
+                if not any(one.problem for one in rates):
+                    break
+        found += rates
+        counted += meanwhile
+    return found, counted
 
 
 def ceiling_bps(emulator: Emulator | None = None) -> float:
@@ -109,90 +168,205 @@ def ceiling_bps(emulator: Emulator | None = None) -> float:
     link = Link("link", (ends[0], ends[1]), (settings, settings))
     nodes = {name: Node(name, Kind.HOST) for name in "ab"}
     topology = assign(Topology("ceiling", nodes, {link.name: link}))
-    with Lab.build(topology, emulator) as lab:
-        start, end = lab.topology.links[link.name].ends
-        return max(max(_look(lab, start, end).rates_bps) for _ in range(_LOOKS))
+    (pair,) = pairs_of(topology, ["link"])
+    with Lab.build(topology, emulator) as lab, _probing(lab, [pair]) as probers:
+        return max(_rate_bps(leg, probers) for leg in pair.legs for _ in range(_LOOKS))
 
 
-def _neighbours(topology: Topology, link: Link) -> tuple[Interface, Interface]:
-    """Return the two interfaces between which a link is measured best."""
-    found: list[tuple[int, Interface, Interface]] = []
-    for segment in segments(topology):
-        for start, end in permutations(segment, 2):
-            hops = cables(topology, start, end)
-            if any(hop.link is link for hop in hops):
-                found.append((sum(not hop.link.ideal for hop in hops), start, end))
-    if not found:
-        raise LabError(
-            f"link {link.name} cannot be measured: no two hosts have it between them",
-            "switches alone see nothing; put a host at its end",
+# --- a look at one link ---------------------------------------------------------------------
+
+_Probers = Mapping[Interface, Prober]
+_marks = itertools.count(1)
+"""Of trains, so that a frame that comes late is not taken for one of the next."""
+
+
+@contextmanager
+def _probing(lab: Lab, pairs: Iterable[Pair]) -> Iterator[_Probers]:
+    with ExitStack() as stack:
+        ends = {leg.source for pair in pairs for leg in pair.legs}
+        yield {end: stack.enter_context(Prober(lab, end)) for end in ends}
+
+
+def _look(lab: Lab, pair: Pair, probers: _Probers) -> list[Look]:
+    findings: dict[Leg, list[Finding]] = {leg: [] for leg in pair.legs}
+    with _changed(lab, [pair], _other):
+        for leg in pair.legs:
+            findings[leg] += _burst(leg, probers)
+    with _changed(lab, [pair], _emptied):
+        for leg in pair.legs:
+            findings[leg] += judge_rate(leg, _rate_bps(leg, probers))
+    for leg, train in _trains(pair, probers).items():
+        findings[leg] += judge_train(leg, train)
+    return [look_at(leg, found) for leg, found in findings.items()]
+
+
+@contextmanager
+def _changed(
+    lab: Lab, pairs: Iterable[Pair], how: Callable[[Settings], Settings]
+) -> Iterator[None]:
+    """Give links other settings for a while, and those of the topology again."""
+    hops = [hop for pair in pairs for leg in pair.legs for hop in leg.hops]
+    try:
+        _set(lab, {hop: how(hop.settings) for hop in hops})
+        yield
+    finally:
+        _set(lab, {hop: hop.settings for hop in hops})
+
+
+def _set(lab: Lab, settings: Mapping[Hop, Settings]) -> None:
+    for hop, new in settings.items():
+        change = Change(
+            rate_bps=new.rate_bps,
+            delay_s=new.delay_s,
+            jitter_s=new.jitter_s,
+            loss_ratio=new.loss_ratio,
+            queue_packets=new.queue_packets,
         )
-    _, start, end = min(found, key=lambda item: item[0])
-    return start, end
+        lab.change(hop.link.name, change, hop.start.node)
+    for hop in settings:
+        lab.counters(hop.link.name, hop.start.node)  # an answer comes after what was asked before
 
 
-def _look(lab: Lab, start: Interface, end: Interface) -> Look:
-    path = NetworkPath(cables(lab.topology, start, end), cables(lab.topology, end, start))
-    shaped = [hop for hop in (*path.there, *path.back) if not hop.link.ideal]
-    promised_bps = (_rate_bps(path.there), _rate_bps(path.back))
-    with _answering(lab.nodes[end.node], end.ip) as ask:
-        rtts_s = ask(lab.nodes[start.node], "rtt")
-        for hop in shaped:
-            lab.change(hop.link.name, _all_but_rate(Settings()), hop.start.node)
-        rates = [f"{min(rate_bps, _EVERYTHING_BPS):.0f}" for rate_bps in promised_bps]
-        there_bps, back_bps = ask(lab.nodes[start.node], "rate", *rates)
-        for hop in shaped:
-            lab.change(hop.link.name, _all_but_rate(hop.settings), hop.start.node)
-    payload_ratio = tcp_payload_ratio(path.mtu)
-    return Look(
-        links=tuple(dict.fromkeys(hop.link.name for hop in shaped)),
-        promised_rtt_s=path.rtt_s(),
-        rtt_s=min(rtts_s, default=math.nan),
-        rtt_tolerance_s=sum(_RTT_TOLERANCE_S / 2 + hop.settings.jitter_s for hop in shaped),
-        promised_bps=promised_bps,
-        rates_bps=(there_bps / payload_ratio, back_bps / payload_ratio),
-    )
+def _emptied(settings: Settings) -> Settings:
+    return Settings(rate_bps=settings.rate_bps)
 
 
-def _all_but_rate(settings: Settings) -> Change:
-    """Return the change to these settings that leaves the rate as it is."""
-    return Change(
-        delay_s=settings.delay_s,
-        jitter_s=settings.jitter_s,
-        loss_ratio=settings.loss_ratio,
+def _other(settings: Settings) -> Settings:
+    delay_s, rate_bps = settings.delay_s, settings.rate_bps
+    return Settings(
+        rate_bps=rate_bps if math.isinf(rate_bps) else min(rate_bps / 2, _BURST_BPS),
+        delay_s=0.0 if delay_s >= _OTHER_DELAY_S else delay_s + _OTHER_DELAY_S,
         queue_packets=settings.queue_packets,
     )
 
 
-def _rate_bps(hops: Iterable[Hop]) -> float:
-    return min(hop.settings.rate_bps for hop in hops)
+def _burst(leg: Leg, probers: _Probers) -> list[Finding]:
+    """Send more frames than the queue holds, and judge what becomes of them."""
+    changed = leg.having(_other)
+    slowest = min((hop.settings for hop in changed.hops), key=lambda one: one.rate_bps)
+    rate_bps, queue = slowest.rate_bps, slowest.queue_packets
+    if math.isinf(rate_bps):
+        frames, size, gap_s = _BURST_LEAST, _LEAST_BYTES, _BURST_GAP_S
+    else:
+        drained = int(rate_bps * _BURST_S / 8 / (queue + 1))
+        fast_enough = max(_LEAST_BYTES, math.ceil(rate_bps * _BURST_SENDING_S / 8))
+        size = min(max(drained, fast_enough), leg.frame_bytes)
+        in_time = max(2, int(rate_bps * _BURST_S / 8 / size))
+        frames = min(2 * (queue + 1) + _BURST_LEAST, _BURST_MOST)
+        frames, gap_s = min(frames, in_time) if queue > in_time else frames, 0.0
+    rest_s = changed.sending_s(size) - 8 * size / rate_bps
+    settings = replace(slowest, delay_s=changed.delay_s + rest_s)
+    if _too_slow(leg):
+        return judge_burst(leg, settings, Train(size, [], []))
+    source, target = probers[leg.source], probers[leg.target]
+    mark = next(_marks)
+    sent_ns = source.ask(
+        "send", **target.udp, mark=mark, count=frames, size=size - _HEADERS_BYTES, gap_s=gap_s,
+        most_s=_BURST_S,
+    )  # fmt: skip
+    due_ns = due_of(settings, size, sent_ns)
+    rest_s = (max(due_ns.values()) - sent_ns[-1]) / 1e9 + _PATIENCE_S
+    # More than the model lets through come right behind, if any do.
+    more_s = _BURST_GAP_S + _BURST_LEAST * 8 * size / rate_bps
+    got, unread = target.ask("got", mark=mark, count=len(due_ns), patience_s=rest_s, more_s=more_s)
+    return judge_burst(leg, settings, Train(size, sent_ns, got, unread))
 
 
-@contextmanager
-def _answering(host: Host, address: str) -> Iterator[Callable[..., list[float]]]:
-    """Run a probe that answers, and yield a function that asks it from another host."""
-    answering = subprocess.Popen(
-        [*host.prefix, *_PROBE, "answer", address],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True,
+def _trains(pair: Pair, probers: _Probers) -> dict[Leg, Train]:
+    """Send small frames both ways at the same time, each on a link that is idle."""
+    slow = [leg for leg in pair.legs if _too_slow(leg) or leg.delay_s > _LONGEST_DELAY_S]
+    legs = [leg for leg in pair.legs if leg not in slow]
+    mark = next(_marks)
+    for leg in legs:
+        gap_s = max(_TRAIN_GAP_S, _APART * max(_sending_s(hop) for hop in leg.hops))
+        count = math.ceil(_TRAIN_S / gap_s)
+        probers[leg.source].order(
+            "send", **probers[leg.target].udp, mark=mark, count=count, most_s=_TRAIN_S,
+            size=_LEAST_BYTES - _HEADERS_BYTES, gap_s=gap_s,
+        )  # fmt: skip
+    sent = {leg: probers[leg.source].answer() for leg in legs}
+    for leg in legs:
+        rest_s = leg.delay_s + leg.jitter_s + leg.sending_s(_LEAST_BYTES) + _PATIENCE_S
+        probers[leg.target].order(
+            "got", mark=mark, count=len(sent[leg]), patience_s=rest_s, more_s=0.0
+        )
+    trains = dict.fromkeys(pair.legs, Train(_LEAST_BYTES, [], []))
+    for leg in legs:
+        got, unread = probers[leg.target].answer()
+        trains[leg] = Train(_LEAST_BYTES, sent[leg], got, unread)
+    return trains
+
+
+def _too_slow(leg: Leg) -> bool:
+    return leg.sending_s(_LEAST_BYTES) > _FEW_S
+
+
+def _sending_s(hop: Hop) -> float:
+    return 8 * _LEAST_BYTES / hop.settings.rate_bps
+
+
+# --- rates ----------------------------------------------------------------------------------
+
+
+def _rate_bps(leg: Leg, probers: _Probers) -> float:
+    """Return the rate of frames at which bytes arrive over an emptied link; NaN if too slow."""
+    if math.isinf(leg.rate_bps):
+        return math.nan
+    finish = _begin_flow(leg, leg.rate_bps, probers)
+    return finish()
+
+
+def _begin_flow(leg: Leg, load_bps: float, probers: _Probers) -> Callable[[], float]:
+    """Begin to load a leg; returns what waits for the rate of frames that arrived."""
+    source, target = probers[leg.source], probers[leg.target]
+    if leg.rate_bps >= _TCP_BPS:
+        rate_bps = min(leg.rate_bps, _EVERYTHING_BPS)
+        pace_bps = load_bps if load_bps < leg.rate_bps else math.inf
+        source.order(
+            "flow", **target.tcp, rate_bps=rate_bps, pace_bps=min(pace_bps, 2 * _EVERYTHING_BPS),
+            seconds=_FLOW_S,
+        )  # fmt: skip
+        mtu = leg.frame_bytes - ETHERNET_HEADER_BYTES
+        return lambda: float(source.answer()) / tcp_payload_ratio(mtu)
+    share = int(leg.rate_bps * _FEW_S / 8 / _BURST_LEAST)
+    size = min(max(share, _LEAST_BYTES), leg.frame_bytes)
+    count = 1 + int(leg.rate_bps * _FEW_S / 8 / size)
+    if count <= _FEW_FRAMES:
+        return lambda: math.nan
+    mark = next(_marks)
+    source.order(
+        "send", **target.udp, mark=mark, count=count, size=size - _HEADERS_BYTES, gap_s=0.0,
+        most_s=_FEW_S,
     )  # fmt: skip
 
-    def ask(source: Host, kind: str, *arguments: str) -> list[float]:
-        result = subprocess.run(
-            [*source.prefix, *_PROBE, kind, address, port, *arguments],
-            capture_output=True, text=True, check=False, start_new_session=True,
-            timeout=_PROBE_TIMEOUT_S,
-        )  # fmt: skip
-        if result.returncode:
-            last = (result.stderr.strip().splitlines() or ["no message"])[-1]
-            raise LabError(f"cannot measure from {source.name} to {host.name}: {last}")
-        found: list[float] = json.loads(result.stdout)
-        return found
+    def finish() -> float:
+        sent = len(source.answer())
+        got, _ = target.ask(
+            "got", mark=mark, count=sent, patience_s=2 * _FEW_S + _PATIENCE_S, more_s=0.0
+        )
+        if len(got) < 2:
+            return 0.0
+        (first, start_ns), (last, end_ns) = got[0], got[-1]
+        return float((last - first) * size * 8e9 / (end_ns - start_ns))
 
-    with answering as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        port = process.stdout.readline().strip()
-        try:
-            yield ask
-        finally:
-            process.stdin.close()
+    return finish
+
+
+def _load(
+    lab: Lab, legs: Mapping[Leg, float], probers: _Probers
+) -> tuple[list[Together], list[Carried]]:
+    """Load legs at the same time."""
+    hops = [hop for leg in legs for hop in leg.hops]
+    before = lab.counted(hops)
+    finishing = {leg: _begin_flow(leg, load_bps, probers) for leg, load_bps in legs.items()}
+    rates = {leg: finish() for leg, finish in finishing.items()}
+    return [
+        Together(
+            leg=leg,
+            others=tuple(other for other in legs if other is not leg),
+            asked_bps=load_bps,
+            carried_bps=rates[leg],
+        )
+        for leg, load_bps in legs.items()
+        if not math.isnan(rates[leg])
+    ], carried(before, lab.counted(before))

@@ -16,10 +16,13 @@ from benchctl.engine.site import LabSite, PlainSite, site_of, to_lab_settings
 from benchctl.errors import LabError
 from benchctl.hosts.host import LOCAL, Host, Way
 from benchctl.hosts.spawn import LocalSpawner, run
+from benchctl.lab.judgement import Finding, Look, Promise, Verdict
+from benchctl.lab.legs import pairs_of
 from benchctl.lab.link import Change
 from benchctl.lab.messages import DirectionCounters
 from benchctl.lab.model import Emulator
-from benchctl.lab.verify import Look
+from benchctl.lab.strain import Carried
+from benchctl.lab.verify import Together
 from benchctl.profile.bind import FlowPlan, Trial
 from benchctl.profile.model import LabTable
 from benchctl.profile.source import parse_toml
@@ -77,6 +80,10 @@ class FakeLab:
     def change(self, link, change):
         self.log.append(("change", link, change))
 
+    def counted(self, hops):
+        found = {hop: self.counters(hop.link.name, hop.start.node) for hop in hops}
+        return {hop: one for hop, one in found.items() if one is not None}
+
     def counters(self, link, leaving):
         self.asked[link, leaving] = count = self.asked.get((link, leaving), 0) + 1
         return None if link == self.uncounted else counters(arrived=1000 * count)
@@ -95,13 +102,26 @@ def lab(monkeypatch):
     monkeypatch.setattr(site_module, "Lab", FakeLab)
     monkeypatch.setattr(site_module, "ceiling_bps", lambda emulator: 1e9)
     monkeypatch.setattr(site_module, "verify", keeps_promises)
+    monkeypatch.setattr(site_module, "together", carries_all)
     monkeypatch.setattr(FakeLab, "log", [])
     return FakeLab
 
 
 def keeps_promises(lab, links):
     FakeLab.log.append(("verify", *links))
-    return [Look(tuple(links), 0.01, 0.01, 0.001, (1e7, 1e7), (1e7, 1e7))]
+    return looks(lab, links)
+
+
+def looks(lab, links, promise=Promise.DELAY, verdict=Verdict.KEPT):
+    """Return looks at links that found a single thing."""
+    finding = Finding(promise, 0.01, 0.05, verdict)
+    pairs = pairs_of(lab.topology, links)
+    return [Look(leg, {promise: finding}) for pair in pairs for leg in pair.legs]
+
+
+def carries_all(lab, loads):
+    FakeLab.log.append(("together", {hop.link.name: load for hop, load in loads.items()}))
+    return [], []
 
 
 def flow(name="main", source="a", to="b", interface=None):
@@ -212,14 +232,57 @@ def test_a_link_with_new_settings_is_measured_again(lab, site):
 
 def test_a_link_that_breaks_its_promise_is_refused_with_both_figures(lab, site, monkeypatch):
     def breaks(lab, links):
-        return [Look(tuple(links), 0.01, 0.05, 0.001, (1e7, 1e7), (1e7, 1e7))]
+        return looks(lab, links, verdict=Verdict.BROKEN)
 
     monkeypatch.setattr(site_module, "verify", breaks)
     refusing = site()
-    with pytest.raises(LabError, match=r"promises a round trip of 10\.0 ms, takes 50\.0 ms here"):
+    with pytest.raises(LabError, match=r"promises a delay of 10\.0 ms, takes 50\.0 ms here"):
         prepared(refusing, trial())
     asyncio.run(refusing.close())
     assert lab.log[-1] == ("close",)
+
+
+def test_what_of_a_link_cannot_be_verified_is_noted_and_the_run_goes_on(lab, site, monkeypatch):
+    def cannot(lab, links):
+        return looks(lab, links, Promise.QUEUE, Verdict.UNVERIFIED)
+
+    monkeypatch.setattr(site_module, "verify", cannot)
+    notes = []
+    prepared(site(notes), trial())
+    assert notes[1:3] == [
+        "link near, a to r: not verified: queue", "link near, r to a: not verified: queue",
+    ]  # fmt: skip
+
+
+def test_links_are_loaded_together_as_the_trials_flows_load_them_once_for_each_load(lab, site):
+    both = trial(flow(), flow("other", source="c"))
+    prepared(site(), trial(), both, trial(), both)
+    loads = [entry[1] for entry in lab.log if entry[0] == "together"]
+    assert loads == [
+        {"near": 10e6, "far": 10e6},
+        {"near": 10e6, "far": 20e6, "aside": 10e6},
+    ]  # fmt: skip
+
+
+def test_links_that_carry_too_little_together_are_refused_with_both_figures(lab, site, monkeypatch):
+    def too_little(lab, loads):
+        there, back = (pair.there for pair in pairs_of(lab.topology, ["near", "far"]))
+        return [Together(there, (back,), 10e6, 9.4e6)], []
+
+    monkeypatch.setattr(site_module, "together", too_little)
+    said = r"link near, a to r: carries 9\.40 Mbit/s of 10\.0 Mbit/s here while far is busy, too"
+    with pytest.raises(LabError, match=said):
+        prepared(site(), trial())
+
+
+def test_links_that_were_late_together_are_noted(lab, site, monkeypatch):
+    late = Carried("near", "a", "r", counters(delivered=10, late=2, late_max_ns=2_000_000))
+    monkeypatch.setattr(site_module, "together", lambda lab, loads: ([], [late]))
+    notes = []
+    prepared(site(notes), trial())
+    assert notes[1] == (
+        "all links of the trial at once: link near, a to r: 2 of 10 frames late, by up to 2.00 ms"
+    )
 
 
 def test_a_rate_that_this_machine_cannot_emulate_is_refused_with_both_figures(

@@ -1,0 +1,337 @@
+"""Does one way over a link keep its promises? Pure: from what was sent and what arrived.
+
+Each promise is kept, broken, or not verified, where what was seen could not have shown it broken.
+
+**Chance.** Losses and jitter are drawn, so a look may refuse a link that keeps its promise. Bounds
+are set so that each of the three figures that chance has a part in (loss, jitter, and the median
+delay of a link with jitter) is beyond them with a probability of at most `_CHANCE`. A link has two
+directions, and is refused only when three looks in a row find something broken: at most
+(2 x 3 x 0.001)^3 = 2.2e-7. A lab of ten links is refused by chance in 2 of a million checks.
+
+- *Loss*: of n frames the number lost is binomial; its bounds are the exact quantiles.
+- *Jitter*: the delay is uniform within D ± J, so its interquartile range is J. That of n frames
+  scatters around it with a standard deviation of J / sqrt(n): the joint distribution of two sample
+  quantiles (Mosteller, "On Some Useful 'Inefficient' Statistics", 1946) gives each a variance of
+  3/16 and their pair a covariance of 1/16, over n, in units of the width 2 J.
+- *Delay*: the median of n such delays scatters with J / sqrt(n), too (1 / (2 f sqrt(n)), where the
+  density f is 1 / (2 J)).
+
+What the machine adds is not chance of this kind; the tolerances are for it.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from benchctl.lab.legs import Leg
+from benchctl.lab.link import NEVER_NS, OneWay
+from benchctl.lab.model import Settings
+from benchctl.units import format_duration, format_rate, format_ratio
+
+_CHANCE = 1e-3
+_Z = statistics.NormalDist().inv_cdf(1 - _CHANCE / 2)
+"""How many standard deviations hold all but that part of a normal distribution."""
+
+# A quarter of a second is told to a few in a hundred on a machine that does other things, too.
+RATE_TOLERANCE = 0.05
+# An emulator on an idle machine adds a sixth of this to each link; and a clock reads that well.
+DELAY_TOLERANCE_S = 5e-4
+# Frames may come so much earlier or later to the queue than their sender noted.
+_STAMP_S = 2.5e-4
+# To call a lossless link lossless, as many frames as a loss of 5 % lets pass once in a thousand.
+_LOSSLESS_FRAMES = math.ceil(math.log(_CHANCE) / math.log(1 - 0.05))
+# Below this, quartiles and the normal approximation mean little.
+_QUARTILE_FRAMES = 100
+# Of a handful of frames, the median is not far off even when the machine was busy for two of them.
+_LEAST_FRAMES = 5
+# Ten times the tolerance: what takes less time says little about a rate.
+_LEAST_SPAN_S = 5e-3
+
+
+class Promise(StrEnum):
+    """What a link promises."""
+
+    DELAY = "delay"
+    JITTER = "jitter"
+    LOSS = "loss"
+    QUEUE = "queue"
+    RATE = "rate"
+    ORDER = "order"
+    CHANGE = "change"
+
+
+class Verdict(StrEnum):
+    """What a look says of a promise; of two, the later one counts."""
+
+    UNVERIFIED = "not verified"
+    KEPT = "kept"
+    BROKEN = "broken"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One promise, what was measured of it (NaN where nothing was), and whether it is kept.
+
+    Delays and jitter in seconds, rates in bits per second of Ethernet frames, queues in frames; of
+    the order, the frames that came after a later one; of a change, how far off their time frames
+    were.
+    """
+
+    promise: Promise
+    promised: float
+    measured: float
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Train:
+    """Datagrams of one frame size: when each was sent, and ``(number, time)`` in order of arrival.
+
+    Times in nanoseconds on one clock. ``unread`` were lost by the receiver's own socket.
+    """
+
+    frame_bytes: int
+    sent_ns: Sequence[int]
+    got: Sequence[tuple[int, int]]
+    unread: int = 0
+
+    @property
+    def delays_s(self) -> list[float]:
+        """The one-way delay of each frame that arrived."""
+        return [(got_ns - self.sent_ns[number]) / 1e9 for number, got_ns in self.got]
+
+    @property
+    def overtaken(self) -> int:
+        """How many frames came after one that was sent later."""
+        latest, count = -1, 0
+        for number, _ in self.got:
+            count += number < latest
+            latest = max(latest, number)
+        return count
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What was found of one way over a link."""
+
+    leg: Leg
+    findings: Mapping[Promise, Finding] = field(default_factory=dict)
+
+    @property
+    def problem(self) -> str:
+        """The promise that is broken, with both figures; empty when none is."""
+        for finding in self.findings.values():
+            if finding.verdict is Verdict.BROKEN:
+                return f"{self.leg.name}: {_SAID[finding.promise](finding)}"
+        return ""
+
+    @property
+    def unverified(self) -> tuple[Promise, ...]:
+        """The promises of which nothing can be said."""
+        return tuple(f.promise for f in self.findings.values() if f.verdict is Verdict.UNVERIFIED)
+
+
+_SAID: Mapping[Promise, Callable[[Finding], str]] = {
+    Promise.DELAY: lambda f: (
+        f"promises a delay of {format_duration(f.promised)}, "
+        f"takes {format_duration(f.measured)} here"
+    ),
+    Promise.JITTER: lambda f: (
+        f"promises a jitter of {format_duration(f.promised)}, "
+        f"has {format_duration(f.measured)} here"
+    ),
+    Promise.LOSS: lambda f: (
+        f"promises a loss of {format_ratio(f.promised)}, loses {format_ratio(f.measured)} here"
+    ),
+    Promise.QUEUE: lambda f: (
+        f"promises a queue of {f.promised:.0f} frames, holds {f.measured:.0f} here"
+    ),
+    Promise.RATE: lambda f: (
+        f"promises {format_rate(f.promised)}, carries {format_rate(f.measured)} here"
+    ),
+    Promise.ORDER: lambda f: (
+        f"promises to keep the order, {f.measured:.0f} frames came after a later one here"
+    ),
+    Promise.CHANGE: lambda f: (
+        "promises to take new settings, "
+        + (
+            f"frames are {format_duration(f.measured)} off their time with them here"
+            if math.isfinite(f.measured)
+            else "carries too little with them here"
+        )
+    ),
+}
+
+
+def look_at(leg: Leg, findings: Iterable[Finding]) -> Look:
+    """Return the look that was made of these, each promise judged once or more."""
+    weight = list(Verdict).index
+    found: dict[Promise, Finding] = {}
+    for one in findings:
+        known = found.get(one.promise, one)
+        found[one.promise] = max(known, one, key=lambda each: weight(each.verdict))
+    return Look(leg, found)
+
+
+def judge_train(leg: Leg, train: Train) -> list[Finding]:
+    """Judge delay, jitter, loss and order by small frames that the link never has to queue."""
+    order = [] if leg.jitter_s else [_order(train)]
+    return [_delay(leg, train), _jitter(leg, train), _loss(leg, train), *order]
+
+
+def _delay(leg: Leg, train: Train) -> Finding:
+    delays_s = train.delays_s
+    if len(delays_s) < _LEAST_FRAMES:
+        # Where every frame is lost none has a delay; where some should come, the loss is broken.
+        return Finding(Promise.DELAY, leg.delay_s, math.nan, Verdict.UNVERIFIED)
+    measured_s = statistics.median(delays_s) - leg.sending_s(train.frame_bytes)
+    tolerance_s = _tolerance_s(leg) + _Z * leg.jitter_s / math.sqrt(len(delays_s))
+    kept = abs(measured_s - leg.delay_s) <= tolerance_s
+    return Finding(Promise.DELAY, leg.delay_s, measured_s, _verdict(kept))
+
+
+def _jitter(leg: Leg, train: Train) -> Finding:
+    delays_s, jitter_s = train.delays_s, leg.jitter_s
+    if len(delays_s) < _LEAST_FRAMES:
+        return Finding(Promise.JITTER, jitter_s, math.nan, Verdict.UNVERIFIED)
+    low_s, _, high_s = statistics.quantiles(delays_s)
+    measured_s = high_s - low_s
+    tolerance_s = _tolerance_s(leg) + _Z * jitter_s / math.sqrt(len(delays_s))
+    several = sum(hop.settings.jitter_s > 0 for hop in leg.hops) > 1  # no longer uniform
+    few = jitter_s > 0 and len(delays_s) < _QUARTILE_FRAMES
+    if several or few or 0 < jitter_s <= tolerance_s:
+        return Finding(Promise.JITTER, jitter_s, measured_s, Verdict.UNVERIFIED)
+    kept = abs(measured_s - jitter_s) <= tolerance_s
+    return Finding(Promise.JITTER, jitter_s, measured_s, _verdict(kept))
+
+
+def _loss(leg: Leg, train: Train) -> Finding:
+    frames = len(train.sent_ns) - train.unread
+    lost, promised = frames - len(train.got), leg.loss_ratio
+    measured = lost / frames if frames > 0 else math.nan
+    low, high = binomial_bounds(frames, promised)
+    if not low <= lost <= high:
+        verdict = Verdict.BROKEN
+    elif frames < _LOSSLESS_FRAMES or (promised > 0 and low == 0):
+        verdict = Verdict.UNVERIFIED  # so few would also fit a link that loses none, or far more
+    else:
+        verdict = Verdict.KEPT
+    return Finding(Promise.LOSS, promised, measured, verdict)
+
+
+def due_of(settings: Settings, frame_bytes: int, sent_ns: Sequence[int]) -> dict[int, int]:
+    """Return when the model delivers which of these frames, over an idle link."""
+    way: OneWay[int] = OneWay(settings, "")
+    for number, now_ns in enumerate(sent_ns):
+        way.arrive(now_ns, frame_bytes, number)
+    due: dict[int, int] = {}
+    while (next_ns := way.next_ns()) < NEVER_NS:
+        due |= dict.fromkeys(way.due(next_ns), next_ns)
+    return due
+
+
+def judge_burst(leg: Leg, settings: Settings, train: Train) -> list[Finding]:
+    """Judge queue, order and a change by frames that came faster than the link sends.
+
+    ``settings`` are those that the link was changed to, without jitter and loss, and the model says
+    what becomes of the same frames under them.
+    """
+    due_ns = due_of(settings, train.frame_bytes, train.sent_ns)
+    return [
+        *_queue(leg, settings, train, len(train.sent_ns) - len(due_ns)),
+        _order(train),
+        _change(leg, train, due_ns),
+    ]
+
+
+def _queue(leg: Leg, settings: Settings, train: Train, dropped: int) -> list[Finding]:
+    promised = settings.queue_packets
+    if math.isinf(settings.rate_bps):
+        return []  # a link without a rate never has a queue
+    slack = 1 + math.ceil(_STAMP_S * settings.rate_bps / (8 * train.frame_bytes))
+    lost = len(train.sent_ns) - train.unread - len(train.got)
+    shorter = lost - dropped
+    measured = float(promised - shorter)
+    rated = sum(math.isfinite(hop.settings.rate_bps) for hop in leg.hops)
+    if rated > 1:
+        return [Finding(Promise.QUEUE, promised, math.nan, Verdict.UNVERIFIED)]
+    if abs(shorter) > slack:
+        return [Finding(Promise.QUEUE, promised, measured, Verdict.BROKEN)]
+    if dropped <= slack:  # it was never full, or too shortly
+        return [Finding(Promise.QUEUE, promised, math.nan, Verdict.UNVERIFIED)]
+    return [Finding(Promise.QUEUE, promised, measured, Verdict.KEPT)]
+
+
+def _order(train: Train) -> Finding:
+    if len(train.got) < _LEAST_FRAMES:
+        return Finding(Promise.ORDER, 0, math.nan, Verdict.UNVERIFIED)
+    return Finding(Promise.ORDER, 0, train.overtaken, _verdict(not train.overtaken))
+
+
+def _change(leg: Leg, train: Train, due_ns: Mapping[int, int]) -> Finding:
+    """Judge the new delay by the first frames, and the new rate by the time that all of them take.
+
+    A queue of another length, which is judged by itself, leaves both as they are.
+    """
+    if not due_ns:
+        return Finding(Promise.CHANGE, 0, math.nan, Verdict.UNVERIFIED)
+    common = [(got_ns, due_ns[number]) for number, got_ns in train.got if number in due_ns]
+    if len(common) < min(_LEAST_FRAMES, len(due_ns)):
+        return Finding(Promise.CHANGE, 0, math.nan, Verdict.BROKEN)
+    off_s = [(got - due) / 1e9 for got, due in common]
+    missed_s = abs(statistics.median(off_s[:_LEAST_FRAMES]))
+    if missed_s > _tolerance_s(leg):
+        return Finding(Promise.CHANGE, 0, missed_s, Verdict.BROKEN)
+    span_s = (common[-1][1] - common[0][1]) / 1e9
+    drift_s = abs(off_s[-1] - off_s[0])
+    kept = span_s < _LEAST_SPAN_S or drift_s <= 2 * _tolerance_s(leg) + RATE_TOLERANCE * span_s
+    return Finding(Promise.CHANGE, 0, missed_s if kept else drift_s, _verdict(kept))
+
+
+def judge_rate(leg: Leg, rate_bps: float) -> list[Finding]:
+    """Judge a rate in bits per second of frames, NaN where it could not be measured."""
+    if math.isinf(leg.rate_bps):
+        return []
+    if math.isnan(rate_bps):
+        return [Finding(Promise.RATE, leg.rate_bps, rate_bps, Verdict.UNVERIFIED)]
+    kept = math.isclose(rate_bps, leg.rate_bps, rel_tol=RATE_TOLERANCE)
+    return [Finding(Promise.RATE, leg.rate_bps, rate_bps, _verdict(kept))]
+
+
+def binomial_bounds(count: int, probability: float) -> tuple[int, int]:
+    """Return the least and the most successes in ``count`` that are not beyond chance.
+
+    Either tail beyond them has at most half of `_CHANCE`.
+    """
+    if probability <= 0 or count <= 0:
+        return 0, 0
+    if probability >= 1:
+        return count, count
+    return (
+        _below(count, probability),
+        count - _below(count, 1 - probability),
+    )
+
+
+def _below(count: int, probability: float) -> int:
+    """Return the greatest k such that fewer than k successes have at most half of `_CHANCE`."""
+    log_p, log_q = math.log(probability), math.log1p(-probability)
+    tail = 0.0
+    for k in range(count + 1):
+        choose = math.lgamma(count + 1) - math.lgamma(k + 1) - math.lgamma(count - k + 1)
+        tail += math.exp(choose + k * log_p + (count - k) * log_q)
+        if tail > _CHANCE / 2:
+            return k
+    return count
+
+
+def _tolerance_s(leg: Leg) -> float:
+    return DELAY_TOLERANCE_S * len(leg.hops)
+
+
+def _verdict(kept: bool) -> Verdict:
+    return Verdict.KEPT if kept else Verdict.BROKEN

@@ -1,0 +1,142 @@
+"""Between whom the links of a lab are measured, and what is promised between these."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from itertools import permutations
+
+from benchctl.errors import LabError
+from benchctl.lab.model import ETHERNET_HEADER_BYTES, Interface, Link, Settings, Topology
+from benchctl.lab.segments import Hop, cables, segments
+
+
+@dataclass(frozen=True, slots=True)
+class Leg:
+    """One way between two neighbours on a segment; ``hops`` are the emulated links on it.
+
+    More than one where switches leave no way to measure one alone.
+    """
+
+    source: Interface
+    target: Interface
+    hops: tuple[Hop, ...]
+
+    @property
+    def links(self) -> tuple[str, ...]:
+        """The names of the links."""
+        return tuple(hop.link.name for hop in self.hops)
+
+    @property
+    def name(self) -> str:
+        """What people call it: ``link far, r to b``."""
+        return f"link {', '.join(self.links)}, {self.source.node} to {self.target.node}"
+
+    @property
+    def delay_s(self) -> float:
+        """The delay of all links."""
+        return sum(hop.settings.delay_s for hop in self.hops)
+
+    @property
+    def jitter_s(self) -> float:
+        """By how much the delay varies at most, to either side."""
+        return sum(hop.settings.jitter_s for hop in self.hops)
+
+    @property
+    def loss_ratio(self) -> float:
+        """The probability of a loss on any of the links."""
+        return 1 - math.prod(1 - hop.settings.loss_ratio for hop in self.hops)
+
+    @property
+    def rate_bps(self) -> float:
+        """The rate of the slowest link."""
+        return min(hop.settings.rate_bps for hop in self.hops)
+
+    @property
+    def frame_bytes(self) -> int:
+        """The size of the largest frame."""
+        return min(hop.link.mtu for hop in self.hops) + ETHERNET_HEADER_BYTES
+
+    def having(self, how: Callable[[Settings], Settings]) -> Leg:
+        """Return the leg with other settings on each link."""
+        hops = (
+            Hop(replace(hop.link, settings=(how(there), how(back))), hop.direction)
+            for hop in self.hops
+            for there, back in [hop.link.settings]
+        )
+        return replace(self, hops=tuple(hops))
+
+    def sending_s(self, frame_bytes: float) -> float:
+        """Return how long the links need to send such a frame, one after the other."""
+        return sum(8 * frame_bytes / hop.settings.rate_bps for hop in self.hops)
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two neighbours, and the ways there and back."""
+
+    there: Leg
+    back: Leg
+
+    @property
+    def legs(self) -> tuple[Leg, Leg]:
+        """Both ways."""
+        return self.there, self.back
+
+
+def pair_of(topology: Topology, link: Link) -> Pair:
+    """Return the neighbours between whom an emulated link is measured best.
+
+    Those with the fewest other emulated links between them. Raises LabError where there are none.
+    """
+    found: list[tuple[int, Pair]] = []
+    for segment in segments(topology):
+        for start, end in permutations(segment, 2):
+            there, back = cables(topology, start, end), cables(topology, end, start)
+            if any(hop.link is link for hop in there):
+                pair = Pair(_leg(start, end, there), _leg(end, start, back))
+                found.append((len(pair.there.hops), pair))
+    if not found:
+        raise LabError(
+            f"link {link.name} cannot be measured: no two hosts have it between them",
+            "switches alone see nothing; put a host at its end",
+        )
+    return min(found, key=lambda item: item[0])[1]
+
+
+def pairs_of(topology: Topology, links: Iterable[str]) -> list[Pair]:
+    """Return the pairs that measure some links; bare cables are left out. Raises LabError."""
+    pairs: list[Pair] = []
+    for name in links:
+        link = topology.links[name]
+        if not link.ideal and not any(name in pair.there.links for pair in pairs):
+            pairs.append(pair_of(topology, link))
+    return pairs
+
+
+def rounds(topology: Topology, loads: Mapping[Hop, float]) -> list[dict[Leg, float]]:
+    """Return which legs to load at the same time, with how many bits per second each.
+
+    ``loads`` are links, each in one direction. Legs that share one come in different rounds, and so
+    do its two directions: behind data, TCP's acknowledgements come too late to keep the other one
+    busy. Links without a rate promise none and are left out.
+    """
+    legs: dict[Leg, float] = {}
+    for hop, load_bps in loads.items():
+        if not math.isfinite(hop.settings.rate_bps) or any(hop in leg.hops for leg in legs):
+            continue
+        leg = next(leg for leg in pair_of(topology, hop.link).legs if hop in leg.hops)
+        legs[leg] = min(load_bps, leg.rate_bps)
+    found: list[dict[Leg, float]] = []
+    for leg, load_bps in legs.items():
+        free = (one for one in found if not any(set(leg.links) & set(other.links) for other in one))
+        one = next(free, None)
+        if one is None:
+            found.append(one := {})
+        one[leg] = load_bps
+    return found
+
+
+def _leg(start: Interface, end: Interface, hops: Iterable[Hop]) -> Leg:
+    return Leg(start, end, tuple(hop for hop in hops if not hop.link.ideal))

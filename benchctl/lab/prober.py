@@ -1,0 +1,111 @@
+"""A `probe` at one end of a link, and what it is asked."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from benchctl.errors import LabError
+from benchctl.lab import probe
+from benchctl.lab.lab import Lab
+from benchctl.lab.model import Interface
+
+_PROBE = (sys.executable, "-I", "-S", str(Path(probe.__file__)))
+# A probe starts in a tenth of a second, and no order takes longer by itself than what it is told to
+# take and its own patience: this is for machines in trouble.
+_PATIENCE_S = 20.0
+
+
+class Prober:
+    """A probe that runs on the node of an interface of a lab; a context manager."""
+
+    def __init__(self, lab: Lab, end: Interface) -> None:
+        self._lab = lab
+        self._node = end.node
+        self._address = end.ip
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115
+        self._process = subprocess.Popen(
+            [*lab.nodes[end.node].prefix, *_PROBE, end.ip],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._stderr,
+            start_new_session=True,
+        )  # fmt: skip
+        self._said = b""
+        self._ports: list[int] = []
+
+    def __enter__(self) -> Prober:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        if error is not None:
+            self._process.kill()
+        self._process.wait()
+        self._process.stdout.close()
+        self._stderr.close()
+
+    @property
+    def udp(self) -> dict[str, Any]:
+        """Where it takes datagrams, as an order to another names it."""
+        return {"to": self._address, "port": self._known_ports()[0]}
+
+    @property
+    def tcp(self) -> dict[str, Any]:
+        """Where it takes connections."""
+        return {"to": self._address, "port": self._known_ports()[1]}
+
+    def order(self, do: str, **values: Any) -> None:
+        """Ask for something; `answer` waits for it. Raises LabError."""
+        self._known_ports()
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(json.dumps({"do": do, **values}).encode() + b"\n")
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            raise self._failure("it ended") from None
+
+    def answer(self) -> Any:
+        """Return what it says next. Raises LabError."""
+        assert self._process.stdout is not None
+        end_s = time.monotonic() + _PATIENCE_S
+        while b"\n" not in self._said:
+            wait_s = end_s - time.monotonic()
+            if wait_s < 0 or not select.select([self._process.stdout], [], [], wait_s)[0]:
+                raise self._failure(f"no answer within {_PATIENCE_S:.0f} s")
+            data = os.read(self._process.stdout.fileno(), 1 << 20)
+            if not data:
+                raise self._failure("it ended")
+            self._said += data
+        line, _, self._said = self._said.partition(b"\n")
+        return json.loads(line)
+
+    def ask(self, do: str, **values: Any) -> Any:
+        """Order something and return the answer. Raises LabError."""
+        self.order(do, **values)
+        return self.answer()
+
+    def _known_ports(self) -> list[int]:
+        if not self._ports:
+            self._ports = self.answer()
+        return self._ports
+
+    def _failure(self, reason: str) -> LabError:
+        # A probe falls with its lab, whose last words are then what counts.
+        self._lab.check()
+        self._stderr.seek(0)
+        lines = self._stderr.read().decode("utf-8", "replace").strip().splitlines()
+        return LabError(f"cannot measure from {self._node}: {(lines or [reason])[-1]}")

@@ -1,0 +1,157 @@
+"""Links are measured for real; an emulator that does not do what it is told is found out."""
+
+import os
+import re
+import signal
+import time
+from dataclasses import replace
+
+import pytest
+from lab.lab_support import topology
+
+from benchctl.errors import LabError
+from benchctl.lab import verify as verify_module
+from benchctl.lab.judgement import Promise, Verdict
+from benchctl.lab.lab import Lab
+from benchctl.lab.verify import together, verify
+
+pytestmark = pytest.mark.netns
+
+TEXT = """
+emulator = "user"
+[hosts]
+a = {}
+b = {}
+[routers]
+r = {}
+[links]
+near = { between = ["a", "r"], rate = "20Mbit", delay = "5ms", queue = 40 }
+far = { between = ["r", "b"], rate = "10Mbit", delay = "6ms", jitter = "4ms", loss = "5%" }
+"""
+
+
+@pytest.fixture
+def lab():
+    with Lab.build(topology(TEXT)) as lab:
+        yield lab
+
+
+@pytest.fixture
+def disobeying(lab, monkeypatch):
+    """Return a function that makes the emulators do something else than they are told."""
+    change = lab.change
+
+    def disobey(wrong):
+        monkeypatch.setattr(verify_module, "_LOOKS", 1)
+        monkeypatch.setattr(lab, "change", lambda link, new, way: change(link, wrong(new), way))
+
+    return disobey
+
+
+def broken(looks):
+    """Return the promises that are broken in both directions."""
+    found = [
+        {name for name, finding in look.findings.items() if finding.verdict is Verdict.BROKEN}
+        for look in looks
+    ]
+    return set.intersection(*found)
+
+
+@pytest.mark.parametrize(
+    ("link", "wrong", "promises"),
+    [
+        ("near", lambda c: replace(c, delay_s=c.delay_s + 0.002), {Promise.DELAY, Promise.CHANGE}),
+        ("near", lambda c: replace(c, delay_s=0.005), {Promise.CHANGE}),
+        ("near", lambda c: replace(c, rate_bps=c.rate_bps * 0.8), {Promise.RATE, Promise.CHANGE}),
+        ("near", lambda c: replace(c, rate_bps=20e6), {Promise.CHANGE}),
+        ("near", lambda c: replace(c, queue_packets=c.queue_packets - 10), {Promise.QUEUE}),
+        ("near", lambda c: replace(c, queue_packets=1000), {Promise.QUEUE}),
+        ("near", lambda c: replace(c, loss_ratio=0.1), {Promise.LOSS}),
+        ("near", lambda c: replace(c, jitter_s=0.003), {Promise.JITTER, Promise.ORDER}),
+        ("far", lambda c: replace(c, jitter_s=0.0), {Promise.JITTER}),
+        ("far", lambda c: replace(c, jitter_s=c.jitter_s / 2), {Promise.JITTER}),
+        ("far", lambda c: replace(c, loss_ratio=0.0), {Promise.LOSS}),
+        ("far", lambda c: replace(c, loss_ratio=c.loss_ratio * 3), {Promise.LOSS}),
+        ("far", lambda c: replace(c, loss_ratio=1.0), {Promise.LOSS, Promise.RATE, Promise.CHANGE}),
+    ],
+    ids=lambda value: value if isinstance(value, str) else None,
+)  # fmt: skip
+def test_every_promise_that_an_emulator_breaks_is_found_broken(
+    lab, disobeying, link, wrong, promises
+):
+    disobeying(wrong)
+    looks = verify(lab, [link])
+    assert promises <= broken(looks)
+    assert all(look.problem for look in looks)
+
+
+def test_a_link_that_keeps_its_promises_is_as_it_was_afterwards(lab):
+    looks = verify(lab, lab.topology.links)
+    assert [look.problem for look in looks] == [""] * 4
+    assert [look.unverified for look in looks] == [()] * 4
+
+
+def test_links_that_are_busy_at_the_same_time_are_measured_together(lab):
+    loads = {look.leg.hops[0]: look.leg.rate_bps for look in verify(lab, ["near", "far"])}
+    found, counted = together(lab, loads)
+    assert [one.leg.links for one in found] == [("near",), ("far",)] * 2  # one way, then the other
+    assert [one.problem for one in found] == [""] * 4
+    assert {one.link for one in counted} == {"near", "far"}
+    # A single link was measured already, and half a load is all that is asked.
+    there, _ = (leg.leg.hops[0] for leg in verify(lab, ["near"]))
+    assert together(lab, {there: 20e6}) == ([], [])
+    half, _ = together(lab, {hop: load / 2 for hop, load in loads.items()})
+    assert all(0.95 < one.carried_bps / one.asked_bps < 1.3 for one in half)
+
+
+def test_links_that_carry_less_together_are_refused_with_both_figures(lab, disobeying):
+    hops = [hop for look in verify(lab, ["near", "far"]) for hop in look.leg.hops]
+    disobeying(lambda c: replace(c, rate_bps=c.rate_bps * 0.4))
+    found, _ = together(lab, {hop: hop.settings.rate_bps for hop in hops})
+    said = (
+        r"link near, a to r: carries [78]\.\d+ Mbit/s of 20\.0 Mbit/s here while far is busy, too"
+    )
+    assert re.fullmatch(said, found[0].problem)
+
+
+def test_a_probe_that_fails_gives_the_last_words_of_a_lab_that_fell():
+    with Lab.build(topology(TEXT)) as lab:
+        os.kill(lab.keeper_pid, signal.SIGKILL)
+        with pytest.raises(LabError, match="stand any more: its keeper was killed"):
+            verify(lab, ["near"])
+
+
+def test_a_probe_that_fails_in_a_lab_that_stands_says_why(lab, monkeypatch):
+    monkeypatch.setattr("benchctl.lab.prober._PROBE", ("sh", "-c", "echo no luck >&2; exit 1"))
+    with pytest.raises(LabError, match=r"cannot measure from .: no luck"):
+        verify(lab, ["near"])
+
+
+SLOW = """
+emulator = "user"
+[hosts]
+a = {}
+b = {}
+[links]
+ab = { between = ["a", "b"], %s }
+"""
+
+
+@pytest.mark.parametrize(
+    ("link", "unverified"),
+    [
+        ('rate = "20kbit", delay = "10ms"', {"queue", "loss"}),
+        ('rate = "1kbit"', set(Promise)),
+        ('rate = "20Mbit", delay = "600ms"', set()),
+        ('rate = "20Mbit", delay = "10s"', {"delay", "jitter", "loss"}),
+        ('loss = "100%"', {"delay", "jitter"}),
+        ('delay = "1ms", loss = "0.01%"', {"loss"}),
+    ],
+)
+def test_what_a_link_cannot_show_in_the_time_is_not_verified(link, unverified):
+    begun_s = time.monotonic()
+    with Lab.build(topology(SLOW % link)) as lab:
+        looks = verify(lab, ["ab"])
+    assert [look.problem for look in looks] == ["", ""]
+    assert [set(look.unverified) for look in looks] == [unverified] * 2
+    assert time.monotonic() - begun_s < 30
