@@ -19,6 +19,7 @@ import json
 import math
 import re
 from functools import lru_cache, partial
+from typing import Any
 
 UNLIMITED = math.inf
 
@@ -97,6 +98,25 @@ def parse_value(name: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise ValueError(f"{quoted(value)} is not a number")
     return float(value)
+
+
+def write_like(text: object, value: Any) -> Any:
+    """Write a bound exactly, in the unit of what somebody wrote: 0.1 beside "5ms" is "100 ms".
+
+    Without a unit where there was none, and unchanged where the bound is no number.
+    """
+    if not isinstance(value, int | float):
+        return value
+    for suffix, parse in _PARSERS.items():
+        try:
+            parse(text)
+        except ValueError:
+            continue
+        for factor, unit in _STEPS[suffix]:
+            number = f"{value / factor:.12g}"
+            if number.isdecimal() and (value or factor == 1):
+                return f"{number} {unit}"
+    return f"{value:.12g}"
 
 
 def quoted(value: object) -> str:

@@ -22,6 +22,7 @@ from benchctl.units import (
     quoted,
     scale_of,
     unit_of,
+    write_like,
 )
 
 PARSERS = {
@@ -257,3 +258,16 @@ def test_a_quoted_text_is_one_printable_line_and_stays_what_it_was(text):
     # JSON writes what cannot be shown beyond the first plane as two halves, which TOML has not.
     if all(ord(letter) < 0xD800 or letter.isprintable() for letter in text):
         assert tomllib.loads(f"a = {quoted(text)}")["a"] == text
+
+
+@pytest.mark.parametrize(
+    ("written", "bound", "shown"),
+    [
+        ("5ms", 0.1, "100 ms"), ("2h", 86400, "86400 s"), ("0s", 0.0001, "100 us"),
+        ("1G", 2**29, "512 MiB"), ("9B", 65507.0, "65507 B"), ("1kbit", 1000, "1 kbit/s"),
+        ("9%", 0.05, "5 %"), ("0s", 0, "0 s"), (3, 1, "1"), (3, 0.5, "0.5"), (None, 255, "255"),
+        ("5ms", ["a"], ["a"]),
+    ],
+)  # fmt: skip
+def test_a_bound_is_written_exactly_in_the_unit_of_what_it_bounds(written, bound, shown):
+    assert write_like(written, bound) == shown

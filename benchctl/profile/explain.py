@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from benchctl.errors import nearest
 from benchctl.profile.source import Key
-from benchctl.units import quoted
+from benchctl.units import quoted, write_like
 
 _WORDS = {
     "missing": "is missing",
@@ -70,7 +70,11 @@ def explain(
     first = next((one for one in found if one["type"] == "extra_forbidden"), found[0])
     key = as_written(data, first["loc"])
     kind, context = first["type"], first.get("ctx", {})
-    more = f"and {len(found) - 1} more after this" if len(found) > 1 else ""
+    # A value of a union is wrong in each of its branches, and a default that depends on a wrong
+    # value is nobody's fault.
+    wrong = [one for one in found if one["type"] != "default_factory_not_called"]
+    others = {as_written(data, one["loc"]) for one in wrong} - {key}
+    more = f"and {len(others)} more after this" if others else ""
     if kind == "extra_forbidden":
         names = list(known(first["loc"][:-1]))
         hint = nearest(str(key[-1]), names) or f"known here: {', '.join(names)}"
@@ -80,10 +84,18 @@ def explain(
         what = f"{quoted(first['input'])} is not one of {', '.join(names)}"
         return key, what, nearest(str(first["input"]), names) or more
     if kind in _WORDS and context.get("min_length", 1) == 1:
-        numbers = {
-            name: int(value) if isinstance(value, float) and value.is_integer() else value
-            for name, value in context.items()
-        }
-        return key, _WORDS[kind].format_map(numbers), more
+        written = _written(data, key)
+        bounds = {name: write_like(written, value) for name, value in context.items()}
+        return key, _WORDS[kind].format_map(bounds), more
     message = " ".join(first["msg"].split()).removeprefix("Value error, ")
     return key, message[:1].lower() + message[1:], more
+
+
+def _written(data: Any, key: Key) -> Any:
+    """Return the value at a key, as a person wrote it; None where nobody did."""
+    for part in key:
+        try:
+            data = data[part]
+        except (LookupError, TypeError):
+            return None
+    return data

@@ -7,6 +7,7 @@ values because the second one reads none.
 
 from __future__ import annotations
 
+import ast
 import re
 import tomllib
 from collections.abc import Mapping
@@ -79,7 +80,7 @@ def read_toml(path: Path) -> Source:
     Raises ProfileError when the file cannot be read or is not TOML.
     """
     try:
-        return parse_toml(path.read_text(encoding="utf-8"), path)
+        return parse_toml(path.read_text(encoding="utf-8-sig"), path)
     except OSError as error:
         raise ProfileError(f"{path}: {error.strerror}", "check the path") from error
     except UnicodeDecodeError as error:
@@ -97,6 +98,9 @@ def parse_toml(text: str, path: Path) -> Source:
         where = re.search(r" \(at line (\d+), column (\d+)\)", what)
         line = where[1] if where else text.count("\n") + 1
         what = what[: where.start()] if where else what.removesuffix(" (at end of document)")
+        what = what.replace("Cannot overwrite a value", "this key is there already")
+        if twice := re.search(r"\('.*\)", what):  # tomllib names a table as a tuple
+            what = what.replace(twice[0], dotted(ast.literal_eval(twice[0])))
         raise ProfileError(f"{path}:{line}: not TOML: {what[0].lower()}{what[1:]}") from error
 
 

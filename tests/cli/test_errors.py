@@ -175,3 +175,20 @@ def test_a_shell_completes_commands_and_profiles():
 
     assert completed("benchctl", "ru") == ["plain,run", "plain,runs"]
     assert completed("benchctl", "plan", "quick") == ["plain,quickstart"]
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        ((), ["flows.main.duration: must be at least 1 ms", "  and 2 more after this"]),
+        (("--set", "main.duration=1s"), ["interval: must be at least 10 ms", "  and 1 more"]),
+        (("--set", "main.duration=1s", "--set", "main.interval=1s"), ["at least 1 B"]),
+    ],
+)
+def test_a_bound_has_its_unit_and_what_else_is_wrong_is_counted_once(benchctl, args, said):
+    text = (
+        '[flows.main]\nbackend = "simpleperf"\nduration = "0s"\ninterval = "1us"\nwindow = "0B"\n'
+    )
+    lines = benchctl("plan", benchctl.profile(text), *args).stderr.splitlines()
+    assert len(lines) == len(said)
+    assert all(part in line for part, line in zip(said, lines, strict=True))

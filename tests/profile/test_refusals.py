@@ -141,7 +141,7 @@ WRONG = {
         '12: flows.main.window: "64KB" could be 1000 or 1024 bytes each; write "kB" or "KiB"', "",
     ),
     "a parameter out of its bounds": (
-        'duration = "5s"', 'duration = "0s"', "8: defaults.duration: must be more than 0", "",
+        'duration = "5s"', 'duration = "0s"', "8: defaults.duration: must be more than 0 s", "",
     ),
     "a parameter out of the tool's own bounds": (
         'to = "paris"', 'congestion_control = "x"',

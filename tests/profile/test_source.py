@@ -209,3 +209,28 @@ def test_a_table_laid_over_another_wins_key_by_key(base, over):
             both = key in base and key in over
             expected = merge({"x": base[key]}, {"x": over[key]})["x"] if both else None
             assert merged[key] == (expected if both else {**base, **over}[key])
+
+
+@pytest.mark.parametrize("ends", ["\n", "\r\n"])
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"], ids=["plain", "byte order mark"])
+def test_files_of_other_editors_are_read_with_the_same_lines(tmp_path, mark, ends):
+    path = tmp_path / "p.toml"
+    path.write_bytes(mark + ends.join(["[a]", "b = 1", "[a.c]", "d = [", "  2,", "]", ""]).encode())
+    source = read_toml(path)
+    assert source.data == {"a": {"b": 1, "c": {"d": [2]}}}
+    assert (source.line(("a", "b")), source.line(("a", "c", "d", 0))) == (2, 5)
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("[a]\n[a]", "2: not TOML: cannot declare a twice"),
+        ("[a.b]\n[a.b]", "2: not TOML: cannot declare a.b twice"),
+        ('["x y".b]\n["x y".b]', '2: not TOML: cannot declare "x y".b twice'),
+        ("a = 1\na = 2\n", "2: not TOML: this key is there already"),
+    ],
+)
+def test_what_is_there_twice_is_named_as_it_is_written(text, what):
+    with pytest.raises(ProfileError) as caught:
+        parse_toml(text, Path("p.toml"))
+    assert caught.value.message == f"p.toml:{what}"

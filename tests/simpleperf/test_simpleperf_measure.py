@@ -333,7 +333,18 @@ def test_nobody_at_the_port_is_told_as_unreachable():
         control_client.run_control_client(Target("127.0.0.1", port), Settings(), Notes(), waker)
     waker.close()
     assert raised.value.kind == "unreachable"
-    assert f"127.0.0.1:{port}" in raised.value.message
+    assert raised.value.message == f"127.0.0.1:{port}: Connection refused"
+
+
+def test_a_name_is_told_with_the_address_that_did_not_answer():
+    with socket.create_server(("127.0.0.1", 0)) as gone:
+        port = gone.getsockname()[1]
+    waker = Waker()
+    target = Target("localhost", port, socket.AF_INET)
+    with pytest.raises(Problem) as raised:
+        control_client.run_control_client(target, Settings(), Notes(), waker)
+    waker.close()
+    assert raised.value.message == f"localhost (127.0.0.1:{port}): Connection refused"
 
 
 def test_a_server_that_hears_nothing_by_udp_is_told_with_what_to_look_at(monkeypatch):

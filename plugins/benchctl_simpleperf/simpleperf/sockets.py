@@ -67,7 +67,10 @@ def connect(target: Target, source_port: int = 0, prepare: Prepare | None = None
             if sock:
                 sock.close()
             reason = "timed out" if isinstance(error, socket.timeout) else describe_os_error(error)
-            problem = Problem("unreachable", f"{address_text(address)}: {reason}")
+            where = address_text(address)
+            if address[0] != target.host:
+                where = f"{target.host} ({where})"
+            problem = Problem("unreachable", f"{where}: {reason}")
     raise problem
 
 
