@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 import re
+from ipaddress import ip_address
 from typing import Literal
 
 from pydantic import Field, field_validator, model_validator
@@ -158,6 +159,9 @@ class Owping(Backend[OwpingParameters]):
 
     def client(self, flow: Flow[OwpingParameters]) -> Command:
         params = flow.params
+        # owping says of it no more than of a host that is not there.
+        if params.ip_version not in ("auto", _version_of(flow.address) or params.ip_version):
+            raise ValueError(f"{flow.address} is no IPv{params.ip_version} address")
         parser: Parser
         if flow.direction is Direction.BOTH:
             parser = MachineParser(params.packets, (Direction.SEND, Direction.RECEIVE))
@@ -201,6 +205,14 @@ def _options(flow: Flow[OwpingParameters]) -> list[str]:
 def _target(flow: Flow[OwpingParameters]) -> str:
     host = f"[{flow.address}]" if ":" in flow.address else flow.address
     return host if flow.port is None else f"{host}:{flow.port}"
+
+
+def _version_of(address: str) -> int | None:
+    """Return the IP version of an address; None for a name, which may have both."""
+    try:
+        return ip_address(address).version
+    except ValueError:
+        return None
 
 
 def _decimal(value_s: float) -> str:

@@ -20,7 +20,7 @@ _NOISE = re.compile(r"NTP: |alloc_node: |PacketAlloc: |BucketIncrementDelay: ")
 _TO_IS_MISSING = re.compile(r"Unable to fetch data for sid|\"to\" session")
 
 CLOCKS_HINT = (
-    "unless the test was stopped early, the clocks differ by more than the loss timeout: "
+    "unless owampd or the test was ended early, the clocks differ by more than the loss timeout: "
     "synchronize them, or give a longer timeout"
 )
 
@@ -36,8 +36,8 @@ _CAUSES = tuple(
          FailureKind.REFUSED, "its owampd allows no test without authentication from here: see "
          "authmode and allow_open_mode in its configuration"),
         ("Unable to open control connection",
-         FailureKind.UNREACHABLE, "does owampd run there, and is its TCP port open? benchctl does "
-         "not start it"),
+         FailureKind.UNREACHABLE, "does owampd run there, is its TCP port open, and is it OWAMP "
+         "that answers? benchctl does not start it"),
         ("Server denied test",
          FailureKind.REFUSED, "a limit on bandwidth or disk in its owamp-server.limits, or not an "
          "OWAMP server; its log names the reason"),
@@ -45,8 +45,10 @@ _CAUSES = tuple(
          FailureKind.PEER, CLOCKS_HINT),
         ("Invalid (value|numeric|Schedule|DSCP|test|option)|invalid option|usage:",
          FailureKind.PARAMETER, "this version of owping does not take what was asked for"),
-        (r"Test session\(s\) Failed|Unable to (read|write)|Session Failed",
-         FailureKind.PEER, "owampd went away or broke off; see its log"),
+        (r"Test session\(s\) Failed|Unable to (read|write)|Session Failed|in wrong state",
+         FailureKind.PEER, "owampd was ended or broke off during the session; see its log"),
+        ("Unable to fetch data for sid",
+         FailureKind.PEER, CLOCKS_HINT),
     )
 )  # fmt: skip
 

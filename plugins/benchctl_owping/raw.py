@@ -32,7 +32,7 @@ from benchctl.api import (
     Warn,
 )
 from benchctl_owping.clocks import ClockView, warnings
-from benchctl_owping.complaints import Complaints, nothing_arrived
+from benchctl_owping.complaints import Complaints, nothing_arrived, nothing_sent
 from benchctl_owping.figures import pdv_p95_p50_s
 
 # The Unix epoch in seconds of 1900 (RFC 868).
@@ -130,7 +130,9 @@ class RawParser(LineParser):
 
     def _finish(self, exit_code: int) -> Iterator[Event]:
         if not self._sent:
-            yield self._complaints.failure(exit_code)
+            # When owampd is ended, the session from it has no packets, and owping no words.
+            silent = exit_code == 0 and not self._complaints.texts
+            yield nothing_sent(self._direction) if silent else self._complaints.failure(exit_code)
             return
         # When a signal cuts the output, its last line is half of one.
         if self._garbled and exit_code >= 0:

@@ -17,6 +17,7 @@ from benchctl.api import (
     replay,
 )
 from benchctl_owping import BACKEND
+from benchctl_owping.complaints import Complaints
 from benchctl_owping.machine import MachineParser
 from benchctl_owping.raw import RawParser
 
@@ -149,6 +150,7 @@ def test_the_probe_reads_the_version_from_the_help():
         ("unknown_host_dns_down", UNREACHABLE, "Temporary failure in name resolution"),
         ("server_KILL_mid", PEER, "Test session(s) Failed..."),
         ("sigKILL_mid", TOOL, "ended by signal 9"),
+        ("server_TERM_mid_R_t", PEER, "Unable to read from socket"),
     ],
 )
 @pytest.mark.parametrize("direction", BACKEND.capabilities.directions)
@@ -160,6 +162,40 @@ def test_a_failure_says_what_and_why_in_the_words_of_owping(direction, name, kin
     assert words in failure.message
     assert "NTP" not in failure.message
     assert failure.hint or kind is TOOL
+
+
+@pytest.mark.parametrize(
+    ("name", "direction", "words"),
+    [
+        ("server_TERM_mid_M", Direction.BOTH, "Unable to read from socket"),
+        ("server_KILL_mid_M", Direction.BOTH, "Test session(s) Failed"),
+        ("server_TERM_mid_R_t", Direction.SEND, "Unable to read from socket"),
+        ("server_TERM_mid_R_f", Direction.RECEIVE, "no packet in direction receive"),
+    ],
+)
+def test_an_owampd_that_is_ended_is_the_peers_fault_and_is_named(name, direction, words):
+    told = replay(BACKEND.client(flow(direction)).parser, *transcript(name))
+    [failure] = [event for event in told if isinstance(event, Failure)]
+    assert failure.kind is PEER
+    assert words in failure.message
+    assert "owampd" in failure.hint
+
+
+def test_a_session_that_cannot_be_fetched_because_its_process_is_gone_names_owampd():
+    complaints = Complaints()
+    complaints.add("owping: _OWPWriteFetchSession called in wrong state.")
+    complaints.add("owping: Unable to fetch data for sid(7f000001eeacb6c908d26fa36ba6f5d9)")
+    failure = complaints.failure(0)
+    assert failure.kind is PEER
+    assert failure.hint.startswith("owampd was ended")
+
+
+@pytest.mark.parametrize(("address", "version"), [("192.0.2.1", 6), ("2001:db8::1", 4)])
+def test_an_address_of_another_ip_version_is_a_wrong_parameter(address, version):
+    wrong = flow(ip_version=version, address=address)
+    with pytest.raises(ValueError, match=f"{address} is no IPv{version} address"):
+        BACKEND.client(wrong)
+    assert BACKEND.client(flow(ip_version=version, address="name.example"))
 
 
 @pytest.mark.parametrize(

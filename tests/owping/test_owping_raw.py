@@ -167,7 +167,8 @@ def test_a_session_that_ended_early_is_a_measurement_with_a_warning():
 
 def test_no_packets_at_all_is_a_failure():
     (failure,) = raw(b"")
-    assert failure.kind is FailureKind.TOOL
+    # As owping ends when owampd is ended, with exit code 0.
+    assert failure.kind is FailureKind.PEER
 
 
 def test_a_killed_owping_keeps_the_packets_it_printed():
