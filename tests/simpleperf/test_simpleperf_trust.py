@@ -374,8 +374,6 @@ WELCOME = b'{"type":"welcome","version":1,"agent":"x"}\n'
 @pytest.mark.parametrize(
     "answers",
     [
-        [b"HTTP/1.1 400 Bad Request\r\n\r\n"],
-        [b"ACK: BYE"],
         [b'{"type":"result"}\n'],
         [b'{"type":"welcome"}\n'],
         [WELCOME, b'{"type":"ready"}\n'],

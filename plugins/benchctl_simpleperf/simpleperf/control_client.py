@@ -6,6 +6,7 @@ import select
 import socket
 import time
 from collections import deque
+from contextlib import suppress
 from typing import Any
 
 from . import __version__
@@ -15,18 +16,21 @@ from .errors import Problem, describe_os_error
 from .intervals import IntervalMerger, decode_rows
 from .options import set_options
 from .output import Output
+from .plain import ANSWER, GOODBYE
 from .protocol import CLIENT, VERSION, Conversation
 from .results import check_figures, direction_result
 from .settings import Settings
 from .side import Side
-from .sockets import Target, address_text, bind_again, connect, connect_again
+from .sockets import NOT_OURS, Target, address_text, bind_again, connect, connect_again
 from .waker import Interrupted, Waker
 from .wire import CONTROL_PREAMBLE, stream_preamble
 
 __all__ = ["run_control_client"]
 
-# How long the server may take for an answer, and a stream to stand still.
+# How long the server may take for its result, and a stream to stand still.
 _PATIENCE_S = 30.0
+# How long a server that has greeted may take for any other answer.
+_ANSWER_S = 10.0
 # How long an interrupted measurement may take to end on both sides.
 _STOP_S = 3.0
 # UDP streams present themselves again and again: each datagram may get lost.
@@ -35,7 +39,10 @@ _PRESENT_S = 5.0
 # The client connects this long before a start in the future: a server does not wait for ever.
 _START_LEAD_S = 5.0
 _READ_BYTES = 1 << 16
-_NOT_OURS = "a server of the first simpleperf needs --plain"
+# A server answers a hello at once. This much beside the path's own delay is for one that is busy.
+_SILENCE_S = 4.0
+_LAST_WORD_S = 1.0
+_DELAYS = 4
 
 Message = tuple[str, dict[str, Any]]
 
@@ -69,7 +76,10 @@ class _ControlClient:
         self._settings = settings
         self._output = output
         self._waker = waker
+        before_s = time.monotonic()
         self._control = connect(target)
+        self._delays_s = _DELAYS * (time.monotonic() - before_s)
+        """What the path may take for a question, its answer, and one repeat of either."""
         self._control.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._conversation = Conversation(CLIENT)
         self._heard: deque[Message] = deque()
@@ -84,8 +94,8 @@ class _ControlClient:
 
     def greet(self, key: bytes | None) -> None:
         """Say hello, and prove the key where the server wants it."""
-        self._control.sendall(CONTROL_PREAMBLE)
-        self._say("hello", version=VERSION, agent=f"simpleperf {__version__}")
+        hello = self._conversation.send("hello", version=VERSION, agent=f"simpleperf {__version__}")
+        self._hear_first(CONTROL_PREAMBLE + hello)
         kind, members = self._await("welcome", "challenge")
         if kind == "welcome":
             return
@@ -94,6 +104,45 @@ class _ControlClient:
         nonce = new_secret(32)
         self._say("proof", nonce=nonce, mac=prove(key, members["nonce"], nonce))
         self._await("welcome")
+
+    def _hear_first(self, hello: bytes) -> None:
+        """Greet the server and take its first words.
+
+        Raises Problem that says what it is, when it is no server of this protocol.
+        """
+        where = address_text((self._target.host, self._target.port))
+        said = self._ask(hello, _SILENCE_S + self._delays_s)
+        if said is None:
+            # To a plain server the hello is payload, and it waits for the end of it.
+            said = self._ask(GOODBYE, _LAST_WORD_S + self._delays_s)
+        if said is None:
+            raise Problem("peer", f"{where} takes the connection and says nothing", NOT_OURS)
+        if said.startswith(ANSWER):
+            message = f"{where} speaks only the plain protocol of the first simpleperf"
+            raise Problem("refused", message, "use --plain (in a profile: plain = true)")
+        if not said:
+            raise Problem("peer", f"{where} closed the connection without a word", NOT_OURS)
+        if not said.startswith(b"{"):
+            message = f"{where} is no simpleperf server: it says {said[:60]!r}"
+            raise Problem("refused", message, NOT_OURS)
+        self._heard.extend(self._conversation.receive(said))
+
+    def _ask(self, question: bytes, patience_s: float) -> bytes | None:
+        """Return what the server answers, nothing when it closes; None when it is silent."""
+        with suppress(ConnectionError):  # It may have said why, and closed.
+            self._control.sendall(question)
+        until_s = time.monotonic() + patience_s
+        while (left_s := until_s - time.monotonic()) > 0:
+            sources: list[Any] = [self._control, self._waker]
+            ready = select.select(sources, [], [], left_s)[0]
+            self._waker.clear()
+            self._stop_if_interrupted()
+            if self._control in ready:
+                try:
+                    return self._control.recv(_READ_BYTES)
+                except ConnectionError:
+                    return b""
+        return None
 
     def prepare(self) -> None:
         """Ask for the measurement, connect its streams and make them ready."""
@@ -315,17 +364,17 @@ class _ControlClient:
             except OSError as error:
                 raise Problem("peer", f"the server is gone: {describe_os_error(error)}") from error
             if not data:
-                raise Problem("peer", "the server closed the connection", _NOT_OURS)
+                raise Problem("peer", "the server closed the connection")
             self._heard.extend(self._conversation.receive(data))
 
     def _await(self, *kinds: str) -> Message:
         """Return the next message, which must be one of some kinds."""
-        until_s = time.monotonic() + _PATIENCE_S
+        until_s = time.monotonic() + _ANSWER_S + self._delays_s
         while not self._heard:
             self._hear(until_s - time.monotonic())
             self._stop_if_interrupted()
             if time.monotonic() > until_s:
-                raise Problem("peer", "the server does not answer", _NOT_OURS)
+                raise Problem("peer", "the server does not answer any more")
         self._raise_problem()
         kind, members = self._heard.popleft()
         if kind not in kinds:

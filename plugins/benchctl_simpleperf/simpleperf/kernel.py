@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import socket
 import sys
+import termios
 from typing import Any
 
 __all__ = ["Kernel"]
@@ -27,6 +28,7 @@ class Kernel:
 
     TCP_CONGESTION: int | None = getattr(socket, "TCP_CONGESTION", None)
     TCP_INFO: int | None = _on_linux(11)
+    OUTPUT_QUEUE: int | None = _on_linux(termios.TIOCOUTQ)
     BIND_DEVICE: int | None = _on_linux(25)
     PACING_RATE: int | None = _on_linux(47)
     RECEIVE_BUFFER_FORCE: int | None = _on_linux(33)

@@ -6,6 +6,7 @@ goes on without it. One that the system has and refuses is the user's mistake: a
 
 from __future__ import annotations
 
+import fcntl
 import math
 import socket
 import struct
@@ -24,9 +25,11 @@ __all__ = [
     "notice_absence",
     "set_options",
     "set_patience",
+    "unacknowledged_bytes",
 ]
 
 _TCP_CONGESTION_BYTES = 16
+_INT = struct.Struct("@i")
 _TIMEVAL = struct.Struct("@ll")
 # What a fast sender sends while the receiver is not run for some milliseconds. The kernel caps it
 # at net.core.rmem_max, unless the process is privileged.
@@ -125,6 +128,17 @@ def notice_absence(sock: socket.socket, seconds: float) -> None:
             with suppress(OSError):
                 option = getattr(socket, name)
                 sock.setsockopt(socket.IPPROTO_TCP, option, max(1, round(value)))
+
+
+def unacknowledged_bytes(sock: socket.socket) -> int:
+    """Return how much of what was sent the peer has not acknowledged (SIOCOUTQ, tcp(7)).
+
+    A system that does not tell has no less than one byte.
+    """
+    if Kernel.OUTPUT_QUEUE is None:
+        return 1
+    answer = fcntl.ioctl(sock, Kernel.OUTPUT_QUEUE, bytes(_INT.size))
+    return int(_INT.unpack(answer)[0])
 
 
 def kernel_paces(sock: socket.socket, rate_bps: float) -> bool:

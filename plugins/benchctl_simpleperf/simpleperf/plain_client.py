@@ -10,25 +10,30 @@ from __future__ import annotations
 import select
 import socket
 import time
+from contextlib import suppress
 from typing import Any
 
 from .errors import Problem, describe_os_error
 from .intervals import interval_figures, rate_bps
 from .measurement import Measurement
-from .options import set_options
+from .options import set_options, unacknowledged_bytes
 from .output import Output
 from .plain import ANSWER, GOODBYE
 from .schedule import SECOND_NS
 from .settings import Settings
-from .sockets import Target, address_text, connect
+from .sockets import NOT_OURS, Target, address_text, connect
 from .stream import Timeline
 from .tcp import PlainSender
 from .waker import Waker
 
 __all__ = ["run_plain_client"]
 
-# How long a server may take to answer when all bytes are with the kernel.
-_ANSWER_TIMEOUT_S = 30.0
+# How long all bytes may take to arrive when they are with the kernel, and then the answer.
+_ARRIVAL_S = 30.0
+_ANSWER_S = 10.0
+_LOOK_S = 0.1
+_SHOWN_BYTES = 60
+_NOT_PLAIN = f"{NOT_OURS}; with a key, or with no place left, it takes no plain clients"
 
 
 def run_plain_client(
@@ -45,7 +50,8 @@ def run_plain_client(
             if time.time() > start_at_s:
                 output.late(time.time() - start_at_s)
             waker.sleep_until(start_at_s)
-        _measure(sockets, settings, output, waker)
+        where = address_text((target.host, target.port))
+        _measure(sockets, where, settings, output, waker)
     finally:
         for sock in sockets:
             sock.close()
@@ -64,7 +70,7 @@ def _connect_all(target: Target, settings: Settings) -> list[socket.socket]:
 
 
 def _measure(
-    sockets: list[socket.socket], settings: Settings, output: Output, waker: Waker
+    sockets: list[socket.socket], where: str, settings: Settings, output: Output, waker: Waker
 ) -> None:
     names = [address_text(sock.getsockname()) for sock in sockets]
     timeline = Timeline(settings.schedule())
@@ -81,8 +87,8 @@ def _measure(
             row = measurement.rows.popleft()
             output.interval(interval_figures("send", names[row.stream], {True: row}))
     if measurement.failure:
-        raise Problem("peer", f"while sending: {describe_os_error(measurement.failure)}")
-    answered_ns = _say_goodbye(sockets)
+        raise _broken(sockets, where, measurement.failure)
+    answered_ns = _say_goodbye(sockets, where)
     counts = [stream.moved_bytes for stream in streams]
     sent = [totals["bytes_sent"] for totals in measurement.totals.streams]
     sent_bps = [rate_bps(count, measurement.totals.duration_s) for count in sent]
@@ -90,32 +96,56 @@ def _measure(
     output.finished(_result(counts, sent_bps, seconds, names))
 
 
-def _say_goodbye(sockets: list[socket.socket]) -> list[int]:
+def _say_goodbye(sockets: list[socket.socket], where: str) -> list[int]:
     """Say BYE on every connection; returns when each answer came. Raises Problem."""
     answers = dict.fromkeys(sockets, b"")
     answered_ns = dict.fromkeys(sockets, 0)
-    deadline_s = time.monotonic() + _ANSWER_TIMEOUT_S
+    begun_s = arrived_s = time.monotonic()
     try:
         for sock in sockets:
             sock.sendall(GOODBYE)
             # The end of the stream tells a server that knows it that nothing follows the BYE.
             sock.shutdown(socket.SHUT_WR)
         while answers:
-            left_s = deadline_s - time.monotonic()
-            ready = select.select(list(answers), [], [], max(left_s, 0.0))[0]
-            if not ready:
-                raise Problem("peer", f"no {ANSWER.decode()!r} in {_ANSWER_TIMEOUT_S:.0f} s")
+            ready = select.select(list(answers), [], [], _LOOK_S)[0]
+            now_s = time.monotonic()
+            if any(map(unacknowledged_bytes, answers)):
+                arrived_s = now_s  # What is still under way has that much more time.
+            if now_s > min(arrived_s + _ANSWER_S, begun_s + _ARRIVAL_S):
+                message = f"the server took all bytes and says no {ANSWER.decode()!r}"
+                raise Problem("peer", message, _NOT_PLAIN)
             for sock in ready:
-                data = sock.recv(len(ANSWER))
+                data = sock.recv(_SHOWN_BYTES)
                 if not data:
-                    raise Problem("peer", f"the server closed without {ANSWER.decode()!r}")
+                    message = f"the server closed without {ANSWER.decode()!r}"
+                    raise Problem("peer", message, _NOT_PLAIN)
                 answers[sock] += data
+                _check_answer(where, answers[sock])
                 if answers[sock].startswith(ANSWER):
                     answered_ns[sock] = time.monotonic_ns()
                     del answers[sock]
     except OSError as error:
-        raise Problem("peer", f"while saying BYE: {describe_os_error(error)}") from error
+        raise _broken(sockets, where, error) from error
     return list(answered_ns.values())
+
+
+def _broken(sockets: list[socket.socket], where: str, error: OSError) -> Problem:
+    """Return why a connection broke: by what the server said before, if it did."""
+    for sock in sockets:
+        sock.setblocking(False)
+        try:
+            with suppress(OSError):
+                _check_answer(where, sock.recv(_SHOWN_BYTES))
+        except Problem as problem:
+            return problem
+    return Problem("peer", f"while sending: {describe_os_error(error)}", _NOT_PLAIN)
+
+
+def _check_answer(where: str, answer: bytes) -> None:
+    """Raise Problem for words that no plain server says."""
+    if not ANSWER.startswith(answer[: len(ANSWER)]):
+        message = f"{where} is no simpleperf server: it says {answer[:_SHOWN_BYTES]!r}"
+        raise Problem("refused", message, NOT_OURS)
 
 
 def _result(

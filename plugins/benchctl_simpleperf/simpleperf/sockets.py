@@ -11,6 +11,7 @@ from .errors import Problem, describe_os_error
 from .options import bind_device
 
 __all__ = [
+    "NOT_OURS",
     "Target",
     "address_text",
     "bind_again",
@@ -24,6 +25,12 @@ __all__ = [
 # A server's port may be taken for UDP when the system chose it for TCP: it chooses again.
 _PORT_TRIES = 20
 _BACKLOG = 1024
+
+# What helps who finds something else where he looked for a server.
+NOT_OURS = (
+    "does simpleperf listen at this address and port, and does it take this client"
+    " (--allow, --key-file)?"
+)
 
 Prepare = Callable[[socket.socket], None]
 

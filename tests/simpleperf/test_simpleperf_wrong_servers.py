@@ -1,0 +1,139 @@
+"""What is at the other end when it is no server of this protocol: said soon, with what helps."""
+
+import http.server
+import socket
+import threading
+from contextlib import contextmanager
+
+import pytest
+from simpleperf.simpleperf_harness import Notes
+
+from benchctl_simpleperf.simpleperf import control_client, plain_client
+from benchctl_simpleperf.simpleperf.errors import Problem
+from benchctl_simpleperf.simpleperf.plain import ANSWER
+from benchctl_simpleperf.simpleperf.settings import Settings
+from benchctl_simpleperf.simpleperf.sockets import Target
+from benchctl_simpleperf.simpleperf.waker import Waker
+
+
+def measure(port, plain):
+    """Measure against a port; returns the problem that it ends with."""
+    waker = Waker()
+    settings = Settings()._replace(duration_s=None, total_bytes=10_000)
+    run = plain_client.run_plain_client if plain else control_client.run_control_client
+    try:
+        with pytest.raises(Problem) as raised:
+            run(Target("127.0.0.1", port), settings, Notes(), waker)
+    finally:
+        waker.close()
+    return raised.value
+
+
+@contextmanager
+def listening(serve):
+    """Give each of a server's connections to a function."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def accept():
+            try:
+                while True:
+                    sock, _ = listener.accept()
+                    with sock:
+                        serve(sock)
+            except OSError:
+                pass  # The test is over.
+
+        thread = threading.Thread(target=accept)
+        thread.start()
+        yield listener.getsockname()[1]
+        listener.shutdown(socket.SHUT_RDWR)
+        thread.join()
+
+
+@contextmanager
+def http_server():
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *_):
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Quiet) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield server.server_address[1]
+        server.shutdown()
+        thread.join()
+
+
+def first_simpleperf(sock):
+    """Serve as the first simpleperf does: chunks of 1000, until one of them ends with BYE."""
+    total = 0
+    while data := sock.recv(1000):
+        total += len(data)
+        if data.endswith(b"BYE"):
+            sock.sendall(ANSWER)
+            return
+
+
+def silent_server():
+    """Return a server whose kernel takes connections and bytes, and which never looks at them."""
+    return socket.create_server(("127.0.0.1", 0))
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    monkeypatch.setattr(control_client, "_SILENCE_S", 0.1)
+    monkeypatch.setattr(control_client, "_LAST_WORD_S", 0.3)
+    monkeypatch.setattr(plain_client, "_ANSWER_S", 0.2)
+
+
+def test_a_server_of_the_first_simpleperf_is_known_by_its_answer(impatient):
+    with listening(first_simpleperf) as port:
+        problem = measure(port, plain=False)
+    assert problem.kind == "refused"
+    assert "only the plain protocol" in problem.message
+    assert "--plain" in problem.hint
+    assert "plain = true" in problem.hint
+
+
+def test_the_answer_comes_before_anybody_ends_the_client():
+    # benchctl allows a flow 15 s beside its duration, connecting included.
+    assert control_client._SILENCE_S + control_client._LAST_WORD_S < 7
+    assert plain_client._ANSWER_S < 15
+
+
+@pytest.mark.parametrize("plain", [False, True], ids=["control", "plain"])
+def test_a_server_of_something_else_is_shown_by_what_it_says(impatient, plain):
+    with http_server() as port:
+        problem = measure(port, plain)
+    assert problem.kind == "refused"
+    assert f"127.0.0.1:{port} is no simpleperf server" in problem.message
+    assert "DOCTYPE" in problem.message or "HTTP" in problem.message
+    assert "address and port" in problem.hint
+
+
+@pytest.mark.parametrize("plain", [False, True], ids=["control", "plain"])
+def test_a_server_that_closes_at_once_may_not_be_ours_or_not_take_us(impatient, plain):
+    with listening(lambda sock: None) as port:
+        problem = measure(port, plain)
+    assert problem.kind == "peer"
+    assert "--allow" in problem.hint
+
+
+@pytest.mark.parametrize("plain", [False, True], ids=["control", "plain"])
+def test_a_server_that_says_nothing_is_not_waited_for(impatient, plain):
+    with silent_server() as server:
+        problem = measure(server.getsockname()[1], plain)
+    assert problem.kind == "peer"
+    assert "nothing" in problem.message or "says no" in problem.message
+    assert "address and port" in problem.hint
+
+
+def test_what_is_still_under_way_to_a_plain_server_has_its_time(monkeypatch, impatient):
+    left = iter([5, 3, 1])
+    monkeypatch.setattr(plain_client, "_ANSWER_S", 0.0)
+    monkeypatch.setattr(plain_client, "_LOOK_S", 0.01)
+    monkeypatch.setattr(plain_client, "unacknowledged_bytes", lambda sock: next(left, 0))
+    with silent_server() as server:
+        problem = measure(server.getsockname()[1], plain=True)
+    assert "took all bytes" in problem.message
+    assert next(left, None) is None
