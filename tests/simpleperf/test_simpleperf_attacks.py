@@ -499,3 +499,19 @@ def test_a_system_without_more_threads_costs_one_measurement(monkeypatch, thread
         client.sock.close()
         wait_for(lambda: idle(server))
         assert works(server)
+
+
+def test_nobody_takes_the_streams_that_another_client_of_its_address_awaits():
+    with running_server() as server:
+        honest, liar = ControlClient(server), ControlClient(server)
+        asked = {**Settings()._asdict(), "duration_s": 60.0}
+        answers = []
+        for client in (honest, liar):
+            client.say("hello", version=1, agent="test")
+            assert client.hear()[0] == "welcome"
+            host, port = client.sock.getsockname()
+            client.say("test", **asked, known_by={"control": f"{host}:{port}", "ports": [50_000]})
+            answers.append(client.hear()[1]["known"])
+        assert answers == [True, False]
+        for client in (honest, liar):
+            client.sock.close()

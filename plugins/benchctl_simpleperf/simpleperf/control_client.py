@@ -115,6 +115,8 @@ class _ControlClient:
         if said is None:
             # To a plain server the hello is payload, and it waits for the end of it.
             said = self._ask(GOODBYE, _LAST_WORD_S + self._delays_s)
+            if said and said.startswith(b"{"):
+                raise Problem("peer", f"{where} answered after more than {_SILENCE_S:g} s")
         if said is None:
             raise Problem("peer", f"{where} takes the connection and says nothing", NOT_OURS)
         if said.startswith(ANSWER):

@@ -18,7 +18,7 @@ from .protocol import SERVER, Conversation
 from .quota import Claim, Quota
 from .session import Policy, Session
 from .settings import Limits, Settings
-from .sockets import address_text, join_datagrams, plain_address
+from .sockets import address_text, join_datagrams
 from .waker import Waker
 from .wire import Preamble, read_preamble
 
@@ -73,7 +73,7 @@ class Server:
         self._plain_clients = 0
         self.hub = Hub(waker, output.warning)
         self._sessions: dict[str, Session] = {}
-        self._known: dict[tuple[str, int], tuple[Session, int]] = {}
+        self._known: dict[Any, tuple[Session, int]] = {}
         self._policy = Policy(
             self._limits,
             self._quota,
@@ -179,7 +179,7 @@ class Server:
                 peer.drop()
 
     def _welcome(self, sock: socket.socket, address: Any) -> None:
-        session, stream = self._known.pop(plain_address(address), (None, 0))
+        session, stream = self._known.pop(address, (None, 0))
         if session:
             if not session.join("send", stream, sock):
                 sock.close()

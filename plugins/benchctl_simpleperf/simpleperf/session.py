@@ -39,10 +39,9 @@ class Policy(NamedTuple):
     """What a session needs to know of its server.
 
     ``admit`` takes what a test needs from the ``quota``, or raises Problem. ``sessions`` are those
-    that await streams, by token, and ``known`` the streams that are known by their address
-    (`plain_address`), each with the session and its number. ``show`` gets each interval and
-    ``done`` the session at its end.
-    Other threads call ``notify`` when there is something to look at.
+    that await streams, by token, and ``known`` the streams that are known by their socket address,
+    each with the session and its number. ``show`` gets each interval and ``done`` the session at
+    its end. Other threads call ``notify`` when there is something to look at.
     """
 
     limits: Limits
@@ -50,7 +49,7 @@ class Policy(NamedTuple):
     admit: Callable[[bytes, Settings], Claim]
     key: bytes | None
     sessions: dict[str, Session]
-    known: dict[tuple[str, int], tuple[Session, int]]
+    known: dict[Any, tuple[Session, int]]
     show: Callable[[dict[str, Any]], None]
     done: Callable[[Session], None]
     notify: Callable[[], None]
@@ -203,10 +202,16 @@ class Session(Peer):
         """Await streams by their address; False where somebody on the path changes addresses."""
         host, port = plain_address(self._address)
         ports = known_by["ports"]
-        if known_by["control"] != address_text((host, port)) or len(set(ports)) != len(ports):
+        # A link-local address is a host's together with its scope.
+        streams = dict.fromkeys((self._address[0], port, *self._address[2:]) for port in ports)
+        if (
+            known_by["control"] != address_text((host, port))
+            or len(streams) != len(ports)
+            or streams.keys() & self._policy.known.keys()
+        ):
             return False
-        for stream, port in enumerate(ports):
-            self._policy.known[host, port] = self, stream
+        for stream, address in enumerate(streams):
+            self._policy.known[address] = self, stream
         return True
 
     def _prepare(self, settings: Settings) -> None:
