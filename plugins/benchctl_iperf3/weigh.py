@@ -18,6 +18,7 @@ from benchctl_iperf3.faults import (
     LATE_END,
     LATE_START,
     OMITTED_LOSSES,
+    OMITTED_SENT,
     UNDONE_LOSSES,
     UNSENT,
     Fault,
@@ -92,6 +93,7 @@ class _Scales:
         self._flow = flow
         self._direction = direction
         self._datagram_bytes = datagram_bytes
+        self._knows_omitted = "omitted-losses" in flow.tool.features
 
     def doubt(self, fault: Fault, instead: dict[str, float | None]) -> Warn:
         """Put other figures in place of those told, or none."""
@@ -112,7 +114,8 @@ class _Scales:
         by_bytes = self._by_bytes("bytes_sent")
         told = self._told.get("packets_sent")
         if by_bytes is not None and told is not None and not self._agree(told, by_bytes):
-            yield self.doubt(UNSENT, {"packets_sent": by_bytes})
+            fault = UNSENT if self._knows_omitted else OMITTED_SENT
+            yield self.doubt(fault, {"packets_sent": by_bytes})
 
     def received(self) -> Iterator[Warn]:
         """Weigh the datagrams received by their bytes, and so the losses."""
@@ -121,14 +124,16 @@ class _Scales:
         if by_bytes is None or told is None or lost is None:
             return
         if self._params.omit:
-            # What the server lost while omitted is not known here, unless it is nothing.
-            known = "omitted-losses" in self._flow.tool.features
-            unknown = self._direction is Direction.SEND and lost > 0 and not known
-            if unknown or not self._agree(told, by_bytes):
-                # A table's bytes have three digits.
-                exact = by_bytes if "json-stream" in self._flow.tool.features else None
+            # What the server lost while omitted is not known here, unless it is nothing at all.
+            unknown = self._direction is Direction.SEND and not self._knows_omitted
+            # A table's bytes have three digits.
+            exact = by_bytes if "json-stream" in self._flow.tool.features else None
+            if lost and (unknown or not self._agree(told, by_bytes)):
                 instead = {"packets_received": exact, "packets_lost": None, "loss_ratio": None}
                 yield self.doubt(OMITTED_LOSSES, instead)
+            elif not self._agree(told, by_bytes):
+                # The sender's omitted part, of all that were received: milliseconds apart.
+                self.doubt(OMITTED_LOSSES, {"packets_received": exact})
         elif not self._agree(told, by_bytes):
             whole = told + lost
             missing = whole - by_bytes

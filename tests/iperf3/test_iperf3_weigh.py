@@ -4,10 +4,19 @@ The second source is the last line of the server, which saw for itself what arri
 """
 
 import pytest
-from iperf3.iperf3_support import effective, events, flow, only, samples, summary, transcript
+from iperf3.iperf3_support import (
+    effective,
+    events,
+    flow,
+    only,
+    parser_of,
+    samples,
+    summary,
+    transcript,
+)
 
 from benchctl.analysis.figures import FlowFold
-from benchctl.api import METRICS, Direction, Effective, Summary, Warn
+from benchctl.api import METRICS, Direction, Effective, Summary, Warn, replay
 from benchctl_iperf3 import BACKEND
 from benchctl_iperf3.table import read_row
 
@@ -86,6 +95,34 @@ def test_what_an_old_server_sent_is_counted_by_bytes():
     assert own["iperf3_packets_sent"] == 0
     assert own["packets_sent"] == sent.packets
     assert "counts no datagram" in warnings(told)[0]
+
+
+def test_what_an_old_client_takes_for_sent_is_counted_by_bytes():
+    # Of a link of 1 Mbit/s whose queue was full when the omitted part ended.
+    parameters = {"protocol": "udp", "rate": "1.5Mbit", "omit": "2s", "duration": "6s"}
+    rows = [
+        "[  5]   0.00-6.00   sec  1.08 MBytes  1501 Kbits/sec  0.000 ms  0/857 (0%)  sender",
+        "[  5]   0.00-6.00   sec   713 KBytes   973 Kbits/sec  4.100 ms  274/778 (35%)  receiver",
+    ]
+    parser = parser_of("text", "receive", **parameters)
+    own = summary(replay(parser, "\n".join(rows).encode()), RECEIVE)
+    assert own["packets_sent"] == pytest.approx(1.08 * 2**20 / 1448, abs=1)
+    assert own["iperf3_packets_sent"] == 857
+    assert own["loss_ratio"] == pytest.approx(274 / 778)
+
+
+def test_where_nothing_was_lost_nothing_is_doubted():
+    # The server's omitted part ended 10 ms after the client's, to which its datagrams are counted.
+    rows = [
+        "[  5]   0.00-1.00   sec  2.38 MBytes  20001 Kbits/sec  0.000 ms  0/1726 (0%)  sender",
+        "[  5]   0.00-1.00   sec  2.35 MBytes  19750 Kbits/sec  0.010 ms  0/1727 (0%)  receiver",
+    ]
+    parser = parser_of("text", "send", protocol="udp", rate="20Mbit", omit="1s", duration="1s")
+    told = replay(parser, "\n".join(rows).encode())
+    assert not warnings(told)
+    own = summary(told)
+    assert (own["packets_lost"], own["loss_ratio"]) == (0, 0)
+    assert "packets_received" not in own
 
 
 STEADY = {"protocol": "udp", "rate": "20Mbit", "duration": "2s"}
