@@ -10,6 +10,8 @@ from hypothesis import settings
 
 # The same examples on every run, and no limit of time: a busy machine is no defect.
 settings.register_profile("benchctl", deadline=None, derandomize=True)
+# For make explore: other examples every time, and more of them.
+settings.register_profile("explore", deadline=None, derandomize=False, max_examples=1000)
 settings.load_profile("benchctl")
 
 

@@ -1,4 +1,4 @@
-"""``benchctl schema``: the JSON schema of profiles."""
+"""``benchctl schema``: the JSON schemas of profiles and topologies."""
 
 from __future__ import annotations
 
@@ -8,11 +8,24 @@ import click
 
 
 @click.command()
-def schema() -> None:
-    """Print the JSON schema of profiles, for editors."""
-    from benchctl.backends import installed
-    from benchctl.profile.schema import json_schema
+@click.argument(
+    "kind",
+    type=click.Choice(["profile", "topology"]),
+    metavar="[KIND]",
+    default="profile",
+    help="Kind of file: profile, the default, or topology.",
+)
+def schema(kind: str) -> None:
+    """Print the JSON schema of profiles or of topologies, for editors."""
+    from benchctl.profile.schema import json_schema, model_schema
 
-    registry = installed()
-    loaded = [registry.load(name) for name in sorted(registry.candidates)]
-    print(json.dumps(json_schema(loaded), indent=2))
+    if kind == "topology":
+        from benchctl.lab.schema import TopologyFile
+
+        schema = model_schema(TopologyFile, "benchctl topology")
+    else:
+        from benchctl.backends import installed
+
+        registry = installed()
+        schema = json_schema(registry.load(name) for name in sorted(registry.candidates))
+    print(json.dumps(schema, indent=2))

@@ -58,7 +58,8 @@ class LinkTable(DirectionTable):
     """A cable between two nodes; bare, unless a setting makes it an emulated link."""
 
     between: Annotated[list[str], AfterValidator(_two)] = Field(
-        description='the two nodes; "laptop:wired" also names the interface'
+        description='the two nodes; "laptop:wired" also names the interface',
+        json_schema_extra={"minItems": 2, "maxItems": 2},
     )
     # IPv4 needs 68 (RFC 791); a jumbo frame of 9000 is what networks use at most.
     mtu: int = Field(1500, ge=68, le=9000, description="largest IP packet, in bytes")

@@ -1,8 +1,12 @@
-"""The JSON schema of profiles (draft 2020-12), for editors that complete and check TOML.
+"""The JSON schema of profiles (draft 7), for editors that complete and check TOML.
 
 It is that of the models, with the parameters of the backends at hand put where they may stand: in
 a flow (those of its own backend), in ``[defaults]``, on axes and in labelled values. What a
 profile means as a whole, such as whether an axis sets anything, only `make_plan` can say.
+
+Taplo, the language server of TOML, knows draft 7 and nothing later: what a table may not have is
+said by ``additionalProperties`` and ``propertyNames``, and nothing stands beside a ``$ref`` but its
+description.
 """
 
 from __future__ import annotations
@@ -11,7 +15,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pydantic import TypeAdapter
+from pydantic import BaseModel, TypeAdapter
 
 from benchctl.api import Duration, Rate, Ratio, Size
 from benchctl.backends import AnyBackend
@@ -21,7 +25,7 @@ from benchctl.profile.values import LABELLED_SCHEMA
 
 Schema = dict[str, Any]
 
-DRAFT = "https://json-schema.org/draft/2020-12/schema"
+DRAFT = "http://json-schema.org/draft-07/schema#"
 _LABELLED = {"$ref": "#/$defs/LabelledValue"}
 _NULL = {"type": "null"}
 _BOUNDS = ("ge", "gt", "le", "lt", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
@@ -46,7 +50,7 @@ def json_schema(backends: Iterable[AnyBackend]) -> Schema:
     parameters = {backend.name: _parameters(backend, defs) for backend in backends}
     settable = {**defs["FlowTable"]["properties"], **_shared(parameters.values(), defs)}
     defs["FlowTable"]["properties"]["backend"]["enum"] = sorted(parameters)
-    _add_parameters(defs["FlowTable"], backends, parameters)
+    _add_parameters(defs["FlowTable"], settable, backends, parameters)
     defs["DefaultsTable"]["additionalProperties"] = False
     defs["DefaultsTable"]["properties"] |= {
         name: one for name, one in settable.items() if name != "backend"
@@ -54,7 +58,13 @@ def json_schema(backends: Iterable[AnyBackend]) -> Schema:
     _add_axes(schema, settable)
     metrics = {metric.name for one in backends for metric in one.capabilities.metrics}
     defs["Expectation"]["properties"]["metric"]["enum"] = sorted({*METRICS, *metrics})
+    _ask_only_whole_profiles(schema)
     return {"$schema": DRAFT, "title": "benchctl profile", **_clean(schema)}
+
+
+def model_schema(model: type[BaseModel], title: str) -> Schema:
+    """Return the schema of a TOML file that one model describes."""
+    return {"$schema": DRAFT, "title": title, **_clean(model.model_json_schema())}
 
 
 def _parameters(backend: AnyBackend, defs: Schema) -> Schema:
@@ -84,15 +94,35 @@ def _shared(parameters: Iterable[Schema], defs: Schema) -> Schema:
     return refs
 
 
+def _ask_only_whole_profiles(schema: Schema) -> None:
+    """Let a profile that extends another leave out what the other may have."""
+    defs = schema["$defs"]
+    required: Schema = {"axes": {"$ref": "#/$defs/WholeAxes"}}
+    for name, one in schema["properties"].items():
+        table = one.get("additionalProperties", one)
+        refs = [branch["$ref"] for branch in (table, *table.get("anyOf", ())) if "$ref" in branch]
+        for ref in refs:
+            if wanted := defs[ref.rpartition("/")[2]].pop("required", None):
+                asked = {"required": wanted}
+                required[name] = asked if table is one else {"additionalProperties": asked}
+    schema["if"] = {"required": ["extends"]}
+    schema["else"] = {"required": schema.pop("required"), "properties": required}
+
+
 def _add_parameters(
-    flow: Schema, backends: Iterable[AnyBackend], parameters: Mapping[str, Schema]
+    flow: Schema,
+    settable: Schema,
+    backends: Iterable[AnyBackend],
+    parameters: Mapping[str, Schema],
 ) -> None:
     """Let a flow have the parameters and directions of its backend, and no others."""
+    own = [*flow["properties"]]
     branches = [
         {
             "if": {"properties": {"backend": {"const": backend.name}}, "required": ["backend"]},
             "then": {
                 "description": backend.summary,
+                "propertyNames": {"enum": [*own, *parameters[backend.name]]},
                 "properties": {
                     **parameters[backend.name],
                     "direction": {"enum": [*backend.capabilities.directions]},
@@ -103,8 +133,8 @@ def _add_parameters(
     ]
     if branches:
         flow["allOf"] = branches
-    del flow["additionalProperties"]
-    flow["unevaluatedProperties"] = False
+    flow["properties"] = settable
+    flow["additionalProperties"] = False
 
 
 def _add_axes(schema: Schema, settable: Schema) -> None:
@@ -136,7 +166,11 @@ def _add_axes(schema: Schema, settable: Schema) -> None:
         "additionalProperties": axes.pop("additionalProperties"),
     }
     axes["$ref"] = "#/$defs/Axes"
-    schema["properties"]["zip"]["items"] = {"$ref": "#/$defs/Axes", "minProperties": 1}
+    # An axis may be a list, too.
+    axis = {"anyOf": [{"type": "array"}, {"required": defs["Axis"].pop("required")}]}
+    defs["WholeAxes"] = {"additionalProperties": axis}
+    whole = [{"$ref": "#/$defs/Axes"}, {"$ref": "#/$defs/WholeAxes"}, {"minProperties": 1}]
+    schema["properties"]["zip"]["items"] = {"allOf": whole}
 
 
 def _clean(node: Any) -> Any:

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from lab.lab_support import NOBODY, ordinary_user
 
-pytestmark = pytest.mark.netns
+pytestmark = [pytest.mark.netns, pytest.mark.quiet]
 
 ALGORITHMS = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 MBIT = 1e6
