@@ -84,3 +84,25 @@ def test_link_local_addresses_measure_and_their_scope_counts(hosts, protocol, di
     assert done.returncode == 0, done.stdout
     [figures] = json.loads(done.stdout)["directions"].values()
     assert figures["bytes_received"] >= 10_000
+
+
+def test_a_server_stops_sending_to_a_host_that_has_gone_without_a_word(hosts):
+    server, client = hosts
+    command = (*server.prefix, *COMMAND)
+    flags = ("--one-off", "-b", "0.0.0.0", "--idle", "1", "-4")
+    with server_program(*flags, command=command) as (serving, port):
+        asked = ("-I", server.address, "-p", str(port), "-u", "-R", "-t", "3600", "-i", "0.1")
+        measuring = subprocess.Popen(
+            [*client.prefix, *COMMAND, "-c", *asked, "--events"], stdout=subprocess.PIPE, text=True
+        )
+        with measuring:
+            try:
+                while '"interval"' not in measuring.stdout.readline():
+                    pass
+                # From now on no frame reaches the client, and no answer comes from it.
+                gone = f"neighbour replace {client.address} lladdr 02:00:00:00:00:99 dev eth0"
+                server.configure(f"{gone} nud permanent")
+                assert serving.wait(20) == 0
+            finally:
+                server.run("ip", "neighbour", "del", client.address, "dev", "eth0")
+                measuring.kill()

@@ -14,6 +14,7 @@ from benchctl_simpleperf.simpleperf.plain import ANSWER
 from benchctl_simpleperf.simpleperf.settings import Settings
 from benchctl_simpleperf.simpleperf.sockets import Target
 from benchctl_simpleperf.simpleperf.waker import Waker
+from benchctl_simpleperf.simpleperf.wire import encode_message
 
 
 def measure(port, plain):
@@ -137,3 +138,17 @@ def test_what_is_still_under_way_to_a_plain_server_has_its_time(monkeypatch, imp
         problem = measure(server.getsockname()[1], plain=True)
     assert "took all bytes" in problem.message
     assert next(left, None) is None
+
+
+def test_a_server_that_answers_too_late_is_not_taken_for_another(monkeypatch, impatient):
+    monkeypatch.setattr(control_client, "_LAST_WORD_S", 5.0)
+
+    def late(sock):
+        while not sock.recv(1 << 16).endswith(b"BYE"):
+            pass
+        sock.sendall(encode_message({"type": "welcome", "version": 1, "agent": "late"}))
+
+    with listening(late) as port:
+        problem = measure(port, plain=False)
+    assert problem.kind == "peer"
+    assert "answered after more than" in problem.message
