@@ -98,9 +98,9 @@ def test_what_a_machine_adds_to_every_delay_is_borne(late_ns):
 
 def test_frames_that_a_busy_machine_delivers_late_are_no_jitter_and_no_delay():
     seen = train(CALM, count=200)
-    late = [(n, at_ns + n % 4 * MS // 2) for n, at_ns in seen.got]
+    late = [(n, at_ns + n % 4 * MS) for n, at_ns in seen.got]
     assert problem(judge_train(leg_of(CALM), replace(seen, got=late)), CALM) == ""
-    later = [(n, at_ns + n % 4 * 2 * MS) for n, at_ns in seen.got]
+    later = [(n, at_ns + n % 4 * 4 * MS) for n, at_ns in seen.got]
     assert "promises a jitter of 0 s" in problem(
         judge_train(leg_of(CALM), replace(seen, got=later)), CALM
     )

@@ -67,7 +67,7 @@ def broken(looks):
         ("near", lambda c: replace(c, queue_packets=c.queue_packets - 10), {Promise.QUEUE}),
         ("near", lambda c: replace(c, queue_packets=1000), {Promise.QUEUE}),
         ("near", lambda c: replace(c, loss_ratio=0.1), {Promise.LOSS}),
-        ("near", lambda c: replace(c, jitter_s=0.003), {Promise.JITTER, Promise.ORDER}),
+        ("near", lambda c: replace(c, jitter_s=0.003), {Promise.DELAY, Promise.ORDER}),
         ("far", lambda c: replace(c, jitter_s=0.0), {Promise.JITTER}),
         ("far", lambda c: replace(c, jitter_s=c.jitter_s / 2), {Promise.JITTER}),
         ("far", lambda c: replace(c, loss_ratio=0.0), {Promise.LOSS}),
