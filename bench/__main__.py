@@ -7,7 +7,7 @@ import sys
 
 import table
 
-NAMES = ("startup", "plan", "store", "runner", "simpleperf", "lab", "tui")
+NAMES = ("startup", "plan", "store", "runner", "simpleperf", "truth", "lab", "tui")
 
 
 def main() -> None:
