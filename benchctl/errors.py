@@ -74,6 +74,21 @@ class LabError(BenchctlError):
     exit_code = 3
 
 
+def surroundings(error: Exception) -> str:
+    """Return one line for an error of the machine, not of benchctl; empty for any other.
+
+    No descriptors, no processes, no memory, no room, a program that is not there.
+    """
+    if isinstance(error, OSError):
+        what = error.strerror or str(error)
+        return f"{error.filename}: {what}" if error.filename else what
+    if isinstance(error, MemoryError):
+        return "there is not enough memory"
+    if isinstance(error, RuntimeError) and "can't start new thread" in str(error):
+        return "no thread can be started: a limit of processes or of memory is reached"
+    return ""
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """Return ``did you mean "x"?`` for the known name nearest to a wrong one, or an empty text."""
     match = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)

@@ -31,7 +31,7 @@ from benchctl.cli.schema import schema
 from benchctl.cli.show import show
 from benchctl.cli.store import store
 from benchctl.cli.tui import tui
-from benchctl.errors import BenchctlError, NoReaderError, StoreDamagedError
+from benchctl.errors import BenchctlError, NoReaderError, StoreDamagedError, surroundings
 from benchctl.visible import visible
 
 PLUGINS_VARIABLE = "BENCHCTL_PLUGINS"
@@ -62,10 +62,10 @@ class _App(InOrder):
             return super().invoke(ctx)
         except StoreDamagedError as error:
             raise options.diagnosis(ctx) or error from error
-        except (BenchctlError, click.ClickException, click.exceptions.Exit, click.Abort, OSError):
+        except (BenchctlError, click.ClickException, click.exceptions.Exit, click.Abort):
             raise
         except Exception as error:
-            if found := options.diagnosis(ctx):
+            if not surroundings(error) and (found := options.diagnosis(ctx)):
                 raise found from error
             raise
 
@@ -140,14 +140,10 @@ def _end_of(step: Callable[[], object]) -> int:
         return error.exit_code
     except (KeyboardInterrupt, click.Abort):
         return INTERRUPTED
-    except OSError as error:  # of descriptors, processes, room: the surroundings, not a bug
-        what = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
-        print(f"benchctl: {what or error}", file=sys.stderr)
-        return INTERNAL
-    except MemoryError:
-        print("benchctl: there is not enough memory for this", file=sys.stderr)
-        return INTERNAL
-    except Exception:
+    except Exception as error:
+        if what := surroundings(error):
+            print(f"benchctl: {visible(what)}", file=sys.stderr)
+            return INTERNAL
         traceback.print_exc()
         print("benchctl: this is a bug; please report it with the lines above", file=sys.stderr)
         return INTERNAL

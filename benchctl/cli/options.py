@@ -89,7 +89,7 @@ trust = click.option(
     is_flag=True,
     help="Run the services of a topology that others may have written.",
 )
-yes = click.option("--yes", is_flag=True, help="Accept a matrix of any size.")
+yes = click.option("--yes", is_flag=True, help="Accept a matrix of more than 100,000 trials.")
 form = click.option(
     "--format",
     "form",

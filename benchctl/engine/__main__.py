@@ -48,7 +48,7 @@ async def _run(store: Path, run_id: int) -> None:
 def main() -> int:
     """Run one run to its end; returns the exit code."""
     signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
-    from benchctl.errors import BenchctlError
+    from benchctl.errors import BenchctlError, surroundings
 
     try:
         asyncio.run(_run(Path(sys.argv[1]), int(sys.argv[2])))
@@ -57,8 +57,11 @@ def main() -> int:
         if error.hint:
             print(error.hint, file=sys.stderr)
         return error.exit_code
-    except Exception:
-        traceback.print_exc()
+    except Exception as error:
+        if what := surroundings(error):
+            print(what, file=sys.stderr)
+        else:
+            traceback.print_exc()
         return INTERNAL
     return 0
 

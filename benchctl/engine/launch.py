@@ -66,7 +66,8 @@ def launch(store: Path, run_id: int) -> Runner:
     """
     _take_up(store, run_id)
     # A file: nobody reads a pipe while the runner runs, and a full one would stop it.
-    words = tempfile.TemporaryFile()  # noqa: SIM115 (Runner.close closes it)
+    # Beside the store, which can be written: a machine need not have another such place.
+    words = tempfile.TemporaryFile(dir=store.resolve().parent)  # noqa: SIM115 (Runner.close closes it)
     return Runner(_start(store, run_id, subprocess.PIPE, words), words)
 
 

@@ -54,6 +54,8 @@ class Toolbox:
             raise MissingError(
                 f"{what}: {' '.join(probe.argv)} did not end within {PROBE_TIMEOUT_S:.0f} s"
             ) from None
+        except OSError as error:
+            raise MissingError(f"{what}: {program} cannot be started: {error.strerror}") from error
         try:
             return backend.read_probe(role, code, output)
         except ValueError as error:

@@ -25,7 +25,7 @@ from benchctl.hosts.host import Host
 
 OnData = Callable[[Channel, bytes], None]
 
-_GATE = ("sh", "-c", 'read -r _ || exit 125; exec "$@" </dev/null', "benchctl-gate")
+_GATE = ("/bin/sh", "-c", 'read -r _ || exit 125; exec "$@" </dev/null', "benchctl-gate")
 # After its stop signal a tool may still write its summary; iperf3 takes one exchange with its peer.
 STOP_GRACE_S = 2.0
 # Output that a grandchild still holds open after the command itself has ended is not waited for.

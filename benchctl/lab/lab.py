@@ -64,10 +64,15 @@ class _Keeper:
         self._log = os.memfd_create("lab keeper")
         keeper = (sys.executable, "-P", "-m", "benchctl.lab.keeper", str(theirs.fileno()))
         # A session of its own: Ctrl-C in the terminal is for the runner alone.
-        self._process = subprocess.Popen(
-            (*launcher.argv, *keeper), stdin=subprocess.DEVNULL, stdout=self._log, stderr=self._log,
-            pass_fds=[theirs.fileno()], start_new_session=True,
-        )  # fmt: skip
+        try:
+            self._process = subprocess.Popen(
+                (*launcher.argv, *keeper), stdin=subprocess.DEVNULL, stdout=self._log,
+                stderr=self._log, pass_fds=[theirs.fileno()], start_new_session=True,
+            )  # fmt: skip
+        except OSError as error:
+            raise LabError(
+                f"the lab cannot be built: {error.filename or 'a process'}: {error.strerror}"
+            ) from error
         theirs.close()
         self._end: Broken | None = None
 

@@ -25,6 +25,9 @@ from benchctl.profile.values import Scalar
 
 # A person who writes an axis too many notices here, not after a week of measuring.
 MOST_TRIALS = 100_000
+# What a plan holds in memory: some 200 MB of either. Longer than a year is measured by nobody.
+MOST_POINTS = 1_000_000
+MOST_PLANNED = 20_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,12 +111,14 @@ def make_plan(
     expected = read_expectations(document, whole, binder.backends)
     reported = read_reported(document, whole, binder.backends)
     matrix = whole.only(only)
-    if most_trials is not None and matrix.size * repeats > most_trials:
-        raise document.error(
-            ("axes",),
-            f"a matrix of {matrix.size * repeats:,} trials: {_shape(matrix, repeats)}",
-            f"more than {most_trials:,} need --yes; narrow it with --only, or take an axis out",
-        )
+    trials = matrix.size * repeats
+    what = f"a matrix of {trials:,} trials: {_shape(matrix, repeats)}"
+    way_out = "narrow it with --only, or take an axis out"
+    if matrix.size > MOST_POINTS or trials > MOST_PLANNED:
+        most = f"{MOST_POINTS:,} points, or {MOST_PLANNED:,} trials, are the most"
+        raise document.error(("axes",), what, f"{most}; {way_out}")
+    if most_trials is not None and trials > most_trials:
+        raise document.error(("axes",), what, f"more than {most_trials:,} need --yes; {way_out}")
     points = tuple(matrix.points())
     if not points and only:
         raise UsageError(f"--only {' --only '.join(only)}: no point of the matrix is left")

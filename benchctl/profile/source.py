@@ -20,6 +20,8 @@ from benchctl.units import quoted
 
 Key = tuple[str | int, ...]
 
+# A hundred times the longest that people wrote; they are checked in a second or two.
+_MOST_CHARACTERS = 500_000
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _TOKEN = re.compile(
     r'"""(?:[^\\]|\\.)*?"""+|\'\'\'.*?\'\'\'+|"(?:[^"\\\n]|\\.)*"|\'[^\'\n]*\''
@@ -80,7 +82,14 @@ def read_toml(path: Path) -> Source:
     Raises ProfileError when the file cannot be read or is not TOML.
     """
     try:
-        return parse_toml(path.read_text(encoding="utf-8-sig"), path)
+        with path.open(encoding="utf-8-sig") as file:
+            text = file.read(_MOST_CHARACTERS + 1)
+        if len(text) > _MOST_CHARACTERS:
+            what = (
+                f"{path}: more than {_MOST_CHARACTERS:,} characters, which takes too long to check"
+            )
+            raise ProfileError(what, "take values out of its axes")
+        return parse_toml(text, path)
     except OSError as error:
         raise ProfileError(f"{path}: {error.strerror}", "check the path") from error
     except UnicodeDecodeError as error:

@@ -1,0 +1,88 @@
+"""Machines that lack something: a line that says what, and never a traceback."""
+
+import re
+import resource
+import shlex
+import subprocess
+import sys
+import tempfile
+from contextlib import closing
+
+import pytest
+from store.store_support import new_run
+
+from benchctl.engine.launch import launch
+
+OK = '[flows.main]\nbackend = "toy"\n[axes]\nplan = ["ok"]\n'
+pytestmark = pytest.mark.tool("bash")
+
+
+def limited(benchctl, limit, args, **environment):
+    """Run benchctl in a shell with a limit."""
+    line = f"{limit}; exec {shlex.quote(sys.executable)} -m benchctl {args}"
+    return subprocess.run(
+        ["bash", "-c", line], cwd=benchctl.directory, env=benchctl.environment | environment,
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("limit", ["ulimit -n 9", "ulimit -n 12", "ulimit -n 16", "ulimit -n 20"])
+@pytest.mark.parametrize("command", ["run", "plan"])
+def test_too_few_descriptors_are_named(benchctl, limit, command):
+    told = limited(benchctl, limit, f"{command} {benchctl.profile(OK)}")
+    assert "Traceback" not in told.stderr
+    if told.returncode not in (0, 1):
+        assert re.search("Too many open files|No such file|unable to open", told.stderr)
+
+
+@pytest.mark.parametrize("limit", [60_000, 100_000, 200_000, 400_000])
+def test_too_little_memory_is_named(benchctl, limit):
+    told = limited(benchctl, f"ulimit -v {limit}", f"run {benchctl.profile(OK)}")
+    assert "this is a bug" not in told.stderr
+
+
+def test_a_machine_without_programs_is_looked_at_all_the_same(benchctl):
+    benchctl.environment["PATH"] = "/nowhere"
+    told = benchctl("doctor")
+    assert told.returncode == 0
+    assert told.stdout.startswith("ok   kernel")
+    lab = benchctl("lab", "exec", "portfolio", "h1", "--", "true")
+    assert (lab.returncode, "unshare" in lab.stderr) == (3, True)
+    assert "Traceback" not in lab.stderr
+
+
+def test_a_run_needs_no_directory_for_temporary_files(tmp_path, monkeypatch):
+    def nowhere():
+        raise FileNotFoundError("No usable temporary directory found")
+
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setattr(tempfile, "_get_default_tempdir", nowhere)
+    run_id, _ = new_run(tmp_path / "runs.sqlite")
+    with closing(launch(tmp_path / "runs.sqlite", run_id)) as runner:
+        assert runner.exit_code > 0
+        assert runner.error()
+
+
+def test_a_matrix_beyond_all_measure_is_refused_at_once_with_yes_too(benchctl):
+    counts = {"streams": 100, "duration": 1000, "window": 1000, "length": 1000}
+    units = {"streams": "{}", "duration": '"{}s"', "window": '"{}B"', "length": '"{}B"'}
+    axes = [
+        f"{name} = [{','.join(units[name].format(n + 100) for n in range(count))}]\n"
+        for name, count in counts.items()
+    ]
+    profile = benchctl.profile('[flows.main]\nbackend = "simpleperf"\n[axes]\n' + "".join(axes))
+    for args in (["plan", profile, "--yes"], ["run", profile, "--yes"], ["plan", profile]):
+        told = benchctl(*args)
+        assert told.returncode == 2
+        assert "a matrix of 100,000,000,000 trials: 100 streams x 1000 duration" in told.stderr
+        assert "1,000,000 points, or 20,000,000 trials, are the most" in told.stderr
+    assert not benchctl.store.exists()
+
+
+def test_a_file_of_millions_of_values_is_not_read_to_its_end(benchctl):
+    values = ",".join(map(str, range(500_000)))
+    profile = benchctl.profile(OK.replace('["ok"]', f"[{values}]"))
+    begun_s = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+    told = benchctl("plan", profile, "--yes")
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - begun_s < 2
+    assert (told.returncode, "more than 500,000 characters" in told.stderr) == (2, True)
