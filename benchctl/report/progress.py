@@ -103,7 +103,8 @@ class LiveNarrator:
         self._bar = self._progress.add_task(visible(run.profile), total=run.trials, left="")
         self._trial: Trial | None = None
         self._done = 0
-        self._spent_s = 0.0
+        self._spent_s: list[float] = []
+        """Of each trial that began."""
         # Current value by flow, then by (role, direction, stream): the streams of a flow add up.
         self._now: dict[str, dict[tuple[str, str, int], tuple[str, float]]] = defaultdict(dict)
         # Drawn by `tick`, so that nothing but the event loop of the command draws.
@@ -124,14 +125,16 @@ class LiveNarrator:
                         break
             case TrialEnded(trial):
                 self._done += 1
-                self._spent_s += (trial.finished_time or 0) - (trial.started_time or 0)
+                if trial.started_time is not None and trial.finished_time is not None:
+                    # One that was ended while it waited for its common start took no time.
+                    self._spent_s.append(max(0.0, trial.finished_time - trial.started_time))
                 self._trial = None
             case _:
                 pass
         self._plain.tell(event)
 
     def tick(self) -> None:
-        self._progress.update(self._bar, completed=self._done, left=self._time_left())
+        self._progress.update(self._bar, completed=self._done, left=self.time_left())
         grid = Table.grid(padding=(0, 2))
         grid.add_row(self._progress)
         if self._trial is not None:
@@ -143,9 +146,10 @@ class LiveNarrator:
     def close(self) -> None:
         self._live.stop()
 
-    def _time_left(self) -> str:
+    def time_left(self) -> str:
+        """Return how long the trials to come will take, as far as one can tell."""
         left = self._run.trials - self._done
-        each_s = self._spent_s / self._done if self._done else None
+        each_s = sum(self._spent_s) / len(self._spent_s) if self._spent_s else None
         running = 0.0
         if self._trial is not None and self._trial.started_time is not None:
             each_s = self._trial.duration_s if each_s is None else each_s
