@@ -307,9 +307,10 @@ class Flow(Generic[P]):
 
     ``address`` is where the client finds the server, ``port`` the one that this attempt uses
     (None where the backend has no port). ``source_address`` and ``source_device`` are set when
-    the flow names an interface. ``owns_server`` says that benchctl runs the server too. ``tool``
-    is what `read_probe` found on the host where the command will run. ``start_at_s`` (Unix time)
-    is set only for backends that wait themselves.
+    the flow names an interface. ``owns_server`` says that benchctl runs the server too,
+    ``one_clock`` that both ends are on one machine. ``tool`` is what `read_probe` found on the host
+    where the command will run. ``start_at_s`` (Unix time) is set only for backends that wait
+    themselves.
     """
 
     params: P
@@ -318,6 +319,7 @@ class Flow(Generic[P]):
     port: int | None
     tool: Tool
     owns_server: bool = False
+    one_clock: bool = False
     source_address: str | None = None
     source_device: str | None = None
     start_at_s: float | None = None

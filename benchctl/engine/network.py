@@ -7,6 +7,7 @@ import itertools
 import socket
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from ipaddress import ip_address
 from typing import Any
 
 from benchctl.api import Flow, Role, Tool
@@ -172,6 +173,16 @@ def _free_port(address: str, candidate: int) -> int | None:
     return port
 
 
+def _is_here(address: str, network: Network) -> bool:
+    """Return whether a peer's address is this machine's loopback, or a host of the lab."""
+    if address in network.hosts or address == "localhost":
+        return True
+    try:
+        return ip_address(address).is_loopback
+    except ValueError:
+        return False
+
+
 def describe_flow(
     flow: FlowPlan,
     backend: AnyBackend,
@@ -193,6 +204,7 @@ def describe_flow(
         port=port,
         tool=tools[role],
         owns_server=target is not None and backend.capabilities.needs_server,
+        one_clock=target is not None or _is_here(address, network),
         source_address=way.address,
         source_device=way.device,
         start_at_s=start_at_s,

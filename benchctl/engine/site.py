@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import math
+import platform
+import re
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,10 +18,11 @@ from typing import Any, Protocol
 
 from benchctl.backends import Registry
 from benchctl.engine.network import Network, from_settings
-from benchctl.engine.promise import Promises, loads_of, promises
+from benchctl.engine.promise import LinkChange, Promises, loads_of, promises
 from benchctl.errors import LabError
+from benchctl.hosts.facts import sysctls
 from benchctl.hosts.host import LOCAL, Host, Way
-from benchctl.lab.expect import path
+from benchctl.lab.expect import Kernel, path
 from benchctl.lab.lab import Lab
 from benchctl.lab.link import Change
 from benchctl.lab.messages import DirectionCounters
@@ -148,6 +151,41 @@ def _inside(outside: Network, topology: Topology, nodes: Mapping[str, Host]) -> 
     return replace(outside, hosts=hosts, interfaces={})
 
 
+_NEW_KERNEL = (7, 0)
+
+
+def _changes(changes: Iterable[Mapping[str, Any]], start_ns: int) -> list[LinkChange]:
+    """Return how the profile has links change, on a clock that shows ``start_ns`` at the start."""
+    return [
+        (
+            change["link"],
+            Change(
+                at_ns=start_ns + int(change["at"] * 1e9),
+                over_ns=int(change["ramp"] * 1e9),
+                rate_bps=change.get("rate"),
+                delay_s=change.get("delay"),
+                jitter_s=change.get("jitter"),
+                loss_ratio=change.get("loss"),
+            ),
+        )
+        for change in changes
+    ]
+
+
+def _kernel() -> Kernel:
+    """Return what this machine's kernel does to socket buffers; a new one where it is not told."""
+    numbers = re.match(r"(\d+)\.(\d+)", platform.release())
+    version = (int(numbers[1]), int(numbers[2])) if numbers else _NEW_KERNEL
+    known = sysctls()
+    most = [float(known[name]) for name in ("rmem_max", "wmem_max") if name in known]
+    receives = [
+        float(known[name].split()[-1]) for name in ("rmem_max", "tcp_rmem") if name in known
+    ]
+    if not most or not receives:
+        return Kernel(version)
+    return Kernel(version, min(most), max(receives))
+
+
 class LabSite:
     """A lab, and the trials' wishes about it."""
 
@@ -245,7 +283,7 @@ class LabSite:
     async def _verify_together(self, lab: Lab, trial: Trial) -> None:
         """Load all links of a trial at the same time, as its flows will."""
         ends = ends_of(self._outside, lab.topology, trial.flows)
-        loads = loads_of(trial.flows, ends, lab.topology, self._registry)
+        loads = loads_of(trial.flows, ends, lab.topology, self._registry, _kernel())
         if frozenset(loads.items()) in self._loaded:
             return
         found, meanwhile = await asyncio.to_thread(together, lab, loads)
@@ -269,25 +307,16 @@ class LabSite:
         if self._lab is None:
             return
         start_ns = time.monotonic_ns() + int((common_start - time.time()) * 1e9)
-        for change in self._changes:
-            self._lab.change(
-                change["link"],
-                Change(
-                    at_ns=start_ns + int(change["at"] * 1e9),
-                    over_ns=int(change["ramp"] * 1e9),
-                    rate_bps=change.get("rate"),
-                    delay_s=change.get("delay"),
-                    jitter_s=change.get("jitter"),
-                    loss_ratio=change.get("loss"),
-                ),
-            )
+        for link, change in _changes(self._changes, start_ns):
+            self._lab.change(link, change)
 
     def expected(self, trial: Trial) -> Mapping[str, Promises]:
         if self._lab is None:
             return {}
         topology = self._lab.topology
         ends = ends_of(self._outside, topology, trial.flows)
-        return promises(trial.flows, ends, topology, self._registry)
+        kernel, changes = _kernel(), _changes(self._changes, 0)
+        return promises(trial.flows, ends, topology, self._registry, kernel, changes)
 
     async def close(self) -> None:
         if self._lab is not None:

@@ -4,10 +4,17 @@ The rules:
 
 - a round trip takes the delays of both ways, plus the time that each link needs to send the
   probe's frame; nodes themselves take no time;
+- a one-way delay is the same of one way;
 - a link's rate counts Ethernet frames with their header of 14 bytes, as the kernel's qdiscs do
-  and as `link` does; what is left for payload is the goodput bound. A TCP segment of an established
-  connection has 20 bytes of IPv4 header, 20 of TCP and 12 of timestamps (RFC 7323), which Linux
-  sends unless told otherwise;
+  and as `link` does; what is left for payload is the goodput bound. A TCP segment has 20 bytes of
+  IPv4 header and 20 of TCP, which the MSS leaves room for (RFC 879), and 12 of timestamps, which it
+  does not (RFC 6691; tcp_mtu_to_mss in net/ipv4/tcp_output.c). Both ends must have them on
+  (RFC 7323, 1.3), as Linux has in a new namespace whatever the machine has (tcp_sk_init in
+  net/ipv4/tcp_ipv4.c);
+- a datagram above the MTU travels in fragments, each with its own IPv4 header and all but the last
+  with a multiple of 8 bytes (RFC 791, 3.2). Linux learns the path's MTU, so they are of the
+  narrowest link;
+- a link that loses everything carries nothing; smaller losses are not accounted for;
 - flows at the same time get their max-min fair shares: all grow alike until a link is full; the
   flows on it stay where they are, and the rest grow on (progressive filling; Bertsekas and
   Gallager, Data Networks, section 6.5.2).
@@ -28,10 +35,13 @@ from benchctl.lab.segments import Hop
 
 PING_PAYLOAD_BYTES = 56
 """What ping sends unless told otherwise."""
-_IP_ICMP_BYTES = 20 + 8
-UDP_HEADER_BYTES = 20 + 8
-TCP_HEADER_BYTES = 20 + 20 + 12
-"""Each with its IPv4 header; TCP with timestamps."""
+_IP_BYTES = 20
+_UDP_BYTES = 8
+UDP_HEADER_BYTES = _IP_BYTES + _UDP_BYTES
+"""With its IPv4 header; ICMP has as many."""
+_TCP_BYTES = 20
+_TIMESTAMPS_BYTES = 12
+"""With padding (TCPOLEN_TSTAMP_ALIGNED)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +50,8 @@ class NetworkPath:
 
     there: tuple[Hop, ...]
     back: tuple[Hop, ...]
+    timestamps: bool = True
+    """Whether TCP between the two has them."""
 
     @property
     def mtu(self) -> int:
@@ -54,27 +66,93 @@ class NetworkPath:
     @property
     def reverse(self) -> NetworkPath:
         """The path of data that the far host sends."""
-        return NetworkPath(self.back, self.there)
+        return NetworkPath(self.back, self.there, self.timestamps)
+
+    def one_way_s(self, payload_bytes: int = PING_PAYLOAD_BYTES) -> float:
+        """Return the delay of a datagram with such a payload on the way there, on idle links."""
+        return _delay_s(self.there, payload_bytes + UDP_HEADER_BYTES + ETHERNET_HEADER_BYTES)
 
     def rtt_s(self, payload_bytes: int = PING_PAYLOAD_BYTES) -> float:
         """Return the round-trip time of an echo request with such a payload on idle links."""
-        frame_bits = 8 * (payload_bytes + _IP_ICMP_BYTES + ETHERNET_HEADER_BYTES)
-        return sum(
-            hop.settings.delay_s + frame_bits / hop.settings.rate_bps
-            for hop in (*self.there, *self.back)
-        )
+        return self.one_way_s(payload_bytes) + self.reverse.one_way_s(payload_bytes)
+
+    def segment_bytes(self, mss_bytes: float = math.inf) -> int:
+        """Return the payload of a full TCP segment; ``mss_bytes`` is what TCP_MAXSEG was set to."""
+        return segment_bytes(self.mtu, mss_bytes, self.timestamps)
+
+    def tcp_payload_ratio(self, mss_bytes: float = math.inf) -> float:
+        """Return the part of a full frame of TCP that is payload."""
+        return tcp_payload_ratio(self.mtu, mss_bytes, self.timestamps)
+
+    def tcp_rtt_s(self, mss_bytes: float = math.inf) -> float:
+        """Return the round-trip time of a full TCP segment and its acknowledgement."""
+        headers = ETHERNET_HEADER_BYTES + _tcp_header_bytes(self.timestamps)
+        segment = _delay_s(self.there, headers + self.segment_bytes(mss_bytes))
+        return segment + _delay_s(self.back, headers)
+
+    def windowed_bps(
+        self, buffer_bytes: float, kernel: Kernel, mss_bytes: float, no_delay: bool
+    ) -> float:
+        """Return what one connection sends with such a buffer: its window each round trip.
+
+        RFC 6349, section 3.3.1. Without ``no_delay`` a sender fills a window with full segments
+        only (Nagle's rule; tcp_mss_split_point in net/ipv4/tcp_output.c). Infinite where the path
+        takes no time.
+        """
+        payload = self.segment_bytes(mss_bytes)
+        frame = payload + _tcp_header_bytes(self.timestamps) + ETHERNET_HEADER_BYTES
+        rtt_s = self.tcp_rtt_s(mss_bytes)
+        window = kernel.window_bytes(buffer_bytes, payload, frame)
+        if not no_delay:
+            window = max(1, window // payload) * payload
+        return window * 8 / rtt_s if rtt_s else math.inf
 
     def tcp_bps(self) -> float:
         """Return the goodput bound of one TCP connection alone, in bits per second."""
-        return self.bottleneck.settings.rate_bps * tcp_payload_ratio(self.mtu)
-
-    def udp_bps(self, payload_bytes: int) -> float:
-        """Return the goodput bound of UDP datagrams with such a payload, alone."""
-        return self.bottleneck.settings.rate_bps * udp_payload_ratio(payload_bytes)
+        return self.bottleneck.settings.rate_bps * self.tcp_payload_ratio()
 
     def bdp_bytes(self) -> float:
         """Return the bandwidth-delay product: bottleneck rate x base RTT (RFC 6349, section 3)."""
         return self.bottleneck.settings.rate_bps * self.rtt_s() / 8
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """What the kernel does to socket buffers: its version, and the most that it lets one ask for.
+
+    ``buffer_most_bytes`` is the smaller of net.core.rmem_max and wmem_max, ``receive_most_bytes``
+    the larger of rmem_max and the last of net.ipv4.tcp_rmem, here as Linux has it by itself.
+    """
+
+    version: tuple[int, int]
+    buffer_most_bytes: float = math.inf
+    receive_most_bytes: float = 6 * 2**20
+
+    def window_bytes(self, asked_bytes: float, payload_bytes: int, frame_bytes: int) -> float:
+        """Return the receive window of a buffer that was asked for, when frames are full.
+
+        SO_RCVBUF is cut and then doubled (sock_setsockopt in net/core/sock.c), since a frame takes
+        more memory than its payload. Since Linux 6.6 the window is the buffer times that share,
+        as the first full frame has it, in 256ths (tcp_measure_rcv_mss in net/ipv4/tcp_input.c);
+        before, it was half of the buffer (tcp_adv_win_scale). It is advertised in units of the
+        window scale, rounded up (__tcp_select_window in net/ipv4/tcp_output.c); the scale is for
+        the largest window that there might be (tcp_select_initial_window, ibidem).
+        """
+        buffer_bytes = 2 * min(asked_bytes, self.buffer_most_bytes)
+        share = 128 if self.version < (6, 6) else 256 * payload_bytes // _memory_bytes(frame_bytes)
+        scale = min(14, max(0, math.floor(math.log2(self.receive_most_bytes)) - 15))
+        unit_bytes = 1 << scale
+        return math.ceil(buffer_bytes * share / 256 / unit_bytes) * unit_bytes
+
+
+def _memory_bytes(frame_bytes: int) -> int:
+    """Return what a frame takes of a buffer (SKB_TRUESIZE in include/linux/skbuff.h, 64 bit).
+
+    Its head comes from a slab of a power of two, with 16 bytes of room before it and an skb_shared_
+    info of 320 behind it, on cache lines; the sk_buff takes 256 more.
+    """
+    head_bytes = math.ceil((frame_bytes + 16) / 64) * 64 + 320
+    return 256 + (1 << max(8, (head_bytes - 1).bit_length()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,14 +168,39 @@ class Demand:
     limit_bps: float = math.inf
 
 
-def tcp_payload_ratio(mtu: int) -> float:
+def segment_bytes(mtu: int, mss_bytes: float = math.inf, timestamps: bool = True) -> int:
+    """Return the payload of a full TCP segment: 1448 bytes at an MTU of 1500."""
+    mss = min(mtu - _IP_BYTES - _TCP_BYTES, mss_bytes)
+    return int(mss) - timestamps * _TIMESTAMPS_BYTES
+
+
+def tcp_payload_ratio(mtu: int, mss_bytes: float = math.inf, timestamps: bool = True) -> float:
     """Return the part of a full frame that is TCP payload: 1448 of 1514 bytes at an MTU of 1500."""
-    return (mtu - TCP_HEADER_BYTES) / (mtu + ETHERNET_HEADER_BYTES)
+    payload = segment_bytes(mtu, mss_bytes, timestamps)
+    return payload / (payload + _tcp_header_bytes(timestamps) + ETHERNET_HEADER_BYTES)
 
 
-def udp_payload_ratio(payload_bytes: int) -> float:
-    """Return the part of a frame with such a datagram that is payload; it must fit the MTU."""
-    return payload_bytes / (payload_bytes + UDP_HEADER_BYTES + ETHERNET_HEADER_BYTES)
+def is_fragmented(payload_bytes: int, mtu: int) -> bool:
+    """Return whether a datagram with such a payload is more than one packet."""
+    return payload_bytes + _UDP_BYTES > mtu - _IP_BYTES
+
+
+def udp_payload_ratio(payload_bytes: int, mtu: int) -> float:
+    """Return the part of a datagram's frames, one for each of its fragments, that is payload."""
+    room = mtu - _IP_BYTES
+    datagram = payload_bytes + _UDP_BYTES
+    whole = not is_fragmented(payload_bytes, mtu)
+    fragments = 1 if whole else math.ceil(datagram / (room // 8 * 8))
+    return payload_bytes / (datagram + fragments * (_IP_BYTES + ETHERNET_HEADER_BYTES))
+
+
+def _tcp_header_bytes(timestamps: bool) -> int:
+    return _IP_BYTES + _TCP_BYTES + timestamps * _TIMESTAMPS_BYTES
+
+
+def _delay_s(hops: Sequence[Hop], frame_bytes: int) -> float:
+    """Return how long a frame takes over idle links."""
+    return sum(hop.settings.delay_s + 8 * frame_bytes / hop.settings.rate_bps for hop in hops)
 
 
 def path(topology: Topology, source: str, goal: str, interface: str | None = None) -> NetworkPath:
@@ -114,7 +217,11 @@ def path(topology: Topology, source: str, goal: str, interface: str | None = Non
     if not there or not back:
         by = f" by {interface}" if interface else ""
         raise LookupError(f"there is no path from {source} to {goal}{by}")
-    return NetworkPath(there, back)
+    return NetworkPath(there, back, all(_has_timestamps(topology, n) for n in (source, goal)))
+
+
+def _has_timestamps(topology: Topology, node: str) -> bool:
+    return topology.nodes[node].sysctl.get("net.ipv4.tcp_timestamps", "1") != "0"
 
 
 def _interface(topology: Topology, node: str, name: str) -> Interface:
@@ -131,10 +238,10 @@ def fair_shares(demands: Sequence[Demand]) -> list[float]:
     """
     shares = [0.0] * len(demands)
     capacity = {
-        hop: hop.settings.rate_bps
+        hop: hop.capacity_bps
         for demand in demands
         for hop in demand.hops
-        if math.isfinite(hop.settings.rate_bps)
+        if math.isfinite(hop.capacity_bps)
     }
     growing = set(range(len(demands)))
     while growing:

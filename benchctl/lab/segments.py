@@ -24,6 +24,11 @@ class Hop:
         return self.link.settings[self.direction]
 
     @property
+    def capacity_bps(self) -> float:
+        """What it carries at most: nothing while it loses every frame."""
+        return self.settings.rate_bps if self.settings.loss_ratio < 1 else 0.0
+
+    @property
     def start(self) -> Interface:
         """The interface it leaves from."""
         return self.link.ends[self.direction]

@@ -164,10 +164,11 @@ class Owping(Backend[OwpingParameters]):
             raise ValueError(f"{flow.address} is no IPv{params.ip_version} address")
         parser: Parser
         if flow.direction is Direction.BOTH:
-            parser = MachineParser(params.packets, (Direction.SEND, Direction.RECEIVE))
+            both = (Direction.SEND, Direction.RECEIVE)
+            parser = MachineParser(params.packets, both, flow.one_clock)
             output = ["-M", "-b", _decimal(params.bucket_width)]
         else:
-            parser = RawParser(params.packets, flow.direction)
+            parser = RawParser(params.packets, flow.direction, flow.one_clock)
             output = ["-R", "-t" if flow.direction is Direction.SEND else "-f"]
         argv = ("owping", *output, *_options(flow), _target(flow))
         return Command(argv, parser, {"LC_ALL": "C"}, "SIGINT")

@@ -28,10 +28,13 @@ class ClockView:
     least_s: float
 
 
-def warnings(views: Mapping[Direction, ClockView]) -> Iterator[Warn]:
-    """Yield what the user must know before reading the delays."""
+def warnings(views: Mapping[Direction, ClockView], one_clock: bool = False) -> Iterator[Warn]:
+    """Yield what the user must know before reading the delays.
+
+    Nothing where both ends have one clock, synchronized or not.
+    """
     doubt = _doubt(views)
-    if not doubt:
+    if one_clock or not doubt:
         return
     if len(views) < 2:
         yield Warn(doubt)

@@ -68,8 +68,11 @@ class MachineParser(LineParser):
 
     max_line = 4096
 
-    def __init__(self, count: int, directions: tuple[Direction, ...]) -> None:
+    def __init__(
+        self, count: int, directions: tuple[Direction, ...], one_clock: bool = False
+    ) -> None:
         super().__init__()
+        self._one_clock = one_clock
         self._count = count
         self._directions = directions
         self._complaints = Complaints()
@@ -132,7 +135,7 @@ class MachineParser(LineParser):
                 views[direction] = ClockView(block["SYNC"] == 1, block["MAXERR"], block["MIN"])
             else:
                 failures.append(nothing_arrived(direction, int(block["SENT"])))
-        yield from warnings(views)
+        yield from warnings(views, self._one_clock)
         if failures:
             yield failures[0]
         else:

@@ -51,8 +51,9 @@ class RawParser(LineParser):
     # A line has 110 characters; the rest is for words on stderr.
     max_line = 4096
 
-    def __init__(self, count: int, direction: Direction) -> None:
+    def __init__(self, count: int, direction: Direction, one_clock: bool = False) -> None:
         super().__init__()
+        self._one_clock = one_clock
         self._direction = direction
         self._complaints = Complaints()
         self._garbled = ""
@@ -143,7 +144,7 @@ class RawParser(LineParser):
             yield from map(Warn, self._complaints.texts)
         if self._delays_s:
             view = ClockView(self._synchronized, self._error_s, min(self._delays_s))
-            yield from warnings({self._direction: view})
+            yield from warnings({self._direction: view}, self._one_clock)
         if self._sent < len(self._sent_at):
             yield Warn(f"{self._sent} of {len(self._sent_at)} packets were sent")
         if cause or exit_code < 0:

@@ -151,6 +151,22 @@ def test_a_server_that_benchctl_runs_is_known_to_the_backend():
     assert not describe_flow(flow(), PortlessBackend(), HERE, 7, TOOLS, Role.CLIENT).owns_server
 
 
+@pytest.mark.parametrize(
+    ("peer", "one_clock"),
+    [
+        ("127.0.0.2", True), ("::1", True), ("localhost", True), ("lab-host", True),
+        ("203.0.113.1", False), ("speedtest.example.net", False),
+    ],
+)  # fmt: skip
+def test_a_backend_knows_where_both_ends_have_one_clock(peer, one_clock):
+    network = replace(
+        HERE, hosts={**HERE.hosts, "lab-host": LOCAL}, peers={"far": Peer(peer, None)}
+    )
+    assert describe_flow(flow(), FakeBackend(), network, 7, TOOLS, Role.CLIENT).one_clock
+    described = describe_flow(flow(to="far"), FakeBackend(), network, 7, TOOLS, Role.CLIENT)
+    assert described.one_clock is one_clock
+
+
 def test_an_interface_of_the_host_goes_before_the_profiles():
     host = Host("h1", "10.0.0.1", interfaces={"wired": Way("eth1", "10.0.0.1")})
     network = Network({"h1": host, "local": LOCAL}, interfaces={"wired": Way("en0", None)})

@@ -1,5 +1,6 @@
 """What theory expects of flows in a lab, worked out by hand."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,8 @@ import pytest
 from benchctl.api import Direction
 from benchctl.backends import installed
 from benchctl.engine.promise import promises
+from benchctl.lab.expect import Kernel
+from benchctl.lab.link import Change
 from benchctl.lab.topology import build_topology
 from benchctl.profile.bind import FlowPlan
 from benchctl.profile.source import parse_toml
@@ -47,10 +50,10 @@ def plan(name, backend="iperf3", source="b", direction="send", **parameters):
     return FlowPlan(name, backend, source, "d", None, Direction(direction), 0.0, parameters)
 
 
-def expected(topology, *flows, ends=None):
+def expected(topology, *flows, ends=None, changes=()):
     if ends is None:
         ends = {flow.name: (flow.source, flow.to) for flow in flows}
-    return promises(flows, ends, topology, installed())
+    return promises(flows, ends, topology, installed(), Kernel((6, 18)), changes)
 
 
 def rate(topology, *flows):
@@ -127,10 +130,69 @@ def test_the_warm_up_does_not_change_a_rate(topology):
 
 
 def test_a_window_gives_window_by_round_trip(topology):
-    # 16 KiB a stream every 40 ms: 3.27 Mbit/s.
-    assert rate(topology, plan("w", window="16K")) == pytest.approx(2**14 * 8 / RTT_B)
-    assert rate(topology, plan("w", window="16K", streams=2)) == pytest.approx(2**15 * 8 / RTT_B)
+    # Of a buffer of 2 x 16 KiB, 160 / 256 is window, in which 14 segments fit; a round trip is that
+    # of a full segment.
+    rtt_s = 0.040 + (1514 + 66) * 8 / 10e6
+    bps = 14 * 1448 * 8 / rtt_s
+    assert rate(topology, plan("w", window="16K")) == pytest.approx(bps)
+    assert rate(topology, plan("w", window="16K", streams=2)) == pytest.approx(2 * bps)
     assert rate(topology, plan("w", window="1M")) == pytest.approx(10e6 * TCP)
+
+
+def test_a_buffer_of_udp_is_no_window(topology):
+    udp = plan("u", protocol="udp", rate="5Mbit", window="4K")
+    assert rate(topology, udp) == pytest.approx(5e6)
+
+
+@pytest.mark.parametrize("backend", ["iperf3", "simpleperf"])
+def test_a_small_mss_and_large_datagrams_leave_less(topology, backend):
+    more = {"duration": "10s"}
+    assert rate(topology, plan("m", backend, mss="536B", **more)) == pytest.approx(10e6 * 524 / 590)
+    left = 10e6 - 4e6 * (8192 + 8 + 6 * 34) / 8192
+    udp = plan("u", backend, protocol="udp", rate="4Mbit", length="8192B", **more)
+    told = expected(topology, udp, plan("t", source="c"))
+    assert told["u"]["send"]["throughput_bps"] == pytest.approx(4e6)
+    assert told["t"]["send"]["throughput_bps"] == pytest.approx(left * TCP)
+    # Of too many fragments nobody knows how many datagrams become whole.
+    udp = plan("u", backend, protocol="udp", rate="10Mbit", length="8192B", **more)
+    assert "throughput_bps" not in expected(topology, udp)["u"]["send"]
+
+
+@pytest.mark.parametrize(("direction", "owd_s"), [("send", 0.021), ("receive", 0.034)])
+def test_one_way_delays_are_expected_of_each_way(direction, owd_s):
+    text = TEXT.replace(
+        'delay = "20ms"', 'delay = "21ms", toward = { r = { delay = "34ms" } }'
+    ).replace('rate = "10Mbit"', 'rate = "10Gbit"')
+    lab = build_topology(parse_toml(text, Path("lab.toml")), {})
+    for backend, more in (("owping", {"duration": "1s", "length": "64B"}), ("simpleperf", {})):
+        told = expected(lab, plan("x", backend, direction=direction, **more))["x"]
+        assert set(told) == {direction}
+        assert told[direction]["owd_s"] == pytest.approx(owd_s, abs=1e-6)
+    both = expected(lab, plan("x", "owping", direction="both", duration="1s"))["x"]
+    assert both[direction]["owd_s"] == pytest.approx(owd_s, abs=1e-6)
+
+
+def test_links_that_change_count_with_their_mean_over_the_measured_time(topology):
+    changes = [
+        ("core", Change(at_ns=int(5e9), over_ns=int(2e9), rate_bps=5e6, delay_s=0.040)),
+        ("core", Change(at_ns=int(8e9), loss_ratio=1.0)),
+    ]
+    told = expected(topology, plan("x", "simpleperf", duration="10s"), changes=changes)["x"]["send"]
+    # 5 s at 10, 2 s at 7.5 on average, 1 s at 5 Mbit/s, 2 s at nothing.
+    assert told["throughput_bps"] == pytest.approx((50e6 + 15e6 + 5e6) / 10 * TCP, rel=1e-3)
+    # Of the 8 s in which anything arrives.
+    delay_s = (5 * 0.020 + 2 * 0.030 + 0.040) / 8
+    assert told["owd_s"] == pytest.approx(delay_s, rel=0.01)
+
+
+def test_what_is_omitted_and_who_is_not_there_yet_do_not_count(topology):
+    changes = [("core", Change(at_ns=int(2e9), rate_bps=5e6))]
+    late = replace(plan("z", "simpleperf", source="c", duration="2s"), delay_s=2.0)
+    flows = (plan("y", "simpleperf", duration="3s", omit="1s"), late)
+    told = expected(topology, *flows, changes=changes)
+    # One second alone at 10, two together at 5 Mbit/s.
+    assert told["y"]["send"]["throughput_bps"] == pytest.approx((10 + 2.5 + 2.5) / 3 * 1e6 * TCP)
+    assert told["z"]["send"]["throughput_bps"] == pytest.approx(2.5e6 * TCP)
 
 
 @pytest.mark.parametrize("backend", ["iperf3", "simpleperf"])
@@ -158,4 +220,4 @@ def test_nothing_is_expected_of_a_flow_that_leaves_the_lab(topology):
 def test_no_rate_is_expected_where_no_link_has_one():
     bare = build_topology(parse_toml(TEXT.replace(', rate = "10Mbit"', ""), Path("lab.toml")), {})
     told = expected(bare, plan("x"))["x"]["send"]
-    assert told == {"rtt_s": pytest.approx(0.040)}
+    assert told == {"rtt_s": pytest.approx(0.040), "owd_s": pytest.approx(0.020)}

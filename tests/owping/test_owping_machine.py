@@ -283,3 +283,12 @@ def test_the_text_output_is_not_taken_for_a_summary():
     told = replay(MachineParser(100, BOTH), *transcript("default"))
     assert not [event for event in told if isinstance(event, Summary)]
     assert told[-1].kind is FailureKind.TOOL
+
+
+def test_two_ends_with_one_clock_are_not_warned_of_their_clocks():
+    name = "offset_plus5ms_M"
+    apart = replay(MachineParser(100, MACHINE[name]), *transcript(name))
+    together = replay(MachineParser(100, MACHINE[name], one_clock=True), *transcript(name))
+    doubts = [each for each in apart if "clock" in getattr(each, "message", "")]
+    assert doubts
+    assert together == [each for each in apart if each not in doubts]
