@@ -112,13 +112,16 @@ def make_plan(
     reported = read_reported(document, whole, binder.backends)
     matrix = whole.only(only)
     trials = matrix.size * repeats
-    what = f"a matrix of {trials:,} trials: {_shape(matrix, repeats)}"
-    way_out = "narrow it with --only, or take an axis out"
-    if matrix.size > MOST_POINTS or trials > MOST_PLANNED:
-        most = f"{MOST_POINTS:,} points, or {MOST_PLANNED:,} trials, are the most"
-        raise document.error(("axes",), what, f"{most}; {way_out}")
-    if most_trials is not None and trials > most_trials:
-        raise document.error(("axes",), what, f"more than {most_trials:,} need --yes; {way_out}")
+    too_many = matrix.size > MOST_POINTS or trials > MOST_PLANNED
+    if too_many or (most_trials is not None and trials > most_trials):
+        most = f"more than {most_trials:,} need --yes"
+        if too_many:
+            most = f"{MOST_POINTS:,} points, or {MOST_PLANNED:,} trials, are the most"
+        raise document.error(
+            ("axes",),
+            f"a matrix of {trials:,} trials: {_shape(matrix, repeats)}",
+            f"{most}; narrow it with --only, or take an axis out",
+        )
     points = tuple(matrix.points())
     if not points and only:
         raise UsageError(f"--only {' --only '.join(only)}: no point of the matrix is left")
