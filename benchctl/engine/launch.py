@@ -91,7 +91,14 @@ def _start(
     before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     try:
         return subprocess.Popen(
-            [sys.executable, "-P", "-m", "benchctl.engine", os.fspath(store), str(run_id)],
+            [
+                sys.executable,
+                "-P",
+                "-m",
+                "benchctl.engine",
+                os.fspath(store.resolve()),
+                str(run_id),
+            ],
             stdin=stdin,
             stdout=subprocess.DEVNULL,
             stderr=stderr,

@@ -59,6 +59,11 @@ class Runner:
         run = reader.run(self._run_id)
         started = run.started_time or time.time()
         recorder.update_run(status=RUNNING, started_time=started, error="", runner_pid=os.getpid())
+        for store in _other_stores(self._store):
+            text = (
+                f"another run is being measured here, in store {store}: the two disturb each other"
+            )
+            recorder.add_note(text, "warning", time.time(), None, None)
         flusher = asyncio.ensure_future(self._flush(recorder))
         measuring = asyncio.ensure_future(self._measure(recorder, reader, run, turn))
         try:
@@ -164,6 +169,22 @@ class Runner:
             await asyncio.wait_for(self.signals.stop.wait(), length_s)
         except TimeoutError:
             return
+
+
+def _other_stores(own: Path) -> list[str]:
+    """Return the stores that other runners of this machine write to, as far as /proc shows them.
+
+    Runs of one store take turns; those of two stores know nothing of each other.
+    """
+    found = set()
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = file.read_bytes().split(b"\0")
+        except OSError:  # it has ended, or is hidden
+            continue
+        if b"benchctl.engine" in words[1:-2]:
+            found.add(os.fsdecode(words[words.index(b"benchctl.engine") + 1]))
+    return sorted(found - {os.fspath(own)})
 
 
 def _note(recorder: Recorder, text: str) -> None:

@@ -13,6 +13,7 @@ from textual.widgets import Input
 
 from benchctl.errors import BenchctlError, StoreError
 from benchctl.store.bulk import Bulk
+from benchctl.store.locks import Liveness
 from benchctl.store.manage import delete_run, set_tags
 from benchctl.store.read import Reader
 from benchctl.tui.modals import Ask, Prompt
@@ -222,6 +223,9 @@ class HistoryScreen(Page):
         if self._here is None:
             return
         run = self._here.run
+        if Liveness(self._store).is_alive(run.id):
+            self.notify(f"{run.name} is being measured right now; stop it first", severity="error")
+            return
         detail = f"{run.profile}, {run.trials} trials; its samples are gone for good."
         self.app.push_screen(
             Ask(f"Delete {run.name}?", detail),

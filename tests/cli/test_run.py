@@ -259,3 +259,18 @@ def test_a_store_that_another_program_holds_ends_no_run(benchctl):
     assert process.returncode == 0
     statuses = "SELECT group_concat(status) FROM (SELECT status FROM trial ORDER BY position)"
     assert count(benchctl.store, statuses) == "ok,skipped"
+
+
+def test_runs_in_two_stores_are_told_of_each_other_before_anything_is_measured(benchctl):
+    profile = benchctl.profile(HANG)
+    process = benchctl.start("run", profile, "-q")
+    sample_of_the_hanging_tool(benchctl)
+    other = benchctl("run", profile, "--only", "plan=ok", "--store", "other.sqlite")
+    told = [line for line in other.stderr.splitlines() if "being measured here" in line]
+    assert [line.split(": ", 1) for line in told if str(benchctl.store) in line] == [
+        ["  warning", f"another run is being measured here, in store {benchctl.store}: the two"
+         " disturb each other"],
+    ]  # fmt: skip
+    assert other.stderr.index("being measured here") < other.stderr.index("[1/1]")
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=30)
