@@ -256,14 +256,14 @@ def _burst(leg: Leg, probers: _Probers) -> list[Finding]:
         frames, gap_s = min(frames, in_time) if queue > in_time else frames, 0.0
     rest_s = changed.sending_s(size) - 8 * size / rate_bps
     settings = replace(slowest, delay_s=changed.delay_s + rest_s)
-    if _too_slow(leg):
-        return judge_burst(leg, settings, Train(size, [], []))
     source, target = probers[leg.source], probers[leg.target]
     mark = next(_marks)
-    sent_ns = source.ask(
+    sent_ns = [] if _too_slow(leg) else source.ask(
         "send", **target.udp, mark=mark, count=frames, size=size - _HEADERS_BYTES, gap_s=gap_s,
         most_s=_BURST_S,
     )  # fmt: skip
+    if not sent_ns:
+        return judge_burst(leg, settings, Train(size, [], []))
     due_ns = due_of(settings, size, sent_ns)
     rest_s = (max(due_ns.values()) - sent_ns[-1]) / 1e9 + _PATIENCE_S
     # More than the model lets through come right behind, if any do.
@@ -347,6 +347,8 @@ def _begin_flow(leg: Leg, load_bps: float, probers: _Probers) -> Callable[[], fl
         if len(got) < 2:
             return 0.0
         (first, start_ns), (last, end_ns) = got[0], got[-1]
+        if end_ns <= start_ns:
+            return math.inf  # all at once: the link has no rate
         return float((last - first) * size * 8e9 / (end_ns - start_ns))
 
     return finish
