@@ -12,6 +12,7 @@ from lab.lab_support import ordinary_user
 PROFILE = """
 [lab]
 topology = "pair"
+verify = false
 [flows.main]
 backend = "toy"
 from = "sender"
