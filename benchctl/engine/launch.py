@@ -15,6 +15,9 @@ from benchctl.engine.signals import SIGNALS
 from benchctl.store.locks import Liveness
 from benchctl.store.record import reopen_run
 
+# Between two looks whether a runner has begun.
+LOOK_S = 0.01
+
 
 class Runner:
     """A runner's process, seen by the one that started it."""
@@ -64,25 +67,26 @@ def launch(store: Path, run_id: int) -> Runner:
     The runner stops when this process ends. Raises StoreError, also when the run is being measured
     already.
     """
-    _take_up(store, run_id)
-    # A file: nobody reads a pipe while the runner runs, and a full one would stop it.
-    # Beside the store, which can be written: a machine need not have another such place.
-    words = tempfile.TemporaryFile(dir=store.resolve().parent)  # noqa: SIM115 (Runner.close closes it)
-    return Runner(_start(store, run_id, subprocess.PIPE, words), words)
+    with Liveness(store).launching(run_id) as is_held:
+        reopen_run(store, run_id)
+        # A file: nobody reads a pipe while the runner runs, and a full one would stop it.
+        # Beside the store, which can be written: a machine need not have another such place.
+        words = tempfile.TemporaryFile(dir=store.resolve().parent)  # noqa: SIM115 (close does)
+        runner = Runner(_start(store, run_id, subprocess.PIPE, words), words)
+        # Until then another could take up the same run.
+        while not is_held() and not runner.ended(LOOK_S):
+            pass
+    return runner
 
 
 def launch_detached(store: Path, run_id: int) -> None:
     """Start a runner as `launch` does, but one that goes on when this process ends."""
-    _take_up(store, run_id)
+    with Liveness(store).launching(run_id):
+        # Marked as planned before anyone looks, so that nobody takes it for one that has ended.
+        reopen_run(store, run_id)
     process = _start(store, run_id, subprocess.DEVNULL, subprocess.DEVNULL)
     # Popen complains of a child that nobody waits for; what this one has to say is in the store.
     process.returncode = 0
-
-
-def _take_up(store: Path, run_id: int) -> None:
-    """Mark a run as planned before anyone looks, so that nobody takes it for one that has ended."""
-    with Liveness(store).hold(run_id):
-        reopen_run(store, run_id)
 
 
 def _start(

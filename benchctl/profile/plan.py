@@ -114,9 +114,11 @@ def make_plan(
     trials = matrix.size * repeats
     too_many = matrix.size > MOST_POINTS or trials > MOST_PLANNED
     if too_many or (most_trials is not None and trials > most_trials):
-        most = f"more than {most_trials:,} need --yes"
-        if too_many:
-            most = f"{MOST_POINTS:,} points, or {MOST_PLANNED:,} trials, are the most"
+        most = (
+            f"{MOST_POINTS:,} points, or {MOST_PLANNED:,} trials, are the most"
+            if too_many
+            else f"more than {most_trials:,} need --yes"
+        )
         raise document.error(
             ("axes",),
             f"a matrix of {trials:,} trials: {_shape(matrix, repeats)}",

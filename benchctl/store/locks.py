@@ -12,7 +12,7 @@ from __future__ import annotations
 import fcntl
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
@@ -22,6 +22,8 @@ from benchctl.store.database import PRIVATE
 
 # Runs are numbered from 1.
 _TURN = 0
+# Beyond the bytes of all runs: that of a run whose runner is being started.
+_LAUNCH = 2**40
 # Who asks whether a run is alive holds its lock for an instant, which must not stop the runner.
 _TRIES, _TRY_S = 20, 0.01
 
@@ -50,18 +52,34 @@ class Liveness:
     @contextmanager
     def hold(self, run_id: int) -> Iterator[Turn]:
         """Hold the lock of a run; raises StoreError when another runner has it."""
+        with self._open() as file:
+            _insist(file, run_id)
+            yield Turn(file)
+
+    @contextmanager
+    def launching(self, run_id: int) -> Iterator[Callable[[], bool]]:
+        """Hold what only one may: to start the runner of a run. Raises StoreError.
+
+        Yields a question: whether the runner holds its run by now.
+        """
+        with self._open() as file:
+            _insist(file, _LAUNCH + run_id)
+            _insist(file, run_id)
+            fcntl.lockf(file, fcntl.LOCK_UN, 1, run_id)
+
+            def is_held() -> bool:
+                if not _lock(file, fcntl.LOCK_SH, run_id):
+                    return True
+                fcntl.lockf(file, fcntl.LOCK_UN, 1, run_id)
+                return False
+
+            yield is_held
+
+    def _open(self) -> IO[str]:
         try:
-            file = open(self._path, "a", opener=_open_private)  # noqa: SIM115
+            return open(self._path, "a+", opener=_open_private)
         except OSError as error:
             raise StoreError(f"store lock {self._path}: {error.strerror}") from error
-        with file:
-            for _ in range(_TRIES):
-                if _lock(file, fcntl.LOCK_EX, run_id):
-                    break
-                time.sleep(_TRY_S)
-            else:
-                raise StoreError("this run is being measured right now", "wait for its end")
-            yield Turn(file)
 
     def is_alive(self, run_id: int) -> bool:
         """Return whether a runner holds this run; a run is taken at its word by who may not ask."""
@@ -72,6 +90,14 @@ class Liveness:
             return False
         except PermissionError:
             return True
+
+
+def _insist(file: IO[str], byte: int) -> None:
+    for _ in range(_TRIES):
+        if _lock(file, fcntl.LOCK_EX, byte):
+            return
+        time.sleep(_TRY_S)
+    raise StoreError("this run is being measured right now", "wait for its end")
 
 
 def _open_private(path: str, flags: int) -> int:

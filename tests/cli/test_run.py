@@ -274,3 +274,20 @@ def test_runs_in_two_stores_are_told_of_each_other_before_anything_is_measured(b
     assert other.stderr.index("being measured here") < other.stderr.index("[1/1]")
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=30)
+
+
+def test_of_two_who_resume_a_run_at_once_one_is_refused_before_anything_is_measured(benchctl):
+    process = benchctl.start("run", benchctl.profile(HANG), "-q")
+    sample_of_the_hanging_tool(benchctl)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=30)
+    both = [benchctl.start("resume", "last", "-q") for _ in range(2)]
+    wait_until(lambda: any(one.poll() is not None for one in both), "the end of one of them")
+    both.sort(key=lambda one: one.poll() is None)
+    refused, measuring = both
+    stdout, stderr = refused.communicate(timeout=30)
+    assert "is being measured right now" in stderr
+    assert (stdout, measuring.poll()) == ("", None)
+    measuring.send_signal(signal.SIGINT)
+    measuring.communicate(timeout=30)
+    assert measuring.returncode == 130
