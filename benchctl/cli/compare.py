@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from benchctl.cli import options
+from benchctl.cli import completion, options
 from benchctl.visible import visible
 
 if TYPE_CHECKING:
@@ -19,9 +19,16 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("first", metavar="A", help="The run to compare with.")
 @click.argument(
-    "others", metavar="B...", nargs=-1, required=True, help="One run or more to compare with it."
+    "first", metavar="A", help="The run to compare with.", shell_complete=completion.runs
+)
+@click.argument(
+    "others",
+    metavar="B...",
+    nargs=-1,
+    required=True,
+    help="One run or more to compare with it.",
+    shell_complete=completion.runs,
 )
 @click.option("--all", "every", is_flag=True, help="Every metric that was measured.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a figure, of every metric.")

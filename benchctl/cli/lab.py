@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from benchctl.cli import completion
 from benchctl.cli.options import InOrder, trust
 from benchctl.visible import visible
 
@@ -21,7 +22,10 @@ if TYPE_CHECKING:
     from benchctl.lab.model import Topology
 
 _topology = click.argument(
-    "topology", metavar="TOPOLOGY", help="A topology file, or one that comes with benchctl."
+    "topology",
+    metavar="TOPOLOGY",
+    help="A topology file, or one that comes with benchctl.",
+    shell_complete=completion.topologies,
 )
 _emulator = click.option(
     "--emulator", metavar="NAME", help="auto, kernel or user; default is the file's."

@@ -16,7 +16,7 @@ from pathlib import Path
 import click
 
 from benchctl import __version__
-from benchctl.cli import options, streams
+from benchctl.cli import completion, options, streams
 from benchctl.cli.backends import backends
 from benchctl.cli.compare import compare
 from benchctl.cli.doctor import doctor
@@ -35,7 +35,6 @@ from benchctl.errors import BenchctlError, NoReaderError, StoreDamagedError, sur
 from benchctl.visible import visible
 
 PLUGINS_VARIABLE = "BENCHCTL_PLUGINS"
-COMPLETION_VARIABLE = "_BENCHCTL_COMPLETE"
 COMMANDS = (
     run, plan, tui, runs, show, compare, export, resume, backends, doctor, schema, store, lab
 )  # fmt: skip
@@ -46,11 +45,7 @@ INTERRUPTED = 130
 def _print_completion(context: click.Context, _: click.Parameter, shell: str | None) -> None:
     if shell is None:
         return
-    from click.shell_completion import get_completion_class
-
-    completion = get_completion_class(shell)
-    assert completion is not None
-    print(completion(context.command, {}, "benchctl", COMPLETION_VARIABLE).source())
+    print(completion.script(context.command, shell))
     context.exit()
 
 

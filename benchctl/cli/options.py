@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from benchctl.cli import completion
 from benchctl.errors import UsageError
 
 if TYPE_CHECKING:
@@ -27,35 +27,18 @@ class InOrder(click.Group):
         return list(self.commands)
 
 
-def _complete_profile(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
-    from benchctl.profile.load import shipped_profiles
-
-    return [name for name in shipped_profiles() if name.startswith(incomplete)]
-
-
-def _complete_run(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
-    from benchctl.store.database import default_path
-    from benchctl.store.read import Reader
-
-    path = default_path()
-    if not path.exists():
-        return []
-    with closing(Reader(path)) as reader:
-        return [run.name for run in reader.runs() if run.name.startswith(incomplete)]
-
-
 profile = click.argument(
     "profile",
     metavar="PROFILE",
     help="A profile's file, or the name of one that comes with benchctl.",
-    shell_complete=_complete_profile,
+    shell_complete=completion.profiles,
 )
 run = click.argument(
     "name",
     metavar="[RUN]",
     default="last",
     help='A run, a part of its name, or "last", which is the default.',
-    shell_complete=_complete_run,
+    shell_complete=completion.runs,
 )
 store = click.option(
     "--store",
@@ -83,7 +66,12 @@ repeats = click.option(
     metavar="N",
     help="How often every point is measured.",
 )
-lab = click.option("--lab", metavar="TOPOLOGY", help="Run in this lab, not on the real network.")
+lab = click.option(
+    "--lab",
+    metavar="TOPOLOGY",
+    help="Run in this lab, not on the real network.",
+    shell_complete=completion.topologies,
+)
 trust = click.option(
     "--trust",
     is_flag=True,

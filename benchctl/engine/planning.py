@@ -16,7 +16,7 @@ from benchctl.errors import ProfileError
 from benchctl.lab.expect import path
 from benchctl.lab.model import Topology
 from benchctl.lab.topology import build_topology
-from benchctl.profile.load import Document, load_profile, packaged_profiles
+from benchctl.profile.load import Document, load_profile, shipped_topologies
 from benchctl.profile.plan import MOST_TRIALS, Plan, make_plan
 from benchctl.profile.source import Source, read_toml
 
@@ -88,14 +88,14 @@ def find_topology(name: str, path: Path | None = None) -> Path:
     The path is the name itself unless it is given. Raises ProfileError.
     """
     bare = name.removesuffix(".toml").removeprefix("profiles/").removeprefix("labs/")
-    shipped = packaged_profiles() / "labs"
-    candidates = [path or Path(name), shipped / f"{bare}.toml"]
-    if bare == name:
-        candidates.reverse()  # a file that merely lies here is not what a bare name means
-    for candidate in candidates:
-        if candidate.is_file():
-            return candidate
-    known = ", ".join(sorted(file.stem for file in shipped.glob("*.toml")))
+    shipped = shipped_topologies()
+    file = path or Path(name)
+    # A file that merely lies here is not what a bare name means.
+    if not (bare == name and bare in shipped) and file.is_file():
+        return file
+    if bare in shipped:
+        return shipped[bare]
+    known = ", ".join(shipped)
     raise ProfileError(f"{name}: no such topology", f"those that come with benchctl: {known}")
 
 

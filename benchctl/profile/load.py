@@ -84,6 +84,11 @@ def shipped_profiles() -> dict[str, Path]:
     }
 
 
+def shipped_topologies() -> dict[str, Path]:
+    """Return the topologies that come with benchctl, by their names."""
+    return {file.stem: file for file in sorted((packaged_profiles() / "labs").glob("*.toml"))}
+
+
 def find_profile(name: str) -> Path:
     """Return the path of a profile: a file, or the name of one that comes with benchctl.
 

@@ -174,7 +174,7 @@ def test_a_shell_completes_commands_and_profiles():
         return result.stdout.splitlines()
 
     assert completed("benchctl", "ru") == ["plain,run", "plain,runs"]
-    assert completed("benchctl", "plan", "quick") == ["plain,quickstart"]
+    assert completed("benchctl", "plan", "quick") == ["plain,quickstart", "file,quick"]
 
 
 @pytest.mark.parametrize(

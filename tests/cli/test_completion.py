@@ -1,0 +1,117 @@
+"""Completion in the shells themselves: names that come with benchctl, runs, and files."""
+
+import os
+import pty
+import select
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from store.store_support import new_run
+
+LIMIT_S = 60
+SCRIPTS = {
+    "bash": ("--norc", "-i", "bind 'set show-all-if-ambiguous on'; source complete.bash"),
+    "zsh": ("-f", "-i", "autoload -U compinit; compinit -u -D; source complete.zsh"),
+}
+
+
+@pytest.fixture
+def shell_environment(tmp_path, monkeypatch):
+    """Work in a directory with a file and a directory whose names begin as names of ours do."""
+    (tmp_path / "quiet, and my.toml").touch()
+    (tmp_path / "mine.toml").touch()
+    (tmp_path / "quarry").mkdir()
+    monkeypatch.chdir(tmp_path)
+    programs = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    return {
+        **os.environ, "PATH": programs, "TERM": "dumb", "HOME": str(tmp_path), "COLUMNS": "200",
+        "BENCHCTL_STORE": str(tmp_path / "runs.sqlite"), "XDG_CONFIG_HOME": str(tmp_path),
+    }  # fmt: skip
+
+
+@contextmanager
+def terminal(shell, environment):
+    """Run a shell with our completion on a terminal; yields a function that types and reads."""
+    *flags, setup = SCRIPTS[shell]
+    script = subprocess.run(
+        ["benchctl", "--completion", shell], env=environment, capture_output=True, check=True
+    )
+    Path(f"complete.{shell}").write_bytes(script.stdout)
+    master, slave = pty.openpty()
+    process = subprocess.Popen(
+        [shell, *flags], env=environment, stdin=slave, stdout=slave, stderr=slave,
+        start_new_session=True,
+    )  # fmt: skip
+    os.close(slave)
+
+    def type_until(text, *wanted):
+        os.write(master, text.encode())
+        shown, end_s = "", time.monotonic() + LIMIT_S
+        while not all(one in shown for one in wanted):
+            left_s = end_s - time.monotonic()
+            assert select.select([master], [], [], left_s)[0], shown
+            shown += os.read(master, 65536).decode()
+        return shown
+
+    try:
+        type_until(f"{setup}; echo rea''dy\n", "ready")
+        yield type_until
+    finally:
+        process.kill()
+        process.wait()
+        os.close(master)
+
+
+@pytest.mark.parametrize(
+    "shell", [pytest.param(name, marks=pytest.mark.tool(name)) for name in SCRIPTS]
+)
+def test_names_and_files_are_offered_together(shell_environment, shell):
+    with terminal(shell, shell_environment) as type_until:
+        shown = type_until("benchctl lab show m\t", "moving-away", "mine.toml")
+        assert "dumbbell" not in shown
+        type_until("\025benchctl run --lab m\t", "moving-away", "mine.toml")
+        type_until("\025benchctl plan qu\t", "quickstart", "quiet", "quarry")
+        # A file alone is completed as the shell completes files.
+        type_until("\025benchctl plan quie\t", r"\ and\ my.toml")
+
+
+@pytest.fixture
+def fish(shell_environment):
+    def fish(line):
+        script = f"benchctl --completion fish | source; complete -C '{line}'"
+        result = subprocess.run(
+            ["fish", "-c", script], env=shell_environment, capture_output=True, text=True,
+            check=True,
+        )  # fmt: skip
+        return [one.split("\t") for one in result.stdout.splitlines()]
+
+    return fish
+
+
+@pytest.mark.tool("fish")
+def test_fish_offers_names_and_files_together(fish):
+    offered = [name for name, *_ in fish("benchctl lab show ")]
+    assert {"dumbbell", "mine.toml", "quarry/"} <= set(offered)
+    assert [name for name, *_ in fish("benchctl plan qui")] == ["quickstart", "quiet, and my.toml"]
+    assert [name for name, *_ in fish("benchctl export -o m")] == ["mine.toml"]
+
+
+@pytest.mark.tool("fish")
+def test_fish_shows_a_short_description_with_its_commas(fish):
+    described = dict(fish("benchctl "))
+    assert described["runs"] == "List every run, the newest first."
+    assert {"run", "plan", "lab"} <= described.keys()
+    assert all(len(text) <= 45 for text in described.values())
+    assert dict(fish("benchctl plan --"))["--lab"] == "Run in this lab, not on the real network."
+
+
+@pytest.mark.tool("fish")
+def test_runs_are_offered_where_a_run_is_meant(fish, tmp_path):
+    _, first = new_run(tmp_path / "runs.sqlite")
+    _, second = new_run(tmp_path / "runs.sqlite")
+    for line in ("show 2", "export 2", "resume 2", f"compare {first} 2"):
+        assert {name for name, *_ in fish(f"benchctl {line}")} == {first, second}, line
