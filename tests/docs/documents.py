@@ -18,8 +18,8 @@ DOCS = Path(__file__).parents[2] / "docs"
 _FENCE = re.compile(r"^```(\S*)(?: (\S+))?\n(.*?)^```$", re.M | re.S)
 # Names of runs, and times of day.
 _BY_THE_CLOCK = re.compile(r"\d{8}-\d{6}-[0-9a-f]{6}|\d{4}-\d\d-\d\dT[\d:.]+")
-# A busy machine adds a line that says so.
-BUSY = "the emulator did not keep up on"
+# A busy machine adds a line that says so, and so does a run beside another.
+BUSY = re.compile("the emulator did not keep up on|another run is being measured here")
 # With its unit, after a name, or alone; and what has no letter at all.
 _FIGURE = re.compile(r"[\d.]+[a-z]+|[a-z]+=[\d.]+|[^A-Za-z…$]*")
 _UNITS = {
@@ -147,7 +147,7 @@ def commands_of(block):
 
 def shape_of(output):
     """Return what of an output stays the same from run to run: the words of its lines."""
-    told = [line for line in output.splitlines() if BUSY not in line]
+    told = [line for line in output.splitlines() if not BUSY.search(line)]
     lines = [" ".join(_words(line)) for line in told]
     return "".join(f"{line}\n" for line in lines if line)
 

@@ -5,10 +5,8 @@ import importlib.util
 import inspect
 import os
 import re
-import shutil
 import subprocess
 import sys
-import zipfile
 
 import pytest
 from docs.documents import blocks_of, names_in, section, table, write_files
@@ -48,24 +46,45 @@ def test_the_example_imports_the_contract_and_nothing_else_of_benchctl(tmp_path)
     assert {name for name in modules if name.startswith("benchctl")} == {"benchctl.api"}
 
 
-def test_the_package_is_found_by_its_entry_point(shell):
-    package = shell.directory / "benchctl_echotime"
-    package.mkdir()
-    for name in ("echotime.py", "echotime_tool.py"):
-        shutil.move(shell.directory / name, package / name)
+def test_the_package_is_found_and_passes_its_tests_laid_out_as_shown(shell, tmp_path):
     (layout,) = blocks_of(DOCUMENT, "text")
-    package.joinpath("__init__.py").write_text(re.search(r"from .* import BACKEND", layout.text)[0])
-    subprocess.run(
-        [sys.executable, "-m", "hatchling", "build", "--target", "wheel"],
-        cwd=shell.directory, check=True, capture_output=True,
-    )  # fmt: skip
-    (wheel,) = shell.directory.glob("dist/*.whl")
-    zipfile.ZipFile(wheel).extractall(shell.directory / "installed")
+    package = lay_out(layout.text, shell.directory, tmp_path / "laid-out")
+    installed = str(tmp_path / "installed")
+    environment = {**os.environ, "PYTHONPATH": installed}
+    install = ["pip", "install", "--no-deps", "--no-build-isolation", "--target", installed, "."]
+    for module in (install, ["pytest", "-c", os.devnull, "--rootdir", ".", "tests"]):
+        result = subprocess.run(
+            [sys.executable, "-m", *module],
+            cwd=package, env=environment, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert result.returncode == 0, result.stdout + result.stderr
+    assert "4 passed" in result.stdout
     listed = subprocess.run(
-        [sys.executable, "-m", "benchctl", "backends"], capture_output=True, text=True, check=True,
-        env={**os.environ, "PYTHONPATH": str(shell.directory / "installed")},
+        [sys.executable, "-m", "benchctl", "backends"],
+        env=environment, capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert "echotime     1.0" in listed.stdout
+
+
+def lay_out(layout, source, target):
+    """Lay the page's files out as it shows; a line that imports takes the place of the file's."""
+    folders = []
+    for line in layout.splitlines():
+        indent, name, note = re.fullmatch(r"( *)(\S+) *(.*)", line).groups()
+        folders[len(indent) // 2 :] = [name]
+        path = target.joinpath(*folders)
+        if name.endswith("/"):
+            path.mkdir(parents=True)
+        elif name == "__init__.py":
+            path.write_text(note)
+        else:
+            text = (source / name).read_text()
+            if note.startswith("from "):
+                imported = note.rpartition(" import ")[2]
+                text, changed = re.subn(rf"^from .* import {imported}$", note, text, flags=re.M)
+                assert changed == 1
+            path.write_text(text)
+    return target / folders[0]
 
 
 def test_every_event_kind_of_failure_and_fold_is_described():
