@@ -17,7 +17,7 @@ from benchctl.engine.network import Network, describe_flow, ports_of
 from benchctl.engine.promise import Promises
 from benchctl.engine.site import Site
 from benchctl.engine.tools import Toolbox
-from benchctl.errors import LabError
+from benchctl.errors import LabError, MissingError
 from benchctl.hosts.host import Host
 from benchctl.hosts.spawn import Spawner
 from benchctl.metrics import Direction
@@ -115,9 +115,11 @@ class TrialRunner:
             try:
                 places = placing.result()
                 flows = await self._attempt(trial_id, trial, places, number)
-            except LabError:
-                if tried == self._attempts.most or not await self._site.fallen():
+            except (LabError, MissingError) as error:
+                if not (fallen := await self._site.fallen()):
                     raise
+                if tried == self._attempts.most:
+                    raise LabError(fallen) from error
                 tried, number = tried + 1, number + 1  # at once: the next lab is a new one
                 continue
             status = _overall(flows)

@@ -17,6 +17,7 @@ from benchctl.api import (
     Field,
     LineParser,
     Parameters,
+    Probe,
     Ready,
     Sample,
     Started,
@@ -241,6 +242,20 @@ class ChoosyBackend(FakeBackend):
         if flow.params.label == "lame":
             raise ValueError("version 1 here cannot serve")
         return super().server(flow)
+
+
+class ProbedBackend(FakeBackend):
+    """A fake whose program has to tell its version."""
+
+    name = "probed"
+
+    def probe(self, role):
+        return Probe(("sh", "--version"), install="get it")
+
+    def read_probe(self, role, exit_code, output):
+        if exit_code:
+            raise ValueError(f"sh --version says {output.strip()}")
+        return Tool("1")
 
 
 GOOD = Script([(0.5, "sample 0 0.5 100"), (1.0, "sample 0.5 1 300"), (1.1, "total 200")], 1.2)

@@ -214,6 +214,19 @@ def test_a_lab_that_falls_costs_one_attempt_and_no_more(measure, when):
     assert outcome.status == "ok"
 
 
+@pytest.mark.parametrize("attempts", [1, 2])
+def test_a_lab_that_falls_while_a_tool_is_probed_is_no_missing_tool(measure, attempts):
+    gone = Script([(0.0, "!nsenter: cannot open /proc/7/ns/net")], 0.1, code=1)
+    probes = [gone, *[Script()] * 2]
+    scripts = {"sh": probes, "server": SERVER, "client": GOOD}
+    options = {"attempts": attempts, "site": Falling("probed")}
+    if attempts == 1:
+        with pytest.raises(LabError, match="out of memory"):
+            measure(scripts, flow(backend="probed"), **options)
+    else:
+        assert measure(scripts, flow(backend="probed"), **options).status == "ok"
+
+
 def test_what_a_flow_failed_of_is_the_lab_that_fell(measure):
     dies = Script([(0.1, "!nsenter: Permission denied")], 0.2, code=1)
     outcome = measure({"server": SERVER, "client": dies}, site=Falling("measured"))
@@ -223,9 +236,10 @@ def test_what_a_flow_failed_of_is_the_lab_that_fell(measure):
     assert "nsenter" in outcome.last.stderr
 
 
-def test_a_lab_that_falls_with_the_last_attempt_is_the_error(measure):
+@pytest.mark.parametrize("when", ["prepared", "begun"])
+def test_a_lab_that_falls_with_the_last_attempt_is_the_error(measure, when):
     with pytest.raises(LabError, match="out of memory"):
-        measure({"server": SERVER, "client": GOOD}, site=Falling("begun"))
+        measure({"server": SERVER, "client": GOOD}, site=Falling(when))
 
 
 class Strained(Standing):

@@ -8,6 +8,7 @@ from engine.fakes import (
     EarlyBackend,
     FakeBackend,
     FakeSpawner,
+    ProbedBackend,
     run_virtual,
 )
 
@@ -27,6 +28,7 @@ REGISTRY = Registry(
         "fake": Candidate("fake", "tests", FakeBackend),
         "early": Candidate("early", "tests", EarlyBackend),
         "choosy": Candidate("choosy", "tests", ChoosyBackend),
+        "probed": Candidate("probed", "tests", ProbedBackend),
     }
 )
 NETWORK = Network({"local": LOCAL}, {"public": Peer("203.0.113.1", (9200, 9202))})
