@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import fcntl
 import os
+import struct
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -26,6 +28,10 @@ _TURN = 0
 _LAUNCH = 2**40
 # Who asks whether a run is alive holds its lock for an instant, which must not stop the runner.
 _TRIES, _TRY_S = 20, 0.01
+# struct flock, here and on macOS and FreeBSD: (l_type, l_whence, l_start, l_len, l_pid) and
+# (l_start, l_len, l_pid, l_type, l_whence); fcntl(2).
+_LINUX = sys.platform == "linux"
+_FLOCK = struct.Struct("hhqqi" if _LINUX else "qqihhi")
 
 
 class Turn:
@@ -90,6 +96,31 @@ class Liveness:
             return False
         except PermissionError:
             return True
+
+    def runner_pid(self, run_id: int) -> int | None:
+        """Return the process that holds this run; None where there is none that can be seen.
+
+        The kernel says it: what a store says may be wrong by now, or meant to be. Raises
+        StoreError where only the store's owner may ask.
+        """
+        try:
+            with self._path.open() as file:
+                pid = _holder(file, run_id)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise StoreError(f"store lock {self._path}: {error.strerror}") from error
+        # 0: of another PID namespace; -1: no process, but an open file (F_OFD_SETLK).
+        return pid if pid > 0 else None
+
+
+def _holder(file: IO[str], byte: int) -> int:
+    """Return the process that holds a byte for itself alone; 0 where none does."""
+    read, whence = fcntl.F_RDLCK, os.SEEK_SET
+    asked = (read, whence, byte, 1, 0) if _LINUX else (byte, 1, 0, read, whence, 0)
+    told = _FLOCK.unpack(fcntl.fcntl(file, fcntl.F_GETLK, _FLOCK.pack(*asked)))
+    kind, pid = (told[0], told[4]) if _LINUX else (told[3], told[2])
+    return 0 if kind == fcntl.F_UNLCK else int(pid)
 
 
 def _insist(file: IO[str], byte: int) -> None:

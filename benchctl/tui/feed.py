@@ -157,11 +157,19 @@ class Feed:
         return self._bulk.last_time(run.id) or run.started_time or run.created_time
 
     def signal(self, number: signal.Signals) -> bool:
-        """Send the runner a signal; False when it is there no more."""
-        run = self._reader.run(self.view.run.id)
-        if run.runner_pid is None or not self._reader.is_alive(run):
+        """Send the runner a signal; False when it is there no more.
+
+        Raises StoreError where it is another user's.
+        """
+        pid = self._reader.runner_pid(self.view.run)
+        if pid is None:
             return False
-        os.kill(run.runner_pid, number)
+        try:
+            os.kill(pid, number)
+        except ProcessLookupError:
+            return False
+        except PermissionError as error:
+            raise StoreError("another user measures this run: only they may stop it") from error
         return True
 
     def remark(self, text: str, now: float) -> None:

@@ -396,8 +396,11 @@ class LiveScreen(Page):
             return
 
         def answer(yes: bool | None) -> None:
-            if yes and not self._feed.signal(number):
-                self.notify("the run has ended")
+            try:
+                if yes and not self._feed.signal(number):
+                    self.notify("the run has ended")
+            except StoreError as error:
+                self.notify(error.message, severity="error")
 
         self.app.push_screen(Ask(question, detail), answer)
 

@@ -1,8 +1,10 @@
 """Locks that end with their process: who is alive, and whose turn it is."""
 
+import fcntl
 import os
 import select
 import signal
+import struct
 import subprocess
 import sys
 
@@ -81,6 +83,26 @@ def test_a_run_is_alive_as_long_as_its_runner_and_no_other_run_is(store, holder)
     assert [Liveness(store).is_alive(n) for n in (1, 2, 3)] == [False, True, False]
     runner.close()
     assert not Liveness(store).is_alive(2)
+
+
+def test_the_kernel_names_the_runner_and_nobody_who_only_asks(store, holder):
+    assert Liveness(store).runner_pid(2) is None
+    runner = holder(2)
+    assert [Liveness(store).runner_pid(n) for n in (1, 2, 3)] == [None, runner.process.pid, None]
+    runner.close()
+    asking = holder(5)  # it has the file open
+    assert Liveness(store).runner_pid(2) is None
+    assert Liveness(store).runner_pid(5) == asking.process.pid
+
+
+@pytest.mark.skipif(not hasattr(fcntl, "F_OFD_SETLK"), reason="Linux has such locks")
+def test_a_lock_that_no_process_has_names_none(store):
+    # kill(2) takes 0 and -1 for all processes that it can reach.
+    with store.with_name(store.name + "-alive").open("w") as file:
+        lock = struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, 1, 1, 0)
+        fcntl.fcntl(file, fcntl.F_OFD_SETLK, lock)
+        assert Liveness(store).is_alive(1)
+        assert Liveness(store).runner_pid(1) is None
 
 
 def test_a_killed_runner_is_not_alive(store, holder):

@@ -1,6 +1,8 @@
 """A run is read from its store in small steps, and goes on after a fault."""
 
 import sqlite3
+from contextlib import closing
+from unittest.mock import Mock
 
 import pytest
 from tui.made_runs import MadeRun, whole_run
@@ -201,14 +203,24 @@ def test_a_runner_that_is_there_no_more_gets_no_signal(store, feed_of, monkeypat
     sent = []
     monkeypatch.setattr("os.kill", lambda pid, number: sent.append((pid, number)))
     feed = feed_of()
-    assert not feed.signal(2)
-    with sqlite3.connect(store) as connection:
+    with closing(sqlite3.connect(store)) as connection, connection:
         connection.execute("UPDATE run SET runner_pid = 4711 WHERE id = ?", (made.id,))
-    connection.close()
     assert not feed.signal(2)
-    monkeypatch.setattr(Liveness, "is_alive", lambda self, run_id: True)
+    monkeypatch.setattr(Liveness, "runner_pid", lambda self, run_id: 4712)
     assert feed.signal(2)
-    assert sent == [(4711, 2)]
+    assert sent == [(4712, 2)]  # whom the lock names, whatever the store says
+
+
+@pytest.mark.parametrize(("error", "known"), [(ProcessLookupError, True), (PermissionError, False)])
+def test_a_signal_that_does_not_arrive_is_no_bug(store, feed_of, monkeypatch, error, known):
+    whole_run(store)
+    monkeypatch.setattr("os.kill", Mock(side_effect=error))
+    monkeypatch.setattr(Liveness, "runner_pid", lambda self, run_id: 4711)
+    if known:
+        assert not feed_of().signal(2)
+    else:
+        with pytest.raises(StoreError, match="another user measures this run"):
+            feed_of().signal(2)
 
 
 def test_the_last_time_of_a_run_is_its_end_or_when_it_last_told_something(store, feed_of):

@@ -1,6 +1,7 @@
 """Every key and behaviour of the live screen, live and in replay."""
 
 from signal import SIGINT, SIGUSR1
+from unittest.mock import Mock
 
 import pytest
 from tui.driving import Clock, drive, notices, own_ids, press, settle, shown
@@ -197,6 +198,7 @@ def test_going_back_freezes_a_live_screen(store, live):
 def test_skip_and_stop_ask_and_then_signal_the_runner(store, live, monkeypatch, key, number):
     sent = []
     monkeypatch.setattr("benchctl.tui.feed.os.kill", lambda *what: sent.append(what))
+    monkeypatch.setattr(Liveness, "runner_pid", lambda self, run_id: 4711)
 
     async def script(pilot):
         assert "?" in await press(pilot, key)
@@ -205,6 +207,17 @@ def test_skip_and_stop_ask_and_then_signal_the_runner(store, live, monkeypatch, 
         assert sent == []
         await press(pilot, key, "y")
         assert sent == [(4711, number)]
+
+    drive(store, open_live(store, 1, Clock(live.now)), script, clock=Clock(live.now))
+
+
+def test_a_run_of_another_user_cannot_be_stopped_and_the_screen_says_so(store, live, monkeypatch):
+    monkeypatch.setattr("benchctl.tui.feed.os.kill", Mock(side_effect=PermissionError))
+    monkeypatch.setattr(Liveness, "runner_pid", lambda self, run_id: 4711)
+
+    async def script(pilot):
+        await press(pilot, "x", "y")
+        assert "another user measures this run" in notices(pilot)
 
     drive(store, open_live(store, 1, Clock(live.now)), script, clock=Clock(live.now))
 
