@@ -65,6 +65,14 @@ def launcher() -> Launcher:
     )
 
 
+def program_path(name: str) -> str | None:
+    """Return where a program is; None where there is none.
+
+    Ordinary users of Debian have no sbin in their PATH, and tc is there.
+    """
+    return shutil.which(name) or shutil.which(name, path="/usr/sbin:/sbin")
+
+
 def examine() -> list[Ability]:
     """Return what this machine lets a lab do."""
     if sys.platform != "linux":
@@ -85,7 +93,7 @@ def remedy() -> str:
 
 def _examine() -> Iterator[Ability]:
     for program, package in _PROGRAMS.items():
-        if not shutil.which(program):
+        if not program_path(program):
             yield Ability("lab", False, f"no program {program}", f"install {package}")
             return
     how = launcher()

@@ -22,6 +22,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from benchctl.lab import names, script
+from benchctl.lab.capability import program_path
 from benchctl.lab.model import Kind, Link, Settings, Topology
 from benchctl.lab.syscalls import (
     MS_BIND,
@@ -139,8 +140,8 @@ def run_batch(program: str, lines: Sequence[str]) -> None:
     """Give lines to ip or tc, in this process's network namespace. Raises BuildError."""
     try:
         result = subprocess.run(
-            [program, "-batch", "-"], input="\n".join(lines), capture_output=True, text=True,
-            check=False,
+            [program_path(program) or program, "-batch", "-"], input="\n".join(lines),
+            capture_output=True, text=True, check=False,
         )  # fmt: skip
     except FileNotFoundError:
         raise BuildError(f"no program {program}; install iproute2") from None

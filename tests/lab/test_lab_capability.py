@@ -17,7 +17,7 @@ def test_an_ordinary_user_gets_a_user_namespace(monkeypatch):
 
 
 def test_a_program_that_is_missing_is_named_with_its_package(monkeypatch):
-    monkeypatch.setattr(shutil, "which", lambda name: None if name == "ip" else f"/bin/{name}")
+    monkeypatch.setattr(shutil, "which", lambda name, path="": None if name == "ip" else name)
     assert capability.examine() == [
         capability.Ability("lab", False, "no program ip", "install iproute2")
     ]
@@ -51,6 +51,15 @@ def test_where_namespaces_work_links_can_be_emulated():
     assert found["lab emulator"].there
     kernel = found["lab kernel emulator"]
     assert kernel.there or kernel.remedy
+
+
+@pytest.mark.netns
+def test_a_user_without_sbin_in_the_path_has_the_same_labs(monkeypatch, tmp_path):
+    before = capability.examine()
+    for name in ("unshare", "nsenter", "setpriv"):
+        (tmp_path / name).symlink_to(shutil.which(name))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert capability.examine() == before
 
 
 @pytest.mark.netns
