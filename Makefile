@@ -8,7 +8,8 @@ DEV_LOCK ?= requirements-dev.lock
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: run test test-pythons test-lowest test-newest explore check bench lock clean
+.PHONY: run test test-pythons test-lowest test-newest test-core explore check fix cov bench docs dist \
+    lock clean
 
 run: $(STAMP)  ## set everything up and run the quickstart profile
 	$(BIN)/benchctl run quickstart
@@ -30,6 +31,11 @@ test-newest:  ## the tests with the newest versions that there are
 	touch .venvs/newest/.installed .venvs/newest/.installed-dev
 	$(MAKE) test VENV=.venvs/newest
 
+CORE := analysis backends hosts iperf3 owping ping profile profiles report store test_units.py \
+    test_visible.py
+test-core: $(STAMP)-dev  ## the tests that need neither Linux nor another program
+	$(BIN)/pytest -n $(JOBS) -m "not (tool or netns or ipv6 or quiet)" $(CORE:%=tests/%)
+
 explore: $(STAMP)-dev  ## the property tests with new random examples; what fails becomes a patch
 	$(BIN)/pytest -m hypothesis --hypothesis-profile explore
 
@@ -39,8 +45,28 @@ check: $(STAMP)-dev  ## style, types and the direction of imports
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+fix: $(STAMP)-dev  ## format the code, and mend what can be mended safely
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+cov: $(STAMP)-dev  ## the tests, or those of TESTS; prints the lines and branches that none reaches
+	$(BIN)/coverage erase
+	failed=0; \
+	$(BIN)/coverage run -m pytest -n $(JOBS) -m "not quiet" $(TESTS) || failed=$$?; \
+	$(BIN)/coverage run -m pytest -m quiet $(TESTS) || [ $$? = 5 ] || failed=$$?; \
+	$(BIN)/coverage combine --quiet; \
+	$(BIN)/coverage report; \
+	exit $$failed
+
 bench: $(STAMP)-dev  ## measure benchctl itself; prints each figure beside its bound
 	$(BIN)/python bench
+
+docs: $(STAMP)-release  ## build the site of the documents in build/docs; a dead link is an error
+	$(BIN)/sphinx-build --quiet --fail-on-warning --conf-dir docs --doctree-dir build/doctrees \
+	    . build/docs
+
+dist: $(STAMP)-release  ## build what a release consists of, look at it, and install it as users do
+	$(BIN)/python .ci/dist.py
 
 $(STAMP): $(LOCK) pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -52,12 +78,17 @@ $(STAMP)-dev: $(STAMP) $(DEV_LOCK)
 	$(BIN)/python -m pip install --quiet --require-hashes -r $(DEV_LOCK)
 	touch $@
 
-COMPILE = uv pip compile --universal --python-version 3.11 --generate-hashes --no-header \
+$(STAMP)-release: $(STAMP) requirements-release.lock
+	$(BIN)/python -m pip install --quiet --require-hashes -r requirements-release.lock
+	touch $@
+
+COMPILE = $(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-header \
     --no-annotate --no-emit-index-url --extra build pyproject.toml
-lock:  ## work the versions out again; needs uv
+lock: $(STAMP)-release  ## work the versions out again
 	$(COMPILE) -o requirements.lock
 	$(COMPILE) --extra dev -c requirements.lock -o requirements-dev.lock
 	$(COMPILE) --extra dev --resolution lowest-direct -o requirements-lowest.lock
+	$(COMPILE) --extra release -c requirements-dev.lock -o requirements-release.lock
 
 clean:
-	rm -rf .venv .venvs
+	rm -rf .venv .venvs build dist
