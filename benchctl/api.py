@@ -267,11 +267,11 @@ class Capabilities:
     """What a backend can do, as data.
 
     ``directions``: the first is the default. ``headline``: the metric that its flows are known by
-    in tables and plots. ``default_port``: where a server listens, None for
-    tools that need none. ``needs_server``: a peer program must run on the ``to`` host; where
-    benchctl owns that host it starts `Backend.server` first. ``waits_for_start``: the client can
-    be started early and waits itself for `Flow.start_at_s`. ``metrics``: the names the backend may
-    emit that are not in METRICS, described.
+    in tables and plots. ``default_port``: where a server listens, None for tools that need none.
+    ``needs_server``: benchctl starts `Backend.server` first, on a ``to`` host that it owns; where
+    it is not set, the server runs there already, on its ``default_port``. ``waits_for_start``: the
+    client can be started early and waits itself for `Flow.start_at_s`. ``metrics``: the names the
+    backend may emit that are not in METRICS, described.
     """
 
     directions: tuple[Direction, ...]

@@ -89,8 +89,8 @@ METRICS: Mapping[str, Metric] = _metrics(
     Metric("packets_in_error", "probes answered by an ICMP error", Fold.COUNT, "lower"),
     Metric("jitter_rfc3550_s", "smoothed interarrival jitter (RFC 3550, 6.4.1) after the last"
            " packet; the mean over streams", Fold.VALUE, "lower"),
-    Metric("pdv_p95_p50_s", "delay variation as OWAMP reports it: 95th less 50th percentile",
-           Fold.VALUE, "lower"),
+    Metric("pdv_p95_p50_s", "delay variation: 95th less 50th percentile of the one-way delays, by"
+           " nearest rank; the mean over streams", Fold.VALUE, "lower"),
     Metric("hops", "routers passed, from the received time to live", Fold.DISTRIBUTION),
     Metric("retransmits", "TCP segments sent again (tcpi_total_retrans)", Fold.COUNT, "lower"),
     Metric("cwnd_bytes", "the sender's congestion window (tcpi_snd_cwnd x MSS)",

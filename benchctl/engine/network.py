@@ -132,8 +132,8 @@ def ports_of(
 ) -> list[int | None]:
     """Return the ports to try, in order: a peer's range, or one that is free on a host of ours.
 
-    ``taken`` are ports that other flows of the trial have. Raises MissingError when none can be
-    had.
+    A tool whose server benchctl does not start finds it on the tool's own port. ``taken`` are ports
+    that other flows of the trial have. Raises MissingError when none can be had.
     """
     default = backend.capabilities.default_port
     if default is None:
@@ -142,6 +142,8 @@ def ports_of(
     if host is None:
         low, high = network.peers[flow.to].ports or (default, default)
         return list(range(low, high + 1))
+    if not backend.capabilities.needs_server:
+        return [default]
     if not host.shares_ports:
         used = {*taken, *host.taken_ports}
         return [next(port for port in itertools.count(default) if port not in used)]

@@ -218,9 +218,7 @@ def _legs(
         wanted_bps = getattr(parameters, "rate", None) or math.inf
         window_bytes = getattr(parameters, "window", None)
         if window_bytes is not None and not udp:
-            no_delay = bool(getattr(parameters, "no_delay", False))
-            windowed_bps = one_way.windowed_bps(window_bytes, kernel, mss_bytes, no_delay)
-            wanted_bps = min(wanted_bps, windowed_bps)
+            wanted_bps = min(wanted_bps, one_way.windowed_bps(window_bytes, kernel, mss_bytes))
         demand = Demand(one_way.there, streams, streams * wanted_bps / ratio)
         legs.append(_Leg(flow.name, direction, demand, ratio, fragmented))
     return legs

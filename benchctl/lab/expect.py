@@ -42,6 +42,8 @@ UDP_HEADER_BYTES = _IP_BYTES + _UDP_BYTES
 _TCP_BYTES = 20
 _TIMESTAMPS_BYTES = 12
 """With padding (TCPOLEN_TSTAMP_ALIGNED)."""
+_DEFAULT_MSS = 536
+"""TCP_MSS_DEFAULT in include/net/tcp.h."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,21 +92,17 @@ class NetworkPath:
         segment = _delay_s(self.there, headers + self.segment_bytes(mss_bytes))
         return segment + _delay_s(self.back, headers)
 
-    def windowed_bps(
-        self, buffer_bytes: float, kernel: Kernel, mss_bytes: float, no_delay: bool
-    ) -> float:
-        """Return what one connection sends with such a buffer: its window each round trip.
+    def windowed_bps(self, buffer_bytes: float, kernel: Kernel, mss_bytes: float) -> float:
+        """Return what one connection sends at most with such a buffer: its window each round trip.
 
-        RFC 6349, section 3.3.1. Without ``no_delay`` a sender fills a window with full segments
-        only (Nagle's rule; tcp_mss_split_point in net/ipv4/tcp_output.c). Infinite where the path
-        takes no time.
+        RFC 6349, section 3.3.1. Nagle's algorithm allows one small segment under way
+        (tcp_minshall_check in net/ipv4/tcp_output.c), so the window can be filled whatever its
+        size. Infinite where the path takes no time.
         """
         payload = self.segment_bytes(mss_bytes)
         frame = payload + _tcp_header_bytes(self.timestamps) + ETHERNET_HEADER_BYTES
         rtt_s = self.tcp_rtt_s(mss_bytes)
         window = kernel.window_bytes(buffer_bytes, payload, frame)
-        if not no_delay:
-            window = max(1, window // payload) * payload
         return window * 8 / rtt_s if rtt_s else math.inf
 
     def tcp_bps(self) -> float:
@@ -134,12 +132,15 @@ class Kernel:
         SO_RCVBUF is cut and then doubled (sock_setsockopt in net/core/sock.c), since a frame takes
         more memory than its payload. Since Linux 6.6 the window is the buffer times that share,
         as the first full frame has it, in 256ths (tcp_measure_rcv_mss in net/ipv4/tcp_input.c);
-        before, it was half of the buffer (tcp_adv_win_scale). It is advertised in units of the
+        before, and where no segment is larger than the 536 bytes that it is taken to be at first
+        (tcp_initialize_rcv_mss), it is half of the buffer. It is advertised in units of the
         window scale, rounded up (__tcp_select_window in net/ipv4/tcp_output.c); the scale is for
         the largest window that there might be (tcp_select_initial_window, ibidem).
         """
         buffer_bytes = 2 * min(asked_bytes, self.buffer_most_bytes)
-        share = 128 if self.version < (6, 6) else 256 * payload_bytes // _memory_bytes(frame_bytes)
+        share = 128
+        if self.version >= (6, 6) and payload_bytes > _DEFAULT_MSS:
+            share = 256 * payload_bytes // _memory_bytes(frame_bytes)
         scale = min(14, max(0, math.floor(math.log2(self.receive_most_bytes)) - 15))
         unit_bytes = 1 << scale
         return math.ceil(buffer_bytes * share / 256 / unit_bytes) * unit_bytes

@@ -8,7 +8,7 @@ blocks are marked, with buckets as fine as owping's clock reads (1 us): the perc
 exact to a microsecond.
 
 **The peer.** benchctl starts none: owampd wants a configuration directory, and on its own port the
-right to bind it. It has to run on the ``to`` host already.
+right to bind it. It has to run on the ``to`` host already, a service of the lab perhaps.
 """
 
 from __future__ import annotations
@@ -142,7 +142,6 @@ class Owping(Backend[OwpingParameters]):
         directions=(Direction.BOTH, Direction.SEND, Direction.RECEIVE),
         protocols=("udp",),
         default_port=861,
-        needs_server=True,
         metrics=METRICS,
     )
 

@@ -34,6 +34,12 @@ class VersionedBackend(FakeBackend):
     capabilities = Capabilities((Direction.SEND,), default_port=5201, needs_server=True)
 
 
+class PeerRunsBackend(FakeBackend):
+    """A tool whose peer runs already, on the tool's own port."""
+
+    capabilities = Capabilities((Direction.SEND,), default_port=861)
+
+
 class PortlessBackend(FakeBackend):
     capabilities = Capabilities((Direction.ROUND_TRIP,))
 
@@ -80,6 +86,17 @@ def test_a_peer_without_ports_has_the_tools_own():
 
 def test_a_tool_without_ports_gets_none():
     assert ports_of(flow(), PortlessBackend(), HERE, ()) == [None]
+
+
+def test_a_tool_that_starts_no_server_finds_its_peer_on_the_tools_own_port():
+    """Also where a service of the lab, or another program, listens there: that is the peer."""
+    lab = Network({"h2": Host("h2", "10.0.0.2", shares_ports=False, taken_ports=frozenset({861}))})
+    assert ports_of(flow(to="h2"), PeerRunsBackend(), lab, ()) == [861]
+    with ExitStack() as stack:
+        backend = PeerRunsBackend()
+        port = listening(stack)
+        backend.capabilities = replace(backend.capabilities, default_port=port)
+        assert ports_of(flow(), backend, HERE, {port}) == [port]
 
 
 def test_a_host_of_ours_gets_the_tools_own_port_where_it_is_free():

@@ -114,8 +114,8 @@ def test_every_parameter_says_what_it_is():
         assert len(field.description or "") > 15, name
 
 
-def test_it_needs_a_server_that_benchctl_does_not_start():
-    assert BACKEND.capabilities.needs_server
+def test_its_server_runs_already_and_benchctl_starts_none():
+    assert not BACKEND.capabilities.needs_server
     assert BACKEND.capabilities.default_port == 861
     assert BACKEND.server(flow()) is None
     assert BACKEND.probe(Role.SERVER) is None

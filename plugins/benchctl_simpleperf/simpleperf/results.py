@@ -14,9 +14,10 @@ from .intervals import check_names, rate_bps, rate_names
 
 __all__ = ["check_figures", "direction_result", "one_sided_result"]
 
-# Figures that have no sum over streams; the rest are counts.
+# Figures that have no sum over streams: of values their mean stands for all, and distributions
+# cannot be put together. The rest are counts.
 _DISTRIBUTION = "packet_gap_s"
-_VALUES = ("jitter_rfc3550_s", "pdv_p95_p50_s", _DISTRIBUTION)
+_VALUES = ("jitter_rfc3550_s", "pdv_p95_p50_s")
 
 
 def check_figures(figures: Mapping[str, Any], sends: bool, streams: int, protocol: str) -> None:
@@ -76,20 +77,19 @@ def one_sided_result(
 
 
 def _sums(streams: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Add up the counts of streams; a figure that has no sum becomes its least, mean and most."""
+    """Add up the counts of streams; of a value, return the mean over the streams."""
     found: dict[str, list[Any]] = {}
     for stream in streams:
         for name, value in stream.items():
             found.setdefault(name, []).append(value)
     whole: dict[str, Any] = {}
     for name, values in found.items():
-        if name not in _VALUES:
+        if name in _VALUES:
+            whole[name] = sum(values) / len(values)
+        elif name != _DISTRIBUTION:
             whole[name] = sum(values)
         elif len(values) == 1:
             whole[name] = values[0]
-        elif name != _DISTRIBUTION:
-            mean = sum(values) / len(values)
-            whole[name] = {"min": min(values), "mean": mean, "max": max(values)}
     return whole
 
 
