@@ -115,11 +115,19 @@ def diagnosis(context: click.Context) -> StoreError | None:
     return None if path is None else diagnose(path)
 
 
-def format_for(given: str | None, output: Path | None) -> str:
+def format_for(given: str | None, output: Path | None, *, live_events: bool = False) -> str:
     """Return the format asked for: by name, by the output file's ending, or a table.
 
-    Raises UsageError for an ending that no format has.
+    Events have one format, whatever the ending. Raises UsageError for an ending that no format
+    has, and for events in another format.
     """
+    if live_events:
+        if given not in (None, "jsonl"):
+            raise UsageError(
+                f"--events writes JSON lines, and not --format {given}",
+                "leave one of the two out; benchctl export writes the result afterwards",
+            )
+        given = "jsonl"
     if given is None and output is not None and output.suffix:
         ending = output.suffix[1:].lower()
         given = _ENDINGS.get(ending, ending)

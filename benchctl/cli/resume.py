@@ -37,7 +37,7 @@ def resume(
     from benchctl.report.output import Output
     from benchctl.store.schema import OPEN
 
-    shown = options.format_for("jsonl" if events else form, output)
+    shown = options.format_for(form, output, live_events=events)
     reader = options.open_reader(store)
     run = reader.find(name)
     if reader.is_alive(run):

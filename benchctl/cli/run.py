@@ -46,7 +46,7 @@ def run(
     from benchctl.report.output import Output
     from benchctl.store.database import default_path
 
-    shown = options.format_for("jsonl" if events else form, output)
+    shown = options.format_for(form, output, live_events=events)
     with Output(output) as out:
         prepared = planned(profile, assignments, only, repeats, yes, lab)
         if missing := first_missing(prepared.tools):

@@ -110,3 +110,11 @@ def test_a_file_in_a_directory_that_takes_no_new_one_is_written_in_place(benchct
     assert file.read_text() == "short"
     with pytest.raises(Exception, match="Permission denied"):
         Output(benchctl.directory / "new.txt")
+
+
+@pytest.mark.parametrize("command", ["run", "resume"])
+def test_events_in_a_format_that_they_do_not_have_are_refused(benchctl, command):
+    told = benchctl(command, benchctl.profile(OK), "--events", "--format", "csv")
+    assert (told.returncode, told.stdout) == (2, "")
+    assert "--events writes JSON lines, and not --format csv" in told.stderr
+    assert not benchctl.store.exists()

@@ -1,5 +1,6 @@
 """simpleperf as a program: its flags, what it prints, its exit codes, and the one-file form."""
 
+import io
 import json
 import os
 import re
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 from simpleperf.simpleperf_harness import COMMAND, TOOL, client_program, server_program
 
+from benchctl_simpleperf.simpleperf.errors import Problem
 from benchctl_simpleperf.simpleperf.flags import parse_flags, settings_of
 from benchctl_simpleperf.simpleperf.output import EventsOutput, JsonOutput, TextOutput
 
@@ -160,6 +162,31 @@ def test_the_format_flag_fixes_the_unit_as_before(capsys, unit, transfer):
     row = capsys.readouterr().out.splitlines()[1]
     assert f" {transfer} " in row
     assert " 940.00 Mbps " in row
+
+
+def test_what_the_other_end_says_steers_no_terminal(capsys):
+    evil = "a\x1b]0;b\x07\r\n\u202ec\x9b2J \u200d\u00e9"
+    shown = "a\\x1b]0;b\\x07\\r\\n\\u202ec\\x9b2J \u200d\u00e9"
+    output = TextOutput()
+    output.warning(evil)
+    output.failed(Problem("refused", evil, evil))
+    output.listening(evil, 1)
+    output.finished({**result_of(TCP_STREAM), "unavailable": {"server": {"cpu": evil}}})
+    told = capsys.readouterr()
+    assert told.err.splitlines() == [
+        f"simpleperf: warning: {shown}", f"simpleperf: {shown}", f"simpleperf: {shown}",
+    ]  # fmt: skip
+    assert told.out.splitlines()[0] == f"simpleperf server listening on {shown} port 1"
+    assert told.out.splitlines()[-1] == f"server without cpu: {shown}"
+
+
+def test_a_terminal_that_lacks_a_character_gets_its_code(monkeypatch):
+    file = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stderr", file)
+    TextOutput().warning("\u00e9")
+    monkeypatch.setattr(sys, "stderr", None)  # closed by the shell: it is not stdout's
+    TextOutput().warning("nobody hears")
+    assert file.buffer.getvalue() == b"simpleperf: warning: \\xe9\n"
 
 
 def test_json_is_one_object_with_the_result_on_top(capsys):

@@ -13,6 +13,7 @@ from typing import Any
 
 from .errors import Problem
 from .units import BYTE_UNITS, scaled
+from .visible import say
 
 __all__ = ["EventsOutput", "JsonOutput", "Output", "TextOutput"]
 
@@ -31,7 +32,7 @@ class Output:
 
     def warning(self, message: str) -> None:
         """Something the user should know; the measurement goes on."""
-        print(f"simpleperf: warning: {message}", file=sys.stderr, flush=True)
+        say(f"simpleperf: warning: {message}", sys.stderr)
 
     def late(self, seconds: float) -> None:
         """The measurement could not start at the time of ``--start-at``."""
@@ -42,9 +43,9 @@ class Output:
 
     def failed(self, problem: Problem) -> None:
         """The measurement cannot go on."""
-        print(f"simpleperf: {problem.message}", file=sys.stderr, flush=True)
+        say(f"simpleperf: {problem.message}", sys.stderr)
         if problem.hint:
-            print(f"simpleperf: {problem.hint}", file=sys.stderr, flush=True)
+            say(f"simpleperf: {problem.hint}", sys.stderr)
 
 
 class EventsOutput(Output):
@@ -115,22 +116,21 @@ class TextOutput(Output):
         self._heading = ""
 
     def listening(self, host: str, port: int) -> None:
-        print(f"simpleperf server listening on {host} port {port}", flush=True)
+        say(f"simpleperf server listening on {host} port {port}", sys.stdout)
 
     def interval(self, figures: Mapping[str, Any]) -> None:
         self._row(figures["id"], figures)
 
     def finished(self, result: Mapping[str, Any]) -> None:
         if self._heading:
-            print("-" * len(self._heading))
+            say("-" * len(self._heading), sys.stdout)
         for direction, figures in result["directions"].items():
             for stream in figures["streams"]:
                 self._row(stream["id"], stream)
             if len(figures["streams"]) > 1:
                 self._row(f"all ({direction})", figures)
         for line in _notes(result):
-            print(line)
-        sys.stdout.flush()
+            say(line, sys.stdout)
         self._heading = ""
 
     def _row(self, name: str, figures: Mapping[str, Any]) -> None:
@@ -147,9 +147,9 @@ class TextOutput(Output):
         heading = f"{'ID':<22}" + "".join(f"{title:>{_WIDTHS[title]}}" for title in cells)
         if heading != self._heading:
             self._heading = heading
-            print(heading)
+            say(heading, sys.stdout)
         row = "".join(f"{cell:>{_WIDTHS[title]}}" for title, cell in cells.items())
-        print(f"{name:<22}{row}", flush=True)
+        say(f"{name:<22}{row}", sys.stdout)
 
     def _size(self, count: float) -> str:
         if self._unit is None:
