@@ -62,7 +62,7 @@ bench: $(STAMP)-dev  ## measure benchctl itself; prints each figure beside its b
 	$(BIN)/python bench
 
 docs: $(STAMP)-release  ## build the site of the documents in build/docs; a dead link is an error
-	$(BIN)/sphinx-build --quiet --fail-on-warning --conf-dir docs --doctree-dir build/doctrees \
+	$(BIN)/sphinx-build --quiet --fresh-env --fail-on-warning --conf-dir docs --doctree-dir build/doctrees \
 	    . build/docs
 
 dist: $(STAMP)-release  ## build what a release consists of, look at it, and install it as users do
