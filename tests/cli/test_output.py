@@ -80,9 +80,9 @@ def test_events_have_their_name_from_the_first_on_and_any_ending(benchctl):
     process = benchctl.start("run", benchctl.profile(OK), "--events", "-o", "events.log")
     process.communicate(timeout=60)
     lines = (benchctl.directory / "events.log").read_text().splitlines()
-    assert [json.loads(line)["event"] for line in (lines[0], lines[-1])] == [
-        "trial_started", "run_ended",
-    ]  # fmt: skip
+    # A run that something else on this machine measures is a note.
+    events = [event for line in lines if (event := json.loads(line)["event"]) != "note"]
+    assert (events[0], events[-1]) == ("trial_started", "run_ended")
 
 
 def test_a_device_is_written_in_place(benchctl):
