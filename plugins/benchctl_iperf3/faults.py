@@ -51,6 +51,12 @@ OMITTED_SENT = Fault(
     "an iperf3 before 3.14 counts the datagrams that were lost or under way when the omitted part"
     " ended as sent after it",
 )
+EARLY_COUNT = Fault(
+    "all to 3.21",
+    # Its count begins before it tells the client to send, and ends when the client's word arrives.
+    "src/iperf_server_api.c: 931 and 948 in 3.21",
+    "a server's count begins a round trip before the first datagram arrives",
+)
 LATE_START = Fault(
     "servers before 3.10",
     # The client learns by a second message that it may send, and Nagle's algorithm holds that back

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from benchctl.api import METRICS as SHARED
 from benchctl.api import Direction, Flow, Fold, Metric, Warn
 from benchctl_iperf3.faults import (
+    EARLY_COUNT,
     LATE_END,
     LATE_START,
     OMITTED_LOSSES,
@@ -161,15 +162,19 @@ class _Scales:
         if self._direction is Direction.RECEIVE:
             if by_sender is not None and told > sent * (1 + _STEADY):
                 yield self.doubt(LATE_START, {"throughput_bps": by_sender})
-        elif late_s > final.sent_s * _STEADY and _LATE_S[0] < late_s < _LATE_S[1]:
-            if self._flow.owns_server and "prompt-start" not in self._flow.tool.features:
+        elif late_s > final.sent_s * _STEADY:
+            waited = _LATE_S[0] < late_s < _LATE_S[1]
+            prompt = "prompt-start" in self._flow.tool.features
+            if waited and self._flow.owns_server and not prompt:
                 rate = told * final.received_s / final.sent_s if by_sender is None else by_sender
                 yield self.doubt(LATE_START, {"throughput_bps": rate})
-            elif not self._flow.owns_server and steady:
+            elif steady:
+                # How much of it is a queue, in which data did arrive, is not to be known.
+                causes = [EARLY_COUNT, *[LATE_START] * (waited and not self._flow.owns_server)]
                 yield Warn(
-                    f"throughput_bps may be {late_s / final.received_s:.1%} too low:"
-                    f" the receiver counted for {late_s * 1e3:.0f} ms longer than the sender sent,"
-                    f" and {LATE_START.told}"
+                    f"throughput_bps may be up to {late_s / final.received_s:.1%} too low:"
+                    f" the receiver counted for {late_s * 1e3:.0f} ms longer than the sender sent;"
+                    f" {', and '.join(cause.told for cause in causes)}"
                 )
 
     def _by_bytes(self, name: str) -> float | None:

@@ -152,7 +152,22 @@ def test_the_40_ms_that_another_server_may_have_waited_are_told_and_left_in():
     told = events("3.12/udp_send_39_server.client", **STEADY)
     assert summary(told)["throughput_bps"] == 19.647e6
     [warning] = warnings(told)
-    assert warning.startswith("throughput_bps may be 2.0% too low")
+    assert warning.startswith("throughput_bps may be up to 2.0% too low")
+    assert "40 ms" in warning
+
+
+def test_the_round_trip_that_a_server_counts_before_the_first_datagram_is_told():
+    # 200 ms of round trip; nothing was lost.
+    rows = [
+        "[  5]   0.00-2.00   sec  4.77 MBytes  20000 Kbits/sec  0.000 ms  0/3453 (0%)  sender",
+        "[  5]   0.00-2.20   sec  4.77 MBytes  18180 Kbits/sec  0.010 ms  0/3453 (0%)  receiver",
+    ]
+    parser = parser_of("text", "send", owns_server=True, **STEADY)
+    told = replay(parser, "\n".join(rows).encode())
+    assert summary(told)["throughput_bps"] == 18.18e6
+    [warning] = warnings(told)
+    assert warning.startswith("throughput_bps may be up to 9.1% too low")
+    assert "a round trip" in warning
 
 
 def test_a_transfer_within_one_interval_has_no_rate():
