@@ -336,6 +336,16 @@ def test_nobody_at_the_port_is_told_as_unreachable():
     assert raised.value.message == f"127.0.0.1:{port}: Connection refused"
 
 
+def test_an_address_of_the_other_ip_version_is_a_wrong_parameter():
+    waker = Waker()
+    target = Target("127.0.0.1", 1, socket.AF_INET6)
+    with pytest.raises(Problem, match=r"127\.0\.0\.1") as raised:
+        control_client.run_control_client(target, Settings(), Notes(), waker)
+    waker.close()
+    assert raised.value.kind == "parameter"
+    assert "IP version" in raised.value.hint
+
+
 def test_a_name_is_told_with_the_address_that_did_not_answer():
     with socket.create_server(("127.0.0.1", 0)) as gone:
         port = gone.getsockname()[1]

@@ -136,7 +136,11 @@ def _resolve(host: str, port: int, family: int, flags: int = 0) -> list[Any]:
     try:
         return socket.getaddrinfo(host, port, family, socket.SOCK_STREAM, 0, flags)
     except socket.gaierror as error:
-        raise Problem("unreachable", f"{host}: {error.strerror}") from error
+        # Not every system has an error of its own for an address of another family.
+        other_family = error.errno == getattr(socket, "EAI_ADDRFAMILY", None)
+        hint = "the address is not of the asked IP version" if other_family else ""
+        kind = "parameter" if other_family else "unreachable"
+        raise Problem(kind, f"{host}: {error.strerror}", hint) from error
 
 
 def listen(target: Target) -> tuple[socket.socket, socket.socket | None]:
