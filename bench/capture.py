@@ -27,7 +27,7 @@ class Packet(NamedTuple):
 
 
 def read(data: bytes) -> Iterator[Packet]:
-    """Yield the packets that carry payload."""
+    """Yield the TCP and UDP packets; an acknowledgement has length 0."""
     (magic,) = struct.unpack_from("=I", data)
     if magic != _NANO_MAGIC:
         raise ValueError("not a capture with nanoseconds of this machine")
@@ -37,7 +37,7 @@ def read(data: bytes) -> Iterator[Packet]:
         frame = data[at + 16 : at + 16 + kept]
         at += 16 + kept
         packet = _packet(seconds + nanoseconds / 1e9, frame[_ETHERNET_BYTES:])
-        if packet and packet.length:
+        if packet:
             yield packet
 
 
@@ -63,7 +63,7 @@ class Stream:
         first: int | None = None
         expected = sent = 0
         waiting: dict[int, int] = {}
-        for packet in packets:
+        for packet in filter(lambda packet: packet.length, packets):
             first = packet.seq if first is None else first
             start = (packet.seq - first) % (1 << 32) - skip
             end = start + packet.length

@@ -5,6 +5,7 @@ import math
 import socket
 import threading
 import time
+from pathlib import Path
 
 import pytest
 from simpleperf.simpleperf_harness import Notes, Running, running_server
@@ -232,6 +233,27 @@ def test_a_fast_receiver_is_woken_seldom_unless_the_window_was_asked(window_byte
     near.close()
     assert receiver.moved_bytes == blocks * 100_000
     assert (woken_at > {1}) == gathers
+
+
+@linux
+def test_a_fast_receiver_has_room_for_many_times_what_it_waits_for():
+    most = int(Path("/proc/sys/net/ipv4/tcp_rmem").read_text().split()[2]) // 2
+    with socket.create_server(("127.0.0.1", 0)) as door:
+        far = socket.create_connection(door.getsockname())
+        near, _ = door.accept()
+    receiver = TcpReceiver(0, Timeline(Settings().schedule()), near, Settings(), {})
+    thread = threading.Thread(target=receiver.move)
+    thread.start()
+    with near, far:
+        for _ in range(100_000):
+            far.sendall(bytes(1_000_000))
+            waits_for = near.getsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT)
+            if waits_for > 1:
+                break
+        room = near.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)
+        far.shutdown(socket.SHUT_WR)
+        thread.join()
+    assert room >= min(32 * waits_for, most) > 1
 
 
 def test_streams_come_from_the_address_and_ports_that_were_asked(server):

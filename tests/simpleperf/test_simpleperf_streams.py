@@ -1,13 +1,16 @@
 """When a stream's figures are read, and what a late reading tells."""
 
 import itertools
+import os
 import socket
 import threading
+from types import SimpleNamespace
 
 import pytest
 from simpleperf.simpleperf_harness import running_server
 
-from benchctl_simpleperf.simpleperf import control_client
+from benchctl_simpleperf.simpleperf import clock as clock_module
+from benchctl_simpleperf.simpleperf import control_client, pacing
 from benchctl_simpleperf.simpleperf import stream as stream_module
 from benchctl_simpleperf.simpleperf.kernel import Kernel
 from benchctl_simpleperf.simpleperf.measurement import Measurement
@@ -189,3 +192,70 @@ def test_a_client_whose_address_is_changed_on_the_way_says_which_stream_each_is(
         notes = server.measure(streams=2, total_bytes=10_000)
     assert all(count > 40 for count in sent_before)
     assert notes.results[0]["directions"]["send"]["bytes_received"] == 10_000
+
+
+def test_who_waits_for_the_first_byte_finds_it_sent(monkeypatch):
+    monkeypatch.setattr(Kernel, "TCP_INFO", None)  # A pair of local sockets has none.
+    near, far = socket.socketpair()
+    settings = Settings()._replace(duration_s=None, total_bytes=1000)
+    timeline = Timeline(settings.schedule())
+    sender = TcpSender(0, timeline, near, settings, {})
+    came = []
+
+    class Begun(threading.Event):
+        def set(self):
+            came.append(far.recv(2000, socket.MSG_DONTWAIT))
+            super().set()
+
+    timeline.begun = Begun()
+    sender.stopped = True  # Nothing more than the beginning.
+    with near, far:
+        sender.move()
+    assert came == [bytes(1000)]
+
+
+def test_the_time_of_day_is_of_the_reading_that_nothing_interrupted(monkeypatch):
+    # The monotonic clock before, the time of day, the monotonic clock after; the thread waits
+    # in four of five readings, before or after it has read the time of day.
+    moments = iter(
+        [0, 1_000_050, 50, 100, 1_050_100, 50_100, 50_200, 1_050_201, 50_202,
+         50_300, 1_090_300, 90_300, 90_400, 1_090_450, 99_000]
+    )  # fmt: skip
+    clocks = SimpleNamespace(monotonic_ns=lambda: next(moments), time_ns=lambda: next(moments))
+    monkeypatch.setattr(clock_module, "time", clocks)
+    assert clock_module.unix_time_s(50_000) == (1_000_000 + 50_000) / 1e9
+
+
+def test_the_measuring_thread_goes_first_where_it_may_and_only_for_so_long(monkeypatch):
+    asked = []
+    monkeypatch.setattr(os, "sched_getscheduler", lambda _: os.SCHED_OTHER)
+    monkeypatch.setattr(os, "sched_setscheduler", lambda _, policy, __: asked.append(policy))
+    with pacing.woken_first():
+        assert asked == [os.SCHED_RR]
+    assert asked == [os.SCHED_RR, os.SCHED_OTHER]
+
+
+def test_who_may_not_go_first_measures_all_the_same(monkeypatch):
+    asked = []
+
+    def refuse(_, policy, __):
+        asked.append(policy)
+        raise PermissionError
+
+    monkeypatch.setattr(os, "sched_getscheduler", lambda _: os.SCHED_OTHER)
+    monkeypatch.setattr(os, "sched_setscheduler", refuse)
+    stream = Counting(Schedule(0, 20 * MS, 10 * MS), asks_the_kernel=True)
+    measurement = Measurement([stream], stream.timeline, lambda: None)
+    measurement.start()
+    measurement.join(10)
+    assert asked == [os.SCHED_RR]
+    assert measurement.totals.duration_s >= 0.02
+
+
+def test_a_scheduling_that_the_user_chose_is_left_alone(monkeypatch):
+    asked = []
+    monkeypatch.setattr(os, "sched_getscheduler", lambda _: os.SCHED_FIFO)
+    monkeypatch.setattr(os, "sched_setscheduler", lambda *given: asked.append(given))
+    with pacing.woken_first():
+        pass
+    assert asked == []

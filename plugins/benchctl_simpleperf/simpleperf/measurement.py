@@ -12,8 +12,9 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any, Callable, NamedTuple
 
+from .clock import unix_time_s
 from .intervals import Row
-from .pacing import sharpen_timers
+from .pacing import sharpen_timers, woken_first
 from .schedule import SECOND_NS, Boundary
 from .stream import Note, Stream, Timeline
 
@@ -100,23 +101,12 @@ class Measurement(threading.Thread):
         self._timeline.begun.wait()
         now_ns = time.monotonic_ns()
         start_ns = self._timeline.start_ns or now_ns
-        self.start_epoch_s = time.time() - (now_ns - start_ns) / SECOND_NS
+        self.start_epoch_s = unix_time_s(start_ns)
         ledger = _Ledger(self._streams, self._timeline, start_ns)
         end_ns = start_ns + self._timeline.schedule.end_ns
-        collect_ns = now_ns + _COLLECT_NS
         sharpen_timers()
-        while not self._over_by(min(end_ns, collect_ns, self._due_ns())):
-            now_ns = time.monotonic_ns()
-            for stream in self._streams:
-                if not stream.notes_itself:
-                    stream.note(now_ns)
-            if now_ns >= end_ns:
-                self._over.wait(self._drain_s)
-                break
-            if now_ns >= collect_ns:
-                collect_ns = now_ns + _COLLECT_NS
-                self.rows.extend(ledger.collect())
-                self._tell()
+        with woken_first():
+            self._note_until(end_ns, ledger)
         # A stream that was not stopped has seen its end: all that was sent has come.
         cut_off = any(stream.stopped for stream in self._streams)
         self.stop()
@@ -136,6 +126,22 @@ class Measurement(threading.Thread):
             self._ended, closing = True, self._closing
         if closing:
             self._close_streams()
+
+    def _note_until(self, end_ns: int, ledger: _Ledger) -> None:
+        """Let the streams note their intervals, until the last has ended or no stream moves."""
+        collect_ns = time.monotonic_ns() + _COLLECT_NS
+        while not self._over_by(min(end_ns, collect_ns, self._due_ns())):
+            now_ns = time.monotonic_ns()
+            for stream in self._streams:
+                if not stream.notes_itself:
+                    stream.note(now_ns)
+            if now_ns >= end_ns:
+                self._over.wait(self._drain_s)
+                return
+            if now_ns >= collect_ns:
+                collect_ns = now_ns + _COLLECT_NS
+                self.rows.extend(ledger.collect())
+                self._tell()
 
     def _launch(self, stream: Stream) -> threading.Thread | None:
         """Start a stream's thread; without one the stream has failed."""

@@ -13,7 +13,7 @@ from typing import IO, Callable
 
 from .kernel import Kernel
 from .options import get_patience, kernel_paces, set_patience
-from .pacing import Pacer
+from .pacing import Pacer, woken_first
 from .plain import CHUNK_BYTES
 from .schedule import SECOND_NS
 from .settings import Settings
@@ -31,6 +31,10 @@ _DISCARD_BYTES = 1 << 20
 _GATHER_NS = 200_000
 _GATHER_BYTES = 512 * 1024
 _LOOK_NS = 10_000_000
+# The kernel makes room in the buffer for what a receiver waits for (tcp_set_rcvlowat in
+# net/ipv4/tcp.c), and more only for what comes in a round trip. That may be less than the sender
+# sends before the receiver runs, so room is asked for some milliseconds.
+_ROOM = 32
 # What one sendfile may hand over: a file of zeros, sent again and again.
 _FILE_BYTES = 1 << 20
 # Plain chunks handed over in one call: the wire shows the same bytes, at a hundredth of the cost.
@@ -62,8 +66,11 @@ class _Sender(Stream):
 
     def move(self) -> None:
         self._before = _kernel_view(self._sock)[0]
-        self.begin()
         clock = time.monotonic_ns
+        begun_ns = clock()
+        # Who waits for the beginning is woken after the first bytes have left, not before.
+        self._sent = self._sock.send(self._payload[: self._share], socket.MSG_DONTWAIT)
+        self.begin(begun_ns)
         while self._sent < self._share and not self.stopped:
             self._sent += self._send(self._share - self._sent)
             if clock() >= self.next_ns:
@@ -213,8 +220,9 @@ class TcpReceiver(Stream):
         buffer = mmap.mmap(-1, _DISCARD_BYTES if self._flags else _RECEIVE_BYTES)
         flags = self._flags
         receive, clock = self._sock.recv_into, time.monotonic_ns
-        count = receive(buffer, 0, flags)
-        self.begin()
+        with woken_first():
+            count = receive(buffer, 0, flags)
+            self.begin()
         self._looked_ns = clock()
         while count and not self.stopped:
             now_ns = clock()
@@ -229,7 +237,8 @@ class TcpReceiver(Stream):
         """Have the kernel wake this stream as seldom as the present rate allows."""
         bytes_ns = (self._received - self._looked_bytes) / (now_ns - self._looked_ns)
         enough = max(1, min(int(bytes_ns * _GATHER_NS), _GATHER_BYTES))
-        self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, enough)
+        for least in (enough * _ROOM, enough):
+            self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, least)
         self._looked_bytes, self._looked_ns = self._received, now_ns
 
     def stop(self) -> None:
