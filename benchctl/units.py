@@ -203,14 +203,18 @@ def scale_of(name: str, value: float) -> tuple[float, str]:
 def _number(name: str, scaled: float) -> str:
     """Write a value in the unit of its scale: three significant digits, a count in full."""
     if name.endswith("_jain"):
-        # An index near 1 or 0 gets the digits that tell it from them.
-        near = min((abs(part) for part in (scaled, 1 - scaled) if abs(part) > 1e-12), default=1.0)
-        return f"{scaled:.{max(4, -math.floor(math.log10(near)))}f}"
+        return f"{scaled:.{_index_digits(scaled)}f}"
     if name.endswith(("_bps", "_s", "_bytes")):
         rounded = abs(float(f"{scaled:.3g}"))
         return f"{scaled:.{min(3, max(0, 2 - math.floor(math.log10(rounded)))) if rounded else 0}f}"
     whole = not name.endswith("_ratio") and (abs(scaled) >= 100 or float(scaled).is_integer())
     return f"{scaled:.0f}" if whole else f"{scaled:.3g}"
+
+
+def _index_digits(value: float) -> int:
+    """Return the decimals that tell an index from 1 and from 0, at least four."""
+    near = min((abs(part) for part in (value, 1 - value) if abs(part) > 1e-12), default=1.0)
+    return max(4, -math.floor(math.log10(near)))
 
 
 def format_value(name: str, value: float) -> str:
@@ -235,7 +239,8 @@ def format_mean(name: str, mean: float, half: float | None) -> str:
         return format_value(name, mean)
     factor, unit = scale_of(name, mean or half)
     scaled = half / factor
-    digits = max(0, min(3, 1 - math.floor(math.log10(scaled)))) if scaled else 0
+    most = _index_digits(mean) if name.endswith("_jain") else 3
+    digits = max(0, min(most, 1 - math.floor(math.log10(scaled)))) if scaled else 0
     return f"{f'{_number(name, mean / factor)} {unit}'.rstrip()} ±{scaled:.{digits}f}"
 
 

@@ -214,6 +214,11 @@ def test_the_segment_size_of_the_control_connection_is_not_told_as_that_of_the_d
     assert {event.settings.get("mss_bytes") for event in told} <= {None, 65483}
 
 
+def test_rounded_amounts_are_read_as_whole_bytes():
+    row = read_row("[  5]   0.00-1.00   sec  2.38 MBytes  19965 Kbits/sec    0   87.7 KBytes")
+    assert (row.bytes, row.cwnd_bytes) == (2495611, 89805)
+
+
 def test_bytes_are_whole():
     for name, version in (("3.12/udp_omit_loss", "3.12"), ("3.9/udp_send", "3.9")):
         for end in ("client", "server"):

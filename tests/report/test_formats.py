@@ -88,6 +88,7 @@ def test_over_repeats_jains_index_has_its_interval_and_the_trials_their_scatter(
         ("loss_ratio", 0.02, 0.004, "2 % ±0.40"),
         ("throughput_bps", 0.0, 0.0, "0 bit/s ±0"),
         ("rtt_s", 320.2, 4.7, "320 s ±4.7"),
+        ("fairness_jain", 0.99998, 0.00001, "0.99998 ±0.00001"),
         ("rtt_s", 320.2, None, "5 min 20 s"),
         ("rtt_s", 4e-13, 1e-13, "0.000 ns ±0.000"),
         ("rtt_s", 0.0, 0.002, "0 ms ±2.0"),
