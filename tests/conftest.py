@@ -6,12 +6,14 @@ from pathlib import Path
 
 import needs
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
-# The same examples on every run, and no limit of time: a busy machine is no defect.
-settings.register_profile("benchctl", deadline=None, derandomize=True)
+# The same examples on every run, and no limit of time: a busy machine is no defect. The first draw
+# of a process reads every module for its constants, which counts as slow drawing.
+_PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("benchctl", _PATIENT, derandomize=True)
 # For make explore: other examples every time, and more of them.
-settings.register_profile("explore", deadline=None, derandomize=False, max_examples=1000)
+settings.register_profile("explore", _PATIENT, derandomize=False, max_examples=1000)
 settings.load_profile("benchctl")
 
 
