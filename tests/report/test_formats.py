@@ -93,7 +93,7 @@ def test_over_repeats_jains_index_has_its_interval_and_the_trials_their_scatter(
         ("rtt_s", 4e-13, 1e-13, "0.000 ns ±0.000"),
         ("rtt_s", 0.0, 0.002, "0 ms ±2.0"),
         ("throughput_bps", 999.6e3, 1e3, "1.00 Mbit/s ±0.001"),
-        ("fairness_jain", 0.99981, 0.00012, "0.9998 ±0.000"),
+        ("fairness_jain", 0.99981, 0.00012, "0.9998 ±0.0001"),
     ],
 )
 def test_a_mean_and_its_interval_share_a_unit(metric, mean, half, text):
