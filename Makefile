@@ -8,8 +8,8 @@ DEV_LOCK ?= requirements-dev.lock
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: run test test-pythons test-lowest test-newest test-core explore check fix cov bench docs dist \
-    lock clean
+.PHONY: run test test-pythons test-lowest test-newest test-core test-kernel explore \
+    check fix cov bench docs dist lock clean
 
 run: $(STAMP)  ## set everything up and run the quickstart profile
 	$(BIN)/benchctl run quickstart
@@ -35,6 +35,12 @@ CORE := analysis backends hosts iperf3 owping ping profile profiles report store
     test_visible.py
 test-core: $(STAMP)-dev  ## the tests that need neither Linux nor another program
 	$(BIN)/pytest -n $(JOBS) -m "not (tool or netns or ipv6 or quiet)" $(CORE:%=tests/%)
+
+KERNELS ?= 6.12 newest
+test-kernel: $(STAMP)-dev  ## the lab's tests and promises on Debian's own kernels, in a virtual machine
+	set -e; for kernel in $(KERNELS); do \
+	    $(BIN)/python tests/guest $$kernel -- "pytest -m netns tests/guest tests/lab"; \
+	    $(BIN)/python tests/guest $$kernel --host-clock -- pytest tests/guest/test_order.py; done
 
 explore: $(STAMP)-dev  ## the property tests with new random examples; what fails becomes a patch
 	$(BIN)/pytest -m hypothesis --hypothesis-profile explore

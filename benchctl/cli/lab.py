@@ -268,6 +268,8 @@ def check(topology: str, emulator: str | None, trust: bool) -> None:
     Delay, jitter, loss, queue, rate, order, and whether a change holds; in either direction. Ends
     with code 1 when a link does not keep one.
     """
+    from benchctl.errors import LabError
+    from benchctl.lab.model import Emulator
     from benchctl.lab.verify import ceiling_bps, together, verify
     from benchctl.report.formats import align
     from benchctl.units import format_rate
@@ -284,7 +286,13 @@ def check(topology: str, emulator: str | None, trust: bool) -> None:
     for one in busy:
         if one.problem:
             print(f"at once: {one.problem}")
-    print(f"emulator: {used}; one link carries at most {format_rate(ceiling_bps(used))} here")
+    for one_of_them in (Emulator.KERNEL, Emulator.USER):
+        try:
+            most = f"one link carries at most {format_rate(ceiling_bps(one_of_them))} here"
+        except LabError as error:
+            most = error.message
+        whose = ", this lab's" if one_of_them is used else ""
+        print(f"emulator {one_of_them}{whose}: {most}")
     problems = [look.problem for look in looks if look.problem]
     for problem in problems:
         print(f"benchctl: {problem}", file=sys.stderr)

@@ -247,6 +247,8 @@ class LabSite:
         finally:
             # Half built, it cannot be taken away: who gives up waiting for it waits all the same.
             self._lab = lab = await building
+        if self._wishes is None and not self._verifies:
+            self._note(_emulated(lab))
         self._wishes = trial.lab
         return lab
 
@@ -254,8 +256,7 @@ class LabSite:
         if not self._ceiling_bps:
             self._ceiling_bps = await asyncio.to_thread(ceiling_bps, lab.emulator)
             self._note(
-                f"lab {lab.topology.name}: {lab.emulator} emulator; "
-                f"one link carries at most {format_rate(self._ceiling_bps)} here"
+                f"{_emulated(lab)}; one link carries at most {format_rate(self._ceiling_bps)} here"
             )
         for name in dict.fromkeys(hop.link.name for hop in self._hops(lab.topology, trial)):
             link = lab.topology.links[name]
@@ -322,3 +323,9 @@ class LabSite:
         if self._lab is not None:
             lab, self._lab = self._lab, None
             await asyncio.to_thread(lab.close)
+
+
+def _emulated(lab: Lab) -> str:
+    """Say who emulates a lab's links, and why not the kernel."""
+    why_not = f" (not the kernel's: {lab.why_not_kernel})" if lab.why_not_kernel else ""
+    return f"lab {lab.topology.name}: {lab.emulator} emulator{why_not}"

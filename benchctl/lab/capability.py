@@ -119,11 +119,13 @@ def _is_root() -> bool:
 def _look_inside() -> list[dict[str, object]]:
     """Return what this process may do, which has namespaces of its own."""
     from benchctl.lab.emulator import hurry
-    from benchctl.lab.namespaces import kernel_cannot_emulate, mount_view
+    from benchctl.lab.kernel import refusal, unpunctual
+    from benchctl.lab.namespaces import mount_view
     from benchctl.lab.ring import Ring
 
     Ring("lo", 1500)
-    reason = kernel_cannot_emulate()
+    refused = refusal()
+    reason = refused or unpunctual()
     return [
         {
             "name": "lab emulator",
@@ -134,8 +136,11 @@ def _look_inside() -> list[dict[str, object]]:
         {
             "name": "lab kernel emulator",
             "there": not reason,
-            "text": f"no netem ({reason})" if reason else "the kernel has netem and tbf",
-            "remedy": "load sch_netem and sch_tbf; until then benchctl emulates links itself"
+            "text": reason or "netem and htb pass a test of building, changing and relaying",
+            "remedy": "benchctl emulates links itself; for the kernel's own, load sch_netem, "
+            "sch_htb, sch_ingress, cls_matchall and act_mirred"
+            if refused
+            else 'benchctl emulates links itself, but where `emulator = "kernel"` is asked for'
             if reason
             else "",
         },

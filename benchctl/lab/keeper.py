@@ -19,11 +19,13 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NoReturn
 
+from benchctl.lab.devices import BuildError
 from benchctl.lab.emulator import run_direction
-from benchctl.lab.kernel import KernelLinks
+from benchctl.lab.kernel import KernelLinks, Place, refusal, several_processors, unpunctual
 from benchctl.lab.messages import AskCounters, AskStanding, Broken, Built, Request
 from benchctl.lab.model import Emulator, Link, Topology
-from benchctl.lab.namespaces import BuildError, Namespaces
+from benchctl.lab.namespaces import Namespaces
+from benchctl.lab.script import Ends
 from benchctl.lab.services import Running, ServiceError
 from benchctl.lab.syscalls import enter_network
 
@@ -47,24 +49,34 @@ class Keeper:
     def build(self) -> Built:
         """Build the lab. Raises OSError, BuildError or ServiceError."""
         self._namespaces.create()
-        if self._emulator is Emulator.AUTO:
-            # The kernel's emulation breaks promises when settings change; benchctl's keeps them.
-            self._emulator = Emulator.USER
-        shaped = {name: link for name, link in self._topology.links.items() if not link.ideal}
-        if self._emulator is Emulator.KERNEL:
-            self._namespaces.connect([])
-            self._kernel = KernelLinks(self._namespaces, shaped)
+        why_not = unpunctual() if self._emulator is Emulator.AUTO else ""
+        if self._emulator is not Emulator.USER:
+            why_not = why_not or refusal()
+        if why_not and self._emulator is Emulator.KERNEL:
+            raise BuildError(f"the kernel cannot emulate links here: {why_not}")
+        by_kernel = self._emulator is not Emulator.USER and not why_not
+        self._emulator = Emulator.KERNEL if by_kernel else Emulator.USER
+        links = {name: link for name, link in self._topology.links.items() if not link.ideal}
+        devices = {name: (f"link{i}a", f"link{i}b") for i, name in enumerate(links)}
+        self._namespaces.connect(devices, by_kernel and several_processors())
+        if by_kernel:
+            within = self._namespaces.descriptors
+            known = {}
+            for name, link in links.items():
+                a, b = link.ends
+                known[name] = Place(link, devices[name], (within[a.node], within[b.node]))
+            self._kernel = KernelLinks(self._namespaces.emulator, known)
         else:
-            self._namespaces.connect(list(shaped.values()))
-            for link in shaped.values():
-                self._start_emulator(link, 0)
-                self._start_emulator(link, 1)
+            for name, link in links.items():
+                self._start_emulator(link, devices[name], 0)
+                self._start_emulator(link, devices[name][::-1], 1)
         for name, direction in self._controls:
             self._hear(name, direction)
         self._start_services()
         # /proc is still the runner's, so this is the number by which the runner knows us.
         pid = int(Path("/proc/self").readlink().name)
-        return Built(pid, self._namespaces.descriptors, self._namespaces.mounts, self._emulator)
+        places = self._namespaces
+        return Built(pid, places.descriptors, places.mounts, self._emulator, why_not)
 
     def serve(self, runner: Connection) -> None:
         """Do what the runner asks until it is gone.
@@ -98,7 +110,7 @@ class Keeper:
             if isinstance(request, AskCounters):
                 runner.send(self._hear(request.link, request.direction))
         elif isinstance(request, AskCounters):
-            runner.send(None)
+            runner.send(self._kernel.counters(request.link, request.direction))
         else:
             self._kernel.change(request.link, request.direction, request.change)
 
@@ -109,14 +121,12 @@ class Keeper:
         except EOFError:
             raise _EmulatorError(f"the emulator of link {link} ended") from None
 
-    def _start_emulator(self, link: Link, direction: int) -> None:
+    def _start_emulator(self, link: Link, devices: Ends, direction: int) -> None:
         ours, theirs = Pipe()
         enter_network(self._namespaces.emulator)
         pid = os.fork()
         if not pid:
             ours.close()
-            near, far = self._namespaces.devices(link)
-            devices = (far, near) if direction else (near, far)
             seed = f"{self._topology.seed} {link.name} {direction}"
             settings = link.settings[direction]
             _end_with(lambda: run_direction(settings, seed, devices, link.mtu, theirs))

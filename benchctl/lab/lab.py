@@ -113,8 +113,9 @@ class Lab:
 
     ``nodes`` are all nodes by name, as hosts to run commands on; the commands of one must be
     started as a process group of their own and are signalled as a group. A node's address is that
-    of its first interface, and empty for a switch. ``emulator`` says who emulates the links, and
-    ``keeper_pid`` is the process whose end is the lab's.
+    of its first interface, and empty for a switch. ``emulator`` says who emulates the links,
+    ``why_not_kernel`` why not the kernel where that was looked at, and ``keeper_pid`` is the
+    process whose end is the lab's.
     """
 
     def __init__(
@@ -122,6 +123,7 @@ class Lab:
     ) -> None:
         self.topology = topology
         self.emulator = built.emulator
+        self.why_not_kernel = built.why_not_kernel
         self.keeper_pid = built.pid
         self.nodes: Mapping[str, Host] = MappingProxyType(
             {name: _host(topology, name, built, launcher) for name in topology.nodes}

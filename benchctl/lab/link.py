@@ -96,6 +96,11 @@ class Course:
         coming_ns = self._changes[0][0] if self._changes else NEVER_NS
         self.next_ns = now_ns if self._ramps else coming_ns
 
+    def at(self, later_ns: int) -> Settings:
+        """Return the settings as the ramps under way will have them at a later time."""
+        values = {name: ramp.value(later_ns) for name, ramp in self._ramps.items()}
+        return replace(self.settings, **values)  # type: ignore[arg-type]
+
     def _begin(self, at_ns: int, change: Change) -> None:
         for name in ("rate_bps", "delay_s", "jitter_s", "loss_ratio"):
             end = getattr(change, name)
@@ -106,8 +111,7 @@ class Course:
             self.settings = replace(self.settings, queue_packets=change.queue_packets)
 
     def _follow(self, now_ns: int) -> None:
-        values = {name: ramp.value(now_ns) for name, ramp in self._ramps.items()}
-        self.settings = replace(self.settings, **values)  # type: ignore[arg-type]
+        self.settings = self.at(now_ns)
         self._ramps = {name: ramp for name, ramp in self._ramps.items() if now_ns < ramp.end_ns}
 
 

@@ -14,13 +14,15 @@ class Built:
     """The lab stands.
 
     ``pid`` is the keeper's, as the runner sees it; ``networks`` and ``mounts`` are the keeper's
-    descriptors of the nodes' network and mount namespaces. ``emulator`` is the one that was chosen.
+    descriptors of the nodes' network and mount namespaces. ``emulator`` is the one that was chosen,
+    and ``why_not_kernel`` says why not the kernel's where it was looked at.
     """
 
     pid: int
     networks: Mapping[str, int]
     mounts: Mapping[str, int]
     emulator: Emulator
+    why_not_kernel: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ class Emulator(StrEnum):
     """Who delays and drops packets."""
 
     AUTO = "auto"
-    """The kernel where it has netem, else benchctl."""
+    """The kernel where it passes a self-test, else benchctl."""
     KERNEL = "kernel"
     USER = "user"
 

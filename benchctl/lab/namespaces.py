@@ -10,20 +10,14 @@ The work is done by ip and tc, in batches: a person can read what is asked of th
 
 from __future__ import annotations
 
-import fcntl
 import os
-import socket
-import struct
-import subprocess
-import time
-from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 from benchctl.lab import names, script
-from benchctl.lab.capability import program_path
-from benchctl.lab.model import Kind, Link, Settings, Topology
+from benchctl.lab.devices import BuildError, await_running, run_batch, set_offloads
+from benchctl.lab.model import Kind, Topology
 from benchctl.lab.syscalls import (
     MS_BIND,
     MS_NODEV,
@@ -52,19 +46,6 @@ _EVERY_NODE = {
     "net.ipv4.tcp_no_metrics_save": "1",
 }
 
-# linux/sockios.h, linux/ethtool.h. Without them frames are what a cable carries: one by one, at
-# most one MTU long, with their checksums.
-_SIOCETHTOOL = 0x8946
-_SIOCGIFFLAGS = 0x8913
-_IFF_RUNNING = 0x40
-_RUNNING_TIMEOUT_S = 10.0
-_RUNNING_POLL_S = 0.001
-_OFFLOADS = {"tx checksum": 0x17, "tso": 0x1F, "gso": 0x24, "gro": 0x2C}
-
-
-class BuildError(Exception):
-    """The kernel, or a program that talks to it, refused."""
-
 
 class Namespaces:
     """The network namespaces of a lab; `build` makes them."""
@@ -88,38 +69,27 @@ class Namespaces:
             self.mounts[node.name] = new_mounts()
             mount_view()
             enter_mounts(self._home)
-        self.emulator = _create(_EVERY_NODE)
+        self.emulator = new_quiet_network()
 
-    def connect(self, emulated: Sequence[Link]) -> None:
+    def connect(self, emulated: Mapping[str, script.Ends], ordered: bool = False) -> None:
         """Lay the cables, with room for an emulator on some, and configure the nodes.
 
-        Raises BuildError or OSError.
+        ``emulated`` maps links to the emulator's devices; with ``ordered`` their cables deliver
+        in order on several processors. Raises BuildError or OSError.
         """
-        devices = {link.name: self.devices(link) for link in emulated}
         enter_network(self.emulator)
-        run_batch("ip", script.cables(self._topology, devices, self._place))
-        for pair in devices.values():
-            for device in pair:
-                _set_offloads_off(device)
+        run_batch("ip", script.cables(self._topology, emulated, self._place, ordered))
+        for ends in emulated.values():
+            set_offloads(ends, ordered)
         for name, node in self._topology.nodes.items():
             enter_network(self.descriptors[name])
-            for end in self._topology.interfaces(name):
-                _set_offloads_off(end.device)
+            for link in self._topology.links_of(name):
+                devices = [end.device for end in link.ends if end.node == name]
+                set_offloads(devices, ordered and link.name in emulated)
             run_batch("ip", script.node(self._topology, node))
         for name in self._topology.nodes:
             enter_network(self.descriptors[name])
-            _await_running([end.device for end in self._topology.interfaces(name)])
-
-    def devices(self, link: Link) -> tuple[str, str]:
-        """Return the emulator's devices of a link, in the order of its ends."""
-        index = list(self._topology.links).index(link.name)
-        return f"link{index}a", f"link{index}b"
-
-    def emulate(self, link: Link, direction: int, settings: Settings) -> None:
-        """Let the kernel emulate one direction of a link. Raises BuildError."""
-        end = link.ends[direction]
-        enter_network(self.descriptors[end.node])
-        run_batch("tc", script.disciplines(end.device, settings, link.mtu))
+            await_running([end.device for end in self._topology.interfaces(name)])
 
     @contextmanager
     def view(self, node: str) -> Iterator[None]:
@@ -136,27 +106,12 @@ class Namespaces:
         return f"/proc/{Path('/proc/self').readlink()}/fd/{self.descriptors[node]}"
 
 
-def run_batch(program: str, lines: Sequence[str]) -> None:
-    """Give lines to ip or tc, in this process's network namespace. Raises BuildError."""
-    try:
-        result = subprocess.run(
-            [program_path(program) or program, "-batch", "-"], input="\n".join(lines),
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
-    except FileNotFoundError:
-        raise BuildError(f"no program {program}; install iproute2") from None
-    if result.returncode:
-        what = " ".join(result.stderr.split())
-        raise BuildError(f"{program}: {what}")
+def new_quiet_network() -> int:
+    """Move this process into a new network namespace that sends nothing by itself.
 
-
-def kernel_cannot_emulate() -> str:
-    """Return why the kernel cannot emulate links, or an empty text; changes qdiscs of ``lo``."""
-    try:
-        run_batch("tc", script.disciplines("lo", script.EVERY_KIND, 1500))
-    except BuildError as error:
-        return str(error)
-    return ""
+    Returns a descriptor of it. Raises BuildError or OSError.
+    """
+    return _create(_EVERY_NODE)
 
 
 def _create(sysctl: Mapping[str, str]) -> int:
@@ -167,30 +122,6 @@ def _create(sysctl: Mapping[str, str]) -> int:
         except OSError as error:
             raise BuildError(f"sysctl {name} = {value}: {error.strerror}") from None
     return descriptor
-
-
-def _await_running(devices: Sequence[str]) -> None:
-    """Wait until devices carry frames; the kernel gets there in its own time (linkwatch)."""
-    deadline_s = time.monotonic() + _RUNNING_TIMEOUT_S
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        for device in devices:
-            request = struct.pack("16sh22x", device.encode(), 0)
-            while (
-                not struct.unpack_from("16xh", fcntl.ioctl(sock, _SIOCGIFFLAGS, request))[0]
-                & _IFF_RUNNING
-            ):
-                if time.monotonic() > deadline_s:
-                    raise BuildError(f"the device {device} does not come up")
-                time.sleep(_RUNNING_POLL_S)
-
-
-def _set_offloads_off(device: str) -> None:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        for command in _OFFLOADS.values():
-            # struct ethtool_value, reached by pointer from struct ifreq.
-            value = array("I", [command, 0])
-            request = struct.pack("@16sP", device.encode(), value.buffer_info()[0])
-            fcntl.ioctl(sock, _SIOCETHTOOL, request)
 
 
 def mount_view() -> str:

@@ -1,4 +1,4 @@
-"""What a lab is built of, as the lines that ``ip -batch`` and ``tc -batch`` take. Pure.
+"""What a lab is built of, as the lines that ``ip -batch`` takes. Pure.
 
 Each function returns the lines for one network namespace. A namespace that a cable leads to is
 named by ``place``, a function from a node to a path (ip-link(8): ``netns`` takes a name or a
@@ -7,11 +7,10 @@ path).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from itertools import count
 
-from benchctl.lab.model import ETHERNET_HEADER_BYTES, Kind, Node, Settings, Topology
+from benchctl.lab.model import Kind, Node, Topology
 from benchctl.lab.routing import interface_tables
 from benchctl.lab.segments import segments
 
@@ -20,24 +19,24 @@ BRIDGE = "switch"
 
 LOOPBACK = "link set lo up"
 
-# tbf's timer comes late by up to so much; time lost up to this is made good, at the price of bursts
-# of as much.
-_BURST_S = 1e-3
-# Frames on their way are not in the link model's queue, so netem, which holds them, must not run
-# full before the real queue does: a second of full frames at 10 Gbit/s.
-_FLYING_FRAMES = 825_000
+Ends = tuple[str, str]
+"""The devices at the two ends of a cable or a link."""
 
-EVERY_KIND = Settings(rate_bps=1e6, delay_s=1e-3, jitter_s=1e-4, loss_ratio=0.01)
-"""Settings that need every discipline; to find out whether a kernel has them."""
+WHOLE_FRAMES = "gro_max_size 1"
+"""Of a device: GRO merges nothing."""
 
 Place = Callable[[str], str]
 
 
-def cables(topology: Topology, emulated: Mapping[str, tuple[str, str]], place: Place) -> list[str]:
+def cables(
+    topology: Topology, emulated: Mapping[str, Ends], place: Place, ordered: bool = False
+) -> list[str]:
     """Lay all cables: from node to node, or from each node to a device of an emulator here.
 
-    ``emulated`` maps links to the emulator's devices.
+    ``emulated`` maps links to the emulator's devices; with ``ordered`` their cables are for
+    `devices.set_offloads` to deliver in order.
     """
+    whole = f"{WHOLE_FRAMES} " if ordered else ""
     # Every device gets a number of its own. A cable whose two ends have the same number, each in
     # its own namespace, looks to the kernel like no cable, and then the news that it is up may
     # wait for a second (linkwatch_urgent_event in net/core/link_watch.c).
@@ -54,7 +53,9 @@ def cables(topology: Topology, emulated: Mapping[str, tuple[str, str]], place: P
             continue
         for device, end in zip(emulated[link.name], ends, strict=True):
             near = f"index {next(numbers)} name {device} mtu {link.mtu}"
-            lines += [f"link add {near} type veth peer {end}", f"link set {device} up"]
+            lines += [
+                f"link add {near} {whole}type veth peer {whole}{end}", f"link set {device} up",
+            ]  # fmt: skip
     return lines
 
 
@@ -88,36 +89,3 @@ def node(topology: Topology, node: Node) -> list[str]:
         # The kernel has made the route to a device's own network already.
         lines.append(f"route replace {route.network} dev {route.device} {way}{where}{window}")
     return lines
-
-
-def disciplines(device: str, settings: Settings, mtu: int) -> list[str]:
-    """Let the kernel emulate the direction that leaves a device; lines for tc.
-
-    netem delays and loses frames and hands them to tbf, which lets them out at the rate, from a
-    queue of packets (pfifo). Against the order of `link`, delay and loss come before the queue:
-    round-trip times, the rate and what the queue drops are the same, and a lost frame takes none
-    of the link's time. See tc-netem(8), tc-tbf(8), tc-pfifo(8).
-    """
-    lines = []
-    parent = "root"
-    if settings.delay_s or settings.jitter_s or settings.loss_ratio:
-        lines.append(
-            f"{parent} handle 1: netem limit {_FLYING_FRAMES} delay {_us(settings.delay_s)} "
-            f"{_us(settings.jitter_s)} loss {settings.loss_ratio:.6%}"
-        )
-        parent = "parent 1:1"
-    if math.isfinite(settings.rate_bps):
-        frame_bytes = mtu + ETHERNET_HEADER_BYTES
-        burst_bytes = frame_bytes + math.ceil(settings.rate_bps / 8 * _BURST_S)
-        # tbf's own queue counts bytes; the one that counts packets takes its place.
-        limit_bytes = settings.queue_packets * frame_bytes
-        lines.append(
-            f"{parent} handle 2: tbf rate {round(settings.rate_bps)}bit burst {burst_bytes} "
-            f"limit {limit_bytes}"
-        )
-        lines.append(f"parent 2:1 handle 3: pfifo limit {settings.queue_packets}")
-    return [f"qdisc replace dev {device} {line}" for line in lines]
-
-
-def _us(duration_s: float) -> str:
-    return f"{round(duration_s * 1e6)}us"

@@ -60,6 +60,7 @@ class FakeLab:
     fallen = False
     while_building = None
     uncounted = ""
+    why_not_kernel = ""
 
     def __init__(self, topology, emulator):
         self.asked = {}
@@ -306,7 +307,10 @@ def test_a_lab_that_fell_is_built_anew_and_the_user_hears_why(lab, site, monkeyp
         await one.close()
 
     asyncio.run(main())
-    assert notes == ["the lab does not stand any more: out of memory; it is built anew"]
+    assert notes == [
+        "lab lab: auto emulator",
+        "the lab does not stand any more: out of memory; it is built anew",
+    ]
     assert lab.log == [("build", 50e6), ("close",), ("build", 50e6), ("close",)]
 
 

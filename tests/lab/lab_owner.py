@@ -1,8 +1,8 @@
 """A process that owns a lab, to be ended in every way. Run by the tests.
 
-``lab_owner.py TOPOLOGY``: builds the lab, starts a command on its first host, says ``up`` and the
-keeper's process number, and waits for the end of stdin. ``lab_owner.py TOPOLOGY FROM TO`` pings
-instead, and prints what ping says.
+``lab_owner.py EMULATOR TOPOLOGY``: builds the lab, starts a command on its first host, says ``up``
+and the keeper's process number, and waits for the end of stdin. With ``FROM TO`` behind it, it
+pings instead, and prints what ping says.
 """
 
 import subprocess
@@ -10,14 +10,15 @@ import sys
 from pathlib import Path
 
 from benchctl.lab.lab import Lab
+from benchctl.lab.model import Emulator
 from benchctl.lab.topology import load_topology
 
 
 def main():
-    topology = load_topology(Path(sys.argv[1]))
-    with Lab.build(topology) as lab:
-        if sys.argv[2:]:
-            source, goal = sys.argv[2:]
+    topology = load_topology(Path(sys.argv[2]))
+    with Lab.build(topology, Emulator(sys.argv[1])) as lab:
+        if sys.argv[3:]:
+            source, goal = sys.argv[3:]
             argv = [*lab.nodes[source].prefix, "ping", "-c", "3", "-i", "0.2", goal]
             subprocess.run(argv, check=True, start_new_session=True)
             return

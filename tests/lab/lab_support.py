@@ -105,10 +105,10 @@ exec "$@"
 
 
 @contextmanager
-def owner(prefix, mark, *arguments):
+def owner(prefix, mark, *arguments, emulator="auto"):
     """Run `lab_owner` with a mark in its environment, and kill it at the end."""
     with subprocess.Popen(
-        [*prefix, str(OWNER), *arguments],
+        [*prefix, str(OWNER), emulator, *arguments],
         env={**os.environ, "BENCHCTL_MARK": mark},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

@@ -43,7 +43,7 @@ def traces():
 
 def test_a_lab_that_is_closed_is_gone(python, mark):
     before = traces()
-    with owner(python, mark, PORTFOLIO) as process:
+    with owner(python, mark, PORTFOLIO, emulator="user") as process:
         read_up(process)
         assert len(processes_with(mark)) > 8
         process.stdin.close()
@@ -85,7 +85,7 @@ def test_a_lab_goes_when_its_keeper_is_killed(mark):
 
 
 def test_a_lab_goes_when_one_of_its_emulators_is_killed(mark):
-    with owner([sys.executable], mark, PORTFOLIO) as process:
+    with owner([sys.executable], mark, PORTFOLIO, emulator="user") as process:
         keeper = read_up(process)
         children = Path(f"/proc/{keeper}/task/{keeper}/children").read_text().split()
         os.kill(int(children[0]), signal.SIGKILL)

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 from benchctl.lab import names, script
-from benchctl.lab.model import Settings
 from benchctl.lab.topology import build_topology
 from benchctl.profile.source import parse_toml
 
@@ -80,21 +79,13 @@ def test_a_switch_joins_its_ports():
     ]
 
 
-def test_the_kernel_delays_and_loses_before_it_queues():
-    settings = Settings(8e6, 0.005, 0.001, 0.025, 50)
-    assert script.disciplines("eth0", settings, 1500) == [
-        "qdisc replace dev eth0 root handle 1: netem limit 825000 delay 5000us 1000us "
-        "loss 2.500000%",
-        "qdisc replace dev eth0 parent 1:1 handle 2: tbf rate 8000000bit burst 2514 limit 75700",
-        "qdisc replace dev eth0 parent 2:1 handle 3: pfifo limit 50",
-    ]
-
-
-def test_the_kernel_is_asked_for_nothing_that_a_link_does_not_do():
-    assert script.disciplines("eth0", Settings(), 1500) == []
-    assert [line.split()[5:8] for line in script.disciplines("eth0", Settings(1e6), 1500)] == [
-        ["handle", "2:", "tbf"], ["2:1", "handle", "3:"],
-    ]  # fmt: skip
+def test_a_cable_that_shall_keep_order_merges_no_frames():
+    lines = script.cables(TOPOLOGY, {"wifi": ("link0a", "link0b")}, place, ordered=True)
+    assert lines[0] == (
+        "link add index 1003 name link0a mtu 1500 gro_max_size 1 type veth peer gro_max_size 1 "
+        "index 1001 name wireless address 02:00:00:00:00:01 mtu 1500 netns /ns/phone"
+    )
+    assert not any("gro" in line for line in lines[4:])
 
 
 def test_names_and_aliases_stand_at_the_first_address():

@@ -1,0 +1,121 @@
+"""Network devices: what ip and tc are told of them, and what needs the kernel itself."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import socket
+import struct
+import subprocess
+import time
+from array import array
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+
+from benchctl.lab.capability import program_path
+
+# linux/sockios.h, linux/ethtool.h. Without them frames are what a cable carries: one by one, at
+# most one MTU long, with their checksums.
+_SIOCETHTOOL = 0x8946
+_SIOCGIFFLAGS = 0x8913
+_IFF_RUNNING = 0x40
+_RUNNING_TIMEOUT_S = 10.0
+_RUNNING_POLL_S = 0.001
+_SET_GRO = 0x2C
+_OFFLOADS = {"tx checksum": 0x17, "tso": 0x1F, "gso": 0x24, "gro": _SET_GRO}
+
+
+class BuildError(Exception):
+    """The kernel, or a program that talks to it, refused."""
+
+
+def run_batch(program: str, lines: Sequence[str]) -> None:
+    """Give lines to ip or tc, in this process's network namespace. Raises BuildError."""
+    _run([program, "-batch", "-"], "\n".join(lines))
+
+
+class LastingTc:
+    """A tc that takes lines for a while, in the network namespace where it was started.
+
+    For changes that come too often to start a program for each. What it objects to is known at the
+    next line, or at the end.
+    """
+
+    def __init__(self) -> None:
+        self._words = os.fdopen(os.memfd_create("tc"), "w+b")
+        try:
+            self._process = subprocess.Popen(
+                [program_path("tc") or "tc", "-batch", "-"], stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL, stderr=self._words, text=True,
+            )  # fmt: skip
+        except FileNotFoundError:
+            raise BuildError("no program tc; install iproute2") from None
+
+    def run(self, lines: Sequence[str]) -> None:
+        """Give it lines. Raises BuildError."""
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write("".join(f"{line}\n" for line in lines))
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            self.end()
+
+    def end(self) -> None:
+        """End it when it has done all. Raises BuildError."""
+        with suppress(BrokenPipeError):
+            self._process.communicate()
+        # Not its exit code: whoever keeps the lab may have taken that already.
+        self._words.seek(0)
+        words = " ".join(self._words.read().decode("utf-8", "replace").split())
+        self._words.close()
+        if words:
+            raise BuildError(f"tc: {words}")
+
+
+def ask(*argv: str) -> str:
+    """Return what ip or tc says, in this process's network namespace. Raises BuildError."""
+    return _run(argv, "")
+
+
+def set_offloads(devices: Iterable[str], ordered: bool) -> None:
+    """Turn a device's offloads off, but GRO on where it shall deliver in order.
+
+    With GRO, veth has one ring for all processors instead of a backlog for each (veth_xmit in
+    drivers/net/veth.c). Nothing is merged, because the cable is laid with ``gro_max_size 1``.
+    """
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        for device in devices:
+            for command in _OFFLOADS.values():
+                # struct ethtool_value, reached by pointer from struct ifreq.
+                value = array("I", [command, ordered and command == _SET_GRO])
+                request = struct.pack("@16sP", device.encode(), value.buffer_info()[0])
+                fcntl.ioctl(sock, _SIOCETHTOOL, request)
+
+
+def await_running(devices: Sequence[str]) -> None:
+    """Wait until devices carry frames; the kernel gets there in its own time (linkwatch)."""
+    deadline_s = time.monotonic() + _RUNNING_TIMEOUT_S
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        for device in devices:
+            request = struct.pack("16sh22x", device.encode(), 0)
+            while (
+                not struct.unpack_from("16xh", fcntl.ioctl(sock, _SIOCGIFFLAGS, request))[0]
+                & _IFF_RUNNING
+            ):
+                if time.monotonic() > deadline_s:
+                    raise BuildError(f"the device {device} does not come up")
+                time.sleep(_RUNNING_POLL_S)
+
+
+def _run(argv: Sequence[str], text: str) -> str:
+    try:
+        program = program_path(argv[0]) or argv[0]
+        result = subprocess.run(
+            [program, *argv[1:]], input=text, capture_output=True, text=True, check=False
+        )
+    except FileNotFoundError:
+        raise BuildError(f"no program {argv[0]}; install iproute2") from None
+    if result.returncode:
+        what = " ".join(result.stderr.split())
+        raise BuildError(f"{argv[0]}: {what}")
+    return result.stdout
