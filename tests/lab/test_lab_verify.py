@@ -137,6 +137,7 @@ ab = { between = ["a", "b"], %s }
 """
 
 
+@pytest.mark.quiet
 @pytest.mark.parametrize(
     ("link", "unverified"),
     [

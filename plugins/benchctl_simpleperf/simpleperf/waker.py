@@ -35,8 +35,14 @@ class Waker:
 
     def wake(self) -> None:
         """Make the loop look; safe in every thread and in signal handlers."""
-        with suppress(BlockingIOError):  # So many are pending that one more says nothing new.
+        try:
             self._writer.send(b"\0")
+        except BlockingIOError:
+            pass  # So many are pending that one more says nothing new.
+        except OSError:
+            if self._writer.fileno() >= 0:
+                raise
+            # The loop has ended before a measurement did: nobody is left to look.
 
     def clear(self) -> None:
         """Forget the wake-ups so far."""
