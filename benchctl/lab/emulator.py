@@ -18,7 +18,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from benchctl.lab.link import NEVER_NS, OneWay
-from benchctl.lab.messages import AskCounters, ChangeLink, DirectionCounters, Request
+from benchctl.lab.messages import AskCounters, ChangeLink, DirectionCounters, Request, receive, send
 from benchctl.lab.model import Settings
 from benchctl.lab.ring import Outlet, Ring
 from benchctl.lab.syscalls import set_timer_slack
@@ -118,7 +118,7 @@ def run_direction(
     set_timer_slack(1)
     hurry()
     direction = _Direction(settings, seed, devices, mtu)
-    control.send(None)
+    send(control, None)
     # Nothing here makes cycles, and a collection would stop the link for milliseconds.
     gc.disable()
     anything: list[Any] = [direction.source, control]
@@ -136,11 +136,11 @@ def run_direction(
                 readers, timeout_s = [control], min(timeout_s, _RING_PATIENCE_S)
         if control in select.select(readers, [], [], timeout_s)[0]:
             try:
-                request: Request = control.recv()
+                request: Request = receive(control)
             except EOFError:
                 return
             match request:
                 case ChangeLink(_, _, change):
                     direction.way.change(change, time.monotonic_ns())
                 case AskCounters():
-                    control.send(direction.counters())
+                    send(control, direction.counters())

@@ -22,7 +22,7 @@ from typing import Any, NoReturn
 from benchctl.lab.devices import BuildError
 from benchctl.lab.emulator import run_direction
 from benchctl.lab.kernel import KernelLinks, Place, refusal, several_processors, unpunctual
-from benchctl.lab.messages import AskCounters, AskStanding, Broken, Built, Request
+from benchctl.lab.messages import AskCounters, AskStanding, Broken, Built, Request, receive, send
 from benchctl.lab.model import Emulator, Link, Topology
 from benchctl.lab.namespaces import Namespaces
 from benchctl.lab.script import Ends
@@ -96,7 +96,7 @@ class Keeper:
                 os.read(wake, 4096)
             if runner in ready:
                 try:
-                    request: Request = runner.recv()
+                    request: Request = receive(runner)
                 except EOFError:
                     return
                 self._obey(request, runner)
@@ -104,20 +104,20 @@ class Keeper:
     def _obey(self, request: Request, runner: Connection) -> None:
         if isinstance(request, AskStanding):
             self._reap()
-            runner.send(None)
+            send(runner, None)
         elif self._kernel is None:
-            self._controls[request.link, request.direction].send(request)
+            send(self._controls[request.link, request.direction], request)
             if isinstance(request, AskCounters):
-                runner.send(self._hear(request.link, request.direction))
+                send(runner, self._hear(request.link, request.direction))
         elif isinstance(request, AskCounters):
-            runner.send(self._kernel.counters(request.link, request.direction))
+            send(runner, self._kernel.counters(request.link, request.direction))
         else:
             self._kernel.change(request.link, request.direction, request.change)
 
     def _hear(self, link: str, direction: int) -> Any:
         """Return what an emulator says."""
         try:
-            return self._controls[link, direction].recv()
+            return receive(self._controls[link, direction])
         except EOFError:
             raise _EmulatorError(f"the emulator of link {link} ended") from None
 
@@ -177,13 +177,13 @@ def main() -> None:
     # Ctrl-C is for the runner, which closes the lab in its own time.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     runner = Connection(int(sys.argv[1]))
-    topology, emulator = runner.recv()
+    topology, emulator = receive(runner)
     try:
         keeper = Keeper(topology, emulator)
-        runner.send(keeper.build())
+        send(runner, keeper.build())
         keeper.serve(runner)
     except (OSError, BuildError, ServiceError, _EmulatorError) as error:
-        runner.send(Broken(str(error), isinstance(error, PermissionError)))
+        send(runner, Broken(str(error), isinstance(error, PermissionError)))
 
 
 if __name__ == "__main__":

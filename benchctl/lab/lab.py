@@ -27,6 +27,8 @@ from benchctl.lab.messages import (
     Built,
     ChangeLink,
     DirectionCounters,
+    receive,
+    send,
 )
 from benchctl.lab.model import Emulator, Topology
 from benchctl.lab.privileges import WITH_FEWER_PRIVILEGES
@@ -78,7 +80,7 @@ class _Keeper:
 
     def tell(self, message: object) -> None:
         try:
-            self._connection.send(message)
+            send(self._connection, message)
         except (BrokenPipeError, ConnectionResetError):
             # What it said last explains its end.
             self.hear()
@@ -88,7 +90,7 @@ class _Keeper:
             raise _GoneError(f"no answer within {timeout_s:.0f} s")
         if self._end is None:
             try:
-                answer = self._connection.recv()
+                answer = receive(self._connection)
             except (EOFError, ConnectionResetError):
                 answer = Broken("", forbidden=True)  # Not even unshare could begin.
             if not isinstance(answer, Broken):
