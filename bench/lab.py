@@ -25,7 +25,7 @@ from benchctl.lab.lab import Lab
 from benchctl.lab.model import Emulator, Topology
 from benchctl.lab.topology import build_topology, load_topology
 from benchctl.lab.verify import ceiling_bps
-from benchctl.profile.source import parse_toml
+from benchctl.toml.source import parse_toml
 
 PORTFOLIO = Path(__file__).parents[1] / "profiles/labs/portfolio.toml"
 PATHS = {"L1": "h1-h7", "L2": "h7-h8", "L3": "h8-h9", "L1 L2": "h1-h4", "L2 L3": "h7-h9",

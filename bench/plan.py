@@ -32,7 +32,7 @@ CHILD = """
 import resource, sys
 from benchctl.backends import installed
 from benchctl.profile.load import load_profile
-from benchctl.profile.plan import make_plan
+from benchctl.plan.plan import make_plan
 
 plan = make_plan(load_profile(sys.argv[1]), installed())
 assert len(plan) == 100_000

@@ -34,7 +34,7 @@ import table
 from benchctl.hosts.host import Host
 from benchctl.lab.lab import Lab
 from benchctl.lab.topology import build_topology
-from benchctl.profile.source import parse_toml
+from benchctl.toml.source import parse_toml
 
 SECONDS = 3.0
 OMIT_S = 1.0

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from benchctl.engine.planning import Planned
-    from benchctl.profile.bind import Trial
+    from benchctl.plan.bind import Trial
 
 # A screen's worth; the whole of a large matrix helps nobody who did not ask for it.
 SHOWN = 12

@@ -18,7 +18,7 @@ from benchctl.errors import BenchctlError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from benchctl.tui.page import Page
+    from benchctl.tui.screens.page import Page
 
 SCREENS = ("plan", "live", "summary", "history", "compare")
 # As wide as most terminals in a document can be shown.
@@ -102,9 +102,9 @@ def tui(
     from benchctl.report.output import Output
     from benchctl.store.database import default_path
     from benchctl.tui.app import BenchApp
+    from benchctl.tui.pictures import take_picture
     from benchctl.tui.settings import default_path as settings_path
     from benchctl.tui.settings import read_settings, theme_of
-    from benchctl.tui.text import take_picture
     from benchctl.tui.themes import DARK
 
     path = store or default_path()

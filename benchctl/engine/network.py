@@ -15,7 +15,7 @@ from benchctl.backends import AnyBackend
 from benchctl.errors import MissingError
 from benchctl.hosts.host import LOCAL, Host, Way
 from benchctl.metrics import Direction
-from benchctl.profile.bind import FlowPlan
+from benchctl.plan.bind import FlowPlan
 from benchctl.profile.model import Profile
 
 LOCAL_IPV6 = "::1"

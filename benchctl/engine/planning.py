@@ -16,9 +16,9 @@ from benchctl.errors import ProfileError
 from benchctl.lab.expect import path
 from benchctl.lab.model import Topology
 from benchctl.lab.topology import build_topology
+from benchctl.plan.plan import MOST_TRIALS, Plan, make_plan
 from benchctl.profile.load import Document, load_profile, shipped_topologies
-from benchctl.profile.plan import MOST_TRIALS, Plan, make_plan
-from benchctl.profile.source import Source, read_toml
+from benchctl.toml.source import Source, read_toml
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from benchctl.engine.tools import Toolbox
 from benchctl.errors import MissingError
 from benchctl.hosts.host import LOCAL
 from benchctl.hosts.spawn import LocalSpawner
-from benchctl.profile.bind import FlowPlan, Trial
+from benchctl.plan.bind import FlowPlan, Trial
 
 Tools = Mapping[tuple[str, Role], Tool | MissingError]
 """What was found of each end of each backend."""

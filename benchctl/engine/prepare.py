@@ -13,7 +13,7 @@ from benchctl.engine.planning import Planned
 from benchctl.engine.site import to_lab_settings
 from benchctl.engine.trust import untrusted
 from benchctl.metrics import Metric
-from benchctl.profile.plan import Plan
+from benchctl.plan.plan import Plan
 from benchctl.store.record import NewRun, NewTrial, create_run
 
 

@@ -19,7 +19,7 @@ from benchctl.errors import BenchctlError, LabError, MissingError, StoreError
 from benchctl.hosts import facts
 from benchctl.hosts.spawn import LocalSpawner
 from benchctl.metrics import Direction
-from benchctl.profile.bind import FlowPlan, Trial
+from benchctl.plan.bind import FlowPlan, Trial
 from benchctl.store.locks import Liveness, Turn
 from benchctl.store.read import Reader, Run
 from benchctl.store.read import Trial as RecordedTrial

@@ -18,7 +18,6 @@ from typing import Any, Protocol
 
 from benchctl.backends import Registry
 from benchctl.engine.network import Network, from_settings
-from benchctl.engine.promise import LinkChange, Promises, loads_of, promises
 from benchctl.errors import LabError
 from benchctl.hosts.facts import sysctls
 from benchctl.hosts.host import LOCAL, Host, Way
@@ -31,9 +30,10 @@ from benchctl.lab.segments import Hop
 from benchctl.lab.strain import Carried, carried
 from benchctl.lab.topology import build_topology
 from benchctl.lab.verify import ceiling_bps, together, verify
-from benchctl.profile.bind import FlowPlan, Trial
+from benchctl.plan.bind import FlowPlan, Trial
+from benchctl.plan.promise import LinkChange, Promises, loads_of, promises
 from benchctl.profile.model import LabTable
-from benchctl.profile.source import Source, parse_toml
+from benchctl.toml.source import Source, parse_toml
 from benchctl.units import format_rate
 
 _BUSY = "the machine is too busy for this lab, or too slow"

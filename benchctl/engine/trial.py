@@ -14,14 +14,14 @@ from benchctl.api import Command, Failure, FailureKind, Flow, Role, Tool
 from benchctl.backends import AnyBackend, Registry
 from benchctl.engine.flow import FAILED, INTERRUPTED, OK, SKIPPED, TIMED_OUT, FlowAttempt
 from benchctl.engine.network import Network, describe_flow, ports_of
-from benchctl.engine.promise import Promises
 from benchctl.engine.site import Site
 from benchctl.engine.tools import Toolbox
 from benchctl.errors import LabError, MissingError
 from benchctl.hosts.host import Host
 from benchctl.hosts.spawn import Spawner
 from benchctl.metrics import Direction
-from benchctl.profile.bind import FlowPlan, Trial
+from benchctl.plan.bind import FlowPlan, Trial
+from benchctl.plan.promise import Promises
 from benchctl.store.record import Recorder
 
 # Flows that wait for a common start need their interpreter up and their options read by then. Each

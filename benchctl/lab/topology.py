@@ -27,8 +27,8 @@ from benchctl.lab.schema import (
     TopologyFile,
 )
 from benchctl.lab.segments import SwitchLoopError, segments
-from benchctl.profile.explain import explain
-from benchctl.profile.source import Key, Source, merge, read_toml
+from benchctl.toml.explain import explain
+from benchctl.toml.source import Key, Source, merge, read_toml
 from benchctl.units import quoted
 
 _KINDS = {"hosts": Kind.HOST, "routers": Kind.ROUTER, "switches": Kind.SWITCH}

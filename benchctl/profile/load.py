@@ -16,11 +16,11 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 
 from benchctl.errors import ProfileError, nearest
-from benchctl.profile.explain import as_written, explain
 from benchctl.profile.model import Profile
 from benchctl.profile.settings import Settings, read_settings
-from benchctl.profile.source import Key, Source, merge, read_toml
 from benchctl.profile.values import as_text
+from benchctl.toml.explain import as_written, explain
+from benchctl.toml.source import Key, Source, merge, read_toml
 from benchctl.units import quoted
 
 PACKAGE = Path(__file__).resolve().parent.parent

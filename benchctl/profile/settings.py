@@ -19,8 +19,8 @@ from typing import Any
 
 from benchctl.errors import ProfileError, UsageError
 from benchctl.profile.model import LabTable, Profile
-from benchctl.profile.source import Key, Source, dotted, merge
 from benchctl.profile.values import Scalar, as_text, check_setting
+from benchctl.toml.source import Key, Source, dotted, merge
 
 
 @dataclass(frozen=True, slots=True)

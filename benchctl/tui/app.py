@@ -18,9 +18,9 @@ from textual.screen import Screen
 from benchctl.errors import BenchctlError
 from benchctl.store.read import Reader, Run
 from benchctl.tui import opening
-from benchctl.tui.glyphs import BRAILLE, Glyphs
-from benchctl.tui.page import Page, free_name
-from benchctl.tui.text import svg_of
+from benchctl.tui.draw.glyphs import BRAILLE, Glyphs
+from benchctl.tui.pictures import svg_of
+from benchctl.tui.screens.page import Page, free_name
 from benchctl.tui.themes import DARK, OURS, PLAIN, variables
 from benchctl.visible import visible_lines
 
@@ -205,7 +205,7 @@ class BenchApp(App[None]):
 
     def action_keys(self) -> None:
         """Show every key of this screen and what is shown on it."""
-        from benchctl.tui.modals import Help
+        from benchctl.tui.screens.modals import Help
 
         if self.page is not None:
             self.push_screen(Help(self._keys(), self.page.meanings()))

@@ -5,14 +5,14 @@ from __future__ import annotations
 from textual.binding import Binding
 
 from benchctl.tui.app import BenchApp
-from benchctl.tui.compare import CompareScreen
-from benchctl.tui.history import HistoryScreen
-from benchctl.tui.live import LiveScreen
-from benchctl.tui.modals import Ask, Help, Picker, Window
-from benchctl.tui.plan import PlanScreen
-from benchctl.tui.scrolled import Scrolled
-from benchctl.tui.summary import SummaryScreen
-from benchctl.tui.table import Table
+from benchctl.tui.screens.compare import CompareScreen
+from benchctl.tui.screens.history import HistoryScreen
+from benchctl.tui.screens.live import LiveScreen
+from benchctl.tui.screens.modals import Ask, Help, Picker, Window
+from benchctl.tui.screens.plan import PlanScreen
+from benchctl.tui.screens.summary import SummaryScreen
+from benchctl.tui.widgets.scrolled import Scrolled
+from benchctl.tui.widgets.table import Table
 
 OWNERS = (
     BenchApp, PlanScreen, LiveScreen, SummaryScreen, HistoryScreen, CompareScreen, Table, Scrolled,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchctl.tui.spans import CURVES, HEATS, ROLES
+from benchctl.tui.draw.spans import CURVES, HEATS, ROLES
 
 CLASSES = {f"role--{role}" for role in ROLES}
 GROUNDED = {"cursor", *(f"heat-{step}" for step in range(HEATS))}

@@ -20,8 +20,8 @@ from typing import Any
 import platformdirs
 
 from benchctl.errors import UsageError, nearest
-from benchctl.profile.source import Key, Source, read_toml
-from benchctl.tui.glyphs import BRAILLE, SETS, Glyphs
+from benchctl.toml.source import Key, Source, read_toml
+from benchctl.tui.draw.glyphs import BRAILLE, SETS, Glyphs
 
 KNOWN = ("theme", "glyphs", "keys")
 

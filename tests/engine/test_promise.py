@@ -7,12 +7,12 @@ import pytest
 
 from benchctl.api import Direction
 from benchctl.backends import installed
-from benchctl.engine.promise import promises
 from benchctl.lab.expect import Kernel
 from benchctl.lab.link import Change
 from benchctl.lab.topology import build_topology
-from benchctl.profile.bind import FlowPlan
-from benchctl.profile.source import parse_toml
+from benchctl.plan.bind import FlowPlan
+from benchctl.plan.promise import promises
+from benchctl.toml.source import parse_toml
 
 # a, b and c reach d over one link of 10 Mbit/s and 20 ms; a has 2 Mbit/s to get there.
 TEXT = """

@@ -23,9 +23,9 @@ from benchctl.lab.messages import DirectionCounters
 from benchctl.lab.model import Emulator
 from benchctl.lab.strain import Carried
 from benchctl.lab.verify import Together
-from benchctl.profile.bind import FlowPlan, Trial
+from benchctl.plan.bind import FlowPlan, Trial
 from benchctl.profile.model import LabTable
-from benchctl.profile.source import parse_toml
+from benchctl.toml.source import parse_toml
 
 TEXT = """
 local = "a"

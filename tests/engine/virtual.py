@@ -19,7 +19,7 @@ from benchctl.engine.site import PlainSite
 from benchctl.engine.tools import Toolbox
 from benchctl.engine.trial import Attempts, Signals, TrialRunner
 from benchctl.hosts.host import LOCAL
-from benchctl.profile.bind import FlowPlan, Trial
+from benchctl.plan.bind import FlowPlan, Trial
 from benchctl.store.read import Reader
 from benchctl.store.record import NewRun, NewTrial, Recorder, create_run
 

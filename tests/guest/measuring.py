@@ -11,7 +11,7 @@ from pathlib import Path
 
 from benchctl.lab.lab import Lab
 from benchctl.lab.topology import build_topology
-from benchctl.profile.source import parse_toml
+from benchctl.toml.source import parse_toml
 
 DATAGRAMS = [sys.executable, str(Path(__file__).with_name("datagrams.py"))]
 

@@ -16,7 +16,7 @@ from benchctl.lab.lab import Lab
 from benchctl.lab.link import Change
 from benchctl.lab.model import Emulator
 from benchctl.lab.topology import build_topology
-from benchctl.profile.source import parse_toml
+from benchctl.toml.source import parse_toml
 
 EMULATOR = Emulator(sys.argv[1])
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from benchctl.lab.topology import build_topology
-from benchctl.profile.source import parse_toml
+from benchctl.toml.source import parse_toml
 
 OWNER = Path(__file__).with_name("lab_owner.py")
 ROOT = Path(__file__).parents[2]

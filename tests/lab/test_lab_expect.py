@@ -17,7 +17,7 @@ from benchctl.lab.expect import (
     udp_payload_ratio,
 )
 from benchctl.lab.topology import build_topology, load_topology
-from benchctl.profile.source import parse_toml
+from benchctl.toml.source import parse_toml
 
 PORTFOLIO = load_topology(Path(__file__).parents[2] / "profiles/labs/portfolio.toml")
 

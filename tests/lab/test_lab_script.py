@@ -4,7 +4,7 @@ from pathlib import Path
 
 from benchctl.lab import names, script
 from benchctl.lab.topology import build_topology
-from benchctl.profile.source import parse_toml
+from benchctl.toml.source import parse_toml
 
 TEXT = """
 [hosts]

@@ -11,7 +11,7 @@ from benchctl.errors import ProfileError
 from benchctl.lab.model import Emulator, Kind, Settings
 from benchctl.lab.routing import Forwarding
 from benchctl.lab.topology import build_topology, load_topology
-from benchctl.profile.source import parse_toml
+from benchctl.toml.source import parse_toml
 
 LABS = Path(__file__).parents[2] / "profiles/labs"
 

@@ -20,8 +20,8 @@ from benchctl.api import (
 )
 from benchctl.backends import Candidate, Registry
 from benchctl.errors import BenchctlError
+from benchctl.plan.plan import make_plan
 from benchctl.profile.load import load_profile
-from benchctl.profile.plan import make_plan
 
 
 class StreamParameters(Parameters):

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from benchctl.errors import MissingError, ProfileError
+from benchctl.plan.plan import make_plan
 from benchctl.profile import load as load_module
 from benchctl.profile.load import load_profile
-from benchctl.profile.plan import make_plan
 from benchctl.profile.schema import json_schema
-from benchctl.profile.source import Source
+from benchctl.toml.source import Source
 
 GOOD = {
     "title": "x",

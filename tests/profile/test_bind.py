@@ -1,7 +1,7 @@
 import pytest
 
 from benchctl.api import Direction
-from benchctl.profile.bind import DEADLINE_SLACK_S
+from benchctl.plan.bind import DEADLINE_SLACK_S
 
 FLOW = '[flows.main]\nbackend = "stream"\n'
 

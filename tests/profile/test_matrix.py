@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchctl.errors import UsageError
+from benchctl.plan.matrix import build_matrix
 from benchctl.profile.load import Document
-from benchctl.profile.matrix import build_matrix
 from benchctl.profile.model import Profile
 from benchctl.profile.settings import Settings
-from benchctl.profile.source import Source
+from benchctl.toml.source import Source
 
 VALUES = ["1", 1, "b", 2.5, "c", 7, False]
 values = st.lists(st.sampled_from(VALUES), min_size=1, max_size=4, unique=True)

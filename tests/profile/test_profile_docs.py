@@ -12,9 +12,9 @@ from jsonschema import Draft202012Validator
 from benchctl.backends import installed
 from benchctl.errors import ProfileError
 from benchctl.lab.topology import load_topology
+from benchctl.plan.plan import MOST_TRIALS, make_plan
 from benchctl.profile import model
 from benchctl.profile.load import load_profile, packaged_profiles
-from benchctl.profile.plan import MOST_TRIALS, make_plan
 from benchctl.profile.schema import json_schema
 from benchctl.units import parse_duration, parse_rate, parse_ratio, parse_size
 

@@ -11,8 +11,8 @@ from jsonschema import Draft7Validator
 
 from benchctl.backends import installed
 from benchctl.lab.schema import TopologyFile
+from benchctl.plan.plan import make_plan
 from benchctl.profile.load import load_profile, packaged_profiles
-from benchctl.profile.plan import make_plan
 from benchctl.profile.schema import json_schema, model_schema
 
 PROFILES = sorted(

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchctl.errors import ProfileError
-from benchctl.profile.source import dotted, merge, parse_toml, read_toml
+from benchctl.toml.source import dotted, merge, parse_toml, read_toml
 
 TEXT = '''\
 title = "a"   # [not.a.table]

@@ -5,7 +5,7 @@ import asyncio
 from tui.made_runs import BEGIN
 
 from benchctl.tui.app import BenchApp
-from benchctl.tui.text import text_of
+from benchctl.tui.pictures import text_of
 
 
 class Clock:

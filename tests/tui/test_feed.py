@@ -10,8 +10,8 @@ from tui.made_runs import MadeRun, whole_run
 from benchctl.errors import StoreError
 from benchctl.store import bulk
 from benchctl.store.locks import Liveness
-from benchctl.tui.feed import Feed
-from benchctl.tui.traces import Key, Window
+from benchctl.tui.model.feed import Feed
+from benchctl.tui.model.traces import Key, Window
 
 
 class Timer:

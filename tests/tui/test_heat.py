@@ -3,7 +3,7 @@ from tui.made_runs import whole_run
 
 from benchctl.report.document import document_of
 from benchctl.store.read import Reader
-from benchctl.tui.heat import STEPS, Summary, Turn
+from benchctl.tui.draw.heat import STEPS, Summary, Turn
 
 
 def summary(tmp_path):

@@ -10,8 +10,8 @@ from tui.made_runs import BEGIN, MadeRun, whole_run
 from benchctl.errors import StoreError
 from benchctl.store.locks import Liveness
 from benchctl.store.read import Reader
-from benchctl.tui.live import LiveScreen
 from benchctl.tui.opening import open_live, open_replay
+from benchctl.tui.screens.live import LiveScreen
 
 
 @pytest.fixture
@@ -197,7 +197,7 @@ def test_going_back_freezes_a_live_screen(store, live):
 @pytest.mark.parametrize(("key", "number"), [("k", SIGUSR1), ("x", SIGINT)])
 def test_skip_and_stop_ask_and_then_signal_the_runner(store, live, monkeypatch, key, number):
     sent = []
-    monkeypatch.setattr("benchctl.tui.feed.os.kill", lambda *what: sent.append(what))
+    monkeypatch.setattr("benchctl.tui.model.feed.os.kill", lambda *what: sent.append(what))
     monkeypatch.setattr(Liveness, "runner_pid", lambda self, run_id: 4711)
 
     async def script(pilot):
@@ -212,7 +212,7 @@ def test_skip_and_stop_ask_and_then_signal_the_runner(store, live, monkeypatch, 
 
 
 def test_a_run_of_another_user_cannot_be_stopped_and_the_screen_says_so(store, live, monkeypatch):
-    monkeypatch.setattr("benchctl.tui.feed.os.kill", Mock(side_effect=PermissionError))
+    monkeypatch.setattr("benchctl.tui.model.feed.os.kill", Mock(side_effect=PermissionError))
     monkeypatch.setattr(Liveness, "runner_pid", lambda self, run_id: 4711)
 
     async def script(pilot):
@@ -282,7 +282,7 @@ def test_a_full_disk_refuses_a_remark_and_says_so(store, live, monkeypatch):
     def full(*_):
         raise StoreError("store: database or disk is full", "free some room")
 
-    monkeypatch.setattr("benchctl.tui.feed.add_remark", full)
+    monkeypatch.setattr("benchctl.tui.model.feed.add_remark", full)
 
     async def script(pilot):
         await press(pilot, "n", *"x", "enter")
@@ -327,7 +327,7 @@ def test_any_size_of_terminal_is_survived(store, size):
 
 
 def test_one_tick_reads_for_a_limited_time_and_goes_on_by_itself(store, monkeypatch):
-    monkeypatch.setattr("benchctl.tui.live.BUDGET_S", 0.0)
+    monkeypatch.setattr("benchctl.tui.screens.live.BUDGET_S", 0.0)
     monkeypatch.setattr("benchctl.store.bulk.BATCH", 10)
     whole_run(store)
     clock = Clock(BEGIN)

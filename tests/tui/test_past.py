@@ -4,7 +4,7 @@ from tui.made_runs import BEGIN, MadeRun, whole_run
 from benchctl.store.bulk import Bulk
 from benchctl.store.manage import set_tags
 from benchctl.store.read import Reader
-from benchctl.tui.past import FIGURES, columns, past_of, row
+from benchctl.tui.model.past import FIGURES, columns, past_of, row
 
 
 @pytest.fixture

@@ -14,13 +14,13 @@ from benchctl.errors import MissingError, StoreError
 from benchctl.store.locks import Liveness
 from benchctl.store.read import Reader
 from benchctl.tui.app import BenchApp
-from benchctl.tui.history import HistoryScreen
-from benchctl.tui.live import LiveScreen
-from benchctl.tui.modals import Ask, Help, Picker, Prompt, Window
 from benchctl.tui.opening import open_plan
-from benchctl.tui.plan import PlanScreen
-from benchctl.tui.scrolled import Scrolled
-from benchctl.tui.table import Table
+from benchctl.tui.screens.history import HistoryScreen
+from benchctl.tui.screens.live import LiveScreen
+from benchctl.tui.screens.modals import Ask, Help, Picker, Prompt, Window
+from benchctl.tui.screens.plan import PlanScreen
+from benchctl.tui.widgets.scrolled import Scrolled
+from benchctl.tui.widgets.table import Table
 
 STORE = Path("runs.sqlite")
 OWN = Path("profiles/two-servers.toml")
@@ -121,8 +121,8 @@ def test_a_profile_that_is_wrong_or_lacks_its_program_does_not_run(monkeypatch):
         await press(pilot, "r")
         assert "there is no plan to run" in notices(pilot)
         missing = MissingError("no toy here", "install one")
-        monkeypatch.setattr("benchctl.tui.plan.Drawn.can_run", False)
-        monkeypatch.setattr("benchctl.tui.plantext.first_missing", lambda tools: missing)
+        monkeypatch.setattr("benchctl.tui.screens.plan.Drawn.can_run", False)
+        monkeypatch.setattr("benchctl.tui.draw.plantext.first_missing", lambda tools: missing)
         OWN.write_text(PROFILE)
         await until(pilot, lambda: "✗ something is missing" in shown(pilot))
         await press(pilot, "r")
@@ -148,7 +148,7 @@ def test_a_store_that_cannot_be_written_refuses_a_run_and_says_why(monkeypatch):
     def refuse(*_):
         raise StoreError("runs.sqlite: database or disk is full", "free some room")
 
-    monkeypatch.setattr("benchctl.tui.plan.record_plan", refuse)
+    monkeypatch.setattr("benchctl.tui.screens.plan.record_plan", refuse)
 
     async def script(pilot):
         await press(pilot, "r")

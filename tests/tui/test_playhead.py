@@ -1,6 +1,6 @@
 import pytest
 
-from benchctl.tui.playhead import SPEEDS, Playhead
+from benchctl.tui.model.playhead import SPEEDS, Playhead
 
 
 class Clock:

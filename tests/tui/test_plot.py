@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.tui.glyphs import ASCII, BLOCKS, BRAILLE, SETS
-from benchctl.tui.plot import Curve, View, draw, letter, role_of
-from benchctl.tui.series import Series
-from benchctl.tui.spans import to_text
+from benchctl.tui.draw.glyphs import ASCII, BLOCKS, BRAILLE, SETS
+from benchctl.tui.draw.plot import Curve, View, draw, letter, role_of
+from benchctl.tui.draw.spans import to_text
+from benchctl.tui.model.series import Series
 
 MINUTE = View(0.0, 60.0)
 

@@ -10,8 +10,8 @@ from benchctl.store.bulk import Bulk
 from benchctl.store.follow import Follower
 from benchctl.store.locks import Liveness
 from benchctl.store.read import Reader
-from benchctl.tui.results import Results
-from benchctl.tui.runview import RunView
+from benchctl.tui.model.results import Results
+from benchctl.tui.model.runview import RunView
 
 
 class Watched:

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.tui.scale import Axis, axis_for, labels, ticks, time_label
+from benchctl.tui.draw.scale import Axis, axis_for, labels, ticks, time_label
 
 NUMBERS = st.floats(-1e12, 1e12).filter(lambda x: x == 0 or abs(x) > 1e-9)
 

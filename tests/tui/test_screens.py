@@ -12,9 +12,6 @@ from benchctl.store.manage import set_tags
 from benchctl.store.read import Reader
 from benchctl.store.schema import VERSION
 from benchctl.tui.app import BenchApp
-from benchctl.tui.compare import CompareScreen
-from benchctl.tui.history import HistoryScreen
-from benchctl.tui.live import LiveScreen
 from benchctl.tui.opening import (
     open_compare,
     open_history,
@@ -23,8 +20,11 @@ from benchctl.tui.opening import (
     open_replay,
     open_summary,
 )
-from benchctl.tui.plan import PlanScreen
-from benchctl.tui.summary import SummaryScreen
+from benchctl.tui.screens.compare import CompareScreen
+from benchctl.tui.screens.history import HistoryScreen
+from benchctl.tui.screens.live import LiveScreen
+from benchctl.tui.screens.plan import PlanScreen
+from benchctl.tui.screens.summary import SummaryScreen
 
 
 @pytest.fixture

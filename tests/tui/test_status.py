@@ -4,10 +4,10 @@ import pytest
 from tui.made_runs import BEGIN, MadeRun, whole_run
 
 from benchctl.store.locks import Liveness
-from benchctl.tui import status
-from benchctl.tui.feed import Feed
-from benchctl.tui.playhead import Playhead
-from benchctl.tui.spans import to_text
+from benchctl.tui.draw import status
+from benchctl.tui.draw.spans import to_text
+from benchctl.tui.model.feed import Feed
+from benchctl.tui.model.playhead import Playhead
 
 
 @pytest.fixture

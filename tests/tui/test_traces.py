@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from benchctl.api import Fold, Metric
 from benchctl.store.bulk import Source
-from benchctl.tui.metrics import metric_of
-from benchctl.tui.traces import Key, Traces, Window
+from benchctl.tui.model.metrics import metric_of
+from benchctl.tui.model.traces import Key, Traces, Window
 
 
 def source(stream=0, metrics=("throughput_bps",), streams=1, role="client", delay_s=0.0, flow="f"):

@@ -3,10 +3,10 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.tui.plot import View
-from benchctl.tui.series import CAPACITY
-from benchctl.tui.traces import Window
-from benchctl.tui.zoom import Zoom, window_for
+from benchctl.tui.draw.plot import View
+from benchctl.tui.model.series import CAPACITY
+from benchctl.tui.model.traces import Window
+from benchctl.tui.model.zoom import Zoom, window_for
 
 WHOLE = Window(0.0, 600.0)
 

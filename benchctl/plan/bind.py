@@ -1,0 +1,262 @@
+"""Binds one point of the matrix to the flows of a profile: a trial.
+
+A flow's keys and parameters come from ``[defaults]``, then its own table, then ``--set``, then the
+axes, later ones winning. Parameters are checked against the backend's own model; an error names
+the file and line that wrote the wrong value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+from pydantic import ValidationError
+
+from benchctl.backends import AnyBackend, Registry
+from benchctl.errors import ProfileError, nearest
+from benchctl.metrics import Direction
+from benchctl.plan.matrix import Matrix, Point
+from benchctl.plan.targets import Targets, Writes, accepts, point_text
+from benchctl.profile.load import Document
+from benchctl.profile.model import FLOW_KEYS
+from benchctl.profile.values import Scalar
+from benchctl.toml.explain import explain
+from benchctl.toml.source import Key
+from benchctl.units import format_duration, quoted
+
+# What a tool may take beyond its own time: to connect, to exchange results, to end.
+DEADLINE_SLACK_S = 15.0
+LOCAL = "local"
+
+
+@dataclass(frozen=True, slots=True)
+class FlowPlan:
+    """One flow of a trial, bound: names as in the profile, parameters as written there."""
+
+    name: str
+    backend: str
+    source: str
+    to: str
+    interface: str | None
+    direction: Direction
+    delay_s: float
+    parameters: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One point of the matrix, one repeat.
+
+    ``index`` counts from 0 in the order of execution, ``repeat`` from 1. ``lab`` holds settings
+    of the topology for this point. ``duration_s`` is the expected time of its flows.
+    """
+
+    index: int
+    repeat: int
+    point: Mapping[str, Scalar]
+    flows: tuple[FlowPlan, ...]
+    lab: Mapping[str, Any]
+    duration_s: float
+    deadline_s: float
+
+
+_Route = tuple[FlowPlan, AnyBackend]
+"""A flow but for what the axes write to its parameters, and its backend."""
+
+
+class Binder:
+    """Binds points to the flows of one profile, and says exactly what does not fit."""
+
+    def __init__(
+        self,
+        document: Document,
+        registry: Registry,
+        matrix: Matrix,
+        hosts: Collection[str],
+        interfaces: Collection[str],
+    ) -> None:
+        profile = document.model
+        self._document = document
+        self._ends = {LOCAL, *hosts, *profile.hosts}
+        self._peers = {*self._ends, *profile.servers}
+        self._interfaces = {*interfaces, *profile.interfaces}
+        self.routes: dict[tuple[str | None, ...], FlowPlan] = {}
+        """The flows bound so far, each way and backend once; the parameters are any."""
+        self._check_names()
+        self._targets = Targets(document, registry, matrix)
+        self._writes = self._targets.of_values
+        self._writing = {
+            flow: {value: one for value, one in self._writes.items() if flow in one.flows}
+            for flow in self._targets.written
+        }
+        self._choosing = self._targets.constants.chosen is not None or any(
+            writes.chosen for writes in self._writes.values()
+        )
+        # Flows that the innermost axes do not touch recur at once; to keep more would cost memory.
+        self._route = lru_cache(maxsize=256)(self._make_route)
+        self._check = lru_cache(maxsize=256)(self._check_flow)
+
+    @property
+    def backends(self) -> Mapping[str, Collection[AnyBackend]]:
+        """The backends that each flow may have."""
+        return {flow: found.values() for flow, found in self._targets.backends.items()}
+
+    def bind(self, point: Point, index: int, repeat: int) -> Trial:
+        """Bind one point. Raises ProfileError."""
+        flows = []
+        longest_s = 0.0
+        for name, writes in self._flows_of(point):
+            (flow, _), parameters, end_s = self._check(name, writes)
+            longest_s = max(longest_s, end_s)
+            flows.append(replace(flow, parameters=parameters))
+        lab = self.lab(point)
+        shown = {value.axis: value.shown for value in point}
+        deadline_s = self._document.model.run.deadline or longest_s + DEADLINE_SLACK_S
+        return Trial(index, repeat, shown, tuple(flows), lab, longest_s, deadline_s)
+
+    def lab(self, point: Point) -> dict[str, Any]:
+        """Return the settings of the lab at a point."""
+        lab = dict(self._targets.constants.lab)
+        for value in point:
+            lab |= self._writes[value].lab
+        return lab
+
+    def duration_s(self, point: Point) -> float:
+        """Return the expected time of a point's flows. Raises ProfileError."""
+        longest_s = max([self._check(*flow)[2] for flow in self._flows_of(point)])
+        deadline_s = self._document.model.run.deadline
+        if deadline_s is not None and deadline_s < longest_s:
+            raise self._document.error(
+                ("run", "deadline"),
+                f"{format_duration(deadline_s)} is less than a trial takes: "
+                f"{format_duration(longest_s)}",
+                f"leave it out, and it is {format_duration(longest_s + DEADLINE_SLACK_S)} there",
+            )
+        return longest_s
+
+    def _flows_of(self, point: Point) -> list[tuple[str, tuple[Writes, ...]]]:
+        """Return the flows of a point, each with the axis values that write to it."""
+        names = self._choose(point) if self._choosing else self._writing
+        return [(name, tuple(filter(None, map(self._writing[name].get, point)))) for name in names]
+
+    def _choose(self, point: Point) -> list[str]:
+        chosen: Collection[str] = self._targets.constants.chosen or self._writing
+        for value in point:
+            chosen = self._writes[value].chosen or chosen
+        return [name for name in self._writing if name in chosen]
+
+    def _check_flow(
+        self, name: str, writes: tuple[Writes, ...]
+    ) -> tuple[_Route, Mapping[str, Any], float]:
+        """Return a flow's route and parameters, and when it ends, in seconds."""
+        route = self._route(name, tuple([one for one in writes if one.routes]))
+        flow, backend = route
+        parameters = dict(flow.parameters)
+        for one in writes:
+            parameters.update(one.parameters.get(name, ()))
+        try:
+            checked = backend.parameters.model_validate(parameters)
+        except ValidationError as error:
+            raise self._bad_parameter(route, parameters, writes, error) from None
+        return route, parameters, flow.delay_s + backend.duration_s(checked)
+
+    def _make_route(self, name: str, writes: tuple[Writes, ...]) -> _Route:
+        written = self._targets.written[name]
+        over: dict[str, Any] = dict(written)
+        for one in (self._targets.constants, *writes):
+            over |= one.routes.get(name, {})
+        backend = self._targets.backends[name][over["backend"]]
+        defaults = self._document.model.defaults.model_dump(by_alias=True, exclude_unset=True)
+        fields = {
+            **{key: value for key, value in defaults.items() if accepts(backend, key)},
+            **over,
+            **self._targets.constants.parameters.get(name, {}),
+        }
+        flow = FlowPlan(
+            name,
+            over["backend"],
+            self._known(name, "from", fields, self._ends, writes),
+            self._known(name, "to", fields, self._peers, writes),
+            self._interface(name, fields, writes),
+            self._direction(name, backend, fields, writes),
+            fields.get("delay", 0.0),
+            {key: value for key, value in fields.items() if key not in FLOW_KEYS},
+        )
+        self.routes[flow.name, flow.backend, flow.source, flow.to, flow.interface] = flow
+        return flow, backend
+
+    def _known(
+        self,
+        flow: str,
+        key: str,
+        fields: Mapping[str, Any],
+        known: Collection[str],
+        writes: Sequence[Writes],
+    ) -> str:
+        value = fields.get(key, LOCAL)
+        if isinstance(value, str) and value in known:
+            return value
+        what = f"no {'host' if key == 'from' else 'host or server'} {quoted(value)}"
+        hint = nearest(str(value), known) or f"there are: {', '.join(sorted(known))}"
+        raise self._error(flow, (key,), what, hint, writes)
+
+    def _interface(
+        self, flow: str, fields: Mapping[str, Any], writes: Sequence[Writes]
+    ) -> str | None:
+        value = fields.get("interface")
+        if value is None or (isinstance(value, str) and value in self._interfaces):
+            return value
+        hint = nearest(str(value), self._interfaces) or "declare it under [interfaces]"
+        raise self._error(flow, ("interface",), f"no interface {quoted(value)}", hint, writes)
+
+    def _direction(
+        self, flow: str, backend: AnyBackend, fields: Mapping[str, Any], writes: Sequence[Writes]
+    ) -> Direction:
+        can = backend.capabilities.directions
+        value = fields.get("direction", can[0])
+        if value in can:
+            return Direction(value)
+        what = f"{backend.name} cannot measure in direction {quoted(value)}"
+        hint = nearest(str(value), can) or f"it can: {', '.join(can)}"
+        raise self._error(flow, ("direction",), what, hint, writes)
+
+    def _bad_parameter(
+        self,
+        route: _Route,
+        parameters: Mapping[str, Any],
+        writes: Sequence[Writes],
+        error: ValidationError,
+    ) -> ProfileError:
+        flow, backend = route
+        names = [*backend.parameters.model_fields, *FLOW_KEYS]
+        unknown = f"{flow.backend} has no such parameter"
+        key, what, hint = explain(error, parameters, lambda _: names, unknown)
+        if not key and writes:
+            # What goes wrong between parameters goes wrong at some points only.
+            what = f"{what} (at {point_text(writes)})"
+        return self._error(flow.name, key, what, hint, writes)
+
+    def _error(
+        self, flow: str, key: Key, what: str, hint: str, writes: Sequence[Writes]
+    ) -> ProfileError:
+        """Return the error of a flow's field, at the place that wrote its value."""
+        where: Key = ("flows", flow, *key)
+        if key:
+            name = str(key[0])
+            if name not in self._targets.written[flow]:
+                defaults = self._document.model.defaults
+                if name in defaults.model_dump(by_alias=True, exclude_unset=True):
+                    where = ("defaults", *key)
+            for one in (self._targets.constants, *writes):
+                where = one.keys.get(f"{flow}.{name}", where)
+        return self._document.error(where, what, hint)
+
+    def _check_names(self) -> None:
+        profile = self._document.model
+        for name in (LOCAL, *profile.hosts):
+            if name in profile.servers:
+                raise self._document.error(
+                    ("servers", name), "this is the name of a host too", "rename one of them"
+                )

@@ -1,0 +1,102 @@
+"""Bounds that a run has to meet, read with the unit of their metric.
+
+What they name must be there: the metric, the flow, the axes and their values. Whether they are
+met is for the analysis to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from benchctl.backends import AnyBackend
+from benchctl.errors import nearest
+from benchctl.metrics import METRICS
+from benchctl.plan.matrix import Matrix, Value, check_value
+from benchctl.profile.load import Document
+from benchctl.profile.values import Scalar
+from benchctl.toml.source import Key
+from benchctl.units import parse_value, quoted
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """A bound on the mean of a metric over the repeats of a point, in the metric's SI unit.
+
+    ``flow`` is None where every flow that has the metric has to meet it. ``where`` maps axes to
+    the value that a point must have; empty for every point.
+    """
+
+    metric: str
+    flow: str | None
+    where: Mapping[str, Scalar]
+    at_least: float | None
+    at_most: float | None
+
+
+def read_expectations(
+    document: Document, matrix: Matrix, backends: Mapping[str, Collection[AnyBackend]]
+) -> tuple[Expected, ...]:
+    """Return the expectations of a profile; ``backends`` are those of each flow.
+
+    Raises ProfileError.
+    """
+    names = Names(document, matrix, backends)
+    expected = []
+    for index, table in enumerate(document.model.expect):
+        key: Key = ("expect", index)
+        names.check_place(key, table.flow, table.where)
+        names.check_metric((*key, "metric"), table.flow, table.metric)
+        at_least = _bound(document, table.metric, table.at_least, (*key, "at_least"))
+        at_most = _bound(document, table.metric, table.at_most, (*key, "at_most"))
+        if at_least is not None and at_most is not None and at_least > at_most:
+            raise document.error(key, "at_least is more than at_most")
+        expected.append(Expected(table.metric, table.flow, table.where, at_least, at_most))
+    return tuple(expected)
+
+
+class Names:
+    """What a profile's figures may name: its axes and their values, its flows, their metrics."""
+
+    def __init__(
+        self, document: Document, matrix: Matrix, backends: Mapping[str, Collection[AnyBackend]]
+    ) -> None:
+        self._document = document
+        self._backends = backends
+        self._known: dict[str, dict[Scalar, Value]] = {axis: {} for axis in matrix.axes}
+        for value in matrix.values():
+            self._known[value.axis][value.shown] = value
+
+    def check_place(self, key: Key, flow: str | None, where: Mapping[str, Scalar]) -> None:
+        """Raise ProfileError unless the table at ``key`` names a flow and points of the profile."""
+        if flow is not None and flow not in self._backends:
+            hint = nearest(flow, self._backends) or f"there are: {', '.join(self._backends)}"
+            raise self._document.error((*key, "flow"), f"no flow {quoted(flow)}", hint)
+        for axis, shown in where.items():
+            check_value(self._document, self._known, (*key, "where", axis), shown)
+
+    def check_metric(
+        self, key: Key, flow: str | None, metric: str, of_trials: Collection[str] = ()
+    ) -> None:
+        """Raise ProfileError unless a flow, or any of them, has a metric.
+
+        ``of_trials`` are metrics that a trial has as a whole.
+        """
+        flows = self._backends if flow is None else [flow]
+        own = {m.name for f in flows for b in self._backends[f] for m in b.capabilities.metrics}
+        known = {*METRICS, *own, *of_trials}
+        if metric not in known:
+            hint = nearest(metric, known) or "such as throughput_bps, rtt_s or loss_ratio"
+            raise self._document.error(key, f"no metric {quoted(metric)}", hint)
+
+
+def read_figure(document: Document, metric: str, written: Scalar, key: Key) -> float:
+    """Return a figure of a metric in its SI unit. Raises ProfileError."""
+    try:
+        return parse_value(metric, written)
+    except ValueError as error:
+        raise document.error(key, str(error)) from None
+
+
+def _bound(document: Document, metric: str, written: Scalar | None, key: Key) -> float | None:
+    return None if written is None else read_figure(document, metric, written, key)

@@ -1,0 +1,157 @@
+"""From a profile to an ordered list of trials.
+
+Everything is bound once before anything runs, so that one wrong value anywhere in the matrix is
+found first. A plan makes its trials when asked: a hundred thousand of them cost little memory.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from array import array
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from benchctl.backends import Registry
+from benchctl.errors import UsageError
+from benchctl.plan.bind import Binder, FlowPlan, Trial
+from benchctl.plan.expectations import Expected, read_expectations
+from benchctl.plan.matrix import Matrix, Point, build_matrix
+from benchctl.plan.reported import Reported, read_reported
+from benchctl.profile.load import Document
+from benchctl.profile.model import Order
+from benchctl.profile.values import Scalar
+
+# A person who writes an axis too many notices here, not after a week of measuring.
+MOST_TRIALS = 100_000
+# What a plan holds in memory: some 200 MB of either. Longer than a year is measured by nobody.
+MOST_POINTS = 1_000_000
+MOST_PLANNED = 20_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """All trials of a profile, in order."""
+
+    document: Document
+    matrix: Matrix
+    points: tuple[Point, ...]
+    order: array[int]
+    """Position in points x repeats of each trial: ``point * repeats + repeat``."""
+    repeats: int
+    seed: int
+    duration_s: float
+    """Expected time of all trials and pauses, without attempts that fail."""
+    expected: tuple[Expected, ...]
+    reported: tuple[Reported, ...]
+    _binder: Binder
+
+    def __len__(self) -> int:
+        return len(self.order)
+
+    def trial(self, index: int) -> Trial:
+        """Return the trial that runs as number ``index``, from 0."""
+        point, repeat = divmod(self.order[index], self.repeats)
+        return self._binder.bind(self.points[point], index, repeat + 1)
+
+    def __iter__(self) -> Iterator[Trial]:
+        return map(self.trial, range(len(self)))
+
+    @property
+    def values(self) -> dict[str, tuple[Scalar, ...]]:
+        """The values of each axis that occur among the points, in their order."""
+        found: dict[str, dict[Scalar, None]] = {axis: {} for axis in self.matrix.axes}
+        for value in dict.fromkeys(itertools.chain.from_iterable(self.points)):
+            found[value.axis][value.shown] = None
+        return {axis: tuple(values) for axis, values in found.items()}
+
+    @property
+    def varying(self) -> tuple[str, ...]:
+        """The axes that have more than one value among the points."""
+        return tuple(axis for axis, values in self.values.items() if len(values) > 1)
+
+    @property
+    def routes(self) -> tuple[FlowPlan, ...]:
+        """Every flow of the plan, each way and backend once; the parameters are any of them."""
+        return tuple(self._binder.routes.values())
+
+    @property
+    def labs(self) -> tuple[Mapping[str, Any], ...]:
+        """The settings of the lab that the points ask for, each once."""
+        labs = map(self._binder.lab, self.points)
+        return tuple({repr(lab): lab for lab in labs}.values())
+
+
+def make_plan(
+    document: Document,
+    registry: Registry,
+    *,
+    hosts: Collection[str] = (),
+    interfaces: Collection[str] = (),
+    only: Sequence[str] = (),
+    repeats: int | None = None,
+    most_trials: int | None = MOST_TRIALS,
+    draw_seed: int | None = None,
+) -> Plan:
+    """Plan a profile.
+
+    ``hosts`` and ``interfaces`` are names known beside those of the profile (a lab's). ``only``
+    keeps points whose axis has a value: ``server=paris,tashkent``. ``repeats`` (1 or more) goes
+    before the profile's. ``most_trials`` refuses a larger matrix (None: no limit). ``draw_seed``
+    is the seed where the profile gives none.
+
+    Raises ProfileError (with file, line and key), UsageError, or MissingError for a backend that
+    is not there.
+    """
+    run = document.model.run
+    repeats = run.repeats if repeats is None else repeats
+    whole = build_matrix(document)
+    binder = Binder(document, registry, whole, hosts, interfaces)
+    expected = read_expectations(document, whole, binder.backends)
+    reported = read_reported(document, whole, binder.backends)
+    matrix = whole.only(only)
+    trials = matrix.size * repeats
+    too_many = matrix.size > MOST_POINTS or trials > MOST_PLANNED
+    if too_many or (most_trials is not None and trials > most_trials):
+        most = (
+            f"{MOST_POINTS:,} points, or {MOST_PLANNED:,} trials, are the most"
+            if too_many
+            else f"more than {most_trials:,} need --yes"
+        )
+        raise document.error(
+            ("axes",),
+            f"a matrix of {trials:,} trials: {_shape(matrix, repeats)}",
+            f"{most}; narrow it with --only, or take an axis out",
+        )
+    points = tuple(matrix.points())
+    if not points and only:
+        raise UsageError(f"--only {' --only '.join(only)}: no point of the matrix is left")
+    if not points:
+        raise document.error(("exclude",), "no point of the matrix is left to measure")
+    seed = run.seed if run.seed is not None else draw_seed
+    seed = random.SystemRandom().randrange(2**31) if seed is None else seed
+    measuring_s = repeats * sum(map(binder.duration_s, points))
+    order = _order(run.order, len(points), repeats, seed)
+    pausing_s = (len(order) - 1) * run.pause
+    duration_s = measuring_s + pausing_s
+    return Plan(
+        document, matrix, points, order, repeats, seed, duration_s, expected, reported, binder
+    )
+
+
+def _shape(matrix: Matrix, repeats: int) -> str:
+    """Write the factors of a matrix: ``10 streams x 4 window x 3 repeats``."""
+    factors = [
+        f"{len(steps)} {'+'.join(value.axis for value in steps[0])}" for steps in matrix.dimensions
+    ]
+    return " x ".join([*factors, f"{repeats} repeats"] if repeats > 1 else factors)
+
+
+def _order(order: Order, points: int, repeats: int, seed: int) -> array[int]:
+    positions = array("Q", range(points * repeats))
+    if order is Order.INTERLEAVED:
+        return array("Q", (p * repeats + r for r in range(repeats) for p in range(points)))
+    if order is Order.SHUFFLED:
+        random.Random(seed).shuffle(positions)
+    return positions

@@ -1,0 +1,224 @@
+"""What theory expects of the flows of a trial, from the topology and what the profile asks for.
+
+Delays are those of idle links. Throughput is the max-min fair share of flows at the same time as
+goodput, no more than the flow itself asks for: its rate, or its window per round trip. Where links
+change while a trial runs, it is the mean over the time that each flow measures.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from benchctl.backends import AnyBackend, Registry
+from benchctl.lab.expect import (
+    PING_PAYLOAD_BYTES,
+    Demand,
+    Kernel,
+    NetworkPath,
+    fair_shares,
+    is_fragmented,
+    path,
+    udp_payload_ratio,
+)
+from benchctl.lab.link import Change, Course
+from benchctl.lab.model import Settings, Topology
+from benchctl.lab.segments import Hop
+from benchctl.metrics import Direction
+from benchctl.plan.bind import FlowPlan
+
+Promises = dict[str, dict[str, float]]
+"""Expected value by direction and metric."""
+
+LinkChange = tuple[str, Change]
+"""A link's name and how it changes; times count from the trial's common start."""
+
+# Moments at which links that change are looked at: a ramp is a hundred steps, each of a per cent.
+MOMENTS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class _Leg:
+    """One direction of a flow that fills what it gets: the demand, and the payload's part of it."""
+
+    flow: str
+    direction: Direction
+    demand: Demand
+    payload_ratio: float
+    fragmented: bool = False
+
+
+def promises(
+    flows: Sequence[FlowPlan],
+    ends: Mapping[str, tuple[str, str]],
+    topology: Topology,
+    registry: Registry,
+    kernel: Kernel,
+    changes: Sequence[LinkChange] = (),
+) -> dict[str, Promises]:
+    """Return what is expected of each flow.
+
+    ``ends`` gives the lab's own names of a flow's two hosts; a flow that leaves the lab is not in
+    it, and nothing is expected of it.
+    """
+    inside = [flow for flow in flows if flow.name in ends]
+    if not changes:
+        return _promises(inside, ends, topology, registry, kernel)
+    spans = {flow.name: _span(flow, registry) for flow in inside}
+    end_s = max((span[2] for span in spans.values()), default=0.0)
+    seen: dict[str, dict[str, dict[str, list[float]]]] = {
+        name: defaultdict(lambda: defaultdict(list)) for name in spans
+    }
+    moments: dict[str, int] = dict.fromkeys(spans, 0)
+    for step in range(MOMENTS):
+        at_s = (step + 0.5) * end_s / MOMENTS
+        active = [f for f in inside if spans[f.name][0] <= at_s < spans[f.name][2]]
+        now = _promises(active, ends, _at(topology, changes, at_s), registry, kernel)
+        for name, told in now.items():
+            if at_s < spans[name][1]:
+                continue  # omitted
+            moments[name] += 1
+            for direction, metrics in told.items():
+                for metric, value in metrics.items():
+                    seen[name][direction][metric].append(value)
+    return {
+        name: {
+            direction: {
+                metric: math.fsum(values) / len(values)
+                for metric, values in metrics.items()
+                # A rate that nothing bounds for a while has no bound.
+                if metric != "throughput_bps" or len(values) == moments[name]
+            }
+            for direction, metrics in directions.items()
+        }
+        for name, directions in seen.items()
+    }
+
+
+def _span(flow: FlowPlan, registry: Registry) -> tuple[float, float, float]:
+    """Return when a flow begins, when it begins to count, and when it ends."""
+    backend = registry.load(flow.backend)
+    parameters = backend.parameters.model_validate(flow.parameters)
+    counts_s = flow.delay_s + getattr(parameters, "omit", 0.0)
+    return flow.delay_s, counts_s, flow.delay_s + backend.duration_s(parameters)
+
+
+def _at(topology: Topology, changes: Sequence[LinkChange], at_s: float) -> Topology:
+    """Return the topology with its links as they are at a moment of the trial."""
+
+    def then(settings: Settings, name: str) -> Settings:
+        course = Course(settings)
+        for changed, change in changes:
+            if changed == name:
+                course.add(change, 0)
+        course.advance(round(at_s * 1e9))
+        return course.settings
+
+    links = dict(topology.links)
+    for name in {name for name, _ in changes}:
+        there, back = links[name].settings
+        links[name] = replace(links[name], settings=(then(there, name), then(back, name)))
+    return replace(topology, links=links)
+
+
+def _promises(
+    flows: Sequence[FlowPlan],
+    ends: Mapping[str, tuple[str, str]],
+    topology: Topology,
+    registry: Registry,
+    kernel: Kernel,
+) -> dict[str, Promises]:
+    expected: dict[str, Promises] = {}
+    legs: list[_Leg] = []
+    for flow, backend, parameters, way in _ways(flows, ends, topology, registry):
+        expected[flow.name] = _delays(flow, backend, parameters, way)
+        legs += _legs(flow, backend, parameters, way, kernel)
+    for leg, share_bps in zip(legs, fair_shares([leg.demand for leg in legs]), strict=True):
+        cut = leg.fragmented and share_bps < leg.demand.limit_bps * (1 - 1e-9)
+        # Of a datagram that loses one fragment nothing arrives: too much of them says nothing.
+        if math.isfinite(share_bps) and not cut:
+            metrics = expected[leg.flow].setdefault(str(leg.direction), {})
+            metrics["throughput_bps"] = share_bps * leg.payload_ratio
+    return expected
+
+
+def loads_of(
+    flows: Sequence[FlowPlan],
+    ends: Mapping[str, tuple[str, str]],
+    topology: Topology,
+    registry: Registry,
+    kernel: Kernel,
+) -> dict[Hop, float]:
+    """Return how many bits per second of frames the flows together bring onto each link."""
+    ways = _ways(flows, ends, topology, registry)
+    demands = [leg.demand for way in ways for leg in _legs(*way, kernel)]
+    loads: dict[Hop, float] = {}
+    for demand, share_bps in zip(demands, fair_shares(demands), strict=True):
+        for hop in demand.hops:
+            loads[hop] = loads.get(hop, 0.0) + share_bps
+    return loads
+
+
+def _ways(
+    flows: Sequence[FlowPlan],
+    ends: Mapping[str, tuple[str, str]],
+    topology: Topology,
+    registry: Registry,
+) -> Iterator[tuple[FlowPlan, AnyBackend, Any, NetworkPath]]:
+    """Yield the flows within a lab, each with its backend, its parameters and its path."""
+    for flow in flows:
+        if flow.name in ends:
+            backend = registry.load(flow.backend)
+            parameters = backend.parameters.model_validate(flow.parameters)
+            yield flow, backend, parameters, path(topology, *ends[flow.name], flow.interface)
+
+
+def _delays(flow: FlowPlan, backend: AnyBackend, parameters: Any, way: NetworkPath) -> Promises:
+    if not all(hop.capacity_bps for hop in (*way.there, *way.back)):
+        return {}  # nothing arrives
+    payload = PING_PAYLOAD_BYTES
+    if backend.capabilities.headline in ("rtt_s", "owd_s"):
+        payload = int(getattr(parameters, "length", payload))
+    told: Promises = {}
+    for direction, one_way in _directions(flow, way):
+        told[str(direction)] = {
+            "rtt_s": way.rtt_s(payload),
+            "owd_s": one_way.one_way_s(payload),
+        }
+    return told or {str(flow.direction): {"rtt_s": way.rtt_s(payload)}}
+
+
+def _directions(flow: FlowPlan, way: NetworkPath) -> list[tuple[Direction, NetworkPath]]:
+    """Return the ways in which a flow's data goes, with their paths; none of a round trip."""
+    both = ((Direction.SEND, way), (Direction.RECEIVE, way.reverse))
+    return [each for each in both if flow.direction in (each[0], Direction.BOTH)]
+
+
+def _legs(
+    flow: FlowPlan, backend: AnyBackend, parameters: Any, way: NetworkPath, kernel: Kernel
+) -> list[_Leg]:
+    if backend.capabilities.headline != "throughput_bps":
+        return []  # probes take next to nothing
+    streams = getattr(parameters, "streams", 1)
+    udp = getattr(parameters, "protocol", "tcp") == "udp"
+    length = getattr(parameters, "length", None)
+    mss_bytes = getattr(parameters, "mss", None) or math.inf
+    legs = []
+    for direction, one_way in _directions(flow, way):
+        fragmented = bool(udp and length and is_fragmented(int(length), one_way.mtu))
+        if udp and length:
+            ratio = udp_payload_ratio(int(length), one_way.mtu)
+        else:
+            ratio = one_way.tcp_payload_ratio(mss_bytes)
+        # ``rate`` and ``window`` are a stream's. A number of bytes ends a flow, and does not slow
+        # it; a buffer of UDP is no window.
+        wanted_bps = getattr(parameters, "rate", None) or math.inf
+        window_bytes = getattr(parameters, "window", None)
+        if window_bytes is not None and not udp:
+            wanted_bps = min(wanted_bps, one_way.windowed_bps(window_bytes, kernel, mss_bytes))
+        demand = Demand(one_way.there, streams, streams * wanted_bps / ratio)
+        legs.append(_Leg(flow.name, direction, demand, ratio, fragmented))
+    return legs

@@ -1,0 +1,53 @@
+"""Figures that others reported of the same experiment, to stand beside the measured ones.
+
+They bind nothing: a run that measures something else ends as well as any. What they name must be
+there, as with the expectations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from benchctl.backends import AnyBackend
+from benchctl.metrics import OF_TRIALS, Direction
+from benchctl.plan.expectations import Names, read_figure
+from benchctl.plan.matrix import Matrix
+from benchctl.profile.load import Document
+from benchctl.profile.values import Scalar
+from benchctl.toml.source import Key
+
+
+@dataclass(frozen=True, slots=True)
+class Reported:
+    """Figures by metric, in SI units, of the flows, directions and points that they are about.
+
+    ``flow`` and ``direction`` are None where they hold for all; ``where`` maps axes to the value
+    that a point must have.
+    """
+
+    flow: str | None
+    direction: Direction | None
+    where: Mapping[str, Scalar]
+    metrics: Mapping[str, float]
+
+
+def read_reported(
+    document: Document, matrix: Matrix, backends: Mapping[str, Collection[AnyBackend]]
+) -> tuple[Reported, ...]:
+    """Return the reported figures of a profile; ``backends`` are those of each flow.
+
+    Raises ProfileError.
+    """
+    names = Names(document, matrix, backends)
+    reported = []
+    for index, table in enumerate(document.model.reported):
+        key: Key = ("reported", index)
+        names.check_place(key, table.flow, table.where)
+        of_trials = OF_TRIALS if table.flow is None else ()
+        metrics = {}
+        for metric, written in table.figures.items():
+            names.check_metric((*key, metric), table.flow, metric, of_trials)
+            metrics[metric] = read_figure(document, metric, written, (*key, metric))
+        reported.append(Reported(table.flow, table.direction, table.where, metrics))
+    return tuple(reported)

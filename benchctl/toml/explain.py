@@ -1,0 +1,101 @@
+"""Turns what pydantic finds wrong into one line for people: the key as written, what, and a hint.
+
+pydantic names places by its own path, with the branches of unions and the long forms of short
+ones in it, and speaks of Python's types. A person wrote TOML.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from pydantic import ValidationError
+
+from benchctl.errors import nearest
+from benchctl.toml.source import Key
+from benchctl.units import quoted, write_like
+
+_WORDS = {
+    "missing": "is missing",
+    "bool_type": "must be true or false",
+    "bool_parsing": "must be true or false",
+    "dict_type": "must be a table",
+    "model_type": "must be a table",
+    "float_type": "must be a number",
+    "float_parsing": "must be a number",
+    "int_type": "must be a whole number",
+    "int_parsing": "must be a whole number",
+    "int_from_float": "must be a whole number",
+    "list_type": "must be a list, in [ ]",
+    "tuple_type": "must be a list, in [ ]",
+    "string_type": "must be a text, in quotes",
+    "string_too_short": "must not be empty",
+    "too_short": "must not be empty",
+    "greater_than": "must be more than {gt}",
+    "greater_than_equal": "must be at least {ge}",
+    "less_than": "must be less than {lt}",
+    "less_than_equal": "must be at most {le}",
+}
+
+
+def as_written(data: Mapping[str, Any], path: Sequence[str | int]) -> Key:
+    """Return the part of pydantic's path that a person wrote, or left out, in the data."""
+    key: list[str | int] = []
+    node: Any = data
+    for position, part in enumerate(path):
+        held = isinstance(node, dict) and part in node
+        held = held or (isinstance(node, list) and isinstance(part, int) and part < len(node))
+        left_out = isinstance(node, dict) and position == len(path) - 1 and part != "[key]"
+        if held or left_out:
+            key.append(part)
+        if held:
+            node = node[part]
+    return tuple(key)
+
+
+def explain(
+    error: ValidationError,
+    data: Mapping[str, Any],
+    known: Callable[[Key], Iterable[str]],
+    unknown: str = "unknown key",
+) -> tuple[Key, str, str]:
+    """Return key, message and hint of the error that a person should look at first.
+
+    ``data`` is what was validated; ``known`` gives the names that the table at a key may hold,
+    and ``unknown`` says what is wrong with any other.
+    """
+    found = error.errors(include_url=False)
+    # A misspelt key that is required is unknown and missing: the spelling is the cause.
+    first = next((one for one in found if one["type"] == "extra_forbidden"), found[0])
+    key = as_written(data, first["loc"])
+    kind, context = first["type"], first.get("ctx", {})
+    # A value of a union is wrong in each of its branches, and a default that depends on a wrong
+    # value is nobody's fault.
+    wrong = [one for one in found if one["type"] != "default_factory_not_called"]
+    others = {as_written(data, one["loc"]) for one in wrong} - {key}
+    more = f"and {len(others)} more after this" if others else ""
+    if kind == "extra_forbidden":
+        names = list(known(first["loc"][:-1]))
+        hint = nearest(str(key[-1]), names) or f"known here: {', '.join(names)}"
+        return key, unknown, hint
+    if kind in ("enum", "literal_error"):
+        names = [name.strip("'") for name in re.split(", | or ", context["expected"])]
+        what = f"{quoted(first['input'])} is not one of {', '.join(names)}"
+        return key, what, nearest(str(first["input"]), names) or more
+    if kind in _WORDS and context.get("min_length", 1) == 1:
+        written = _written(data, key)
+        bounds = {name: write_like(written, value) for name, value in context.items()}
+        return key, _WORDS[kind].format_map(bounds), more
+    message = " ".join(first["msg"].split()).removeprefix("Value error, ")
+    return key, message[:1].lower() + message[1:], more
+
+
+def _written(data: Any, key: Key) -> Any:
+    """Return the value at a key, as a person wrote it; None where nobody did."""
+    for part in key:
+        try:
+            data = data[part]
+        except (LookupError, TypeError):
+            return None
+    return data

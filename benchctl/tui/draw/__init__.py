@@ -1,0 +1,1 @@
+"""Pictures of it: plots, tables and scales as text with roles. Pure."""

@@ -1,0 +1,146 @@
+"""A run's summary turned so that one axis runs across: rows, columns, a metric, heat by value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any
+
+from benchctl.report.document import Document
+from benchctl.report.pivot import KEY_METRICS, with_interval
+from benchctl.tui.draw.columns import Column
+from benchctl.tui.draw.spans import HEATS, Span
+from benchctl.tui.model.metrics import title
+from benchctl.units import format_value
+
+# One step of heat each: what the colour says is said by a character too.
+STEPS = "▁▂▃▄▅▆▇"
+NOTHING = "-"
+
+Line = tuple[str, str, str]
+"""Flow, direction and metric."""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """How the summary is turned: places among the lines, and among the axes that vary.
+
+    ``across`` is the axis of the columns; with none left over there is a single column.
+    """
+
+    line: int = 0
+    down: int = 0
+    across: int = 0
+
+    def metric(self, summary: Summary, steps: int = 1) -> Turn:
+        """Return the turn with the next metric."""
+        return replace(self, line=(self.line + steps) % max(1, len(summary.lines)))
+
+    def rows(self, summary: Summary) -> Turn:
+        """Return the turn with the next axis first in the rows."""
+        down = len(summary.axes) - (self.across < len(summary.axes))
+        return replace(self, down=(self.down + 1) % max(1, down))
+
+    def columns(self, summary: Summary) -> Turn:
+        """Return the turn with the next axis across, or none."""
+        return replace(self, down=0, across=(self.across + 1) % (len(summary.axes) + 1))
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """One metric of the turned summary: what it is, heads of the columns, and rows of cells."""
+
+    about: str
+    axes: str
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[Span]]
+
+
+class Summary:
+    """A run's document, ready to be turned."""
+
+    def __init__(self, document: Document) -> None:
+        values: Mapping[str, Sequence[Any]] = document["run"]["axes"]
+        self.axes = [axis for axis in values if len(values[axis]) > 1]
+        self._values = values
+        self._entries: dict[tuple[Line, tuple[Any, ...]], Mapping[str, Any]] = {}
+        for entry in document["summary"]:
+            line = (entry["flow"], entry["direction"], entry["metric"])
+            self._entries[line, self._point(entry["point"])] = entry
+        self._expected = {
+            ((flow["name"], flow["direction"], metric), self._point(trial["point"])): value
+            for trial in document["trials"]
+            for flow in trial["flows"]
+            for metric, value in flow["expected"].items()
+        }
+        self.lines = self._in_order({line for line, _ in self._entries})
+        """Every flow, direction and metric that was measured, the most wanted first."""
+
+    def _point(self, point: Mapping[str, Any]) -> tuple[Any, ...]:
+        return tuple(point.get(axis) for axis in self.axes)
+
+    def _in_order(self, lines: set[Line]) -> list[Line]:
+        def place(line: Line) -> tuple[int, str, Line]:
+            known = line[2] in KEY_METRICS
+            return (KEY_METRICS.index(line[2]) if known else len(KEY_METRICS), line[2], line)
+
+        return sorted(lines, key=place)
+
+    def first_turn(self) -> Turn:
+        """Return the turn to begin with: an axis that is alone goes down, where there is room."""
+        return Turn(across=1 if len(self.axes) == 1 else 0)
+
+    def turned(self, turn: Turn) -> Grid:
+        """Return the summary as rows and columns."""
+        if not self.lines:
+            return Grid("nothing was measured", "", (), ())
+        line = self.lines[turn.line % len(self.lines)]
+        across = self.axes[turn.across] if turn.across < len(self.axes) else None
+        down = [axis for axis in self.axes if axis != across]
+        down = down[turn.down :] + down[: turn.down]
+        heads = list(self._values[across]) if across else [title(line[2])]
+        coldest, hottest = self._range(line)
+        rows = []
+        for names in product(*(self._values[axis] for axis in down)):
+            point = dict(zip(down, names, strict=True))
+            cells = [
+                self._cell(line, point | ({across: head} if across else {}), coldest, hottest)
+                for head in heads
+            ]
+            if any(cell.text != NOTHING for cell in cells):
+                rows.append([*(Span(str(name)) for name in names), *cells])
+        texts = [f"{across}={head}" if across else str(head) for head in heads]
+        widths = [
+            max([len(head), *(len(row[i].text) for row in rows)])
+            for i, head in enumerate([*down, *texts])
+        ]
+        columns = [
+            Column(head, width, right=i >= len(down))
+            for i, (head, width) in enumerate(zip([*down, *texts], widths, strict=True))
+        ]
+        axes = f"rows {', '.join(down) or '-'}   columns {across or '-'}"
+        return Grid(self._about(line), axes, columns, rows)
+
+    def _about(self, line: Line) -> str:
+        flow, direction, metric = line
+        promised = any(key[0] == line for key in self._expected)
+        beside = ", then what the lab promises" if promised else ""
+        of_flow = f" of {flow} ({direction})" if flow else ""
+        return f"{title(metric)}{of_flow}{beside}"
+
+    def _range(self, line: Line) -> tuple[float, float]:
+        means = [entry["mean"] for (one, _), entry in self._entries.items() if one == line]
+        return min(means), max(means)
+
+    def _cell(self, line: Line, point: Mapping[str, Any], coldest: float, hottest: float) -> Span:
+        place = (line, self._point(point))
+        entry = self._entries.get(place)
+        if entry is None:
+            return Span(NOTHING, "dim")
+        span = hottest - coldest
+        step = min(HEATS - 1, int((entry["mean"] - coldest) / span * HEATS)) if span else 0
+        text = f"{STEPS[step]} {with_interval(entry)}"
+        if place in self._expected:
+            text += f" / {format_value(line[2], self._expected[place])}"
+        return Span(text, f"heat-{step}")

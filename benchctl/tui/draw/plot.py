@@ -1,0 +1,204 @@
+"""Draws lines over time as text: a pure function from series to spans of characters.
+
+Each column of dots shows the whole range from its least to its greatest value, so a spike is seen
+at any width. A line's letter stands at its right end and in the legend: which line is which never
+hangs on colour alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+from operator import itemgetter
+from statistics import median
+from string import ascii_lowercase
+
+from benchctl.tui.draw.glyphs import BRAILLE, Glyphs
+from benchctl.tui.draw.scale import Axis, axis_for, labels, ticks, time_label
+from benchctl.tui.draw.spans import CURVES, PLAIN, Line, Span, fit
+from benchctl.tui.model.series import Column, Series
+
+# The scale's share of the width: as wide as "Mbit/s", the same in all plots, so that their time
+# axes stand one above the other.
+MARGIN = 8
+NOBODY = -1
+# A hole this many usual steps wide is one where samples are missing; it is not bridged.
+HOLE = 3.5
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """One line of a plot and what the legend calls it."""
+
+    name: str
+    series: Series
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Which part of time a plot shows, and how: seconds from the trial's start."""
+
+    from_s: float
+    to_s: float
+    until_s: float = math.inf
+    """Nothing from here on is drawn: where a replay has got to, or where the screen is frozen."""
+    log: bool = False
+
+
+def role_of(index: int) -> str:
+    """Return the role of what the n-th curve draws; nobody's ground is plain."""
+    return PLAIN if index == NOBODY else f"curve-{index % CURVES}"
+
+
+def letter(index: int) -> str:
+    """Return the letter of the n-th curve; beyond z it begins again."""
+    return ascii_lowercase[index % len(ascii_lowercase)]
+
+
+def draw(
+    metric: str,
+    curves: Sequence[Curve],
+    view: View,
+    width: int,
+    height: int,
+    *,
+    from_zero: bool,
+    with_times: bool = True,
+    glyphs: Glyphs = BRAILLE,
+) -> list[Line]:
+    """Draw curves of one metric into ``height`` lines of ``width`` characters.
+
+    The last two lines are the time axis; without ``with_times`` it has only its first.
+    """
+    columns = width - MARGIN - 2  # the upright axis, and the letters at the right
+    rows = height - 1 - with_times
+    if rows < 1 or columns < 2:
+        return [[Span(" " * width)] for _ in range(height)]
+    axis = _value_axis(metric, curves, view, from_zero=from_zero)
+    levels = ticks(axis, max(2, rows // 2 + 1))
+    texts, unit = labels(metric, axis, levels)
+    cells = _Cells(columns, rows, glyphs, axis)
+    for number, curve in enumerate(curves):
+        dots = columns * glyphs.columns
+        cells.add(number, curve.series.columns(view.from_s, view.to_s, dots, view.until_s))
+    marks = {round((1 - axis.place(v)) * (rows - 1)): t for v, t in zip(levels, texts, strict=True)}
+    lines: list[Line] = []
+    for row in range(rows):
+        label = fit(marks.get(row, ""), MARGIN - 1, right=True)
+        edge = glyphs.tick if row in marks else glyphs.vertical
+        lines.append([Span(f"{label} ", "label"), Span(edge, "axis"), *cells.line(row)])
+    line, times = _time_axis(view, columns, glyphs)
+    margin = fit(unit, MARGIN - 1, right=True)
+    lines.append([Span(f"{margin} ", "label"), Span(f"{glyphs.corner}{line} ", "axis")])
+    if with_times:
+        lines.append([Span(" " * MARGIN), Span(f" {times}", "label")])
+    return lines
+
+
+def _value_axis(metric: str, curves: Sequence[Curve], view: View, *, from_zero: bool) -> Axis:
+    until_s = min(view.to_s, view.until_s)
+    bounds = [curve.series.bounds(view.from_s, until_s) for curve in curves]
+    there = [bound for bound in bounds if bound is not None]
+    low = min((bound[0] for bound in there), default=0.0)
+    high = max((bound[1] for bound in there), default=1.0)
+    return axis_for(metric, low, high, from_zero=from_zero, log=view.log)
+
+
+def _time_axis(view: View, columns: int, glyphs: Glyphs) -> tuple[str, str]:
+    """Return the level axis, and the times below its ticks."""
+    span_s = view.to_s - view.from_s
+    times = ticks(Axis(view.from_s, view.to_s), max(2, columns // 12))
+    step_s = times[1] - times[0] if len(times) > 1 else span_s
+    line = [glyphs.horizontal] * columns
+    text = [" "] * (columns + 1)
+    for time_s in times:
+        place = round((time_s - view.from_s) / span_s * (columns - 1))
+        label = time_label(time_s, step_s)
+        begin = min(max(0, place - len(label) // 2), columns + 1 - len(label))
+        if begin >= 0 and not "".join(text[max(0, begin - 1) : begin + len(label) + 1]).strip():
+            text[begin : begin + len(label)] = label
+            line[place] = glyphs.drop
+    return "".join(line), "".join(text)
+
+
+class _Cells:
+    """The field of dots: which are set, and which curve set them last in each cell."""
+
+    def __init__(self, columns: int, rows: int, glyphs: Glyphs, axis: Axis) -> None:
+        self._columns = columns
+        self._rows = rows
+        self._glyphs = glyphs
+        self._axis = axis
+        self._bits = [[0] * columns for _ in range(rows)]
+        self._owners = [[NOBODY] * columns for _ in range(rows)]
+        self._letters: dict[tuple[int, int], Span] = {}
+
+    def add(self, owner: int, columns: Sequence[Column | None]) -> None:
+        """Draw a curve: every column's range, and a line over to the next column."""
+        places = [index for index, column in enumerate(columns) if column is not None]
+        steps = [after - before for before, after in pairwise(places)]
+        hole = HOLE * median(steps) if steps else 0
+        x0, y0, reached = -math.inf, 0, (0, 0)
+        for x in places:
+            column = columns[x]
+            assert column is not None
+            top, bottom = self._dot(column.high), self._dot(column.low)
+            y = top if top == bottom else self._dot(column.mean)
+            if x - x0 <= hole:
+                for between in range(int(x0) + 1, x):
+                    level = round(y0 + (y - y0) * (between - x0) / (x - x0))
+                    reached = self._upright(owner, between, level, level, reached)
+            else:
+                reached = (top, bottom)
+            reached = self._upright(owner, x, top, bottom, reached)
+            x0, y0 = x, y
+        if places:
+            here = (y0 // self._glyphs.rows, int(x0) // self._glyphs.columns + 1)
+            mark = Span("+", "label") if here in self._letters else _letter(owner)
+            self._letters[here] = mark
+
+    def _dot(self, value: float) -> int:
+        """Return the row of dots of a value, counted from the top."""
+        return round((1 - self._axis.place(value)) * (self._rows * self._glyphs.rows - 1))
+
+    def _upright(
+        self, owner: int, x: int, top: int, bottom: int, reached: tuple[int, int]
+    ) -> tuple[int, int]:
+        """Set the dots of one column from top to bottom, and on to what its neighbour reached.
+
+        Returns what this column reaches.
+        """
+        top, bottom = min(top, reached[1] + 1), max(bottom, reached[0] - 1)
+        height = self._glyphs.rows
+        column, shift = divmod(x, self._glyphs.columns)
+        for row in range(top // height, bottom // height + 1):
+            first = max(0, top - row * height)
+            last = min(height - 1, bottom - row * height)
+            bits = (1 << last + 1) - (1 << first)
+            self._bits[row][column] |= bits << shift * height
+            self._owners[row][column] = owner
+        return top, bottom
+
+    def line(self, row: int) -> list[Span]:
+        """Return one line of cells and one more, neighbours of one owner together.
+
+        A curve's letter stands beside its end, several that end side by side share a ``+``.
+        """
+        cells = [
+            (role_of(owner), self._glyphs.characters[bits])
+            for owner, bits in zip(self._owners[row], self._bits[row], strict=True)
+        ]
+        cells.append((PLAIN, " "))
+        for (letter_row, column), mark in self._letters.items():
+            if letter_row == row:
+                cells[column] = (mark.role, mark.text)
+        return [
+            Span("".join(text for _, text in group), role)
+            for role, group in groupby(cells, key=itemgetter(0))
+        ]
+
+
+def _letter(index: int) -> Span:
+    return Span(letter(index), role_of(index))

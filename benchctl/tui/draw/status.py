@@ -1,0 +1,205 @@
+"""How a run stands at a moment, in words and figures: tiles, the title's right end, notes, rows.
+
+Pure text from what is known (`runview`, `traces`); no widget, no clock.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from benchctl.store.read import Note
+from benchctl.tui.draw.columns import GAP, Column, Row
+from benchctl.tui.draw.spans import Line, Span
+from benchctl.tui.draw.states import WIDTH, state
+from benchctl.tui.draw.tiles import Tile
+from benchctl.tui.model.playhead import Playhead
+from benchctl.tui.model.runview import DIED, LISTED, PLANNED, RUNNING, RunView, TrialView
+from benchctl.tui.model.series import Series
+from benchctl.tui.model.traces import ALL, Traces
+from benchctl.units import format_duration, format_value
+
+NOTHING = "-"
+REPEAT = "rep"
+# Room for "94.1 Mbit/s".
+LEAST_MEASURED = 11
+RATES = ("throughput_bps", "sent_bps")
+ROUND_TRIPS = ("rtt_s", "tcp_rtt_s", "owd_s")
+NAMES = {"rtt_s": "RTT", "tcp_rtt_s": "TCP RTT", "owd_s": "delay"}
+# Three intervals without a sample are no accident.
+SILENT = 3.0
+# A tool that tells once a second is not silent after half of one.
+LEAST_SILENCE_S = 2.0
+# Longer than a runner takes to start on a busy machine.
+START_S = 5.0
+
+
+def clock(time_s: float) -> str:
+    """Show a time as a clock does: ``0:12``, ``1:02:10``."""
+    minutes, seconds = divmod(int(time_s), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"
+
+
+def tiles(view: RunView, traces: Traces | None, position: int, time: float) -> list[Tile]:
+    """Return the big figures of the trial at ``position``, the most important one first."""
+    trial = view.trials[position] if position >= 0 else None
+    running = trial is not None and trial.status_at(time) == RUNNING and not view.died
+    until_s = trial.elapsed_s(time) if trial is not None and running else math.inf
+    elapsed = clock(view.elapsed_s(time)) if not view.died else NOTHING
+    left = clock(view.left_s(time)) if view.status_at(time) == RUNNING else NOTHING
+    metric, rates = _lines(traces, RATES)
+    many = f"sum of {len(rates)}" if len(rates) > 1 else "throughput"
+    trip, trips = _lines(traces, ROUND_TRIPS)
+    loss = _loss(traces, until_s)
+    _, resent = _lines(traces, ("retransmits",))
+    return [
+        Tile(many, _sum(metric, [s.at(until_s) for s in rates]) if running else NOTHING, 11),
+        Tile("mean", _sum(metric, [line.mean(until_s) for line in rates]), 11),
+        Tile(NAMES.get(trip, "RTT"), _mean(trip, [line.at(until_s) for line in trips]), 8),
+        Tile("loss", loss, 7, "warn" if loss not in (NOTHING, "0 %") else "strong"),
+        Tile("resent", f"{sum(s.total(until_s) for s in resent):.0f}" if resent else NOTHING, 7),
+        Tile("left", left, 8),
+        Tile("elapsed", elapsed, 8),
+    ]
+
+
+def _lines(traces: Traces | None, metrics: Sequence[str]) -> tuple[str, list[Series]]:
+    """Return the first of the metrics that any flow has, and the flows' lines of it."""
+    if traces is None:
+        return "", []
+    for metric in metrics:
+        keys = [key for key in traces.keys(metric) if key.stream == ALL]
+        if keys:
+            return metric, [line for key in keys if (line := traces.line(key)) is not None]
+    return "", []
+
+
+def _sum(metric: str, values: Sequence[float | None]) -> str:
+    there = [value for value in values if value is not None]
+    return format_value(metric, math.fsum(there)) if there else NOTHING
+
+
+def _mean(metric: str, values: Sequence[float | None]) -> str:
+    there = [value for value in values if value is not None]
+    return format_value(metric, math.fsum(there) / len(there)) if there else NOTHING
+
+
+def _loss(traces: Traces | None, until_s: float) -> str:
+    lost, sent = (
+        sum(line.total(until_s) for line in _lines(traces, (name,))[1])
+        for name in ("packets_lost", "packets_sent")
+    )
+    if sent:
+        return format_value("loss_ratio", lost / sent)
+    _, told = _lines(traces, ("loss_ratio",))
+    return _mean("loss_ratio", [line.mean(until_s) for line in told])
+
+
+def standing(view: RunView, playhead: Playhead) -> list[Span]:
+    """Say how the run stands, and whether the screen shows now: for the title's right end."""
+    time = playhead.time()
+    spans = [state(view.status_at(time))]
+    number = view.current_at(time) + 1
+    if len(view.trials) > 1 and number:
+        spans.append(Span(f"  trial {number}/{len(view.trials)}"))
+    if not playhead.live:
+        begin = view.run.started_time or time
+        whole_s = (view.run.finished_time or time) - begin
+        how = "■ end" if playhead.at_end else "❚❚ paused" if playhead.standing else "▶"
+        place = f"{time - begin:.1f}/{whole_s:.1f} s"
+        spans.append(Span(f"  {how} x{playhead.speed} {place}", "warn"))
+    elif playhead.standing:
+        spans.append(Span("  ❚❚ FROZEN, data goes on", "warn"))
+    return spans
+
+
+def silence(traces: Traces | None, trial: TrialView | None, time: float) -> str:
+    """Say that a running trial has told nothing for a while; an empty text where it has."""
+    if trial is None or traces is None or trial.status_at(time) != RUNNING:
+        return ""
+    quiet_s = trial.elapsed_s(time) - traces.end_s
+    usual_s = traces.shortest_s if math.isfinite(traces.shortest_s) else 0.0
+    if traces.end_s == 0 or quiet_s < max(LEAST_SILENCE_S, SILENT * usual_s):
+        return ""
+    return f"no sample for {format_duration(round(quiet_s, 1))}"
+
+
+def remarks(view: RunView, time: float) -> list[Line]:
+    """Return what is to be known besides figures, the most urgent first, each in one line."""
+    lines: list[Line] = []
+    if view.status_at(time) == DIED:
+        hint = f"go on with: benchctl resume {view.run.name}"
+        lines.append([Span("✗ the runner died; nothing is measured any more. ", "bad"), Span(hint)])
+    if view.run.status == PLANNED and time - view.run.created_time > START_S:
+        hint = f"start it with: benchctl resume {view.run.name}"
+        lines.append([Span("! no runner has taken this run up. ", "warn"), Span(hint)])
+    if view.run.error:
+        lines.append([Span(f"✗ {view.run.error}", "bad")])
+    for note in reversed(view.notes_at(time)):
+        lines.append([_note(note)])
+    return lines
+
+
+def _note(note: Note) -> Span:
+    glyph, role = {"warning": ("!", "warn"), "remark": ("✎", "strong")}.get(
+        note.level, ("i", "dim")
+    )
+    return Span(f"{glyph} {note.level}: {note.text}", role)
+
+
+def trial_columns(view: RunView, width: int) -> list[Column]:
+    """Return the columns of the list of trials: number, state, varying axes, repeat, figures."""
+    axes = [
+        Column(axis, max(len(axis), *(len(str(value)) for value in view.run.values[axis])))
+        for axis in view.run.varying
+    ]
+    number = Column("#", len(str(len(view.trials))), right=True)
+    columns = [number, Column("state", WIDTH), *axes]
+    left = width - sum(column.width + len(GAP) for column in columns)
+    repeat = Column(REPEAT, len(REPEAT), right=True)
+    needed = repeat.width + len(GAP)
+    if view.trials[-1].outline.repeat > 1 and left - needed >= LEAST_MEASURED:
+        columns.append(repeat)
+        left -= needed
+    return [*columns, Column("measured", max(LEAST_MEASURED, left))]
+
+
+def trial_row(view: RunView, columns: Sequence[Column], index: int, time: float) -> Row:
+    """Return one row of the list of trials."""
+    trial = view.trials[index]
+    status = trial.status_at(time)
+    if status == RUNNING and view.died:
+        status = DIED
+    point = trial.point
+    cells = [Span(str(index + 1)), state(status)]
+    cells += [Span(str(point.get(axis, NOTHING))) for axis in view.run.varying]
+    if any(column.head == REPEAT for column in columns):
+        cells.append(Span(str(trial.outline.repeat)))
+    ended = trial.finished and status not in (RUNNING, "planned")
+    cells.append(_measured(trial, columns[-1].width) if ended else Span(""))
+    return cells
+
+
+def _measured(trial: TrialView, width: int) -> Span:
+    """Return why a trial failed, or each flow's most wanted figure, as many as fit.
+
+    The flows' names stand there only where figures are alike.
+    """
+    if trial.error:
+        return Span(trial.error, "bad")
+    found = []
+    for flow in trial.flows.values():
+        metric = next((name for name in LISTED for key in flow.figures if key[1] == name), None)
+        found += [(flow.name, key, v) for key, v in flow.figures.items() if key[1] == metric]
+    alike = len({metric for _, (_, metric), _ in found}) < len(found)
+    parts = [
+        f"{f'{flow} {direction} ' if alike else ''}{format_value(metric, value)}"
+        for flow, (direction, metric), value in found
+    ]
+    fitting = parts[:1]
+    for part in parts[1:]:
+        if len(", ".join([*fitting, part])) > width:
+            break
+        fitting.append(part)
+    return Span(", ".join(fitting))

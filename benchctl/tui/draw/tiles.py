@@ -1,0 +1,83 @@
+"""The big figures at the top of the live screen, as text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from benchctl.tui.draw.spans import Line, Span, fit
+
+GAP = 1
+# Rows of a tall digit.
+TALL = 3
+# Digits as dots, three (or one) wide and five high, a row after the other.
+_DOTS = {
+    "0": "111101101101111", "1": "010110010010111", "2": "111001111100111",
+    "3": "111001111001111", "4": "101101111001001", "5": "111100111001111",
+    "6": "111100111101111", "7": "111001001001001", "8": "111101111101111",
+    "9": "111101111001111", "-": "000000111000000", ".": "00001", ":": "01010", " ": "00000",
+}  # fmt: skip
+_HALVES = " ▀▄█"
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """One figure: its name, its value with unit, and whether it is good or bad news.
+
+    It is at least ``width`` wide, and never changes its width while figures change.
+    """
+
+    name: str
+    value: str
+    width: int
+    role: str = "strong"
+
+
+def lay_out(tiles: Sequence[Tile], width: int, *, tall: bool) -> list[Line]:
+    """Return the tiles side by side; those for which there is no room are left out."""
+    shown = [tiles[0]]
+    for tile in tiles[1:]:
+        if sum(one.width + GAP for one in shown) + tile.width <= width:
+            shown.append(tile)
+    spare = max(0, (width + GAP - sum(tile.width + GAP for tile in shown)) // len(shown))
+
+    def row(cells: Sequence[tuple[str, str]]) -> Line:
+        return [
+            Span(fit(text, tile.width + spare) + " " * GAP, role)
+            for tile, (text, role) in zip(shown, cells, strict=True)
+        ]
+
+    if not tall:
+        return [
+            row([(tile.name, "label") for tile in shown]),
+            row([(tile.value, tile.role) for tile in shown]),
+        ]
+    values = [_tall(tile, tile.width + spare) for tile in shown]
+    return [
+        row([(name, "label") for name, _ in values]),
+        *(
+            row([(v[1][line], t.role) for v, t in zip(values, shown, strict=True)])
+            for line in range(TALL)
+        ),
+    ]
+
+
+def _tall(tile: Tile, width: int) -> tuple[str, Sequence[str]]:
+    """Return a tile's name with the unit, and the three lines of its number.
+
+    A value that is no number, or too wide, has only one line.
+    """
+    number, _, unit = tile.value.partition(" ")
+    name = f"{tile.name} {unit}" if unit else tile.name
+    if all(character in _DOTS for character in number) and len(name) <= width:
+        lines = [" ".join(_halves(_DOTS[one], line) for one in number) for line in range(TALL)]
+        if len(lines[0]) <= width:
+            return name, lines
+    return tile.name, ("", tile.value, "")
+
+
+def _halves(dots: str, line: int) -> str:
+    wide = len(dots) // 5
+    upper = dots[2 * line * wide : (2 * line + 1) * wide]
+    lower = dots[(2 * line + 1) * wide : (2 * line + 2) * wide] or "0" * wide
+    return "".join(_HALVES[int(u) + 2 * int(d)] for u, d in zip(upper, lower, strict=True))

@@ -1,0 +1,177 @@
+"""Keeps what is known of one run up to date from the store, in small steps.
+
+A screen calls `poll` several times a second and gives it a few hundredths of a second; a long
+history is read over many calls, and keys are answered in between.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Collection, Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+from benchctl.errors import StoreError
+from benchctl.store.bulk import Bulk
+from benchctl.store.follow import Follower, RunEvent
+from benchctl.store.manage import add_remark
+from benchctl.store.read import Reader
+from benchctl.tui.model.lines import Lines
+from benchctl.tui.model.runview import RunView
+from benchctl.tui.model.traces import Traces, Window
+
+# A runner that dies changes nothing in the store: this often someone has to look.
+LOOK_S = 1.0
+# A plot of nothing still needs an axis.
+LEAST_SPAN_S = 1.0
+
+
+class Feed:
+    """One run as it is known so far: its view, and the lines of the trial that is looked at.
+
+    Methods raise StoreError when the store cannot be read; the next call tries again.
+    """
+
+    def __init__(
+        self, path: Path, run_id: int, timer: Callable[[], float] = time.perf_counter
+    ) -> None:
+        with ExitStack() as stores:
+            self._reader = stores.enter_context(closing(Reader(path)))
+            self._bulk = stores.enter_context(closing(Bulk(path)))
+            self.view = RunView(self._reader.run(run_id), self._bulk.outlines(run_id))
+            self._stores = stores.pop_all()
+        self._timer = timer
+        self._follower = Follower(self._reader, run_id, samples=False)
+        self._events: Iterator[RunEvent] | None = None
+        self._changes = -1
+        self._looked = 0.0
+        self.position = -1
+        """The trial that is looked at; -1 for none."""
+        self._whole: Lines | None = None
+        self._detail: Lines | None = None
+
+    def close(self) -> None:
+        """Close the store."""
+        self._stores.close()
+
+    def poll(self, budget_s: float) -> bool:
+        """Read what is new, for about ``budget_s``; returns whether there is more to read."""
+        try:
+            return self._poll(self._timer() + budget_s)
+        except StoreError:
+            self._events, self._changes = None, -1
+            for lines in filter(None, (self._whole, self._detail)):
+                lines.give_up()
+            raise
+
+    def _poll(self, until: float) -> bool:
+        changed = self._has_changed()
+        if self._events is None and changed:
+            self.view.run = self._reader.run(self.view.run.id)
+            self._events = self._follower.poll()
+        for event in self._events or ():
+            self.view.apply(event)
+            if self._timer() > until:
+                return True
+        self._events = None
+        more = False
+        for lines in filter(None, (self._whole, self._detail)):
+            finished = self.view.trials[self.position].finished
+            more |= lines.read(changed=changed, finished=finished, timer=self._timer, until=until)
+        return more
+
+    def _has_changed(self) -> bool:
+        changes, now = self._reader.changes(), self._timer()
+        if changes == self._changes and now - self._looked < LOOK_S:
+            return False
+        self._changes, self._looked = changes, now
+        return True
+
+    @property
+    def traces(self) -> Traces | None:
+        """The lines of the whole trial that is looked at."""
+        return self._whole.traces if self._whole is not None else None
+
+    @property
+    def plotted(self) -> Traces | None:
+        """The lines to draw: those of the window in detail, as soon as they are read."""
+        if self._detail is not None and self._detail.caught_up:
+            return self._detail.traces
+        return self.traces
+
+    @property
+    def share_read(self) -> float:
+        """How much of what there is to read was read, from 0 to 1."""
+        lines = filter(None, (self._whole, self._detail))
+        return min((one.share_read for one in lines), default=1.0)
+
+    @property
+    def settled(self) -> bool:
+        """Whether everything was read that the store held."""
+        lines = [one for one in (self._whole, self._detail) if one is not None]
+        return self._changes >= 0 and self._events is None and all(o.caught_up for o in lines)
+
+    @property
+    def whole(self) -> Window:
+        """The window of the whole trial."""
+        outline = self.view.trials[self.position].outline
+        return Window(0.0, max(outline.duration_s, LEAST_SPAN_S))
+
+    @property
+    def window(self) -> Window:
+        """The window that `plotted` is of, or will be."""
+        return self._detail.window if self._detail is not None else self.whole
+
+    def look_at(self, position: int, split: Collection[str] = ()) -> bool:
+        """Keep the lines of a trial from now on; the flows of ``split`` by stream too.
+
+        Returns whether they are others than before, and have to be read.
+        """
+        before = self._whole
+        if before is not None and (self.position, before.split) == (position, frozenset(split)):
+            return False
+        same_trial = self.position == position
+        self.position = position
+        self._detail = None
+        self._whole = Lines(self._bulk, self.view.trials[position].outline.id, self.whole, split)
+        if before is not None and same_trial:
+            self._whole.show_meanwhile(before.traces)
+        return True
+
+    def magnify(self, window: Window) -> None:
+        """Keep a window of the trial in more detail; the whole one needs none."""
+        assert self._whole is not None
+        if window == self.window:
+            return
+        self._detail = None
+        if window != self.whole:
+            self._detail = Lines(self._bulk, self._whole.trial_id, window, self._whole.split)
+
+    def last_time(self) -> float:
+        """Return when the run ended, or was last heard of, in Unix time."""
+        run = self.view.run
+        if run.finished_time is not None:
+            return run.finished_time
+        return self._bulk.last_time(run.id) or run.started_time or run.created_time
+
+    def signal(self, number: signal.Signals) -> bool:
+        """Send the runner a signal; False when it is there no more.
+
+        Raises StoreError where it is another user's.
+        """
+        pid = self._reader.runner_pid(self.view.run)
+        if pid is None:
+            return False
+        try:
+            os.kill(pid, number)
+        except ProcessLookupError:
+            return False
+        except PermissionError as error:
+            raise StoreError("another user measures this run: only they may stop it") from error
+        return True
+
+    def remark(self, text: str, now: float) -> None:
+        """Note a remark into the run."""
+        add_remark(self._reader.path, self.view.run.id, text, now)

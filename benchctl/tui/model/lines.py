@@ -1,0 +1,84 @@
+"""Reads the samples of one trial into its lines, from the first one on or as they arrive."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+
+from benchctl.store.bulk import Bulk, Row, Source
+from benchctl.tui.model.metrics import metric_of
+from benchctl.tui.model.traces import Traces, Window
+
+
+class Lines:
+    """The lines of one trial within a window. ``split`` names the flows shown by stream."""
+
+    def __init__(
+        self, bulk: Bulk, trial_id: int, window: Window, split: Collection[str] = ()
+    ) -> None:
+        self.trial_id = trial_id
+        self.window = window
+        self.split = frozenset(split)
+        self.caught_up = False
+        """Whether everything the store held was read, at least once."""
+        self._bulk = bulk
+        self._traces = self._begin()
+        self._shown = self._traces
+        self._sources: Mapping[int, Source] = {}
+        self._batches: Iterator[tuple[int, list[Row]]] | None = None
+        self._first = self._after = self._last = 0
+
+    def _begin(self) -> Traces:
+        return Traces(self.window, self.split, metric_of)
+
+    def show_meanwhile(self, traces: Traces) -> None:
+        """Show other traces of the same trial until these have caught up."""
+        self._shown = traces
+
+    @property
+    def traces(self) -> Traces:
+        """What can be drawn."""
+        return self._traces if self.caught_up else self._shown
+
+    @property
+    def share_read(self) -> float:
+        """How much of what the store holds was read, from 0 to 1."""
+        span = self._last - self._first
+        return (self._after - self._first) / span if span and not self.caught_up else 1.0
+
+    def read(
+        self, *, changed: bool, finished: bool, timer: Callable[[], float], until: float
+    ) -> bool:
+        """Read what is new, until the timer says so; returns whether there is more.
+
+        Without ``changed``, only what was begun is read on. Raises StoreError.
+        """
+        if self._batches is None:
+            if self.caught_up and not changed:
+                return False
+            self._look()
+        assert self._batches is not None
+        for after, rows in self._batches:
+            self._after = after
+            self._traces.add(self._sources, rows)
+            if timer() > until:
+                return True
+        self._batches = None
+        self.caught_up = True
+        if finished:
+            self._traces.flush()
+        return False
+
+    def give_up(self) -> None:
+        """Forget the reading that failed; the next one goes on after what was read."""
+        self._batches = None
+
+    def _look(self) -> None:
+        """Look which series there are and up to where; another attempt begins anew."""
+        sources = self._bulk.sources(self.trial_id)
+        if self._sources and not self._sources.keys() & sources.keys():
+            self._traces = self._begin()
+        self._sources = sources
+        first, self._last = self._bulk.extent(self.trial_id)
+        self._after = max(self._after, first)
+        self._first = first
+        self._batches = self._bulk.batches(sources.keys(), self._after, self._last)

@@ -1,0 +1,210 @@
+"""The lines of one trial: from samples to series, for each flow and, where asked, each stream.
+
+What a flow's line is, its metric's fold says: the streams' rates and counts of one interval are
+added, everything else (delays, windows, metrics no one knows) goes in as it is, so that the line
+spans from the least to the greatest stream. Samples come in bulk, many thousands a second.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from array import array
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import zip_longest
+from operator import itemgetter
+from typing import NamedTuple
+
+from benchctl.metrics import Fold, Metric
+from benchctl.store.bulk import Row, Source
+from benchctl.tui.model.series import Series
+
+ALL = -1
+"""The number of the stream that stands for all of a flow."""
+ROLES = ("client", "server")
+# An interval of which some streams told nothing waits until the others are this many ahead.
+PATIENCE = 2
+
+
+class Key(NamedTuple):
+    """Which line: a flow's, or one of its streams'."""
+
+    flow: str
+    direction: str
+    metric: str
+    stream: int = ALL
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The stretch of a trial's time that is kept, in seconds from its start."""
+
+    from_s: float
+    span_s: float
+    to_s: float = math.inf
+
+
+class _Total:
+    """Adds up what the streams of a flow told of one interval: the n-th sample of each."""
+
+    __slots__ = ("_series", "_streams", "_times_s", "_values", "_weights")
+
+    def __init__(self, series: Series, streams: int) -> None:
+        self._series = series
+        self._streams = streams
+        self._times_s: list[float] = []
+        self._weights: list[float] = []
+        self._values: dict[int, list[float]] = {}
+
+    def extend(
+        self,
+        stream: int,
+        times_s: Sequence[float],
+        values: Sequence[float],
+        weights: Sequence[float],
+    ) -> None:
+        mine = self._values.setdefault(stream, [])
+        mine.extend(values)
+        new = len(mine) - len(self._times_s)
+        if new > 0:
+            self._times_s.extend(times_s[-new:])
+            self._weights.extend(weights[-new:])
+
+    def write(self, *, to_the_end: bool = False) -> None:
+        """Pass on the intervals of which every stream has told, or has had time to."""
+        told = self._values.values()
+        begun = len(self._times_s)
+        complete = min(map(len, told)) if len(told) >= self._streams else 0
+        ready = begun if to_the_end else max(complete, begun - PATIENCE)
+        if ready > 0:
+            intervals = zip_longest(*(values[:ready] for values in told), fillvalue=0.0)
+            self._series.extend(
+                self._times_s[:ready], list(map(sum, intervals)), self._weights[:ready]
+            )
+            for values in (self._times_s, self._weights, *told):
+                del values[:ready]
+
+
+@dataclass(slots=True)
+class _Sink:
+    """Where the values of one metric of one series go."""
+
+    is_rate: bool
+    pooled: Series | None = None
+    total: _Total | None = None
+    own: Series | None = None
+
+    def extend(
+        self,
+        stream: int,
+        times_s: Sequence[float],
+        values: Sequence[float],
+        weights: Sequence[float],
+    ) -> None:
+        if not math.isfinite(sum(values)):
+            finite = [index for index, value in enumerate(values) if math.isfinite(value)]
+            times_s, values, weights = (
+                [some[index] for index in finite] for some in (times_s, values, weights)
+            )
+        if not values:
+            return
+        if self.total is not None:
+            self.total.extend(stream, times_s, values, weights)
+        if self.pooled is not None:
+            self.pooled.extend(times_s, values, weights)
+        if self.own is not None:
+            self.own.extend(times_s, values, weights)
+
+
+@dataclass(slots=True)
+class Traces:
+    """All lines of one trial within a window.
+
+    ``split`` names the flows whose streams have lines of their own; ``describe`` says what
+    a metric of a backend means.
+    """
+
+    window: Window
+    split: Collection[str]
+    describe: Callable[[str, str], Metric]
+    shortest_s: float = math.inf
+    """Length of the shortest interval that was told."""
+    end_s: float = 0.0
+    """End of the latest interval."""
+    meanings: dict[str, Metric] = field(default_factory=dict)
+    """What each metric means."""
+    streams: set[tuple[str, int]] = field(default_factory=set)
+    """Every flow and stream that told something."""
+    _series: dict[tuple[str, Key], Series] = field(default_factory=dict)
+    _totals: dict[tuple[str, Key], _Total] = field(default_factory=dict)
+    _sinks: dict[int, list[_Sink]] = field(default_factory=dict)
+
+    def add(self, sources: Mapping[int, Source], rows: Iterable[Row]) -> None:
+        """Take samples in order of arrival. ``sources`` describes every series among them."""
+        by_series: dict[int, list[Row]] = {}
+        for row in rows:
+            by_series.setdefault(row[0], []).append(row)
+        for series_id, mine in by_series.items():
+            self._add_series(series_id, sources[series_id], mine)
+        for total in self._totals.values():
+            total.write()
+
+    def _add_series(self, series_id: int, source: Source, rows: list[Row]) -> None:
+        rows.sort(key=itemgetter(2))
+        from_s, to_s = self.window.from_s - source.delay_s, self.window.to_s - source.delay_s
+        self.end_s = max(self.end_s, rows[-1][2] + source.delay_s)
+        self.shortest_s = min(self.shortest_s, min(row[2] - row[1] for row in rows))
+        rows = [row for row in rows if from_s <= row[2] < to_s]
+        if not rows:
+            return
+        if series_id not in self._sinks:
+            self._sinks[series_id] = [self._open(source, metric) for metric in source.metrics]
+        times_s = [row[2] + source.delay_s for row in rows]
+        lengths_s = [row[2] - row[1] for row in rows]
+        values = array("d")
+        values.frombytes(b"".join(row[3] for row in rows))
+        if sys.byteorder == "big":
+            values.byteswap()
+        count = len(source.metrics)
+        for place, sink in enumerate(self._sinks[series_id]):
+            weights = lengths_s if sink.is_rate else [1.0] * len(rows)
+            sink.extend(source.stream, times_s, values[place::count], weights)
+
+    def _open(self, source: Source, metric: str) -> _Sink:
+        meaning = self.meanings.setdefault(metric, self.describe(source.backend, metric))
+        fold = meaning.fold
+        self.streams.add((source.flow, source.stream))
+        key = Key(source.flow, source.direction, metric)
+        place = (source.role, key)
+        series = self._new_series(source.role, key)
+        sink = _Sink(is_rate=fold is Fold.RATE)
+        if fold in (Fold.RATE, Fold.COUNT):
+            sink.total = self._totals.setdefault(place, _Total(series, source.streams))
+        else:
+            sink.pooled = series
+        if source.flow in self.split:
+            sink.own = self._new_series(source.role, key._replace(stream=source.stream))
+        return sink
+
+    def _new_series(self, role: str, key: Key) -> Series:
+        new = Series(self.window.from_s, self.window.span_s)
+        return self._series.setdefault((role, key), new)
+
+    def flush(self) -> None:
+        """Take intervals of which some streams told nothing as they are; at a trial's end."""
+        for total in self._totals.values():
+            total.write(to_the_end=True)
+
+    def line(self, key: Key) -> Series | None:
+        """Return a line; where both ends told it, the one that measured counts."""
+        told = (self._series.get((role, key)) for role in ROLES)
+        return next((series for series in told if series is not None), None)
+
+    def metrics(self) -> list[str]:
+        """Return the metrics that have a line."""
+        return sorted({key.metric for _, key in self._series})
+
+    def keys(self, metric: str) -> list[Key]:
+        """Return the lines of a metric, by flow, direction and stream."""
+        return sorted({key for _, key in self._series if key.metric == metric})

@@ -1,0 +1,50 @@
+"""Which part of a trial's time the plots show, and which samples have to be read for it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from benchctl.tui.draw.plot import View
+from benchctl.tui.model.series import CAPACITY
+from benchctl.tui.model.traces import Window
+
+# A part moves on by this share of itself at a time, so that the plot rests in between.
+STEP = 1 / 8
+# Less than this shows single samples only.
+LEAST_S = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Zoom:
+    """The whole trial at level 0; at level 1 the half of it that ends at the moment shown."""
+
+    level: int = 0
+
+    def changed(self, steps: int, span_s: float) -> Zoom:
+        """Return the zoom some steps nearer (or farther), within what makes sense."""
+        most = max(0, math.floor(math.log2(max(1.0, span_s / LEAST_S))))
+        return Zoom(min(most, max(0, self.level + steps)))
+
+    def view(self, span_s: float, moment_s: float, until_s: float, *, log: bool) -> View:
+        """Return the part to show of a trial of ``span_s``, at a moment of it."""
+        width_s = span_s / 2**self.level
+        step_s = width_s * STEP
+        end_s = min(span_s, max(width_s, math.ceil(moment_s / step_s) * step_s))
+        return View(end_s - width_s, end_s, until_s, log)
+
+
+def window_for(view: View, dots: int, shortest_s: float, whole: Window, kept: Window) -> Window:
+    """Return the window to keep for a view: the ``whole``, the one that is ``kept``, or a new one.
+
+    A new one is needed where buckets would be wider than both the dots and the samples; it reaches
+    beyond the view at both sides, so that it serves for a while.
+    """
+    width_s = view.to_s - view.from_s
+    bucket_s = max(width_s / dots, shortest_s if math.isfinite(shortest_s) else 0.0)
+    for window in (whole, kept):
+        covers = window.from_s <= view.from_s and view.to_s <= window.to_s
+        if covers and window.span_s / CAPACITY <= bucket_s:
+            return window
+    from_s = max(0.0, view.from_s - width_s / 2)
+    return Window(from_s, 2 * width_s, from_s + 2 * width_s)

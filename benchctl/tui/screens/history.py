@@ -1,0 +1,241 @@
+"""Every run that was ever measured: find, tag, delete, replay, compare."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import ClassVar
+
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.widget import Widget
+from textual.widgets import Input
+
+from benchctl.errors import BenchctlError, StoreError
+from benchctl.store.bulk import Bulk
+from benchctl.store.locks import Liveness
+from benchctl.store.manage import delete_run, set_tags
+from benchctl.store.read import Reader
+from benchctl.tui.draw.spans import Span
+from benchctl.tui.model.past import BASELINE, FIGURES, Past, columns, past_of, row
+from benchctl.tui.screens.modals import Ask, Prompt
+from benchctl.tui.screens.page import Page
+from benchctl.tui.widgets.notes import Notes
+from benchctl.tui.widgets.table import Table
+
+
+class HistoryScreen(Page):
+    """All runs, the newest first."""
+
+    NAME = "History"
+    KIND = "history"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("slash", "filter", "Filter", key_display="/", id="history.filter"),
+        Binding("space", "mark", "Mark", id="history.mark"),
+        Binding("c", "compare", "Compare", id="history.compare"),
+        Binding("t", "tag", "Tag", id="history.tag"),
+        Binding("d,delete", "delete", "Delete", id="history.delete"),
+        Binding("u", "summary", "Summary", id="history.summary"),
+        Binding("b", "baseline", "Make it the baseline, or not", show=False, id="history.baseline"),
+    ]
+    DEFAULT_CSS = """
+    HistoryScreen {
+        Table { height: 1fr; padding: 0 1; }
+        Input { display: none; border: none; height: 1; padding: 0 1; }
+        Input.-open { display: block; }
+        Notes { padding: 0 1; }
+    }
+    """
+
+    def __init__(self, store: Path) -> None:
+        super().__init__()
+        self._store = store
+        self._reader: Reader | None = None
+        self._bulk: Bulk | None = None
+        self._changes = -1
+        self._failed = False
+        """Whether the store could not be read when it was last tried."""
+        self._all: Sequence[Past] = ()
+        self._shown: Sequence[Past] = ()
+        self._marked: list[int] = []
+        """Ids of the marked runs, in the order of marking: the first is compared with."""
+        self._table = Table(id="runs", empty="nothing was measured yet")
+        self._input = Input(placeholder="words to find: profile, run, status, host, tag")
+        self._notes = Notes()
+
+    def body(self) -> Sequence[Widget]:
+        return [self._table, self._input, self._notes]
+
+    def on_mount(self) -> None:
+        super().on_mount()
+        self._table.focus()
+
+    def on_unmount(self) -> None:
+        """Close the store."""
+        if self._bulk is not None:
+            self._bulk.close()
+        if self._reader is not None:
+            self._reader.close()
+
+    @property
+    def settled(self) -> bool:
+        return self._changes >= 0 or self._failed
+
+    def command(self) -> str:
+        return "benchctl runs"
+
+    def meanings(self) -> Sequence[tuple[str, str]]:
+        return [
+            ("figure", "the mean over all points of the metric people look for first"),
+            ("baseline", f"the difference from the newest run of the profile tagged {BASELINE}"),
+            ("●", "marked for a comparison; the run marked first is A"),
+        ]
+
+    def tick(self) -> None:
+        """Read the store again when it has changed."""
+        self._failed = False
+        try:
+            self._bulk = self._bulk or Bulk(self._store)
+            self._reader = self._reader or Reader(self._store)
+            changes = self._reader.changes()
+            if changes != self._changes:
+                self._read(self._reader, self._bulk)
+                self._changes = changes
+        except StoreError as error:
+            self._changes, self._failed = -1, True
+            self._notes.show([[Span(f"! {error.message}", "warn")], [Span(f"  {error.hint}")]])
+        else:
+            self._notes.show([])
+
+    def _read(self, reader: Reader, bulk: Bulk) -> None:
+        runs = reader.runs()
+        alive = {run.id: reader.is_alive(run) for run in runs if run.status == "running"}
+        self._all = past_of(runs, bulk.means(FIGURES), alive)
+        self._show()
+
+    def _show(self) -> None:
+        under = self._here
+        self._shown = [one for one in self._all if one.matches(self._input.value)]
+        places = [one.run.id for one in self._shown]
+        heads = columns(self._shown, self._table.size.width)
+        if under is not None and under.run.id in places:
+            self._table.index = places.index(under.run.id)
+        shown = self._shown
+        self._table.show(
+            heads,
+            len(shown),
+            lambda index: row(shown[index], heads, marked=shown[index].run.id in self._marked),
+        )
+        some = f" of {len(self._all)}" if len(shown) != len(self._all) else ""
+        marked = [Span(f"{len(self._marked)} marked", "strong")] if self._marked else []
+        noun = "run" if len(self._all) == 1 else "runs"
+        self.bar.show(f"{len(shown)}{some} {noun} in {self._store}", marked)
+
+    @property
+    def _here(self) -> Past | None:
+        """The run under the cursor."""
+        return self._shown[self._table.index] if self._table.index < len(self._shown) else None
+
+    def fit(self) -> None:
+        self._show()
+
+    # --- keys -----------------------------------------------------------------------------
+
+    def on_table_chosen(self) -> None:
+        """Show the run once more, or as it happens."""
+        if self._here is not None:
+            if self._here.status == "running":
+                self.bench.watch_run(self._here.run.id)
+            else:
+                self.bench.replay_run(self._here.run.id)
+
+    def action_filter(self) -> None:
+        """Show only runs that hold some words."""
+        self._input.add_class("-open")
+        self._input.focus()
+
+    def on_input_changed(self) -> None:
+        """Show what matches so far."""
+        self._show()
+
+    def on_input_submitted(self) -> None:
+        """Go back to the list; the filter stays."""
+        self._input.set_class(bool(self._input.value), "-open")
+        self._table.focus()
+
+    def on_key(self, event: events.Key) -> None:
+        """Leave the filter by escape, and drop it."""
+        if event.key == "escape" and self._input.has_focus:
+            self._input.value = ""
+            self.on_input_submitted()
+
+    def action_mark(self) -> None:
+        """Mark the run for a comparison, or not."""
+        if self._here is not None:
+            run_id = self._here.run.id
+            if run_id in self._marked:
+                self._marked.remove(run_id)
+            else:
+                self._marked.append(run_id)
+            self._show()
+            self._table.action_move(1)
+
+    def action_compare(self) -> None:
+        """Compare the marked runs; with one, the run under the cursor with that one."""
+        runs = list(self._marked)
+        if len(runs) < 2 and self._here is not None and self._here.run.id not in runs:
+            runs.append(self._here.run.id)
+        if len(runs) < 2:
+            self.notify("mark two runs or more with space")
+        else:
+            self.bench.compare_runs(runs)
+
+    def action_summary(self) -> None:
+        """Show the results of the run."""
+        if self._here is not None:
+            self.bench.summarize_run(self._here.run.id)
+
+    def action_tag(self) -> None:
+        """Change the run's tags."""
+        if self._here is None:
+            return
+        run = self._here.run
+
+        def take(text: str | None) -> None:
+            if text is not None:
+                tags = [tag for tag in (part.strip() for part in text.split(",")) if tag]
+                self._write(lambda: set_tags(self._store, run.id, tags))
+
+        prompt = Prompt(f"Tags of {run.name}", ", ".join(run.tags), "with commas between them")
+        self.app.push_screen(prompt, take)
+
+    def action_baseline(self) -> None:
+        """Make the run the baseline of its profile, or not."""
+        if self._here is not None:
+            run = self._here.run
+            tags = [tag for tag in run.tags if tag != BASELINE]
+            if BASELINE not in run.tags:
+                tags.append(BASELINE)
+            self._write(lambda: set_tags(self._store, run.id, tags))
+
+    def action_delete(self) -> None:
+        """Ask, and delete the run."""
+        if self._here is None:
+            return
+        run = self._here.run
+        if Liveness(self._store).is_alive(run.id):
+            self.notify(f"{run.name} is being measured right now; stop it first", severity="error")
+            return
+        detail = f"{run.profile}, {run.trials} trials; its samples are gone for good."
+        self.app.push_screen(
+            Ask(f"Delete {run.name}?", detail),
+            lambda yes: self._write(lambda: delete_run(self._store, run.id)) if yes else None,
+        )
+
+    def _write(self, change: Callable[[], None]) -> None:
+        try:
+            change()
+        except BenchctlError as error:
+            self.notify(f"{error.message}\n{error.hint}", severity="error")
+        self._changes = -1
+        self.tick()

@@ -1,0 +1,419 @@
+"""A run as it happens, or once more: figures, plots, trials, results, remarks."""
+
+from __future__ import annotations
+
+import math
+import signal
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from signal import SIGINT, SIGUSR1
+from typing import ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.containers import Container
+from textual.widget import Widget
+
+from benchctl.errors import StoreError
+from benchctl.tui.draw import status
+from benchctl.tui.draw.charts import Choice, in_order
+from benchctl.tui.draw.columns import Column, widths
+from benchctl.tui.draw.glyphs import SETS
+from benchctl.tui.draw.spans import Span
+from benchctl.tui.model.feed import Feed
+from benchctl.tui.model.metrics import title
+from benchctl.tui.model.playhead import Playhead
+from benchctl.tui.model.results import Results
+from benchctl.tui.model.runview import RUNNING
+from benchctl.tui.model.traces import ALL
+from benchctl.tui.model.zoom import Zoom, window_for
+from benchctl.tui.screens.modals import Ask, Picker, Prompt
+from benchctl.tui.screens.page import Page
+from benchctl.tui.widgets.chartview import ChartView
+from benchctl.tui.widgets.notes import Notes
+from benchctl.tui.widgets.table import Table
+from benchctl.tui.widgets.tileview import Tiles
+
+# What one tick may take from the event loop, which a key goes around several times before it is
+# answered; a long history is read in many of them.
+BUDGET_S = 0.01
+# Between two parts of a long history: time for a key.
+BREATH_S = 0.01
+SEEK_S = 5.0
+UNKNOWN = "a metric of its backend, which says no more about it"
+
+
+class LiveScreen(Page):
+    """One run, live or in replay."""
+
+    NAME = "Live"
+    KIND = "run"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("space", "freeze", "Freeze", id="live.freeze"),
+        Binding("plus,equals_sign", "zoom(1)", "Zoom", key_display="+", id="live.zoom_in"),
+        Binding("minus", "zoom(-1)", "Zoom out", show=False, id="live.zoom_out"),
+        Binding("0", "zoom(-99)", "Whole trial", show=False, id="live.zoom_all"),
+        Binding("m", "metric", "Metric", id="live.metric"),
+        Binding("p", "pick", "Pick lines", show=False, id="live.pick"),
+        Binding("g", "log", "Linear or logarithmic", show=False, id="live.log"),
+        Binding("b", "glyphs", "Braille, blocks or ASCII", show=False, id="live.glyphs"),
+        Binding("left", "seek(-1)", "Back 5 s", show=False, id="live.back"),
+        Binding("right", "seek(1)", "On 5 s", show=False, id="live.on"),
+        Binding("shift+left", "seek(-6)", "Back 30 s", show=False, id="live.far_back"),
+        Binding("shift+right", "seek(6)", "On 30 s", show=False, id="live.far_on"),
+        Binding("less_than_sign,comma", "speed(-1)", "Slower", show=False, id="live.slower"),
+        Binding("greater_than_sign,full_stop", "speed(1)", "Faster", show=False, id="live.faster"),
+        Binding("left_square_bracket", "trial(-1)", "Trial before", show=False, id="live.before"),
+        Binding("right_square_bracket", "trial(1)", "Trial after", show=False, id="live.after"),
+        Binding("f", "follow", "Follow the trial that runs", show=False, id="live.follow"),
+        Binding("l", "list", "Trials, results or remarks", show=False, id="live.list"),
+        Binding("k", "skip", "Skip", id="live.skip"),
+        Binding("x", "stop", "Stop", id="live.stop"),
+        Binding("n", "remark", "Remark", id="live.remark"),
+    ]
+    DEFAULT_CSS = """
+    LiveScreen {
+        Tiles { height: 2; padding: 0 1; }
+        #middle { height: 1fr; layout: vertical; }
+        ChartView { width: 1fr; height: 1fr; padding: 0 1; }
+        Notes { padding: 0 1; }
+        Table { display: none; padding: 0 1; height: 8; }
+        &.-list-trials #trials, &.-list-results #results, &.-list-remarks #remarks {
+            display: block;
+        }
+        &.-tall Tiles { height: 4; }
+        &.-wide.-tall, &.-huge.-tall {
+            #middle {
+                layout: grid;
+                grid-size: 2 2;
+                grid-columns: 3fr 2fr;
+                grid-rows: 1fr 12;
+            }
+            #trials { display: block; }
+            &.-list-trials #results { display: block; }
+            Table { height: 100%; }
+            #results, #remarks { column-span: 2; }
+        }
+        &.-huge.-tall #middle { grid-columns: 1fr 68; }
+        &.-tiny {
+            #middle, Notes { display: none; }
+            Tiles { margin: 0; }
+        }
+    }
+    """
+
+    def __init__(self, feed: Feed, playhead: Playhead) -> None:
+        super().__init__(feed.view.run.id)
+        self._feed = feed
+        self._playhead = playhead
+        self._choice = Choice()
+        self._zoom = Zoom()
+        self._following = True
+        self._results = Results(feed.view)
+        self._problem = ""
+        self._urgent = True
+        self._reading_on = False
+        """Whether a long history is being read, part by part, besides the ticks."""
+        self._stood = False
+        """Whether time stood when the screen was last shown: a replay's end is shown too."""
+        self._tiles = Tiles(id="tiles")
+        self._charts = ChartView(id="charts")
+        self._trials = Table(id="trials", empty="no trials")
+        self._table = Table(id="results", empty="no trial has ended yet")
+        self._remarks = Table(id="remarks", empty="no remarks; n notes one")
+        self._notes = Notes()
+        self.add_class("-list-trials")
+        if not playhead.live:
+            self.bar.screen_name = "Replay"
+
+    def body(self) -> Sequence[Widget]:
+        lists = (self._trials, self._table, self._remarks)
+        return [self._tiles, Container(self._charts, *lists, id="middle"), self._notes]
+
+    def on_mount(self) -> None:
+        """Go to the list of trials."""
+        self._choice = Choice(glyphs=self.bench.glyphs)
+        super().on_mount()
+        self._trials.focus()
+
+    def on_unmount(self) -> None:
+        """Close the store; the run goes on."""
+        self._feed.close()
+
+    @property
+    def settled(self) -> bool:
+        return self._feed.settled or bool(self._problem)
+
+    def command(self) -> str:
+        if self._playhead.live:
+            return f"benchctl tui --attach {self._feed.view.run.name}"
+        place = self._playhead.time() - (self._feed.view.run.started_time or 0.0)
+        return f"benchctl tui --replay {self._feed.view.run.name} --at {place:.1f}s"
+
+    def file_stem(self) -> str:
+        return f"{self._feed.view.run.name}-{self.NAME.lower()}"
+
+    def meanings(self) -> Sequence[tuple[str, str]]:
+        traces = self._feed.plotted
+        if traces is None:
+            return ()
+        return [
+            (f"{title(name)} ({name})", traces.meanings[name].description or UNKNOWN)
+            for name in in_order(traces.metrics())
+        ]
+
+    # --- what is shown --------------------------------------------------------------------
+
+    def tick(self) -> None:
+        """Read what is new and show it; on a frozen screen, only read."""
+        more = not self._reading_on and self._read()
+        standing = self._playhead.standing
+        if not standing or not self._stood or self._urgent:
+            self._show()
+        self._stood = standing
+        if more:
+            self._reading_on = True
+            self.set_timer(BREATH_S, self._read_on)
+
+    def _read(self) -> bool:
+        try:
+            more = self._feed.poll(BUDGET_S)
+        except StoreError as error:
+            self._problem, self._urgent = f"{error.message}; trying again", True
+            return False
+        if self._problem:
+            self._problem, self._urgent = "", True
+        return more
+
+    def _read_on(self) -> None:
+        more = self._read()
+        if more:
+            self.set_timer(BREATH_S, self._read_on)
+        else:
+            self._reading_on = False
+            self._urgent = True
+            self._show()
+
+    def _show(self) -> None:
+        view, time = self._feed.view, self._playhead.time()
+        if self._following:
+            position = view.current_at(time)
+            if position >= 0:
+                self._look_at(position)
+        self._show_title()
+        traces, position = self._feed.traces, self._feed.position
+        self._tiles.show(status.tiles(view, traces, position, time))
+        if position >= 0:
+            self._show_charts(time)
+        self._show_lists(time)
+        notes = status.remarks(view, time)
+        trial = view.trials[position] if position >= 0 else None
+        if quiet := status.silence(traces, trial, time):
+            notes.insert(0, [Span(f"! {quiet}", "warn")])
+        if self._problem:
+            notes.insert(0, [Span(f"! {self._problem}", "bad")])
+        self._notes.show(notes)
+        self._urgent = False
+
+    def _show_title(self) -> None:
+        view = self._feed.view
+        standing = status.standing(view, self._playhead)
+        if not self._following:
+            standing.insert(0, Span(f"looking at trial {self._feed.position + 1}  ", "warn"))
+        if self._feed.share_read < 1:
+            standing.append(Span(f"  reading {self._feed.share_read:.0%}", "warn"))
+        self.bar.show(f"{view.run.profile}  {view.run.name}", standing)
+
+    def _show_charts(self, time: float) -> None:
+        feed = self._feed
+        assert feed.traces is not None
+        trial = feed.view.trials[feed.position]
+        moment_s = trial.elapsed_s(time)
+        span_s = max(feed.whole.span_s, feed.traces.end_s)
+        running = trial.status_at(time) == RUNNING
+        cut = running and (self._playhead.standing or not self._playhead.live)
+        until_s = moment_s if cut else math.inf
+        shown = self._zoom.view(span_s, moment_s, until_s, log=self._choice.log)
+        feed.magnify(
+            window_for(shown, self._charts.dots, feed.traces.shortest_s, feed.whole, feed.window)
+        )
+        self._charts.show(
+            feed.plotted, self._choice, shown, self.bench.clock(), urgent=self._urgent
+        )
+
+    def _show_lists(self, time: float) -> None:
+        view = self._feed.view
+        if self._trials.display:
+            columns = status.trial_columns(view, self._trials.size.width)
+            self._trials.show(
+                columns,
+                len(view.trials),
+                lambda index: status.trial_row(view, columns, index, time),
+            )
+        if self._table.display:
+            table = self._results.at(time)
+            if table is None:
+                self._table.show((), 0, lambda _: ())
+            else:
+                heads, rows = widths(table.heads, table.rows, table.numeric), table.rows
+                self._table.show(heads, len(rows), lambda i: [Span(cell) for cell in rows[i]])
+        if self._remarks.display:
+            notes = status.remarks(view, time)
+            column = Column("remarks and warnings", max(20, self._remarks.size.width - 2))
+            self._remarks.show([column], len(notes), lambda index: [Span(*notes[index][0])])
+
+    def _look_at(self, position: int) -> None:
+        if position != self._feed.position:
+            if self._trials.index == max(0, self._feed.position):
+                self._trials.index = position
+            self._urgent = True
+        if self._feed.look_at(position, self._choice.split):
+            self._read()
+
+    def _change(self, choice: Choice) -> None:
+        self._choice = choice
+        if self._feed.position >= 0:
+            self._look_at(self._feed.position)
+        self._now()
+
+    def fit(self) -> None:
+        self._now()
+
+    def _now(self) -> None:
+        """Show at once what a key asked for."""
+        self._urgent = True
+        self._show()
+
+    # --- keys -----------------------------------------------------------------------------
+
+    def action_freeze(self) -> None:
+        """Freeze the screen, or let it go on."""
+        self._playhead.toggle()
+        self._now()
+
+    def action_zoom(self, steps: int) -> None:
+        """Show a smaller or larger part of the trial's time."""
+        traces = self._feed.traces
+        if traces is not None:
+            span_s = max(self._feed.whole.span_s, traces.end_s)
+            self._zoom = self._zoom.changed(steps, span_s)
+            self._now()
+
+    def action_metric(self) -> None:
+        """Let the plots begin with the next metric."""
+        self._change(replace(self._choice, first=self._choice.first + 1))
+
+    def action_log(self) -> None:
+        """Go between linear and logarithmic axes."""
+        self._change(replace(self._choice, log=not self._choice.log))
+
+    def action_glyphs(self) -> None:
+        """Draw with the next set of characters."""
+        names = list(SETS)
+        after = names[(names.index(self._choice.glyphs.name) + 1) % len(names)]
+        self._change(replace(self._choice, glyphs=SETS[after]))
+
+    def action_pick(self) -> None:
+        """Pick the flows and streams that are drawn."""
+        traces = self._feed.traces
+        if traces is None or not traces.streams:
+            return
+        lines = sorted(traces.streams | {(flow, ALL) for flow, _ in traces.streams})
+        names = [flow if stream == ALL else f"  {flow} #{stream}" for flow, stream in lines]
+        shown = {number for number, line in enumerate(lines) if self._choice.shows(*line)}
+
+        def take(picked: Collection[int] | None) -> None:
+            if picked is not None:
+                self._change(replace(self._choice, picked=frozenset(lines[n] for n in picked)))
+
+        self.app.push_screen(Picker("Lines to draw", names, shown), take)
+
+    def action_seek(self, steps: int) -> None:
+        """Go to another moment; a live screen is frozen for that."""
+        if not self._playhead.standing and self._playhead.live:
+            self._playhead.toggle()
+        self._playhead.seek(self._playhead.time() + steps * SEEK_S)
+        self._now()
+
+    def action_speed(self, steps: int) -> None:
+        """Replay faster or slower."""
+        if not self._playhead.live:
+            self._playhead.change_speed(steps)
+            self._now()
+
+    def action_trial(self, steps: int) -> None:
+        """Look at the trial before or after."""
+        position = self._feed.position + steps
+        if 0 <= position < len(self._feed.view.trials):
+            self._choose(position)
+
+    def on_table_chosen(self, event: Table.Chosen) -> None:
+        """Look at the trial that was chosen."""
+        if event.table is self._trials:
+            self._choose(event.index)
+
+    def _choose(self, position: int) -> None:
+        """Look at a trial: where it was measured already, a replay goes there."""
+        trial = self._feed.view.trials[position]
+        if trial.started_time is None:
+            self.notify("this trial has not begun yet")
+            return
+        self._trials.go_to(position)
+        if self._playhead.live:
+            self._following = False
+            self._look_at(position)
+        else:
+            self._playhead.seek(trial.started_time)
+        self._now()
+
+    def action_follow(self) -> None:
+        """Look at the trial that runs, from now on."""
+        self._following = True
+        self._now()
+
+    def action_list(self) -> None:
+        """Show the next list."""
+        wide = self.has_class("-tall") and not self.has_class("-narrow")
+        names = ["results", "remarks"] if wide else ["trials", "results", "remarks"]
+        shown = next((name for name in names if self.has_class(f"-list-{name}")), names[0])
+        after = names[(names.index(shown) + 1) % len(names)]
+        for name in ("trials", "results", "remarks"):
+            self.set_class(name == after, f"-list-{name}")
+        self.query_one(f"#{after}", Table).focus()
+        self.call_after_refresh(self._now)
+
+    def action_skip(self) -> None:
+        """Ask, and skip the trial that runs."""
+        self._signal("Skip this trial?", "It is marked as skipped; the next one begins.", SIGUSR1)
+
+    def action_stop(self) -> None:
+        """Ask, and stop the run."""
+        detail = "What was measured is kept; benchctl resume goes on with the rest."
+        self._signal("Stop the run?", detail, SIGINT)
+
+    def _signal(self, question: str, detail: str, number: signal.Signals) -> None:
+        if self._feed.view.ended:
+            self.notify("the run has ended")
+            return
+
+        def answer(yes: bool | None) -> None:
+            try:
+                if yes and not self._feed.signal(number):
+                    self.notify("the run has ended")
+            except StoreError as error:
+                self.notify(error.message, severity="error")
+
+        self.app.push_screen(Ask(question, detail), answer)
+
+    def action_remark(self) -> None:
+        """Note a remark into the run."""
+
+        def take(text: str | None) -> None:
+            if not text:
+                return
+            try:
+                self._feed.remark(text, self.bench.clock())
+            except StoreError as error:
+                self.notify(error.message, severity="error")
+            self._now()
+
+        self.app.push_screen(Prompt("A remark about this run"), take)

@@ -1,0 +1,174 @@
+"""Small windows over a screen: all keys, a question, a line of text, a list to pick from."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from itertools import zip_longest
+from typing import ClassVar, TypeVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical, VerticalScroll
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Input, Static
+
+from benchctl.tui import roles
+from benchctl.tui.draw.columns import Column, Row
+from benchctl.tui.draw.spans import Span
+from benchctl.tui.widgets.table import Table
+from benchctl.visible import visible, visible_lines
+
+T = TypeVar("T")
+
+
+class Window(ModalScreen[T]):
+    """Base of the small windows: a frame in the middle, left by escape without an answer."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "dismiss(None)", "Close", id="window.close"),
+    ]
+    COMPONENT_CLASSES: ClassVar[set[str]] = roles.CLASSES
+    DEFAULT_CSS = f"""
+    Window {{
+        align: center middle;
+        & > Vertical {{
+            width: 76;
+            max-width: 100%;
+            height: auto;
+            max-height: 90%;
+            padding: 0 1;
+            background: $surface;
+            border: round $primary;
+            border-title-color: $text-accent;
+            border-subtitle-color: $foreground 60%;
+        }}
+        Table {{ height: auto; max-height: 20; }}
+        {roles.CSS}
+        Input {{ border: none; height: 1; padding: 0; background: $boost; }}
+    }}
+    """
+
+
+class Help(Window[None]):
+    """Every key of a screen, and what its plots and columns mean."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("question_mark,q", "dismiss(None)", "Close", show=False, id="help.close"),
+    ]
+
+    def __init__(
+        self, keys: Sequence[tuple[str, str]], meanings: Sequence[tuple[str, str]]
+    ) -> None:
+        super().__init__()
+        self._keys = keys
+        self._meanings = meanings
+
+    def compose(self) -> ComposeResult:
+        with Vertical() as frame:
+            frame.border_title = "Keys, and what is shown"
+            frame.border_subtitle = "escape closes"
+            with VerticalScroll():
+                yield Static("\n".join(two_columns(self._keys)), markup=False)
+                meanings = "\n".join(f"{name}\n  {text}" for name, text in self._meanings)
+                yield Static("\n" + visible_lines(meanings), markup=False)
+
+
+def two_columns(keys: Sequence[tuple[str, str]]) -> list[str]:
+    """Return keys and what they do, in two columns, to be read downwards."""
+    width = max(len(key) for key, _ in keys)
+    lines = [f"{key:>{width}}  {what}" for key, what in keys]
+    half = (len(lines) + 1) // 2
+    return [f"{a:<34}{b}" for a, b in zip_longest(lines[:half], lines[half:], fillvalue="")]
+
+
+class Ask(Window[bool]):
+    """A question with yes and no; anything but ``y`` is no."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("y", "dismiss(True)", "Yes", id="ask.yes"),
+        Binding("n,enter", "dismiss(False)", "No", id="ask.no"),
+    ]
+
+    def __init__(self, question: str, detail: str = "") -> None:
+        super().__init__()
+        self._question = question
+        self._detail = detail
+
+    def compose(self) -> ComposeResult:
+        with Vertical() as frame:
+            frame.border_title = Content(visible(self._question))
+            frame.border_subtitle = "y yes   n no"
+            yield Static(visible_lines(self._detail), markup=False)
+
+
+class Prompt(Window[str]):
+    """One line of text; enter takes it."""
+
+    def __init__(self, title: str, value: str = "", hint: str = "") -> None:
+        super().__init__()
+        self._title = title
+        self._value = value
+        self._hint = hint
+
+    def compose(self) -> ComposeResult:
+        with Vertical() as frame:
+            frame.border_title = Content(visible(self._title))
+            frame.border_subtitle = "enter takes it   escape leaves it"
+            yield Input(visible(self._value), placeholder=self._hint, select_on_focus=False)
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Hand the line back."""
+        self.dismiss(event.value.strip())
+
+
+class Picker(Window[Collection[int]]):
+    """A list of which any number can be picked; enter takes them."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("space", "pick", "Pick", id="picker.pick"),
+        Binding("a", "all", "All or none", id="picker.all"),
+    ]
+
+    def __init__(self, title: str, items: Sequence[str], picked: Collection[int]) -> None:
+        super().__init__()
+        self._title = title
+        self._items = items
+        self._picked = set(picked)
+
+    def compose(self) -> ComposeResult:
+        with Vertical() as frame:
+            frame.border_title = Content(visible(self._title))
+            frame.border_subtitle = "space picks   a all or none   enter takes them"
+            yield Table()
+
+    def on_mount(self) -> None:
+        """Show the list."""
+        table = self.query_one(Table)
+        table.styles.height = min(20, len(self._items) + 1)
+        self._show()
+        table.focus()
+
+    def _show(self) -> None:
+        width = max(map(len, self._items))
+        self.query_one(Table).show(
+            [Column("", 3), Column("line", width)], len(self._items), self._row
+        )
+
+    def _row(self, index: int) -> Row:
+        return [Span("[x]" if index in self._picked else "[ ]"), Span(self._items[index])]
+
+    def action_pick(self) -> None:
+        """Pick the row under the cursor, or not."""
+        self._picked ^= {self.query_one(Table).index}
+        self._show()
+
+    def action_all(self) -> None:
+        """Pick all of them, or none where all are picked."""
+        everything = set(range(len(self._items)))
+        self._picked = set() if self._picked == everything else everything
+        self._show()
+
+    def on_table_chosen(self) -> None:
+        """Hand the picked ones back."""
+        self.dismiss(self._picked)

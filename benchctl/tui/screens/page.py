@@ -1,0 +1,118 @@
+"""The base of all screens: title, keys, help, the tick, and what every screen can do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, cast
+
+from textual.app import ComposeResult
+from textual.screen import Screen
+from textual.timer import Timer
+from textual.widget import Widget
+
+from benchctl.tui import roles
+from benchctl.tui.widgets.bars import KeyBar, TitleBar
+
+if TYPE_CHECKING:
+    from benchctl.tui.app import BenchApp
+
+# Four times a second is as often as anyone reads a figure.
+TICK_S = 0.25
+
+
+class Page(Screen[None]):
+    """One screen: a title, a body that the subclass composes, and the keys that matter."""
+
+    NAME: ClassVar[str]
+    KIND: ClassVar[str]
+    """Of each kind, one page is open at a time."""
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide"), (160, "-huge")]  # noqa: RUF012
+    VERTICAL_BREAKPOINTS = [(0, "-tiny"), (12, "-short"), (32, "-tall")]  # noqa: RUF012
+    COMPONENT_CLASSES: ClassVar[set[str]] = roles.CLASSES
+    DEFAULT_CSS = f"""
+    Page {{
+        background: $background;
+        layout: vertical;
+        &.-tiny KeyBar {{ display: none; }}
+        {roles.CSS}
+    }}
+    """
+
+    def __init__(self, *run_ids: int) -> None:
+        super().__init__()
+        self.run_ids = run_ids
+        """The runs that this page is about."""
+        self.bar = TitleBar(self.NAME)
+        self._timer: Timer | None = None
+
+    @property
+    def about(self) -> tuple[str, tuple[int, ...]]:
+        """What the page shows, to tell it from another of its kind."""
+        return self.bar.screen_name, self.run_ids
+
+    @property
+    def bench(self) -> BenchApp:
+        """The program this screen belongs to."""
+        return cast("BenchApp", self.app)
+
+    def compose(self) -> ComposeResult:
+        yield self.bar
+        yield from self.body()
+        yield KeyBar()
+
+    def body(self) -> Sequence[Widget]:
+        """Return the widgets between title and keys."""
+        raise NotImplementedError
+
+    def tick(self) -> None:
+        """Bring what is shown up to date; called while the screen is seen."""
+
+    @property
+    def settled(self) -> bool:
+        """Whether all that there is to show was read."""
+        return True
+
+    def command(self) -> str:
+        """Return the command that shows or does the same without the screens."""
+        raise NotImplementedError
+
+    def file_stem(self) -> str:
+        """Return what a picture of this screen is called."""
+        return f"benchctl-{self.NAME.lower()}"
+
+    def meanings(self) -> Sequence[tuple[str, str]]:
+        """Return what is shown here and what it means, for the help."""
+        return ()
+
+    def on_mount(self) -> None:
+        """Begin to tick: at once, as soon as the screen is seen."""
+        self._timer = self.set_interval(TICK_S, self.tick)
+
+    def on_resize(self) -> None:
+        """Fit what is shown to the new size, once that is known to all widgets."""
+        self.call_after_refresh(self.fit)
+
+    def fit(self) -> None:
+        """Show everything anew at the present size."""
+
+    def on_screen_suspend(self) -> None:
+        """Rest while another screen is seen."""
+        if self._timer is not None:
+            self._timer.pause()
+
+    def on_screen_resume(self) -> None:
+        """Go on where it is now."""
+        if self._timer is not None:
+            self.tick()
+            self._timer.resume()
+
+
+def free_name(directory: Path, stem: str, suffix: str) -> Path:
+    """Return a name in a directory that no file has."""
+    path = directory / f"{stem}{suffix}"
+    number = 2
+    while path.exists():
+        path = directory / f"{stem}-{number}{suffix}"
+        number += 1
+    return path

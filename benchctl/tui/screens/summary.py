@@ -1,0 +1,179 @@
+"""The results of a run by axis, with heat and numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import ClassVar
+
+from textual import work
+from textual.binding import Binding, BindingType
+from textual.widget import Widget
+
+from benchctl.errors import StoreError
+from benchctl.report.document import Document, document_of
+from benchctl.store.read import Reader, Run
+from benchctl.tui.draw.heat import STEPS, Summary, Turn
+from benchctl.tui.draw.spans import Line, Span
+from benchctl.tui.draw.states import state
+from benchctl.tui.screens.page import Page
+from benchctl.tui.widgets.grids import Grids
+from benchctl.tui.widgets.notes import Notes
+from benchctl.tui.widgets.scrolled import Scrolled
+from benchctl.tui.widgets.table import Table
+
+
+class SummaryScreen(Page):
+    """The summary of one run."""
+
+    NAME = "Summary"
+    KIND = "summary"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("m", "metric(1)", "Metric", tooltip="Next metric or flow", id="summary.metric"),
+        Binding("M", "metric(-1)", "Metric before", show=False, id="summary.metric_before"),
+        Binding("r", "rows", "Rows", tooltip="Another axis first in the rows", id="summary.rows"),
+        Binding("c", "columns", "Cols", tooltip="Another axis across", id="summary.columns"),
+        Binding("v", "replay", "Replay", id="summary.replay"),
+        Binding("h", "app.history", "History", id="summary.history"),
+        Binding("b", "app.compare", "Compare", id="summary.compare"),
+    ]
+    DEFAULT_CSS = """
+    SummaryScreen {
+        #about { height: 2; padding: 0 1; }
+        #grid { max-height: 60%; padding: 0 1; }
+        #others { height: 1fr; padding: 0 1; }
+        &.-tiny #others { display: none; }
+        Notes { padding: 0 1; }
+    }
+    """
+
+    def __init__(self, store: Path, run_id: int) -> None:
+        super().__init__(run_id)
+        with ExitStack() as stores:
+            self._reader = stores.enter_context(closing(Reader(store)))
+            self._run = self._reader.run(run_id)
+            stores.pop_all()
+        self._changes = -1
+        self._failed = False
+        self._summary: Summary | None = None
+        self._turn: Turn | None = None
+        """How the summary is turned; None before it is there."""
+        self._about = Scrolled(id="about")
+        self._about.can_focus = False
+        self._grid = Table(id="grid", empty="nothing was measured")
+        self._others = Grids(id="others")
+        self._notes = Notes()
+
+    def body(self) -> Sequence[Widget]:
+        return [self._about, self._grid, self._others, self._notes]
+
+    def on_mount(self) -> None:
+        super().on_mount()
+        self._grid.focus()
+
+    def on_unmount(self) -> None:
+        """Close the store."""
+        self._reader.close()
+
+    @property
+    def settled(self) -> bool:
+        return self._summary is not None or self._failed
+
+    def command(self) -> str:
+        return f"benchctl show {self._run.name}"
+
+    def file_stem(self) -> str:
+        return f"{self._run.name}-summary"
+
+    def meanings(self) -> Sequence[tuple[str, str]]:
+        return [
+            (f"{STEPS[0]} … {STEPS[-1]}", "from the least to the greatest value, as the colour"),
+            ("±", "half the 95 % interval of the mean over the repeats (Student's t)"),
+            ("after /", "what the lab promises for this flow, from its topology alone"),
+        ]
+
+    def tick(self) -> None:
+        """Read the run again when the store has changed."""
+        try:
+            changes = self._reader.changes()
+            if changes == self._changes or self._is_loading():
+                return
+            self._changes = changes
+            self._run = self._reader.run(self._run.id)
+        except StoreError as error:
+            self._complain(error)
+            return
+        self._load(self._run)
+
+    def _is_loading(self) -> bool:
+        return any(worker.group == "summary" and worker.is_running for worker in self.workers)
+
+    @work(thread=True, group="summary")
+    def _load(self, run: Run) -> None:
+        try:
+            # A thread has a connection of its own, as SQLite wants it.
+            with closing(Reader(self._reader.path)) as reader:
+                document = document_of(reader, run)
+        except StoreError as error:
+            self.app.call_from_thread(self._complain, error)
+        else:
+            self.app.call_from_thread(self._take, document)
+
+    def _complain(self, error: StoreError) -> None:
+        self._changes, self._failed = -1, True
+        self._notes.show([[Span(f"! {error.message}; trying again", "bad")]])
+
+    def _take(self, document: Document) -> None:
+        self._summary, self._failed = Summary(document), False
+        self._turn = self._turn or self._summary.first_turn()
+        failed = [trial for trial in document["trials"] if trial["status"] != "ok"]
+        notes: list[Line] = [
+            [Span(f"✗ expected but not so: {told['text']}", "bad")]
+            for told in document["expectations"]
+            if not told["met"]
+        ]
+        for trial in failed:
+            where = ", ".join(f"{axis}={value}" for axis, value in trial["point"].items())
+            text = f"  trial {trial['index'] + 1} ({where}) {trial['error']}"
+            notes.append([state(trial["status"]), Span(text)])
+        self._notes.show(notes)
+        done = Span(f"  {len(document['trials'])}/{self._run.trials} trials")
+        self.bar.show(f"{self._run.profile}  {self._run.name}", [state(self._run.status), done])
+        self._show()
+
+    def _show(self) -> None:
+        if self._summary is None or self._turn is None:
+            return
+        grid = self._summary.turned(self._turn)
+        self._about.show(
+            [[Span(grid.about, "strong"), Span(f"   {grid.axes}", "label")]], from_the_top=True
+        )
+        self._grid.styles.height = len(grid.rows) + 1
+        self._grid.show(grid.columns, len(grid.rows), lambda index: grid.rows[index])
+        others = range(1, len(self._summary.lines))
+        turns = [self._turn.metric(self._summary, steps) for steps in others]
+        self._others.show([self._summary.turned(turn) for turn in turns])
+
+    def _change(self, turn: Turn) -> None:
+        self._turn = turn
+        self._show()
+
+    def action_metric(self, steps: int) -> None:
+        """Show the next metric, flow or direction."""
+        if self._summary is not None and self._turn is not None:
+            self._change(self._turn.metric(self._summary, steps))
+
+    def action_rows(self) -> None:
+        """Begin the rows with another axis."""
+        if self._summary is not None and self._turn is not None:
+            self._change(self._turn.rows(self._summary))
+
+    def action_columns(self) -> None:
+        """Put another axis into the columns."""
+        if self._summary is not None and self._turn is not None:
+            self._change(self._turn.columns(self._summary))
+
+    def action_replay(self) -> None:
+        """See the run once more."""
+        self.bench.replay_run(self._run.id)

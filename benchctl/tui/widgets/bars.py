@@ -1,0 +1,74 @@
+"""The first and the last line of every screen: what is shown, and the keys that matter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from textual import events
+
+from benchctl.tui.draw.spans import Line, Span
+from benchctl.tui.widgets.painted import Painted
+
+
+class TitleBar(Painted):
+    """The screen's name at the left, what it is about, and how that stands at the right."""
+
+    DEFAULT_CSS = """
+    TitleBar { height: 1; background: $panel; }
+    """
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.screen_name = name
+        self._about = ""
+        self._state: Sequence[Span] = ()
+
+    def show(self, about: str, state: Sequence[Span] = ()) -> None:
+        """Show what the screen is about and how it stands."""
+        if (about, state) != (self._about, self._state):
+            self._about, self._state = about, state
+            self.repaint()
+
+    def paint(self, width: int, height: int) -> Sequence[Line]:
+        name = Span(f" {self.screen_name}  ", "title")
+        right = sum(len(span.text) for span in self._state) + 1
+        free = width - len(name.text) - right
+        if free < 1:  # how it stands matters most
+            return [[*self._state] if self._state else [name]]
+        about = self._about if len(self._about) <= free else self._about[: free - 1] + "…"
+        return [[name, Span(about.ljust(free)), Span(" "), *self._state]]
+
+
+class KeyBar(Painted):
+    """The keys that matter on this screen, `?` for the others, and the palette."""
+
+    DEFAULT_CSS = """
+    KeyBar { height: 1; background: $panel; }
+    """
+
+    def on_mount(self) -> None:
+        """Follow the keys as the focus moves and as they are remapped."""
+        self.screen.bindings_updated_signal.subscribe(self, lambda _: self.repaint())
+
+    def _keys(self) -> list[tuple[str, str, str]]:
+        seen: dict[str, tuple[str, str, str]] = {}
+        for _, binding, enabled, _ in self.screen.active_bindings.values():
+            if binding.show and enabled and binding.action not in seen:
+                display = self.app.get_key_display(binding)
+                seen[binding.action] = (display, binding.description, binding.key)
+        return [*seen.values(), ("^p", "Palette", self.app.COMMAND_PALETTE_BINDING)]
+
+    def paint(self, width: int, height: int) -> Sequence[Line]:
+        spans: list[Span] = []
+        for display, description, _ in self._keys():
+            spans += [Span(f" {display} ", "keys"), Span(f"{description} ")]
+        return [spans]
+
+    def on_click(self, event: events.Click) -> None:
+        """Do what a click on a key's name says."""
+        place = 0
+        for display, description, key in self._keys():
+            place += len(display) + len(description) + 3
+            if event.x < place:
+                self.app.simulate_key(key)
+                return

@@ -1,0 +1,41 @@
+"""What is to be known besides figures, pinned: warnings, remarks, what went wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from benchctl.tui.draw.spans import Line, Span, crop, wrap
+from benchctl.tui.widgets.painted import Painted
+
+MOST = 4
+"""Lines at most: plots matter more."""
+
+
+class Notes(Painted):
+    """The latest notes, as many as there is room for."""
+
+    DEFAULT_CSS = f"""
+    Notes {{ height: auto; max-height: {MOST}; }}
+    """
+
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
+        super().__init__(id=id)
+        self._notes: Sequence[Line] = ()
+
+    def show(self, notes: Sequence[Line]) -> None:
+        """Show these, the most urgent first."""
+        if notes != self._notes:
+            self._notes = notes
+            self.repaint()
+        self.styles.height = min(MOST, len(self._wrapped()))
+
+    def _wrapped(self) -> list[Line]:
+        width = self.size.width or self.screen.size.width
+        return [piece for line in self._notes for piece in wrap(line, max(8, width), indent=2)]
+
+    def paint(self, width: int, height: int) -> Sequence[Line]:
+        lines = self._wrapped()
+        if len(lines) <= height:
+            return lines
+        more = Span(f"  +{len(lines) - height} more lines", "dim")
+        return [*lines[: height - 1], [*crop(lines[height - 1], width - len(more.text)), more]]

@@ -1,0 +1,77 @@
+"""The base of our widgets: lines of text with roles, painted at the widget's size.
+
+A widget is asked for its lines only when it is visible and something changed; `repaint` says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import zip_longest
+
+from rich.segment import Segment
+from rich.style import Style
+from textual.geometry import Region
+from textual.strip import Strip
+from textual.widget import Widget
+
+from benchctl.tui.draw.spans import Line, Span, crop
+from benchctl.tui.roles import GROUNDED
+from benchctl.visible import visible
+
+
+class Painted(Widget):
+    """A widget whose subclass paints lines of spans."""
+
+    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002
+        super().__init__(id=id, classes=classes)
+        self._lines: Sequence[Line] | None = None
+        self._strips: dict[int, Strip] = {}
+        self._painted_for = (0, 0)
+
+    def paint(self, width: int, height: int) -> Sequence[Line]:
+        """Return the widget's lines, for its present size."""
+        raise NotImplementedError
+
+    def repaint(self) -> None:
+        """Show what has changed: those lines only, where there were some."""
+        size = (self.size.width, self.size.height)
+        if self._lines is None or self._painted_for != size or not self.is_attached:
+            self._lines = None
+            self.refresh()
+            return
+        before, self._lines = self._lines, self.paint(*size)
+        pairs = enumerate(zip_longest(before, self._lines))
+        changed = [y for y, (old, new) in pairs if y < size[1] and old != new]
+        for y in changed:
+            self._strips.pop(y, None)
+        if changed:
+            self.refresh(*(Region(0, y, size[0], 1) for y in changed))
+
+    def notify_style_update(self) -> None:
+        super().notify_style_update()
+        self._strips = {}
+
+    def render_line(self, y: int) -> Strip:
+        """Return one line as Textual wants it (its Line API)."""
+        size = (self.size.width, self.size.height)
+        if self._lines is None or self._painted_for != size:
+            self._lines, self._painted_for = self.paint(*size), size
+            self._strips = {}
+        if y not in self._strips:
+            self._strips[y] = self._strip(self._lines[y] if y < len(self._lines) else ())
+        return self._strips[y]
+
+    def _strip(self, line: Line) -> Strip:
+        width = self.size.width
+        ground = self.rich_style
+        segments = [
+            Segment(text, self._style(role, ground) if role else ground)
+            for text, role in crop((Span(visible(text), role) for text, role in line), width)
+        ]
+        return Strip(segments, width)
+
+    def _style(self, role: str, ground: Style) -> Style:
+        style = self.screen.get_component_rich_style(f"role--{role}")
+        if role not in GROUNDED:
+            style += Style(bgcolor=ground.bgcolor)
+        return ground + style

@@ -1,0 +1,71 @@
+"""Lines of text that are longer or more than fit: wrapped, and scrolled with the usual keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import ClassVar
+
+from textual import events
+from textual.binding import Binding, BindingType
+
+from benchctl.tui.draw.spans import Line, Span, wrap
+from benchctl.tui.widgets.painted import Painted
+
+# What goes on in the next line stands so much further in.
+INDENT = 2
+
+
+class Scrolled(Painted, can_focus=True):
+    """A text that scrolls."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up", "scroll(-1)", "Line up", show=False, id="text.up"),
+        Binding("down", "scroll(1)", "Line down", show=False, id="text.down"),
+        Binding("pageup", "page(-1)", "Page up", show=False, id="text.page_up"),
+        Binding("pagedown", "page(1)", "Page down", show=False, id="text.page_down"),
+        Binding("home", "scroll(-1000000)", "Beginning", show=False, id="text.first"),
+        Binding("end", "scroll(1000000)", "End", show=False, id="text.last"),
+    ]
+
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
+        super().__init__(id=id)
+        self._text: Sequence[Line] = ()
+        self._top = 0
+
+    def show(self, lines: Sequence[Line], *, from_the_top: bool) -> None:
+        """Show a text, from its beginning or from where one was reading."""
+        self._text = lines
+        if from_the_top:
+            self._top = 0
+        self.repaint()
+
+    def paint(self, width: int, height: int) -> Sequence[Line]:
+        lines = [piece for line in self._text for piece in _wrapped(line, max(8, width))]
+        self._top = max(0, min(self._top, len(lines) - height))
+        shown = lines[self._top : self._top + height]
+        more = len(lines) - self._top - height
+        if more > 0 and shown:
+            shown[-1] = [Span(f"  ↓ {more + 1} more lines", "dim")]
+        return shown
+
+    def action_scroll(self, lines: int) -> None:
+        """Scroll by lines."""
+        self._top = max(0, self._top + lines)
+        self.repaint()
+
+    def action_page(self, pages: int) -> None:
+        """Scroll by what is seen at once."""
+        self.action_scroll(pages * max(1, self.size.height - 1))
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        self.action_scroll(3)
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        self.action_scroll(-3)
+
+
+def _wrapped(line: Line, width: int) -> Iterator[Line]:
+    """Yield a line in pieces; what goes on stands further in than where the line begins."""
+    text = "".join(span.text for span in line)
+    own = len(text) - len(text.lstrip(" "))
+    return wrap(line, width, indent=min(own + INDENT, width // 4))

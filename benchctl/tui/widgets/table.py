@@ -1,0 +1,133 @@
+"""A table of any length: only the rows that are seen are asked for; columns keep their width."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import accumulate
+from typing import ClassVar
+
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.message import Message
+
+from benchctl.tui.draw.columns import GAP, Column, Row, lay_out
+from benchctl.tui.draw.spans import PLAIN, Line, Span, crop
+from benchctl.tui.widgets.painted import Painted
+
+
+class Table(Painted, can_focus=True):
+    """A list of rows with a cursor."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up", "move(-1)", "Row up", show=False, id="table.up"),
+        Binding("down", "move(1)", "Row down", show=False, id="table.down"),
+        Binding("pageup", "page(-1)", "Page up", show=False, id="table.page_up"),
+        Binding("pagedown", "page(1)", "Page down", show=False, id="table.page_down"),
+        Binding("home", "move(-1000000)", "First row", show=False, id="table.first"),
+        Binding("end", "move(1000000)", "Last row", show=False, id="table.last"),
+        Binding("enter", "choose", "Choose", show=False, id="table.choose"),
+    ]
+
+    class Moved(Message):
+        """The cursor is on another row."""
+
+        def __init__(self, table: Table, index: int) -> None:
+            super().__init__()
+            self.table = table
+            self.index = index
+
+        @property
+        def control(self) -> Table:
+            return self.table
+
+    class Chosen(Moved):
+        """A row was chosen."""
+
+    def __init__(self, *, id: str | None = None, empty: str = "") -> None:  # noqa: A002
+        super().__init__(id=id)
+        self._empty = empty
+        self._columns: Sequence[Column] = ()
+        self._count = 0
+        self._row: Callable[[int], Row] = lambda _: ()
+        self._top = 0
+        self.index = 0
+        """The row under the cursor."""
+
+    def show(self, columns: Sequence[Column], count: int, row: Callable[[int], Row]) -> None:
+        """Show ``count`` rows; ``row`` is asked for those that are seen."""
+        self._columns, self._count, self._row = columns, count, row
+        self.index = max(0, min(self.index, count - 1))
+        self.repaint()
+
+    def go_to(self, index: int) -> None:
+        """Put the cursor on a row."""
+        index = max(0, min(index, self._count - 1))
+        if index != self.index:
+            self.index = index
+            self.repaint()
+            self.post_message(self.Moved(self, index))
+
+    @property
+    def count(self) -> int:
+        """How many rows there are."""
+        return self._count
+
+    def paint(self, width: int, height: int) -> Sequence[Line]:
+        rows = max(0, height - 1)
+        if self._count == 0:
+            return [self._head(width), [Span(self._empty, "dim")]]
+        self._top = min(self._top, self.index, max(0, self._count - rows))
+        self._top = max(self._top, self.index - rows + 1, 0)
+        shown = range(self._top, min(self._count, self._top + rows))
+        return [self._head(width), *map(self._line, shown)]
+
+    def _head(self, width: int) -> Line:
+        heads = lay_out(
+            self._columns, [Span(column.head) for column in self._columns], role="label"
+        )
+        ends = [*accumulate(column.width + len(GAP) for column in self._columns)]
+        hidden = sum(end - len(GAP) > width for end in ends)
+        if hidden:
+            more = f" +{hidden} column{'s' * (hidden > 1)}"
+            return [*crop(heads, width - len(more)), Span(more, "warn")]
+        place = f" {self.index + 1}/{self._count}" if self._count else ""
+        free = width - sum(len(span.text) for span in heads)
+        return [*heads, Span(place.rjust(free), "dim")] if free >= len(place) else heads
+
+    def _line(self, index: int) -> Line:
+        here = index == self.index and self.has_focus
+        return lay_out(self._columns, self._row(index), role="cursor" if here else PLAIN)
+
+    def action_move(self, rows: int) -> None:
+        """Move the cursor."""
+        self.go_to(self.index + rows)
+
+    def action_page(self, pages: int) -> None:
+        """Move the cursor by what is seen at once."""
+        self.go_to(self.index + pages * max(1, self.size.height - 1))
+
+    def action_choose(self) -> None:
+        """Choose the row under the cursor."""
+        if self._count:
+            self.post_message(self.Chosen(self, self.index))
+
+    def on_focus(self) -> None:
+        self.repaint()
+
+    def on_blur(self) -> None:
+        self.repaint()
+
+    def on_click(self, event: events.Click) -> None:
+        """Move the cursor to a row; a second click chooses it."""
+        index = self._top + event.y - 1
+        if not 0 <= index < self._count or event.y < 1:
+            return
+        if index == self.index and event.chain > 1:
+            self.action_choose()
+        self.go_to(index)
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        self.action_move(1)
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        self.action_move(-1)
