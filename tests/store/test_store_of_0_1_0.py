@@ -1,0 +1,49 @@
+"""A store that version 0.1.0 wrote opens, and gives byte by byte what that version made of it."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+WRITTEN = Path(__file__).parent / "version-0.1.0.db"
+RUNS = {
+    "quick": "20261122-025541-1fadd4",
+    "lab": "20261122-025549-a1d6fa",
+    "failed": "20261122-025605-d68397",
+    "interrupted": "20261122-025606-52bc19",
+    "died": "20261122-025610-6d24b6",
+    "planned": "20261122-025735-71c90b",
+}
+
+
+@pytest.fixture
+def ask(tmp_path):
+    store = shutil.copy(WRITTEN, tmp_path / "runs.sqlite")
+
+    def ask(*words):
+        done = subprocess.run(
+            [sys.executable, "-m", "benchctl", *words],
+            env={**os.environ, "BENCHCTL_STORE": str(store)},
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert not done.stderr
+        return done.stdout
+
+    return ask
+
+
+@pytest.mark.parametrize("form", ["json", "jsonl", "csv"])
+@pytest.mark.parametrize("run", RUNS)
+def test_every_run_is_exported_as_the_version_that_wrote_it_did(run, form, ask, golden):
+    golden(f"store/golden/0.1.0/{run}.{form}", ask("export", RUNS[run], "--format", form))
+
+
+def test_samples_are_exported_as_the_version_that_wrote_them_did(ask, golden):
+    golden("store/golden/0.1.0/lab-samples.csv", ask("export", RUNS["lab"], "--samples"))
+
+
+def test_nothing_in_it_counts_as_damaged(ask):
+    assert "damaged" not in ask("store", "check")
