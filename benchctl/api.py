@@ -15,6 +15,7 @@ Quantities are in SI base units: seconds, bits per second, bytes, ratios. Names 
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,10 +29,10 @@ from benchctl.metrics import METRICS, Direction, Fold, Metric, Sample, Summary
 from benchctl.units import parse_duration, parse_rate, parse_ratio, parse_size
 
 __all__ = [
-    "METRICS", "Backend", "Capabilities", "Channel", "Command", "Direction", "Dscp", "Duration",
-    "Effective", "Event", "Failure", "FailureKind", "Field", "Flow", "Fold", "LineParser",
-    "Metric", "Parameters", "Parser", "ParserError", "Probe", "Rate", "Ratio", "Ready", "Role",
-    "Sample", "Size", "Started", "Summary", "Tool", "Warn", "replay",
+    "METRICS", "Backend", "Capabilities", "Channel", "Command", "Demand", "Direction", "Dscp",
+    "Duration", "Effective", "Event", "Failure", "FailureKind", "Field", "Flow", "Fold",
+    "LineParser", "Metric", "Parameters", "Parser", "ParserError", "Probe", "Rate", "Ratio",
+    "Ready", "Role", "Sample", "Size", "Started", "Summary", "Tool", "Warn", "replay",
 ]  # fmt: skip
 
 
@@ -267,11 +268,13 @@ class Capabilities:
     """What a backend can do, as data.
 
     ``directions``: the first is the default. ``headline``: the metric that its flows are known by
-    in tables and plots. ``default_port``: where a server listens, None for tools that need none.
-    ``needs_server``: benchctl starts `Backend.server` first, on a ``to`` host that it owns; where
-    it is not set, the server runs there already, on its ``default_port``. ``waits_for_start``: the
-    client can be started early and waits itself for `Flow.start_at_s`. ``metrics``: the names the
-    backend may emit that are not in METRICS, described.
+    in tables and plots; a rate says that they carry data, see `Backend.demand`. ``default_port``:
+    where a server listens, None for tools that need none. ``needs_server``: benchctl starts
+    `Backend.server` first, on a ``to`` host that it owns; where it is not set, the server runs
+    there already, on its ``default_port``. ``needs_root``: only root can run the tool; everybody is
+    root on the hosts of a lab. ``waits_for_start``: the client can be started early and waits
+    itself for `Flow.start_at_s`. ``metrics``: the names the backend may emit that are not in
+    METRICS, described.
     """
 
     directions: tuple[Direction, ...]
@@ -339,6 +342,29 @@ class Command:
     stop_signal: str = "SIGINT"
 
 
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """What a flow asks of the network, in each direction that it measures.
+
+    benchctl works out from it what a network should give, and which address it hands over.
+    ``rate_bps`` is the payload that each stream sends at most: infinite where only the network
+    limits it, 0 for probes, whose traffic is too little to count. ``window_bytes`` is the socket
+    buffer of each stream, None for the kernel's own. ``protocol`` is ``"tcp"``, ``"udp"`` or
+    another. ``payload_bytes`` is the payload of one packet, None where TCP cuts the data into
+    segments, which ``mss_bytes`` bounds. ``ip_version`` is 4 or 6, None where the address decides.
+    ``omitted_s`` is the time at the start that does not count.
+    """
+
+    rate_bps: float = math.inf
+    streams: int = 1
+    window_bytes: float | None = None
+    protocol: str = "tcp"
+    payload_bytes: float | None = None
+    mss_bytes: float = math.inf
+    ip_version: int | None = None
+    omitted_s: float = 0.0
+
+
 class Backend(ABC, Generic[P]):
     """One tool. Subclasses set the four attributes and write the methods; nothing does I/O."""
 
@@ -380,3 +406,30 @@ class Backend(ABC, Generic[P]):
     def traffic_bytes(self, params: P) -> float | None:
         """Return the payload bytes the flow will send, or None when only the network decides."""
         return None
+
+    def demand(self, params: P) -> Demand:
+        """Return what a flow asks of the network.
+
+        This one reads the names that `Parameters` lists. Without ``rate``, a flow whose headline is
+        a rate sends all that the network takes, and any other one is a probe.
+        """
+        given = params.model_dump()
+
+        def number(name: str, otherwise: Any) -> Any:
+            return given[name] if type(given.get(name)) in (int, float) else otherwise
+
+        own = {metric.name: metric for metric in self.capabilities.metrics}
+        headline = {**METRICS, **own}.get(self.capabilities.headline)
+        carries = headline is not None and headline.fold is Fold.RATE
+        protocol = str(given.get("protocol", next(iter(self.capabilities.protocols), "tcp")))
+        segments = carries and protocol == "tcp"
+        return Demand(
+            rate_bps=number("rate", math.inf if carries else 0.0),
+            streams=number("streams", 1),
+            window_bytes=number("window", None),
+            protocol=protocol,
+            payload_bytes=None if segments else number("length", None),
+            mss_bytes=number("mss", math.inf),
+            ip_version={"4": 4, "6": 6}.get(str(given.get("ip_version"))),
+            omitted_s=number("omit", 0.0),
+        )

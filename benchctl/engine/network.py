@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from ipaddress import ip_address
 from typing import Any
 
-from benchctl.api import Flow, Role, Tool
+from benchctl.api import Demand, Flow, Role, Tool
 from benchctl.backends import AnyBackend
 from benchctl.errors import MissingError
 from benchctl.hosts.host import LOCAL, Host, Way
@@ -119,10 +119,9 @@ def is_own(address: str) -> bool:
     return True
 
 
-def address_of(host: Host, parameters: Any) -> str:
+def address_of(host: Host, demand: Demand) -> str:
     """Return the address at which a flow reaches a host, of the IP version it asks for."""
-    version = getattr(parameters, "ip_version", None)
-    if host.address == LOCAL.address and str(version) == "6":
+    if host.address == LOCAL.address and demand.ip_version == 6:
         return LOCAL_IPV6
     return host.address
 
@@ -147,7 +146,7 @@ def ports_of(
     if not host.shares_ports:
         used = {*taken, *host.taken_ports}
         return [next(port for port in itertools.count(default) if port not in used)]
-    address = address_of(host, backend.parameters.model_validate(flow.parameters))
+    address = address_of(host, backend.demand(backend.parameters.model_validate(flow.parameters)))
     for candidate in (default, *[_ANY] * _TRIES):
         port = _free_port(address, candidate)
         if port is not None and port not in taken:
@@ -198,7 +197,9 @@ def describe_flow(
     parameters = backend.parameters.model_validate(flow.parameters)
     way = network.way(flow)
     target = network.target(flow.to)
-    address = address_of(target, parameters) if target else network.peers[flow.to].host
+    address = (
+        address_of(target, backend.demand(parameters)) if target else network.peers[flow.to].host
+    )
     return Flow(
         params=parameters,
         direction=Direction(flow.direction),

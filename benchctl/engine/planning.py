@@ -9,7 +9,7 @@ from pathlib import Path
 
 from benchctl.backends import Registry, installed
 from benchctl.engine.network import Network, check_interfaces, is_own, network_of
-from benchctl.engine.preflight import Tools, look, needed
+from benchctl.engine.preflight import Tools, check_root, look, needed
 from benchctl.engine.site import ends_of, names_of, planned_network
 from benchctl.engine.trust import distrust_services
 from benchctl.errors import ProfileError
@@ -73,6 +73,7 @@ def planned(
     else:
         check_interfaces(network)
         _check_sources(document, network)
+        check_root(registry, plan.routes)
     for flow in plan.routes:
         network.way(flow)
     tools = look(registry, needed(plan.routes, network))

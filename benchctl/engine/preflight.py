@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -59,6 +60,16 @@ async def _look(
 def first_missing(tools: Tools) -> MissingError | None:
     """Return the error of the first program that is not there, if any."""
     return next((tool for tool in tools.values() if isinstance(tool, MissingError)), None)
+
+
+def check_root(registry: Registry, flows: Iterable[FlowPlan]) -> None:
+    """Raise MissingError for a flow of this machine whose tool only root can use."""
+    for flow in flows:
+        if os.geteuid() != 0 and registry.load(flow.backend).capabilities.needs_root:
+            raise MissingError(
+                f'flow {flow.name}: backend "{flow.backend}" needs root',
+                "run benchctl as root, or measure in a lab, whose hosts have what it needs",
+            )
 
 
 def commands_of(

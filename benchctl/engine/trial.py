@@ -350,7 +350,7 @@ def _first_sent(place: Place, flow: FlowAttempt) -> float | None:
     if flow.second_0 is None:
         return None
     parameters = place.backend.parameters.model_validate(place.plan.parameters)
-    before_s = place.plan.delay_s + getattr(parameters, "omit", 0.0)
+    before_s = place.plan.delay_s + place.backend.demand(parameters).omitted_s
     if place.plan.direction is not Direction.RECEIVE:
         return flow.second_0 - before_s
     if place.target is not None and flow.server_second_0 is not None:

@@ -157,7 +157,7 @@ def _memory_bytes(frame_bytes: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Demand:
+class PathDemand:
     """One of several flows at the same time.
 
     ``hops`` are the links that its data takes; ``streams`` its parallel connections, each of which
@@ -232,7 +232,7 @@ def _interface(topology: Topology, node: str, name: str) -> Interface:
     raise LookupError(f"{node} has no interface {name}")
 
 
-def fair_shares(demands: Sequence[Demand]) -> list[float]:
+def fair_shares(demands: Sequence[PathDemand]) -> list[float]:
     """Return each flow's max-min fair share, in bits per second of frames, all streams together.
 
     Infinite for a flow that nothing limits.

@@ -11,14 +11,14 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
-from benchctl.backends import AnyBackend, Registry
+from benchctl.api import Demand
+from benchctl.backends import Registry
 from benchctl.lab.expect import (
     PING_PAYLOAD_BYTES,
-    Demand,
     Kernel,
     NetworkPath,
+    PathDemand,
     fair_shares,
     is_fragmented,
     path,
@@ -41,12 +41,12 @@ MOMENTS = 100
 
 
 @dataclass(frozen=True, slots=True)
-class _Leg:
-    """One direction of a flow that fills what it gets: the demand, and the payload's part of it."""
+class _DirectedFlow:
+    """One direction of a flow that carries data: its demand, and the payload's part of it."""
 
     flow: str
     direction: Direction
-    demand: Demand
+    demand: PathDemand
     payload_ratio: float
     fragmented: bool = False
 
@@ -102,7 +102,7 @@ def _span(flow: FlowPlan, registry: Registry) -> tuple[float, float, float]:
     """Return when a flow begins, when it begins to count, and when it ends."""
     backend = registry.load(flow.backend)
     parameters = backend.parameters.model_validate(flow.parameters)
-    counts_s = flow.delay_s + getattr(parameters, "omit", 0.0)
+    counts_s = flow.delay_s + backend.demand(parameters).omitted_s
     return flow.delay_s, counts_s, flow.delay_s + backend.duration_s(parameters)
 
 
@@ -132,10 +132,10 @@ def _promises(
     kernel: Kernel,
 ) -> dict[str, Promises]:
     expected: dict[str, Promises] = {}
-    legs: list[_Leg] = []
-    for flow, backend, parameters, way in _ways(flows, ends, topology, registry):
-        expected[flow.name] = _delays(flow, backend, parameters, way)
-        legs += _legs(flow, backend, parameters, way, kernel)
+    legs: list[_DirectedFlow] = []
+    for flow, demand, way in _ways(flows, ends, topology, registry):
+        expected[flow.name] = _delays(flow, demand, way)
+        legs += _legs(flow, demand, way, kernel)
     for leg, share_bps in zip(legs, fair_shares([leg.demand for leg in legs]), strict=True):
         cut = leg.fragmented and share_bps < leg.demand.limit_bps * (1 - 1e-9)
         # Of a datagram that loses one fragment nothing arrives: too much of them says nothing.
@@ -167,21 +167,20 @@ def _ways(
     ends: Mapping[str, tuple[str, str]],
     topology: Topology,
     registry: Registry,
-) -> Iterator[tuple[FlowPlan, AnyBackend, Any, NetworkPath]]:
-    """Yield the flows within a lab, each with its backend, its parameters and its path."""
+) -> Iterator[tuple[FlowPlan, Demand, NetworkPath]]:
+    """Yield the flows within a lab, each with what it asks of the network, and its path."""
     for flow in flows:
         if flow.name in ends:
             backend = registry.load(flow.backend)
             parameters = backend.parameters.model_validate(flow.parameters)
-            yield flow, backend, parameters, path(topology, *ends[flow.name], flow.interface)
+            way = path(topology, *ends[flow.name], flow.interface)
+            yield flow, backend.demand(parameters), way
 
 
-def _delays(flow: FlowPlan, backend: AnyBackend, parameters: Any, way: NetworkPath) -> Promises:
+def _delays(flow: FlowPlan, demand: Demand, way: NetworkPath) -> Promises:
     if not all(hop.capacity_bps for hop in (*way.there, *way.back)):
         return {}  # nothing arrives
-    payload = PING_PAYLOAD_BYTES
-    if backend.capabilities.headline in ("rtt_s", "owd_s"):
-        payload = int(getattr(parameters, "length", payload))
+    payload = int(demand.payload_bytes or PING_PAYLOAD_BYTES)
     told: Promises = {}
     for direction, one_way in _directions(flow, way):
         told[str(direction)] = {
@@ -197,28 +196,21 @@ def _directions(flow: FlowPlan, way: NetworkPath) -> list[tuple[Direction, Netwo
     return [each for each in both if flow.direction in (each[0], Direction.BOTH)]
 
 
-def _legs(
-    flow: FlowPlan, backend: AnyBackend, parameters: Any, way: NetworkPath, kernel: Kernel
-) -> list[_Leg]:
-    if backend.capabilities.headline != "throughput_bps":
-        return []  # probes take next to nothing
-    streams = getattr(parameters, "streams", 1)
-    udp = getattr(parameters, "protocol", "tcp") == "udp"
-    length = getattr(parameters, "length", None)
-    mss_bytes = getattr(parameters, "mss", None) or math.inf
+def _legs(flow: FlowPlan, demand: Demand, way: NetworkPath, kernel: Kernel) -> list[_DirectedFlow]:
+    if not demand.rate_bps:
+        return []
     legs = []
     for direction, one_way in _directions(flow, way):
-        fragmented = bool(udp and length and is_fragmented(int(length), one_way.mtu))
-        if udp and length:
-            ratio = udp_payload_ratio(int(length), one_way.mtu)
+        rate_bps, fragmented = demand.rate_bps, False
+        if demand.payload_bytes:
+            fragmented = is_fragmented(int(demand.payload_bytes), one_way.mtu)
+            ratio = udp_payload_ratio(int(demand.payload_bytes), one_way.mtu)
         else:
-            ratio = one_way.tcp_payload_ratio(mss_bytes)
-        # ``rate`` and ``window`` are a stream's. A number of bytes ends a flow, and does not slow
-        # it; a buffer of UDP is no window.
-        wanted_bps = getattr(parameters, "rate", None) or math.inf
-        window_bytes = getattr(parameters, "window", None)
-        if window_bytes is not None and not udp:
-            wanted_bps = min(wanted_bps, one_way.windowed_bps(window_bytes, kernel, mss_bytes))
-        demand = Demand(one_way.there, streams, streams * wanted_bps / ratio)
-        legs.append(_Leg(flow.name, direction, demand, ratio, fragmented))
+            ratio = one_way.tcp_payload_ratio(demand.mss_bytes)
+        # A buffer of UDP is no window.
+        if demand.window_bytes is not None and demand.protocol == "tcp":
+            windowed_bps = one_way.windowed_bps(demand.window_bytes, kernel, demand.mss_bytes)
+            rate_bps = min(rate_bps, windowed_bps)
+        wanted = PathDemand(one_way.there, demand.streams, demand.streams * rate_bps / ratio)
+        legs.append(_DirectedFlow(flow.name, direction, wanted, ratio, fragmented))
     return legs

@@ -9,6 +9,7 @@ from benchctl.api import (
     Backend,
     Capabilities,
     Command,
+    Demand,
     Direction,
     Flow,
     Probe,
@@ -112,6 +113,18 @@ class Iperf3(Backend[Iperf3Parameters]):
         if math.isinf(params.rate):
             return None
         return params.rate * params.streams * self.duration_s(params) / 8
+
+    def demand(self, params: Iperf3Parameters) -> Demand:
+        return Demand(
+            rate_bps=params.rate,
+            streams=params.streams,
+            window_bytes=params.window,
+            protocol=params.protocol,
+            payload_bytes=params.length if params.protocol == "udp" else None,
+            mss_bytes=params.mss or math.inf,
+            ip_version=None if params.ip_version == "auto" else params.ip_version,
+            omitted_s=params.omit,
+        )
 
 
 def _transfer_s(params: Iperf3Parameters) -> float:

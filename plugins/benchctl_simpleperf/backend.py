@@ -7,7 +7,18 @@ import re
 import sys
 from pathlib import Path
 
-from benchctl.api import METRICS, Backend, Capabilities, Command, Direction, Flow, Probe, Role, Tool
+from benchctl.api import (
+    METRICS,
+    Backend,
+    Capabilities,
+    Command,
+    Demand,
+    Direction,
+    Flow,
+    Probe,
+    Role,
+    Tool,
+)
 from benchctl_simpleperf.metrics import OWN_METRICS
 from benchctl_simpleperf.parameters import SimpleperfParameters
 from benchctl_simpleperf.parser import ClientParser, ServerParser
@@ -76,6 +87,18 @@ class Simpleperf(Backend[SimpleperfParameters]):
         if math.isinf(params.rate):
             return None
         return params.rate * params.streams * self.duration_s(params) / 8
+
+    def demand(self, params: SimpleperfParameters) -> Demand:
+        return Demand(
+            rate_bps=params.rate,
+            streams=params.streams,
+            window_bytes=params.window,
+            protocol=params.protocol,
+            payload_bytes=params.length if params.protocol == "udp" else None,
+            mss_bytes=params.mss or math.inf,
+            ip_version=None if params.ip_version == "auto" else params.ip_version,
+            omitted_s=params.omit,
+        )
 
 
 def _transfer_s(params: SimpleperfParameters) -> float:

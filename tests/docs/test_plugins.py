@@ -87,7 +87,7 @@ def lay_out(layout, source, target):
     return target / folders[0]
 
 
-def test_every_event_kind_of_failure_and_fold_is_described():
+def test_every_event_kind_of_failure_fold_and_field_of_a_demand_is_described():
     events = names_in(table(section(DOCUMENT, "### Events")))
     told = {event: inspect.signature(getattr(api, event.partition("(")[0])) for event in events}
     for event, signature in told.items():
@@ -102,3 +102,5 @@ def test_every_event_kind_of_failure_and_fold_is_described():
     }
     folds = names_in(table(section(DOCUMENT, "### Metrics and folds")))
     assert folds == [f"Fold.{fold.name}" for fold in api.Fold]
+    demand = names_in(table(section(DOCUMENT, "### What a flow asks of the network")))
+    assert demand == list(inspect.signature(api.Demand).parameters)

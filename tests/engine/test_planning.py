@@ -1,9 +1,12 @@
 """What only profile and topology together can get wrong is told before anything runs."""
 
 import pytest
+from engine.fakes import FakeBackend
 
+from benchctl.api import Capabilities, Direction
+from benchctl.backends import Candidate, Registry
 from benchctl.engine.planning import planned
-from benchctl.errors import ProfileError
+from benchctl.errors import MissingError, ProfileError
 from benchctl.profile.load import packaged_profiles
 
 LAB = """
@@ -110,3 +113,38 @@ lan = {{ address = "{address}" }}
 backend = "simpleperf"
 interface = "lan"
 """
+
+
+class RootOnly(FakeBackend):
+    capabilities = Capabilities((Direction.ROUND_TRIP,), headline="rtt_s", needs_root=True)
+
+    def probe(self, role):
+        return None
+
+
+@pytest.fixture
+def root_only(monkeypatch, tmp_path):
+    """Plan a flow of a backend that needs root, as this user."""
+    profile = tmp_path / "p.toml"
+    registry = Registry({"fake": Candidate("fake", "", RootOnly)})
+    monkeypatch.setattr("benchctl.engine.planning.installed", lambda: registry)
+
+    def make(user, lab=None):
+        monkeypatch.setattr("os.geteuid", lambda: user)
+        to = 'to = "receiver"' if lab else ""
+        profile.write_text(f'[flows.main]\nbackend = "fake"\n{to}\n')
+        return planned(str(profile), None, None, None, yes=False, lab=lab)
+
+    return make
+
+
+def test_a_tool_that_needs_root_is_refused_to_others_before_anything_runs(root_only):
+    with pytest.raises(MissingError) as error:
+        root_only(1000)
+    assert error.value.message == 'flow main: backend "fake" needs root'
+    assert error.value.hint.startswith("run benchctl as root")
+
+
+def test_root_may_run_it_and_so_may_everybody_in_a_lab(root_only):
+    assert root_only(0).plan.routes
+    assert root_only(1000, lab="pair").plan.routes

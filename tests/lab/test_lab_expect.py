@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchctl.lab.expect import (
-    Demand,
     Kernel,
+    PathDemand,
     fair_shares,
     path,
     segment_bytes,
@@ -131,14 +131,14 @@ def test_nothing_limits_a_pair_behind_one_switch():
     ],
 )
 def test_flows_at_the_same_time_share_by_max_min(pairs, shares):
-    assert fair_shares([Demand(hops(pair)) for pair in pairs]) == pytest.approx(shares)
+    assert fair_shares([PathDemand(hops(pair)) for pair in pairs]) == pytest.approx(shares)
 
 
 def test_every_stream_competes_for_itself_and_nobody_gets_more_than_it_wants():
     demands = [
-        Demand(hops("h1-h4"), streams=2),
-        Demand(hops("h2-h5")),
-        Demand(hops("h3-h6"), limit_bps=3e6),
+        PathDemand(hops("h1-h4"), streams=2),
+        PathDemand(hops("h2-h5")),
+        PathDemand(hops("h3-h6"), limit_bps=3e6),
     ]
     assert fair_shares(demands) == pytest.approx([18e6, 9e6, 3e6])
 
@@ -197,7 +197,7 @@ def test_a_round_trip_carries_a_whole_window_whose_last_segment_may_be_small():
 )
 def test_shares_fill_no_link_over_its_rate_and_leave_nobody_a_reason_to_complain(flows):
     """Max-min: what a flow gets less than it wants, a full link where it gets most explains."""
-    demands = [Demand(hops(pair), streams, limit) for pair, streams, limit in flows]
+    demands = [PathDemand(hops(pair), streams, limit) for pair, streams, limit in flows]
     shares = fair_shares(demands)
     load = {}
     for demand, share in zip(demands, shares, strict=True):
