@@ -54,7 +54,7 @@ class Registry:
             candidate = self.candidates.get(name)
             if candidate is None:
                 known = ", ".join(sorted(self.candidates)) or "none"
-                raise MissingError(f'no backend "{name}"', f"there are: {known}")
+                raise MissingError(f'no backend "{name}"', f"available: {known}")
             self._loaded[name] = _import(candidate)
         return self._loaded[name]
 

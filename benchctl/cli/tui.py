@@ -150,7 +150,7 @@ def _first_page(
     from benchctl.tui import opening
 
     if screen not in (None, *SCREENS):
-        raise UsageError(f'no screen "{screen}"', f"there are: {', '.join(SCREENS)}")
+        raise UsageError(f'no screen "{screen}"', f"available: {', '.join(SCREENS)}")
     if (replay is not None or attach) and screen not in (None, "live"):
         given = "--attach" if replay is None else "--replay"
         raise UsageError(

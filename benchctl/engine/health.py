@@ -60,7 +60,7 @@ def _tcp(about: dict[str, Any]) -> Iterator[Finding]:
     sysctls = about["sysctls"]
     if "tcp_congestion_control" in sysctls:
         there = sysctls["tcp_available_congestion_control"]
-        text = f"{sysctls['tcp_congestion_control']} (there are: {there})"
+        text = f"{sysctls['tcp_congestion_control']} (available: {there})"
         yield Finding("congestion control", "ok", text)
     for name, limit in (("tcp_rmem", "receive buffer"), ("tcp_wmem", "send buffer")):
         if name not in sysctls:

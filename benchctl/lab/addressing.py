@@ -84,7 +84,7 @@ def _check_given(groups: Sequence[Sequence[Interface]]) -> None:
             if address in owners:
                 raise AddressError(end, f"{address} is used twice, first by {owners[address].node}")
             if network.prefixlen < 31 and address in (network[0], network[-1]):
-                raise AddressError(end, f"{end.address} is not an address that a host can have")
+                raise AddressError(end, f"{end.address} is not an address for a host")
             for other, owner in networks.items():
                 if owner != number and network.overlaps(other):
                     raise AddressError(end, f"{network} overlaps {other} of another segment")

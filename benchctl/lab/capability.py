@@ -87,7 +87,7 @@ def remedy() -> str:
         if file.exists() and file.read_text().strip() == value:
             return f"sysctl {setting}, or run as root"
     if not Path("/proc/self/ns/user").exists():
-        return "this kernel has no user namespaces: run as root"
+        return "this kernel has no user namespaces; run as root"
     return "run as root; in a container, start it with --privileged"
 
 
@@ -101,7 +101,9 @@ def _examine() -> Iterator[Ability]:
     result = subprocess.run(argv, capture_output=True, text=True, check=False)
     whose = "as an ordinary user, in a user namespace" if how.user_namespace else "as root"
     if result.returncode:
-        yield Ability("lab", False, f"no namespaces {whose}: {result.stderr.strip()}", remedy())
+        yield Ability(
+            "lab", False, f"cannot create namespaces {whose}: {result.stderr.strip()}", remedy()
+        )
         return
     yield Ability("lab", True, f"namespaces {whose}")
     for found in json.loads(result.stdout):
@@ -136,11 +138,11 @@ def _look_inside() -> list[dict[str, object]]:
         {
             "name": "lab kernel emulator",
             "there": not reason,
-            "text": reason or "netem and htb pass a test of building, changing and relaying",
-            "remedy": "benchctl emulates links itself; for the kernel's own, load sch_netem, "
+            "text": reason or "netem and htb passed the self-test",
+            "remedy": "benchctl's own emulator is used; for the kernel's, load sch_netem, "
             "sch_htb, sch_ingress, cls_matchall and act_mirred"
             if refused
-            else 'benchctl emulates links itself, but where `emulator = "kernel"` is asked for'
+            else 'benchctl\'s own emulator is used, unless `emulator = "kernel"` is set'
             if reason
             else "",
         },
@@ -159,8 +161,8 @@ def _view(refused: str) -> dict[str, object]:
         "name": "lab processes",
         "there": False,
         "text": f"a host sees this machine's processes or devices ({refused})",
-        "remedy": "labs work, but beware of pgrep in them; in a container, start it with "
-        "--security-opt systempaths=unconfined",
+        "remedy": "labs work, but pgrep in a lab finds processes of this machine; in a container, "
+        "start it with --security-opt systempaths=unconfined",
     }
 
 

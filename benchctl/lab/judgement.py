@@ -159,14 +159,14 @@ _SAID: Mapping[Promise, Callable[[Finding], str]] = {
         f"promises {format_rate(f.promised)}, carries {format_rate(f.measured)} here"
     ),
     Promise.ORDER: lambda f: (
-        f"promises to keep the order, {f.measured:.0f} frames came after a later one here"
+        f"promises to keep the order, {f.measured:.0f} frames were reordered here"
     ),
     Promise.CHANGE: lambda f: (
-        "promises to take new settings, "
+        "does not keep new settings: "
         + (
-            f"frames are {format_duration(f.measured)} off their time with them here"
+            f"frames are {format_duration(f.measured)} off their time with them"
             if math.isfinite(f.measured)
-            else "carries too little with them here"
+            else "it carries too little with them"
         )
     ),
 }

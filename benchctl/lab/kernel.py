@@ -222,7 +222,7 @@ def unpunctual() -> str:
     release = os.uname().release
     if tuple(int(part) for part in re.findall(r"\d+", release)[:2]) >= _PUNCTUAL:
         return ""
-    return f"Linux {release} leaves frames to ksoftirqd, which a busy sender holds up; 6.5 does not"
+    return f"Linux {release} hands frames to ksoftirqd, which a busy sender delays; 6.5 does not"
 
 
 def refusal() -> str:

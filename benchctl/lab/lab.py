@@ -175,8 +175,8 @@ class Lab:
         """
         if self.topology.links[link].ideal:
             raise LabError(
-                f"link {link} is a bare cable, which nothing can change",
-                "give it a rate or a delay in the topology",
+                f"link {link} is not emulated: it has no settings to change",
+                "give it a rate or a delay in the topology file",
             )
         for direction, end in enumerate(self.topology.links[link].ends):
             if leaving in (None, end.node):
@@ -215,7 +215,7 @@ def _standing() -> Iterator[None]:
     try:
         yield
     except _GoneError as error:
-        raise LabError(f"the lab does not stand any more: {error}") from None
+        raise LabError(f"the lab failed: {error}") from None
 
 
 def _host(topology: Topology, name: str, built: Built, launcher: Launcher) -> Host:

@@ -99,8 +99,8 @@ def pair_of(topology: Topology, link: Link) -> Pair:
                 found.append((len(pair.there.hops), pair))
     if not found:
         raise LabError(
-            f"link {link.name} cannot be measured: no two hosts have it between them",
-            "switches alone see nothing; put a host at its end",
+            f"link {link.name} cannot be measured: no pair of hosts or routers uses it",
+            "connect a host or a router to it",
         )
     return min(found, key=lambda item: item[0])[1]
 

@@ -19,19 +19,21 @@ from benchctl.profile.values import Ports
 
 def _not_negative(value: Any) -> Any:
     if isinstance(value, str) and value.lstrip().startswith("-"):
-        raise ValueError(f'"{value}" is below zero')
+        raise ValueError(f'"{value}" is negative')
     return value
 
 
 def _not_zero(rate_bps: float) -> float:
     if rate_bps == 0:
-        raise ValueError('a rate of zero; for a link that carries nothing say loss = "100%"')
+        raise ValueError(
+            'a rate must be above zero; for a link that carries nothing, set loss = "100%"'
+        )
     return rate_bps
 
 
 def _two(nodes: list[str]) -> list[str]:
     if len(nodes) != 2:
-        raise ValueError("a link has two ends: two nodes")
+        raise ValueError("a link joins exactly two nodes")
     return nodes
 
 
@@ -45,13 +47,15 @@ Scalar = str | int
 class DirectionTable(Table):
     """Settings of one direction of a link."""
 
-    rate: LinkRate | None = Field(None, description="whole Ethernet frames, in bits per second")
-    delay: Delay | None = Field(None, description="one-way propagation delay")
-    jitter: Delay | None = Field(
-        None, description="the delay varies so much to either side, uniformly; frames may reorder"
+    rate: LinkRate | None = Field(
+        None, description="rate in bits per second, counting whole Ethernet frames"
     )
-    loss: Ratio | None = Field(None, description="frames lost on the way")
-    queue: int | None = Field(None, ge=1, description="frames that may wait; default 1000")
+    delay: Delay | None = Field(None, description="one-way delay")
+    jitter: Delay | None = Field(
+        None, description="largest deviation from the delay, uniformly distributed; reorders frames"
+    )
+    loss: Ratio | None = Field(None, description="share of frames lost")
+    queue: int | None = Field(None, ge=1, description="queue length, in frames")
 
 
 class LinkTable(DirectionTable):
@@ -64,36 +68,41 @@ class LinkTable(DirectionTable):
     # IPv4 needs 68 (RFC 791); a jumbo frame of 9000 is what networks use at most.
     mtu: int = Field(1500, ge=68, le=9000, description="largest IP packet, in bytes")
     toward: dict[str, DirectionTable] = Field(
-        {}, description="settings of the direction toward a node, where they differ"
+        {}, description="settings that differ in the direction toward a node"
     )
     addresses: dict[str, Annotated[IPv4Interface, Field(strict=False)]] = Field(
-        {}, description='addresses by node, "10.0.0.1/24"; worked out where not given'
+        {},
+        description='address of each node, such as "10.0.0.1/24"; default: assigned automatically',
     )
 
 
 class RouteTable(Table):
     """A route in place of the one worked out."""
 
-    to: str = Field(description='a network, a node, or "default"')
-    via: str = Field(description="a neighbour, by name or address")
+    to: str = Field(description='destination: a network, a node, or "default"')
+    via: str = Field(description="next hop: a neighbour, by name or address")
     initcwnd: Window | None = Field(None, description="initial congestion window, in segments")
 
 
 class ServiceTable(Table):
     """A program that runs on a host while the lab stands."""
 
-    iperf3: Ports | None = Field(None, description="an iperf3 server on every port of a range")
-    command: list[str] | None = Field(None, min_length=1, description="program and arguments")
-    ports: Ports | None = Field(None, description="TCP ports that it listens on once it is ready")
+    iperf3: Ports | None = Field(None, description="starts an iperf3 server on each of these ports")
+    command: list[str] | None = Field(
+        None, min_length=1, description="program and arguments to start"
+    )
+    ports: Ports | None = Field(
+        None, description="TCP ports that the command listens on when it is ready"
+    )
 
     @model_validator(mode="after")
     def _one_program(self) -> ServiceTable:
         if (self.iperf3 is None) == (self.command is None):
-            raise ValueError("give iperf3 or command, one of them")
+            raise ValueError("give either iperf3 or command")
         if self.iperf3 and self.ports:
-            raise ValueError("ports goes with command; iperf3 says its own")
+            raise ValueError("ports belongs to command; iperf3 has its own")
         if any("\0" in word for word in self.command or ()):
-            raise ValueError("a word of command holds NUL, which ends a word for every program")
+            raise ValueError("an argument of command contains a NUL character")
         return self
 
 
@@ -101,19 +110,23 @@ class RouterTable(Table):
     """A node that forwards packets."""
 
     sysctl: dict[str, Scalar] = Field(
-        {}, description="kernel settings of its own network: tcp_sack, or in full net.ipv4.tcp_sack"
+        {},
+        description="kernel settings of its network namespace: tcp_sack, or in full "
+        "net.ipv4.tcp_sack",
     )
-    routes: list[RouteTable] = Field([], description="routes in place of those worked out")
+    routes: list[RouteTable] = Field([], description="routes that replace the computed ones")
 
 
 class HostTable(RouterTable):
     """A node where commands run."""
 
-    aliases: list[str] = Field([], description="more names, known inside the lab only")
+    aliases: list[str] = Field([], description="additional names, valid inside the lab only")
     initcwnd: Window | None = Field(
-        None, description="initial congestion window of its connections, in segments"
+        None, description="initial congestion window of its TCP connections, in segments"
     )
-    services: list[ServiceTable] = Field([], description="programs that run while the lab stands")
+    services: list[ServiceTable] = Field(
+        [], description="programs that run as long as the lab exists"
+    )
 
 
 class SwitchTable(Table):
@@ -123,18 +136,18 @@ class SwitchTable(Table):
 class TopologyFile(Table):
     """A whole topology file."""
 
-    title: str = Field("", description="one line for people")
+    title: str = Field("", description="one-line title")
     emulator: Emulator = Field(
         Emulator.AUTO,
         strict=False,
-        description="who delays and drops frames: kernel, user, or auto",
+        description="emulator of the links: kernel, user or auto",
     )
     local: str | None = Field(
-        None, description="the host that profiles mean by local; the first where not given"
+        None, description="host that `local` means in profiles; default: the first"
     )
-    seed: int = Field(1, ge=0, description="of loss and jitter")
+    seed: int = Field(1, ge=0, description="seed of loss and jitter")
     sysctl: dict[str, Scalar] = Field({}, description="kernel settings of every host and router")
-    hosts: dict[str, HostTable] = Field(min_length=1, description="where commands run")
-    routers: dict[str, RouterTable] = Field({}, description="forward packets")
-    switches: dict[str, SwitchTable] = Field({}, description="forward frames")
-    links: dict[str, LinkTable] = Field({}, description="what joins them")
+    hosts: dict[str, HostTable] = Field(min_length=1, description="hosts, which run commands")
+    routers: dict[str, RouterTable] = Field({}, description="routers, which forward packets")
+    switches: dict[str, SwitchTable] = Field({}, description="switches, which forward frames")
+    links: dict[str, LinkTable] = Field({}, description="links between hosts, routers and switches")

@@ -57,7 +57,7 @@ def build_topology(source: Source, settings: Mapping[str, Any]) -> Topology:
         key = tuple(name.split("."))
         if key[0] in ("links", *_KINDS) and len(key) > 1 and key[1] not in data.get(key[0], {}):
             known = data.get(key[0], {})
-            raise source.error(key[:2], "there is no such element", nearest(key[1], known))
+            raise source.error(key[:2], "no such element", nearest(key[1], known))
         for part in reversed(key):
             value = {part: value}
         data = merge(data, value)
@@ -101,7 +101,7 @@ class _Builder:
         local = self._tables.local or next(iter(self._tables.hosts))
         if local not in self._tables.hosts:
             raise self._source.error(
-                ("local",), f"there is no host {quoted(local)}", nearest(local, self._tables.hosts)
+                ("local",), f"no host {quoted(local)}", nearest(local, self._tables.hosts)
             )
         topology = Topology(
             name=self._source.path.stem,
@@ -131,11 +131,13 @@ class _Builder:
                 key: Key = (group, name)
                 if not _NAME.match(name):
                     raise self._source.error(
-                        key, "a name has letters, digits, - and _, and begins and ends with no sign"
+                        key,
+                        "names consist of letters, digits, - and _, and begin and end with a "
+                        "letter or digit",
                     )
                 if name in self._elements:
                     other = self._source.line(self._elements[name][0])
-                    raise self._source.error(key, f"this name is taken already, in line {other}")
+                    raise self._source.error(key, f"this name is already used, in line {other}")
                 self._elements[name] = (key, table)
                 yield name, key, table
 
@@ -149,7 +151,7 @@ class _Builder:
                 full = setting if "." in setting else f"net.ipv4.{setting}"
                 if not re.fullmatch(r"net(\.[A-Za-z0-9_-]+)+", full):
                     raise self._source.error(
-                        (*where, "sysctl", setting), "not a setting of a host's own network",
+                        (*where, "sysctl", setting), "not a setting of a network namespace",
                         "write tcp_sack, or in full net.ipv4.tcp_sack",
                     )  # fmt: skip
                 sysctl[full] = str(value)
@@ -192,12 +194,12 @@ class _Builder:
         node, colon, label = text.partition(":")
         if node not in self._elements:
             raise self._source.error(
-                (*key, "between"), f"there is no node {quoted(node)}", nearest(node, self._elements)
+                (*key, "between"), f"no node {quoted(node)}", nearest(node, self._elements)
             )
         if colon and (not _LABEL.match(label) or label in _TAKEN_DEVICES):
             raise self._source.error(
-                (*key, "between"), f"{quoted(label)} cannot name an interface",
-                "up to 15 letters, digits, - and _, a letter first; not lo or switch",
+                (*key, "between"), f"{quoted(label)} is not a valid interface name",
+                "use up to 15 letters, digits, - and _, beginning with a letter; not lo or switch",
             )  # fmt: skip
         devices = self._ports.setdefault(node, [])
         device = label or f"eth{len(devices)}"
@@ -267,7 +269,7 @@ class _Builder:
         steps = [(out, via) for out, via in neighbours if given.via in (via.node, via.ip)]
         if not steps:
             raise self._source.error(
-                (*key, "via"), f"{quoted(given.via)} is no neighbour of {node.name}",
+                (*key, "via"), f"{quoted(given.via)} is not a neighbour of {node.name}",
                 nearest(given.via, {via.node for _, via in neighbours}),
             )  # fmt: skip
         out, via = steps[0]
@@ -291,7 +293,7 @@ class _Builder:
             hint = nearest(given.to, self._elements)
             raise self._source.error(
                 (*key, "to"), f"neither a node nor a network: {error}",
-                hint or 'a network is written "10.0.3.0/24"',
+                hint or 'write a network as "10.0.3.0/24"',
             ) from None  # fmt: skip
 
     def _check_paths(self, topology: Topology) -> None:
@@ -308,7 +310,7 @@ class _Builder:
             if start not in reaching[goal]:
                 raise self._source.error(
                     ("hosts", start), f"there is no path from {start} to {goal}",
-                    "join them by links and routers; hosts do not forward",
+                    "join them with links and routers; hosts do not forward",
                 )  # fmt: skip
 
 

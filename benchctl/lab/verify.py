@@ -110,9 +110,9 @@ class Together:
             return ""
         names = sorted({name for other in self.others for name in other.links})
         return (
-            f"{self.leg.name}: carries {format_rate(self.carried_bps)} of "
-            f"{format_rate(self.asked_bps)} here while {', '.join(names)} "
-            f"{'are' if len(names) > 1 else 'is'} busy, too"
+            f"{self.leg.name}: carries only {format_rate(self.carried_bps)} of "
+            f"{format_rate(self.asked_bps)} while {', '.join(names)} "
+            f"{'are' if len(names) > 1 else 'is'} busy too"
         )
 
 

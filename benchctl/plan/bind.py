@@ -130,9 +130,9 @@ class Binder:
         if deadline_s is not None and deadline_s < longest_s:
             raise self._document.error(
                 ("run", "deadline"),
-                f"{format_duration(deadline_s)} is less than a trial takes: "
+                f"{format_duration(deadline_s)} is shorter than a trial, which takes "
                 f"{format_duration(longest_s)}",
-                f"leave it out, and it is {format_duration(longest_s + DEADLINE_SLACK_S)} there",
+                f"leave it out to get {format_duration(longest_s + DEADLINE_SLACK_S)}",
             )
         return longest_s
 
@@ -199,7 +199,7 @@ class Binder:
         if isinstance(value, str) and value in known:
             return value
         what = f"no {'host' if key == 'from' else 'host or server'} {quoted(value)}"
-        hint = nearest(str(value), known) or f"there are: {', '.join(sorted(known))}"
+        hint = nearest(str(value), known) or f"available: {', '.join(sorted(known))}"
         raise self._error(flow, (key,), what, hint, writes)
 
     def _interface(
@@ -219,7 +219,7 @@ class Binder:
         if value in can:
             return Direction(value)
         what = f"{backend.name} cannot measure in direction {quoted(value)}"
-        hint = nearest(str(value), can) or f"it can: {', '.join(can)}"
+        hint = nearest(str(value), can) or f"supported: {', '.join(can)}"
         raise self._error(flow, ("direction",), what, hint, writes)
 
     def _bad_parameter(
@@ -258,5 +258,5 @@ class Binder:
         for name in (LOCAL, *profile.hosts):
             if name in profile.servers:
                 raise self._document.error(
-                    ("servers", name), "this is the name of a host too", "rename one of them"
+                    ("servers", name), "a host has this name too", "rename one of them"
                 )

@@ -50,7 +50,7 @@ def read_expectations(
         at_least = _bound(document, table.metric, table.at_least, (*key, "at_least"))
         at_most = _bound(document, table.metric, table.at_most, (*key, "at_most"))
         if at_least is not None and at_most is not None and at_least > at_most:
-            raise document.error(key, "at_least is more than at_most")
+            raise document.error(key, "at_least is greater than at_most")
         expected.append(Expected(table.metric, table.flow, table.where, at_least, at_most))
     return tuple(expected)
 
@@ -70,7 +70,7 @@ class Names:
     def check_place(self, key: Key, flow: str | None, where: Mapping[str, Scalar]) -> None:
         """Raise ProfileError unless the table at ``key`` names a flow and points of the profile."""
         if flow is not None and flow not in self._backends:
-            hint = nearest(flow, self._backends) or f"there are: {', '.join(self._backends)}"
+            hint = nearest(flow, self._backends) or f"available: {', '.join(self._backends)}"
             raise self._document.error((*key, "flow"), f"no flow {quoted(flow)}", hint)
         for axis, shown in where.items():
             check_value(self._document, self._known, (*key, "where", axis), shown)

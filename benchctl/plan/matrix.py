@@ -113,7 +113,7 @@ class Matrix:
         axis, equals, listed = text.partition("=")
         if not equals:
             raise UsageError(
-                f"--only {as_text(text)}: not of the form axis=value", "as in --only streams=4"
+                f"--only {as_text(text)}: expected AXIS=VALUE", "for example: --only streams=4"
             )
         if axis not in self.axes:
             hint = nearest(axis, self.axes) or f"axes are: {', '.join(self.axes) or 'none'}"
@@ -143,12 +143,12 @@ def build_matrix(document: Document) -> Matrix:
         for name, axis in group.items():
             key: Key = ("zip", index, name)
             if name in columns:
-                raise document.error(key, "this axis is there already")
+                raise document.error(key, "this axis is defined twice")
             columns[name] = _values(name, axis, key)
         if len({len(columns[name]) for name in group}) > 1:
             counts = ", ".join(f"{name} has {len(columns[name])}" for name in group)
             raise document.error(
-                ("zip", index), f"axes that go together differ in length: {counts}"
+                ("zip", index), f"the axes of a [[zip]] need equally many values: {counts}"
             )
         dimensions.append(tuple(zip(*(columns[name] for name in group), strict=True)))
     known: dict[str, dict[Scalar, Value]] = {}
@@ -156,7 +156,7 @@ def build_matrix(document: Document) -> Matrix:
         known[name] = {}
         for value in column:
             if value.shown in known[name]:
-                raise document.error(value.key, f"{quoted(value.shown)} is in this axis twice")
+                raise document.error(value.key, f"{quoted(value.shown)} appears twice in this axis")
             known[name][value.shown] = value
     matrix = Matrix(tuple(columns), tuple(dimensions), _excluded(document, known), ())
     return replace(matrix, included=_included(document, known, matrix))
@@ -215,7 +215,7 @@ def _included(document: Document, known: Known, matrix: Matrix) -> tuple[Point, 
         )
         shown = frozenset(entry.items())
         if shown in seen or point in matrix:
-            raise document.error(key, "this point is in the matrix already")
+            raise document.error(key, "this point is already in the matrix")
         seen.add(shown)
         points.append(point)
     return tuple(points)
@@ -225,7 +225,7 @@ def check_axis(document: Document, known: Known, key: Key) -> None:
     """Raise ProfileError unless the last part of the key is the name of an axis."""
     if key[-1] not in known:
         hint = nearest(str(key[-1]), known) or f"axes are: {', '.join(known) or 'none'}"
-        raise document.error(key, "no axis of this name", hint)
+        raise document.error(key, "no axis has this name", hint)
 
 
 def check_value(document: Document, known: Known, key: Key, shown: Scalar, *position: int) -> None:

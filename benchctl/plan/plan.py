@@ -115,14 +115,14 @@ def make_plan(
     too_many = matrix.size > MOST_POINTS or trials > MOST_PLANNED
     if too_many or (most_trials is not None and trials > most_trials):
         most = (
-            f"{MOST_POINTS:,} points, or {MOST_PLANNED:,} trials, are the most"
+            f"the limits are {MOST_POINTS:,} points and {MOST_PLANNED:,} trials"
             if too_many
             else f"more than {most_trials:,} need --yes"
         )
         raise document.error(
             ("axes",),
             f"a matrix of {trials:,} trials: {_shape(matrix, repeats)}",
-            f"{most}; narrow it with --only, or take an axis out",
+            f"{most}; narrow it with --only, or remove an axis",
         )
     points = tuple(matrix.points())
     if not points and only:

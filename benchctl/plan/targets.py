@@ -87,7 +87,7 @@ class Targets:
         known = sorted(self._registry.candidates)
         if not isinstance(backend, str) or backend not in known:
             error = self._document.error(key, f"no backend {quoted(backend)}")
-            hint = nearest(str(backend), known) or f"there are: {', '.join(known) or 'none'}"
+            hint = nearest(str(backend), known) or f"available: {', '.join(known) or 'none'}"
             raise MissingError(error.message, hint)
         return self._registry.load(backend)
 
@@ -125,7 +125,7 @@ class Targets:
                     key, f"no flow {quoted(name)}", self._hint(str(name), self.written)
                 )
         if not names:
-            raise self._document.error(key, "chooses no flow")
+            raise self._document.error(key, "selects no flow")
         return names
 
     def _read(self, field: str, setting: Any, key: Key) -> Any:
@@ -165,7 +165,7 @@ class Targets:
         return {*FLOW_KEYS, *parameters}
 
     def _hint(self, name: str, known: Collection[str]) -> str:
-        return nearest(name, sorted(known)) or f"known here: {', '.join(sorted(known))}"
+        return nearest(name, sorted(known)) or f"known: {', '.join(sorted(known))}"
 
     def _check_axes(self) -> None:
         """Refuse what two axes write, and a ``--set`` value that an axis always replaces."""
@@ -176,7 +176,7 @@ class Targets:
             for target, key in writes.keys.items():
                 if writers.setdefault(target, value.axis) != value.axis:
                     what = f"axis {quoted(writers[target])} sets {target} too"
-                    raise self._document.error(key, what, "let one of them set it")
+                    raise self._document.error(key, what, "remove one of them")
         replaced = set().union(*always.values())
         for key in self._document.settings.targets:
             targets = [target for target, by in self.constants.keys.items() if by == key]
@@ -188,7 +188,7 @@ class Targets:
         defaults = self._document.model.defaults.model_dump(by_alias=True, exclude_unset=True)
         for name in defaults:
             if name == "backend":
-                raise self._document.error(("defaults", name), "every flow names its own backend")
+                raise self._document.error(("defaults", name), "set the backend in each flow")
             if not any(self.takes(flow, name) for flow in self.written):
                 known = self._fields(self.written) - {"backend"}
                 what = "no flow takes this parameter"

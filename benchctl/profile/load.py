@@ -103,8 +103,8 @@ def find_profile(name: str) -> Path:
     if bare in known:
         return known[bare]
     raise ProfileError(
-        f"{as_text(name)}: no such profile, neither a file nor one that comes with benchctl",
-        nearest(bare, known) or f"there are: {', '.join(known)}",
+        f"{as_text(name)}: no such profile: not a file, and not included with benchctl",
+        nearest(bare, known) or f"available: {', '.join(known)}",
     )
 
 
@@ -125,7 +125,7 @@ def load_profile(name: str, assignments: Sequence[str] = ()) -> Document:
         flows = settings.data.get("flows")
         owners = {"lab", *(flows if isinstance(flows, dict) else ())}
         if key[:1] in [("axes",), ("zip",)] and owners.intersection(key[1:-1]):
-            hint = 'a name with dots is written in quotes, as in "main.window" = […]'
+            hint = 'put a name with dots in quotes, as in "main.window" = […]'
         raise _locate(settings, sources, key).error(key, what, hint) from None
     return Document(model, tuple(sources), settings)
 
@@ -176,7 +176,9 @@ def _with_bases(path: Path) -> list[Source]:
         if not _is_file(path):
             raise source.error(("extends",), f"no file {quoted(base)} beside this profile")
         if any(path.resolve() == seen.path.resolve() for seen in sources):
-            raise source.error(("extends",), f"{quoted(base)} extends this profile in turn")
+            raise source.error(
+                ("extends",), f"{quoted(base)} extends this profile: the two form a cycle"
+            )
 
 
 def _is_file(path: Path) -> bool:

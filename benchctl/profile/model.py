@@ -38,14 +38,16 @@ class Table(BaseModel):
 class Server(Table):
     """A peer that somebody else runs; benchctl only connects to it."""
 
-    host: HostName = Field(description="name or address")
+    host: HostName = Field(description="host name or IP address")
     port: Ports | None = Field(
         None,
-        description='port or range ("9200-9240"); a busy port moves on to the next; the '
-        "backend's own when not given",
+        description='port, or a range of ports ("9200-9240") to try in turn when the server is '
+        "busy; default: the backend's port",
     )
-    note: str = Field("", description="for people: place, owner, rules")
-    capacity: Rate | None = Field(None, description="rate of its access link, as announced")
+    note: str = Field("", description="free text: location, owner, terms of use")
+    capacity: Rate | None = Field(
+        None, description="advertised rate of its access link; informational"
+    )
 
 
 class Interface(Table):
@@ -65,8 +67,10 @@ class Interface(Table):
 class Host(Table):
     """A place where commands run, beside "local" and the hosts of a lab."""
 
-    on: Literal["local"] = Field("local", description="where its commands run: this machine")
-    address: HostName = Field(description="the address at which the other end reaches it")
+    on: Literal["local"] = Field(
+        "local", description="where its commands run: local is this machine"
+    )
+    address: HostName = Field(description="address at which the other end reaches it")
 
 
 # --- what one trial measures -----------------------------------------------------------------
@@ -77,20 +81,20 @@ class DefaultsTable(BaseModel):
 
     model_config = ConfigDict(extra="allow", frozen=True, strict=True)
 
-    from_: str = Field("local", alias="from", description="host that measures")
+    from_: str = Field("local", alias="from", description="host that runs the client")
     to: str = Field(
-        "local", description="a host (benchctl starts the peer there) or a server of [servers]"
+        "local",
+        description="the other end: a host, on which benchctl starts the server, or one of "
+        "[servers]",
     )
-    interface: str | None = Field(None, description="a name of [interfaces]")
+    interface: str | None = Field(None, description="interface to use, one of [interfaces]")
     direction: Direction | None = Field(
         None,
         strict=False,
-        description="send, receive, both or round-trip, seen from the measuring host; the "
-        "backend's own when not given",
+        description="send, receive, both or round-trip, as seen from the host in `from`; default: "
+        "the first that the backend supports",
     )
-    delay: Duration = Field(
-        0.0, description="time from the trial's common start to this flow's own"
-    )
+    delay: Duration = Field(0.0, description="how long after the common start this flow starts")
 
 
 class FlowTable(DefaultsTable):
@@ -110,10 +114,10 @@ class Axis(Table):
 
     sets: Targets | None = Field(
         None,
-        description='targets, such as "to", "streams", "main.window"; the axis\' own name when '
-        "not given",
+        description='keys that the axis sets, such as "to", "streams" or "main.window"; default: '
+        "the name of the axis",
     )
-    values: list[AxisValue] = Field(min_length=1, description="what the axis goes through")
+    values: list[AxisValue] = Field(min_length=1, description="values of the axis")
 
 
 def _list_as_long_form(value: object) -> object:
@@ -121,7 +125,7 @@ def _list_as_long_form(value: object) -> object:
         return {"values": value}
     if isinstance(value, dict):
         return value
-    raise ValueError("must be a list of values, or a table with them")
+    raise ValueError('must be a list of values, or a table with "values"')
 
 
 AxisForm = Annotated[
@@ -144,30 +148,31 @@ class Order(StrEnum):
 class RunTable(Table):
     """How the trials are run."""
 
-    repeats: int = Field(1, ge=1, le=1_000_000, description="how often every point is measured")
+    repeats: int = Field(1, ge=1, le=1_000_000, description="how many times each point is measured")
     # Interleaved spreads slow drift of the network over all points at no cost.
     order: Order = Field(
         Order.INTERLEAVED,
         strict=False,
-        description="sequential (all repeats of a point, then the next), interleaved (all points, "
-        "then all again) or shuffled (seeded)",
+        description="sequential (all repeats of a point, then the next point), interleaved (every "
+        "point once, then every point again) or shuffled (random, by the seed)",
     )
     seed: int | None = Field(
         None,
         ge=0,
         lt=2**63,
-        description="of the order and of back-off; drawn and recorded where not given",
+        description="seed of the order and of back-off; default: random, and recorded",
     )
-    pause: Duration = Field(0.0, description="rest between two trials")
+    pause: Duration = Field(0.0, description="pause between two trials")
     # Three: a busy public server is often free again within two back-offs.
-    attempts: int = Field(3, ge=1, le=100, description="tries of one trial")
+    attempts: int = Field(3, ge=1, le=100, description="maximum number of attempts per trial")
     backoff: Duration = Field(
-        2.0, description="wait before the second attempt; doubles each time, with jitter"
+        2.0,
+        description="wait before the second attempt; doubles with each attempt, with jitter",
     )
     deadline: Duration | None = Field(
         None,
         gt=0,
-        description="longest time of one attempt; default is what its flows need, and 15 s",
+        description="maximum duration of one attempt; default: the duration of its flows plus 15 s",
     )
 
 
@@ -176,7 +181,7 @@ class Change(Table):
 
     at: Duration = Field(description="time after the trial's common start")
     link: str = Field(description="name of a link of the topology")
-    ramp: Duration = Field(0.0, description="time over which the new value is reached, linearly")
+    ramp: Duration = Field(0.0, description="time over which the values change linearly")
     rate: Rate | None = Field(None, description="new rate")
     delay: Duration | None = Field(None, description="new one-way delay")
     jitter: Duration | None = Field(None, description="new jitter of the delay")
@@ -194,9 +199,9 @@ class LabTable(Table):
 
     topology: str = Field(min_length=1, description="topology file, relative to this profile")
     emulator: Literal["auto", "kernel", "user"] | None = Field(
-        None, description="who delays and drops packets, in place of what the topology says"
+        None, description="emulator that delays and drops packets; default: that of the topology"
     )
-    verify: bool = Field(True, description="measure the links used before the first trial")
+    verify: bool = Field(True, description="verify the links in use before the first trial")
     changes: list[Change] = Field([], description="settings that change during every trial")
 
 
@@ -209,8 +214,12 @@ class Expectation(Table):
     metric: str = Field(description="metric name, such as throughput_bps")
     flow: str | None = Field(None, description="only this flow")
     where: dict[str, AxisScalar] = Field({}, description="only points with these axis values")
-    at_least: AxisScalar = Field(None, description="least mean over the repeats, with unit")
-    at_most: AxisScalar = Field(None, description="greatest mean over the repeats, with unit")
+    at_least: AxisScalar = Field(
+        None, description="lower bound of the mean over the repeats, with unit"
+    )
+    at_most: AxisScalar = Field(
+        None, description="upper bound of the mean over the repeats, with unit"
+    )
 
     @model_validator(mode="after")
     def _some_bound(self) -> Expectation:
@@ -249,31 +258,31 @@ class ReportedTable(BaseModel):
 class Profile(Table):
     """A whole profile."""
 
-    title: str = Field("", description="one line for people")
+    title: str = Field("", description="one-line title")
     description: str = Field("", description="what is measured and why")
-    extends: str | None = Field(None, description="profile that this one builds on")
-    servers: dict[Name, Server] = Field({}, description="peers that somebody else runs")
-    interfaces: dict[Name, Interface] = Field({}, description="ways out of the measuring host")
-    hosts: dict[Name, Host] = Field({}, description="places where commands run")
+    extends: str | None = Field(None, description="profile that this one extends")
+    servers: dict[Name, Server] = Field({}, description="servers that somebody else runs")
+    interfaces: dict[Name, Interface] = Field({}, description="network interfaces to measure over")
+    hosts: dict[Name, Host] = Field({}, description="hosts that run commands")
     defaults: DefaultsTable = Field(
-        DefaultsTable(), description="parameters of every flow that takes them"
+        DefaultsTable(), description="parameters of all flows that accept them"
     )
     flows: dict[FlowName, FlowTable] = Field(
-        min_length=1, description="what one trial measures, all started together"
+        min_length=1, description="measurements of one trial, which start together"
     )
-    axes: dict[Name, AxisForm] = Field({}, description="the swept parameters")
+    axes: dict[Name, AxisForm] = Field({}, description="parameters to sweep")
     zip: list[Annotated[dict[Name, AxisForm], Field(min_length=1)]] = Field(
-        [], description="groups of axes that go together, value by value"
+        [], description="groups of axes that advance together"
     )
     exclude: list[Annotated[dict[str, AxisScalars], Field(min_length=1)]] = Field(
-        [], description="points to leave out"
+        [], description="points to exclude"
     )
     include: list[Annotated[dict[str, AxisScalar], Field(min_length=1)]] = Field(
         [], description="points to add"
     )
     run: RunTable = Field(RunTable(), description="how the trials are run")
     lab: LabTable | None = Field(None, description="the virtual network to measure in")
-    expect: list[Expectation] = Field([], description="bounds to meet")
+    expect: list[Expectation] = Field([], description="bounds that the results must meet")
     reported: list[ReportedTable] = Field(
-        [], description="figures that others reported, to compare with"
+        [], description="figures that others reported, for comparison"
     )

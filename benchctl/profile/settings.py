@@ -46,7 +46,7 @@ def read_settings(texts: Sequence[str], data: dict[str, Any]) -> Settings:
         key = _read_key(name)
         if not equals or not all(key):
             raise UsageError(
-                f"--set {as_text(text)}: not of the form key=value", "as in --set duration=5s"
+                f"--set {as_text(text)}: expected KEY=VALUE", "for example: --set duration=5s"
             )
         value = _read_value(written)
         if axis := _axis_named(key, data):
@@ -94,7 +94,7 @@ def _axis_named(key: tuple[str, ...], data: Mapping[str, Any]) -> str:
     groups = data.get("zip")
     if any(name in _table(group) for group in (groups if isinstance(groups, list) else [])):
         raise UsageError(
-            f"--set {as_text(name)}: this axis goes together with others",
+            f"--set {as_text(name)}: this axis is part of a [[zip]]",
             "choose values with --only",
         )
     return name if name in _table(data.get("axes")) else ""
@@ -127,7 +127,7 @@ def _is_target(key: tuple[str, ...]) -> bool:
 def _new_keys(key: tuple[str, ...], data: Mapping[str, Any], text: str) -> list[Key]:
     """Return the keys that a setting writes: its own, and the tables that it makes."""
     if key == ("extends",):
-        raise UsageError(f"--set {as_text(text)}: a base is named in the file only")
+        raise UsageError(f"--set {as_text(text)}: extends can only be set in the file")
     node: Any = data
     new: list[Key] = [key]
     for length, part in enumerate(key[:-1], 1):

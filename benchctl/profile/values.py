@@ -36,14 +36,14 @@ def check_setting(value: object) -> None:
 def _check_scalar(value: object) -> object:
     if isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value)):
         return value
-    raise ValueError("must be a text, a number, true or false")
+    raise ValueError("must be a string, a number, true or false")
 
 
 def _check_axis_value(value: object) -> object:
     if not isinstance(value, dict):
         return _check_scalar(value)
     if not isinstance(value.get("label"), Scalar):
-        raise ValueError('a value that is a table needs a "label"')
+        raise ValueError('a value given as a table needs a "label"')
     for name, setting in value.items():
         try:
             check_setting(setting)
@@ -83,14 +83,14 @@ Targets = Annotated[
 
 def _check_name(name: str) -> str:
     if not re.fullmatch(r"\w[\w.-]*", name):
-        raise ValueError("a name is made of letters, digits, dots, hyphens and underscores")
+        raise ValueError("names consist of letters, digits, dots, hyphens and underscores")
     return name
 
 
 def _check_flow_name(name: str) -> str:
     # A target is "flow.parameter", and "lab.…" is a setting of the lab.
     if "." in name or name == "lab":
-        raise ValueError('a flow\'s name has no dot and is not "lab"')
+        raise ValueError('the name of a flow must not contain a dot or be "lab"')
     return _check_name(name)
 
 
@@ -109,7 +109,7 @@ def _is_address(text: str) -> bool:
 
 def _check_address(text: str) -> str:
     if not _is_address(text):
-        raise ValueError(f"{quoted(text)} is no IP address")
+        raise ValueError(f"{quoted(text)} is not an IP address")
     return text
 
 
@@ -120,13 +120,13 @@ def _check_host(text: str) -> str:
     is_name = len(text) <= 253 and all(_LABEL.fullmatch(label) for label in labels)
     if _is_address(text) or (is_name and not _NUMBER.fullmatch(labels[-1])):
         return text
-    what = f"{quoted(text)} is neither a host name nor an address"
+    what = f"{quoted(text)} is neither a host name nor an IP address"
     if "://" in text:
         what += "; leave out the scheme and the path"
     elif re.fullmatch(r"\[[^]]*\](:\d+)?|[^:]+:\d+", text):
-        what += "; the port has a key of its own, and an address no brackets"
+        what += "; put the port in its own key, and write an IPv6 address without brackets"
     elif not text.isascii():
-        what += '; write a name of other letters as in DNS, "xn--…"'
+        what += '; write an internationalized name as in DNS, "xn--…"'
     raise ValueError(what)
 
 
@@ -142,16 +142,16 @@ def _read_ports(value: object) -> object:
         return (value, value)
     if isinstance(value, str) and (match := re.fullmatch(r"([0-9]{1,9})-([0-9]{1,9})", value)):
         return (int(match[1]), int(match[2]))
-    raise ValueError('a port is written 5201, a range "5201-5210"')
+    raise ValueError('write a port as 5201, a range of ports as "5201-5210"')
 
 
 def _check_ports(ports: tuple[int, int]) -> tuple[int, int]:
     low, high = ports
     for port in ports:
         if not 1 <= port <= 65535:
-            raise ValueError(f"port {port} is not within 1 to 65535")
+            raise ValueError(f"port {port} is not between 1 and 65535")
     if low > high:
-        raise ValueError(f"the range {low}-{high} runs backwards")
+        raise ValueError(f"the range {low}-{high} is reversed")
     return ports
 
 

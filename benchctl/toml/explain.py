@@ -29,7 +29,7 @@ _WORDS = {
     "int_from_float": "must be a whole number",
     "list_type": "must be a list, in [ ]",
     "tuple_type": "must be a list, in [ ]",
-    "string_type": "must be a text, in quotes",
+    "string_type": "must be a string, in quotes",
     "string_too_short": "must not be empty",
     "too_short": "must not be empty",
     "greater_than": "must be more than {gt}",
@@ -74,10 +74,10 @@ def explain(
     # value is nobody's fault.
     wrong = [one for one in found if one["type"] != "default_factory_not_called"]
     others = {as_written(data, one["loc"]) for one in wrong} - {key}
-    more = f"and {len(others)} more after this" if others else ""
+    more = f"and {len(others)} more errors" if others else ""
     if kind == "extra_forbidden":
         names = list(known(first["loc"][:-1]))
-        hint = nearest(str(key[-1]), names) or f"known here: {', '.join(names)}"
+        hint = nearest(str(key[-1]), names) or f"known: {', '.join(names)}"
         return key, unknown, hint
     if kind in ("enum", "literal_error"):
         names = [name.strip("'") for name in re.split(", | or ", context["expected"])]

@@ -85,10 +85,8 @@ def read_toml(path: Path) -> Source:
         with path.open(encoding="utf-8-sig") as file:
             text = file.read(_MOST_CHARACTERS + 1)
         if len(text) > _MOST_CHARACTERS:
-            what = (
-                f"{path}: more than {_MOST_CHARACTERS:,} characters, which takes too long to check"
-            )
-            raise ProfileError(what, "take values out of its axes")
+            what = f"{path}: larger than {_MOST_CHARACTERS:,} characters"
+            raise ProfileError(what, "remove values from its axes")
         return parse_toml(text, path)
     except OSError as error:
         raise ProfileError(f"{path}: {error.strerror}", "check the path") from error
@@ -101,16 +99,16 @@ def parse_toml(text: str, path: Path) -> Source:
     try:
         return Source(path, text, tomllib.loads(text), _Locator(text).lines)
     except RecursionError:
-        raise ProfileError(f"{path}:1: not TOML: nested too deeply") from None
+        raise ProfileError(f"{path}:1: invalid TOML: nested too deeply") from None
     except ValueError as error:  # TOMLDecodeError, or an integer of thousands of digits
         what = str(error)
         where = re.search(r" \(at line (\d+), column (\d+)\)", what)
         line = where[1] if where else text.count("\n") + 1
         what = what[: where.start()] if where else what.removesuffix(" (at end of document)")
-        what = what.replace("Cannot overwrite a value", "this key is there already")
+        what = what.replace("Cannot overwrite a value", "this key is already defined")
         if twice := re.search(r"\('.*\)", what):  # tomllib names a table as a tuple
             what = what.replace(twice[0], dotted(ast.literal_eval(twice[0])))
-        raise ProfileError(f"{path}:{line}: not TOML: {what[0].lower()}{what[1:]}") from error
+        raise ProfileError(f"{path}:{line}: invalid TOML: {what[0].lower()}{what[1:]}") from error
 
 
 class _Locator:

@@ -72,14 +72,14 @@ def theme_of(name: str) -> str:
     known = _themes()
     if name not in known:
         raise UsageError(
-            f'no theme "{name}"', nearest(name, known) or f"there are: {', '.join(known)}"
+            f'no theme "{name}"', nearest(name, known) or f"available: {', '.join(known)}"
         )
     return name
 
 
 def _check(source: Source, key: Key, value: Any, known: list[str]) -> None:
     if value not in known:
-        hint = nearest(str(value), known) or f"there are: {', '.join(known)}"
+        hint = nearest(str(value), known) or f"available: {', '.join(known)}"
         raise source.error(key, f'there is no "{value}"', hint)
 
 

@@ -107,10 +107,10 @@ def test_a_file_goes_before_an_installed_backend_of_its_name(registry, plugin):
 def test_an_unknown_name_lists_those_that_are_there():
     with pytest.raises(MissingError, match='no backend "iperf4"') as caught:
         Registry({"b": None, "a": None}).load("iperf4")
-    assert caught.value.hint == "there are: a, b"
+    assert caught.value.hint == "available: a, b"
     with pytest.raises(MissingError) as caught:
         Registry({}).load("iperf4")
-    assert caught.value.hint == "there are: none"
+    assert caught.value.hint == "available: none"
 
 
 @pytest.mark.parametrize(

@@ -180,7 +180,7 @@ def test_a_shell_completes_commands_and_profiles():
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        ((), ["flows.main.duration: must be at least 1 ms", "  and 2 more after this"]),
+        ((), ["flows.main.duration: must be at least 1 ms", "  and 2 more errors"]),
         (("--set", "main.duration=1s"), ["interval: must be at least 10 ms", "  and 1 more"]),
         (("--set", "main.duration=1s", "--set", "main.interval=1s"), ["at least 1 B"]),
     ],

@@ -25,7 +25,7 @@ def lab(benchctl, text):
 def test_a_service_that_dies_is_the_reason_why_a_command_was_cut_short(benchctl, end, how):
     told = benchctl("lab", "exec", lab(benchctl, FALLS.format(end=end)), "a", "--", "sleep", "9")
     assert (told.returncode, told.stdout) == (3, "")
-    assert "the lab does not stand any more: b: sh -c" in told.stderr
+    assert "the lab failed: b: sh -c" in told.stderr
     assert told.stderr.rstrip().endswith(f"ended with {how}: no disk")
 
 

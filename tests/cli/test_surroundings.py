@@ -75,7 +75,7 @@ def test_a_matrix_beyond_all_measure_is_refused_at_once_with_yes_too(benchctl):
         told = benchctl(*args)
         assert told.returncode == 2
         assert "a matrix of 100,000,000,000 trials: 100 streams x 1000 duration" in told.stderr
-        assert "1,000,000 points, or 20,000,000 trials, are the most" in told.stderr
+        assert "the limits are 1,000,000 points and 20,000,000 trials" in told.stderr
     assert not benchctl.store.exists()
 
 

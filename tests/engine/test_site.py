@@ -76,7 +76,7 @@ class FakeLab:
 
     def check(self):
         if self.fallen:
-            raise LabError("the lab does not stand any more: out of memory")
+            raise LabError("the lab failed: out of memory")
 
     def change(self, link, change):
         self.log.append(("change", link, change))
@@ -271,7 +271,7 @@ def test_links_that_carry_too_little_together_are_refused_with_both_figures(lab,
         return [Together(there, (back,), 10e6, 9.4e6)], []
 
     monkeypatch.setattr(site_module, "together", too_little)
-    said = r"link near, a to r: carries 9\.40 Mbit/s of 10\.0 Mbit/s here while far is busy, too"
+    said = r"link near, a to r: carries only 9\.40 Mbit/s of 10\.0 Mbit/s while far is busy too"
     with pytest.raises(LabError, match=said):
         prepared(site(), trial())
 
@@ -309,7 +309,7 @@ def test_a_lab_that_fell_is_built_anew_and_the_user_hears_why(lab, site, monkeyp
     asyncio.run(main())
     assert notes == [
         "lab lab: auto emulator",
-        "the lab does not stand any more: out of memory; it is built anew",
+        "the lab failed: out of memory; it is built anew",
     ]
     assert lab.log == [("build", 50e6), ("close",), ("build", 50e6), ("close",)]
 
@@ -338,7 +338,7 @@ def test_an_emulator_without_counters_and_a_lab_that_fell_tell_of_no_link(lab, s
 
     def gone(self, link, leaving):
         if (link, leaving) in self.asked:
-            raise LabError("the lab does not stand any more: out of memory")
+            raise LabError("the lab failed: out of memory")
         self.asked[link, leaving] = 1
         return counters()
 

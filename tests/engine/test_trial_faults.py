@@ -200,10 +200,10 @@ class Falling(Standing):
 
     def begin(self, common_start):
         if self.built == 1 and self.when == "begun":
-            raise LabError("the lab does not stand any more: out of memory")
+            raise LabError("the lab failed: out of memory")
 
     async def fallen(self):
-        return "the lab does not stand any more: out of memory" if self.built == 1 else ""
+        return "the lab failed: out of memory" if self.built == 1 else ""
 
 
 @pytest.mark.parametrize("when", ["prepared", "begun", "measured"])
@@ -231,8 +231,8 @@ def test_what_a_flow_failed_of_is_the_lab_that_fell(measure):
     dies = Script([(0.1, "!nsenter: Permission denied")], 0.2, code=1)
     outcome = measure({"server": SERVER, "client": dies}, site=Falling("measured"))
     assert (outcome.status, outcome.last.failure) == ("failed", "peer")
-    assert outcome.last.error == "the lab does not stand any more: out of memory"
-    assert outcome.trial.error == "main: the lab does not stand any more: out of memory"
+    assert outcome.last.error == "the lab failed: out of memory"
+    assert outcome.trial.error == "main: the lab failed: out of memory"
     assert "nsenter" in outcome.last.stderr
 
 

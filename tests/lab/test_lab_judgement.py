@@ -212,7 +212,7 @@ def test_a_frame_that_was_overtaken_breaks_the_order():
     got = [*seen.got[:5], seen.got[6], seen.got[5], *seen.got[7:]]
     findings = judged(replace(seen, got=got))
     assert verdicts(findings)[Promise.ORDER] is BROKEN
-    assert "keep the order, 1 frames came after a later one" in problem(findings)
+    assert "keep the order, 1 frames were reordered" in problem(findings)
 
 
 @pytest.mark.parametrize(

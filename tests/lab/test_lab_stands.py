@@ -149,7 +149,7 @@ with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
 
 
 def test_a_bare_cable_cannot_change(lab):
-    with pytest.raises(LabError, match="link cell is a bare cable"):
+    with pytest.raises(LabError, match="link cell is not emulated"):
         lab.change("cell", Change(loss_ratio=1.0))
 
 
@@ -236,7 +236,7 @@ def test_a_lab_whose_keeper_was_killed_says_so():
     with Lab.build(topology("[hosts.a]")) as lab:
         assert complaint(lab) is None
         os.kill(lab.keeper_pid, signal.SIGKILL)
-        assert complaint(lab) == "the lab does not stand any more: its keeper was killed"
+        assert complaint(lab) == "the lab failed: its keeper was killed"
 
 
 def test_a_lab_one_of_whose_emulators_was_killed_says_so():

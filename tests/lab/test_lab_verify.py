@@ -108,9 +108,7 @@ def test_links_that_carry_less_together_are_refused_with_both_figures(lab, disob
     hops = [hop for look in verify(lab, ["near", "far"]) for hop in look.leg.hops]
     disobeying(lambda c: replace(c, rate_bps=c.rate_bps * 0.4))
     found, _ = together(lab, {hop: hop.settings.rate_bps for hop in hops})
-    said = (
-        r"link near, a to r: carries [78]\.\d+ Mbit/s of 20\.0 Mbit/s here while far is busy, too"
-    )
+    said = r"link near, a to r: carries only [78]\.\d+ Mbit/s of 20\.0 Mbit/s while far is busy too"
     assert re.fullmatch(said, found[0].problem)
 
 

@@ -96,7 +96,7 @@ def test_the_topology_lies_beside_the_file_that_names_it(write):
 @pytest.mark.parametrize(
     ("old", "new", "line"),
     [
-        ('host = "p"', "host = 1", "base.toml:3: servers.paris.host: must be a text, in quotes"),
+        ('host = "p"', "host = 1", "base.toml:3: servers.paris.host: must be a string, in quotes"),
         ('host = "p"', 'hots = "p"', "base.toml:3: servers.paris.hots: unknown key"),
         ("[axes]\n", "[axes]\nx = []\n", "base.toml:11: axes.x: must not be empty"),
     ],
@@ -111,11 +111,11 @@ def test_a_mistake_over_the_base_names_the_profile_and_its_line(write):
     write("base.toml", BASE)
     write("p.toml", 'extends = "base.toml"\n[servers]\nparis.port = 0\n')
     assert refused("p.toml").message == (
-        "p.toml:3: servers.paris.port: port 0 is not within 1 to 65535"
+        "p.toml:3: servers.paris.port: port 0 is not between 1 and 65535"
     )
     write("p.toml", 'extends = "base.toml"\n[axes]\nstreams = [\n1,\n[],\n]\n')
     assert refused("p.toml").message == (
-        "p.toml:5: axes.streams[1]: must be a text, a number, true or false"
+        "p.toml:5: axes.streams[1]: must be a string, a number, true or false"
     )
 
 
@@ -139,8 +139,14 @@ def test_a_mistake_found_when_planning_names_the_base(write, plan):
             f'extends = "{"x" * 300}"',
             f'p.toml:1: extends: no file "{"x" * 300}" beside this profile',
         ),
-        ('extends = "p.toml"', 'p.toml:1: extends: "p.toml" extends this profile in turn'),
-        ('extends = "q.toml"', 'q.toml:2: extends: "./p.toml" extends this profile in turn'),
+        (
+            'extends = "p.toml"',
+            'p.toml:1: extends: "p.toml" extends this profile: the two form a cycle',
+        ),
+        (
+            'extends = "q.toml"',
+            'q.toml:2: extends: "./p.toml" extends this profile: the two form a cycle',
+        ),
     ],
 )
 def test_a_base_that_cannot_be_is_refused(write, text, message):
@@ -152,7 +158,7 @@ def test_a_base_that_cannot_be_is_refused(write, text, message):
 def test_a_base_that_is_not_toml_names_itself(write):
     write("p.toml", 'extends = "q.toml"\n')
     write("q.toml", "a = 1\nb\n")
-    assert refused("p.toml").message.startswith("q.toml:2: not TOML: ")
+    assert refused("p.toml").message.startswith("q.toml:2: invalid TOML: ")
 
 
 # --- finding ---------------------------------------------------------------------------------
@@ -181,7 +187,7 @@ def test_a_profile_in_a_folder_is_found_by_its_path(here):
 def test_a_profile_that_is_not_there_is_named_with_the_nearest(here):
     error = refused("quikstart")
     assert error.message == (
-        "quikstart: no such profile, neither a file nor one that comes with benchctl"
+        "quikstart: no such profile: not a file, and not included with benchctl"
     )
     assert error.hint == 'did you mean "quickstart"?'
     assert refused("\n").message.startswith('"\\n": no such profile')
@@ -190,5 +196,5 @@ def test_a_profile_that_is_not_there_is_named_with_the_nearest(here):
 
 def test_topologies_are_no_profiles(here):
     hint = refused("-").hint
-    assert hint.startswith("there are: ")
+    assert hint.startswith("available: ")
     assert "labs" not in hint

@@ -85,7 +85,7 @@ def test_include_adds_points_at_the_end_and_none_twice(axes, data):
     )
     product = shown(matrix_of({"axes": axes}).points())
     if any(entry in product for entry in included):
-        with pytest.raises(Exception, match="this point is in the matrix already"):
+        with pytest.raises(Exception, match="this point is already in the matrix"):
             matrix_of({"axes": axes, "include": included})
         return
     points = shown(matrix_of({"axes": axes, "include": included}).points())
@@ -185,7 +185,7 @@ def test_a_value_with_a_comma_is_chosen_whole():
 @pytest.mark.parametrize(
     ("text", "message", "hint"),
     [
-        ("a", "--only a: not of the form axis=value", "as in --only streams=4"),
+        ("a", "--only a: expected AXIS=VALUE", "for example: --only streams=4"),
         ("sever=x", '--only sever=x: no axis "sever"', 'did you mean "server"?'),
         ("b=1", '--only b=1: no axis "b"', "axes are: server"),
         ("server=pari", '--only server=pari: axis "server" has no value "pari"',

@@ -152,7 +152,7 @@ def test_a_large_matrix_is_shown_and_refused(refusal):
         "p.toml:5: axes: a matrix of 1,000,000 trials: "
         "10 streams x 10 tags x 2 omit+duration x 5000 repeats"
     )
-    assert error.hint == "more than 100,000 need --yes; narrow it with --only, or take an axis out"
+    assert error.hint == "more than 100,000 need --yes; narrow it with --only, or remove an axis"
 
 
 def test_a_large_matrix_may_be_asked_for_or_narrowed(plan, refusal):

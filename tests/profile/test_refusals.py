@@ -39,7 +39,7 @@ WRONG = {
     ),
     "a key of an interface": (
         'device = "eth0"', 'device = "eth0", gateway = "x"',
-        "5: interfaces.wired.gateway: unknown key", "known here: device, address, note",
+        "5: interfaces.wired.gateway: unknown key", "known: device, address, note",
     ),
     "a key of run": (
         "repeats = 3", "repeat = 3", "23: run.repeat: unknown key", 'did you mean "repeats"?',
@@ -50,7 +50,7 @@ WRONG = {
     "a dotted axis without quotes": (
         "streams = [1, 2, 4]", "main.streams = [1, 2, 4]",
         "19: axes.main.streams: unknown key",
-        'a name with dots is written in quotes, as in "main.window" = […]',
+        'put a name with dots in quotes, as in "main.window" = […]',
     ),
     "a parameter of a flow": (
         'to = "paris"', 'widnow = "1M"',
@@ -62,35 +62,35 @@ WRONG = {
     ),
     "backend in defaults": (
         'duration = "5s"', 'backend = "stream"',
-        "8: defaults.backend: every flow names its own backend", "",
+        "8: defaults.backend: set the backend in each flow", "",
     ),
     # --- hosts that are no names and no addresses, of servers, hosts and interfaces
     "a host with its port": (
         '"paris.example"', '"paris.example:5201"',
-        '2: servers.paris.host: "paris.example:5201" is neither a host name nor an address; '
-        "the port has a key of its own, and an address no brackets", "",
+        '2: servers.paris.host: "paris.example:5201" is neither a host name nor an IP address; '
+        "put the port in its own key, and write an IPv6 address without brackets", "",
     ),
     "a URL for a host": (
         '"paris.example"', '"https://paris.example/"',
-        '2: servers.paris.host: "https://paris.example/" is neither a host name nor an address; '
+        '2: servers.paris.host: "https://paris.example/" is neither a host name nor an IP address; '
         "leave out the scheme and the path", "",
     ),
     "a source address that is a name": (
         'device = "eth0"', 'address = "localhost"',
-        '5: interfaces.wired.address: "localhost" is no IP address', "",
+        '5: interfaces.wired.address: "localhost" is not an IP address', "",
     ),
     "an address of a host that is none": (
         "[defaults]", '[hosts]\nfar = {address = "300.1.1.1"}\n[defaults]',
-        '8: hosts.far.address: "300.1.1.1" is neither a host name nor an address', "",
+        '8: hosts.far.address: "300.1.1.1" is neither a host name nor an IP address', "",
     ),
     "a deadline under the duration": (
         "repeats = 3", 'deadline = "3s"',
-        "23: run.deadline: 3.00 s is less than a trial takes: 10.0 s",
-        "leave it out, and it is 25.0 s there",
+        "23: run.deadline: 3.00 s is shorter than a trial, which takes 10.0 s",
+        "leave it out to get 25.0 s",
     ),
     # --- wrong types and units
     "a number for a text": (
-        'device = "eth0"', "device = 0", "5: interfaces.wired.device: must be a text, in quotes",
+        'device = "eth0"', "device = 0", "5: interfaces.wired.device: must be a string, in quotes",
         "",
     ),
     "a text for a number": (
@@ -105,19 +105,19 @@ WRONG = {
     ),
     "a text for an axis": (
         "streams = [1, 2, 4]", 'streams = "1,2,4"',
-        "19: axes.streams: must be a list of values, or a table with them", "",
+        '19: axes.streams: must be a list of values, or a table with "values"', "",
     ),
     "a date as an axis value": (
         "streams = [1, 2, 4]", "streams = [1, 2026-11-21]",
-        "19: axes.streams[1]: must be a text, a number, true or false", "",
+        "19: axes.streams[1]: must be a string, a number, true or false", "",
     ),
     "a list as an axis value": (
         "streams = [1, 2, 4]", "streams = [1, [2]]",
-        "19: axes.streams[1]: must be a text, a number, true or false", "",
+        "19: axes.streams[1]: must be a string, a number, true or false", "",
     ),
     "a labelled value that sets a date": (
         "streams = [1, 2, 4]", 'load = [{label = "x", "main.streams" = 2026-11-21}]',
-        '19: axes.load[0]: "main.streams" must be a text, a number, true or false', "",
+        '19: axes.load[0]: "main.streams" must be a string, a number, true or false', "",
     ),
     "no unit": (
         'duration = "5s"', "duration = 5",
@@ -167,30 +167,30 @@ WRONG = {
     ),
     "a name that cannot be typed": (
         "[servers]\nparis", '[servers]\n"a b" = {host = "x"}\nparis',
-        '2: servers."a b": a name is made of letters, digits, dots, hyphens and underscores', "",
+        '2: servers."a b": names consist of letters, digits, dots, hyphens and underscores', "",
     ),
     "a flow called lab": (
         "[flows.beside]", "[flows.lab]",
-        '14: flows.lab: a flow\'s name has no dot and is not "lab"', "",
+        '14: flows.lab: the name of a flow must not contain a dot or be "lab"', "",
     ),
     # --- places
     "a port out of range": (
-        '"9200-9240"', "70000", "2: servers.paris.port: port 70000 is not within 1 to 65535", "",
+        '"9200-9240"', "70000", "2: servers.paris.port: port 70000 is not between 1 and 65535", "",
     ),
     "port zero": (
-        '"9200-9240"', "0", "2: servers.paris.port: port 0 is not within 1 to 65535", "",
+        '"9200-9240"', "0", "2: servers.paris.port: port 0 is not between 1 and 65535", "",
     ),
     "a port range out of range": (
         '"9200-9240"', '"65000-65536"',
-        "2: servers.paris.port: port 65536 is not within 1 to 65535", "",
+        "2: servers.paris.port: port 65536 is not between 1 and 65535", "",
     ),
     "a port range that runs backwards": (
-        '"9200-9240"', '"9240-9200"', "2: servers.paris.port: the range 9240-9200 runs backwards",
+        '"9200-9240"', '"9240-9200"', "2: servers.paris.port: the range 9240-9200 is reversed",
         "",
     ),
     "no port at all": (
         '"9200-9240"', '"ssh"',
-        '2: servers.paris.port: a port is written 5201, a range "5201-5210"', "",
+        '2: servers.paris.port: write a port as 5201, a range of ports as "5201-5210"', "",
     ),
     "an interface that is nothing": (
         'device = "eth0"', 'note = "x"',
@@ -205,11 +205,11 @@ WRONG = {
         '17: flows.beside.to: no host or server "pariss"', 'did you mean "paris"?',
     ),
     "a host that is not declared": (
-        'to = "paris"', 'from = "h1"', '12: flows.main.from: no host "h1"', "there are: local",
+        'to = "paris"', 'from = "h1"', '12: flows.main.from: no host "h1"', "available: local",
     ),
     "a server called local": (
         "[servers]\nparis", '[servers]\nlocal = {host = "x"}\nparis',
-        "2: servers.local: this is the name of a host too", "rename one of them",
+        "2: servers.local: a host has this name too", "rename one of them",
     ),
     # --- backends
     "a backend that is not there": (
@@ -227,7 +227,7 @@ WRONG = {
     "a direction that the backend lacks": (
         'to = "paris"', 'direction = "round-trip"',
         '12: flows.main.direction: stream cannot measure in direction "round-trip"',
-        "it can: send, receive, both",
+        "supported: send, receive, both",
     ),
     # --- axes
     "an axis over nothing": (
@@ -237,14 +237,14 @@ WRONG = {
     "an axis over a parameter that the flow lacks": (
         "streams = [1, 2, 4]", '"beside.streams" = [1, 2, 4]',
         '19: axes."beside.streams"[0]: flow "beside" has no parameter "streams"',
-        "known here: backend, count, delay, direction, duration, from, interface, interval, to",
+        "known: backend, count, delay, direction, duration, from, interface, interval, to",
     ),
     "an axis without values": (
         "streams = [1, 2, 4]", "streams = []", "19: axes.streams: must not be empty", "",
     ),
     "an axis with one value twice": (
         "streams = [1, 2, 4]", "streams = [1,\n 2,\n 1]",
-        "21: axes.streams[2]: 1 is in this axis twice", "",
+        "21: axes.streams[2]: 1 appears twice in this axis", "",
     ),
     "an axis that sets nothing": (
         'sets = "main.to"', "sets = []", "20: axes.server.sets: must not be empty", "",
@@ -255,7 +255,7 @@ WRONG = {
     ),
     "an axis value that is no server": (
         'values = ["paris"]', 'values = ["paris", "Tashkent"]',
-        '20: axes.server.values[1]: no host or server "Tashkent"', "there are: local, paris",
+        '20: axes.server.values[1]: no host or server "Tashkent"', "available: local, paris",
     ),
     "an axis of interfaces that is not declared": (
         "streams = [1, 2, 4]", 'interface = ["wired", "wireless"]',
@@ -263,11 +263,11 @@ WRONG = {
     ),
     "an axis of backends that are not there": (
         "streams = [1, 2, 4]", 'tool = {sets = "main.backend", values = ["stream", "iperf"]}',
-        '19: axes.tool.values[1]: no backend "iperf"', "there are: broken, echo, stream",
+        '19: axes.tool.values[1]: no backend "iperf"', "available: broken, echo, stream",
     ),
     "a labelled value without a label": (
         "streams = [1, 2, 4]", "load = [{streams = 1}]",
-        '19: axes.load[0]: a value that is a table needs a "label"', "",
+        '19: axes.load[0]: a value given as a table needs a "label"', "",
     ),
     "a labelled value with a wrong setting": (
         "streams = [1, 2, 4]", 'load = [{label = "x", main.streams = 1, main.omit = "1"}]',
@@ -283,7 +283,8 @@ WRONG = {
     ),
     "two axes that set the same": (
         "streams = [1, 2, 4]", 'streams = [1, 2]\nload = [{label = "x", streams = 8}]',
-        '20: axes.load[0].streams: axis "streams" sets main.streams too', "let one of them set it",
+        '20: axes.load[0].streams: axis "streams" sets main.streams too',
+        "remove one of them",
     ),
     "a choice of flows that are not there": (
         "streams = [1, 2, 4]", 'flows = ["main", "besides"]',
@@ -291,7 +292,7 @@ WRONG = {
     ),
     "a choice of no flow": (
         "streams = [1, 2, 4]", 'what = [{label = "none", flows = []}]',
-        "19: axes.what[0].flows: chooses no flow", "",
+        "19: axes.what[0].flows: selects no flow", "",
     ),
     "a setting of a lab that is not there": (
         "streams = [1, 2, 4]", '"lab.links.core.loss" = ["1%"]',
@@ -305,10 +306,10 @@ WRONG = {
 ADDED = {
     "zip: axes of different length": (
         "[[zip]]\nwindow = ['1M', '2M']\nrate = ['1Mbit']",
-        "24: zip[0]: axes that go together differ in length: window has 2, rate has 1", "",
+        "24: zip[0]: the axes of a [[zip]] need equally many values: window has 2, rate has 1", "",
     ),
     "zip: an axis twice": (
-        "[[zip]]\nstreams = [1]", "25: zip[0].streams: this axis is there already", "",
+        "[[zip]]\nstreams = [1]", "25: zip[0].streams: this axis is defined twice", "",
     ),
     "zip: empty": ("[[zip]]", "24: zip[0]: must not be empty", ""),
     "zip: a wrong value": (
@@ -317,7 +318,7 @@ ADDED = {
         "MiB, GiB", "",
     ),
     "exclude: an unknown axis": (
-        "[[exclude]]\nsteams = 4", "25: exclude[0].steams: no axis of this name",
+        "[[exclude]]\nsteams = 4", "25: exclude[0].steams: no axis has this name",
         'did you mean "streams"?',
     ),
     "exclude: an unknown value": (
@@ -337,16 +338,16 @@ ADDED = {
         "24: exclude: no point of the matrix is left to measure", "",
     ),
     "include: an unknown axis": (
-        "[[include]]\nsteams = 4", "25: include[0].steams: no axis of this name",
+        "[[include]]\nsteams = 4", "25: include[0].steams: no axis has this name",
         'did you mean "streams"?',
     ),
     "include: a point that is there": (
         "[[include]]\nstreams = 4\nserver = 'paris'",
-        "24: include[0]: this point is in the matrix already", "",
+        "24: include[0]: this point is already in the matrix", "",
     ),
     "include: the same point twice": (
         "[[include]]\nstreams = 8\n[[include]]\nstreams = 8",
-        "26: include[1]: this point is in the matrix already", "",
+        "26: include[1]: this point is already in the matrix", "",
     ),
     "include: a wrong value": (
         "[[include]]\nstreams = 1000", "25: include[0].streams: must be at most 128", "",
@@ -401,7 +402,7 @@ ADDED = {
     ),
     "reported: a table": (
         "[[reported]]\nrtt_s = {mean = '1s'}",
-        "25: reported[0].rtt_s: must be a text, a number, true or false", "",
+        "25: reported[0].rtt_s: must be a string, a number, true or false", "",
     ),
     "reported: an unknown point": (
         "[[reported]]\nrtt_s = '1s'\nwhere = {streams = 9}",
@@ -409,7 +410,7 @@ ADDED = {
     ),
     "expect: bounds that nothing meets": (
         "[[expect]]\nmetric = 'rtt_s'\nat_most = '1s'\nat_least = '2s'",
-        "24: expect[0]: at_least is more than at_most", "",
+        "24: expect[0]: at_least is greater than at_most", "",
     ),
     "lab: a change of nothing": (
         "[lab]\ntopology = 'x.toml'\n[[lab.changes]]\nat = '1s'\nlink = 'core'",
@@ -419,7 +420,7 @@ ADDED = {
         "[lab]\ntopology = 'x.toml'\nemulator = 'netem'",
         '26: lab.emulator: "netem" is not one of auto, kernel, user', "",
     ),
-    "not TOML": ("streams = [1,", "24: not TOML: invalid value", ""),
+    "not TOML": ("streams = [1,", "24: invalid TOML: invalid value", ""),
 }  # fmt: skip
 
 
@@ -457,7 +458,7 @@ def test_the_profile_that_the_cases_start_from_is_good(plan):
 def test_what_is_no_host_is_refused_with_its_line(refusal, host):
     error = refusal(GOOD.replace("paris.example", host))
     assert error.message.startswith("p.toml:2: servers.paris.host: ")
-    assert "neither a host name nor an address" in error.message
+    assert "neither a host name nor an IP address" in error.message
 
 
 @pytest.mark.parametrize(

@@ -113,9 +113,9 @@ def test_what_was_set_belongs_to_the_text_and_its_hash(load):
 
 
 WRONG = {
-    "no value": ("duration", "duration: not of the form key=value", "as in --set duration=5s"),
-    "no key": ("=5s", "=5s: not of the form key=value", "as in --set duration=5s"),
-    "half a key": ("run.=5", "run.=5: not of the form key=value", "as in --set duration=5s"),
+    "no value": ("duration", "duration: expected KEY=VALUE", "for example: --set duration=5s"),
+    "no key": ("=5s", "=5s: expected KEY=VALUE", "for example: --set duration=5s"),
+    "half a key": ("run.=5", "run.=5: expected KEY=VALUE", "for example: --set duration=5s"),
     "an unknown key": ("run.repeat=3", "run.repeat: unknown key", 'did you mean "repeats"?'),
     "an unknown target": ("strems=3", 'strems: no flow takes "strems"', 'did you mean "streams"?'),
     "a key without its table": (
@@ -139,11 +139,11 @@ WRONG = {
         "streams=1,0", "axes.streams[1]: must be at least 1", "",
     ),
     "a wrong port": (
-        "servers.paris.port=0", "servers.paris.port: port 0 is not within 1 to 65535", "",
+        "servers.paris.port=0", "servers.paris.port: port 0 is not between 1 and 65535", "",
     ),
     "a date": (
         "duration=2026-11-21",
-        "duration=2026-11-21: must be a text, a number, true or false", "",
+        "duration=2026-11-21: must be a string, a number, true or false", "",
     ),
     "a table for a parameter": (
         "duration={a = 1}",
@@ -151,17 +151,17 @@ WRONG = {
     ),
     "a key within a value": ("title.x=1", "title.x=1: title is not a table", ""),
     "an axis that goes with others": (
-        "window=1M", "window: this axis goes together with others", "choose values with --only",
+        "window=1M", "window: this axis is part of a [[zip]]", "choose values with --only",
     ),
     "a value that an axis replaces": (
         "main.to=paris", 'main.to: axis "server" sets it at every point',
         "choose values with --only",
     ),
-    "a base": ("extends=x.toml", "extends=x.toml: a base is named in the file only", ""),
+    "a base": ("extends=x.toml", "extends=x.toml: extends can only be set in the file", ""),
     "a delay": ("delay=5", 'delay: 5 has no unit; write a duration as in "10s" or "250ms"', ""),
     "a backend": ("backend=steam", 'backend: no backend "steam"', 'did you mean "stream"?'),
     "flows that are not there": ("flows=mian", 'flows: no flow "mian"', 'did you mean "main"?'),
-    "no flow": ("flows=[]", "flows: chooses no flow", ""),
+    "no flow": ("flows=[]", "flows: selects no flow", ""),
 }  # fmt: skip
 
 

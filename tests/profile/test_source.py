@@ -67,7 +67,7 @@ def test_an_error_names_file_line_and_key():
 
 
 def test_text_that_is_not_toml_names_the_line():
-    with pytest.raises(ProfileError, match=r"p\.toml:2: not TOML: "):
+    with pytest.raises(ProfileError, match=r"p\.toml:2: invalid TOML: "):
         parse_toml("a = 1\nb = = 2\n", Path("p.toml"))
 
 
@@ -178,12 +178,12 @@ def test_the_line_of_every_key_and_item_is_known_whatever_the_layout(data):
 
 
 def test_toml_that_is_nested_too_deeply_is_refused():
-    with pytest.raises(ProfileError, match=r"^p\.toml:1: not TOML: nested too deeply$"):
+    with pytest.raises(ProfileError, match=r"^p\.toml:1: invalid TOML: nested too deeply$"):
         parse_toml("a = " + "[" * 100_000 + "]" * 100_000, Path("p.toml"))
 
 
 def test_a_number_of_thousands_of_digits_is_refused():
-    with pytest.raises(ProfileError, match=r"^p\.toml:1: not TOML: "):
+    with pytest.raises(ProfileError, match=r"^p\.toml:1: invalid TOML: "):
         parse_toml("a = " + "1" * 5000, Path("p.toml"))
 
 
@@ -224,10 +224,10 @@ def test_files_of_other_editors_are_read_with_the_same_lines(tmp_path, mark, end
 @pytest.mark.parametrize(
     ("text", "what"),
     [
-        ("[a]\n[a]", "2: not TOML: cannot declare a twice"),
-        ("[a.b]\n[a.b]", "2: not TOML: cannot declare a.b twice"),
-        ('["x y".b]\n["x y".b]', '2: not TOML: cannot declare "x y".b twice'),
-        ("a = 1\na = 2\n", "2: not TOML: this key is there already"),
+        ("[a]\n[a]", "2: invalid TOML: cannot declare a twice"),
+        ("[a.b]\n[a.b]", "2: invalid TOML: cannot declare a.b twice"),
+        ('["x y".b]\n["x y".b]', '2: invalid TOML: cannot declare "x y".b twice'),
+        ("a = 1\na = 2\n", "2: invalid TOML: this key is already defined"),
     ],
 )
 def test_what_is_there_twice_is_named_as_it_is_written(text, what):

@@ -34,7 +34,7 @@ def test_theme_glyphs_and_keys_are_read(tmp_path):
     [
         ('theem = "nord"', 'tui.toml:1: theem: unknown key\ndid you mean "theme"?'),
         ('theme = "nrod"', 'tui.toml:1: theme: there is no "nrod"\ndid you mean "nord"?'),
-        ('glyphs = "dots"', 'there is no "dots"\nthere are: braille, blocks, ascii'),
+        ('glyphs = "dots"', 'there is no "dots"\navailable: braille, blocks, ascii'),
         ('[keys]\n"live.freze" = "x"', 'there is no "live.freze"\ndid you mean "live.freeze"?'),
         ('[keys]\n"live.freeze" = 1', "is not a key"),
         ("keys = 1", "is not a table"),
