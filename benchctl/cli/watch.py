@@ -19,7 +19,6 @@ from benchctl.report.output import Output
 from benchctl.report.progress import LiveNarrator, Narrator, PlainNarrator
 from benchctl.store.follow import Follower, RunEvent
 from benchctl.store.read import Reader, Run
-from benchctl.store.record import Recorder
 
 POLL_S = 0.1
 # Of a runner that was killed.
@@ -62,7 +61,7 @@ def measure(
     narrator = _narrator(run, quiet)
     events = _EventWriter(output) if live_events else None
     with asked.listening(), closing(launch(store, run_id)) as runner:
-        _watch(runner, Follower(reader, run_id), narrator, events, asked, store, run_id)
+        _watch(runner, Follower(reader, run_id), narrator, events, asked)
         said, exit_code = runner.error(), runner.exit_code
     run = reader.run(run_id)
     for line in said:
@@ -85,8 +84,6 @@ def _watch(
     narrator: Narrator,
     events: _EventWriter | None,
     asked: _Asked,
-    store: Path,
-    run_id: int,
 ) -> None:
     passed_on = 0
     try:
@@ -106,8 +103,6 @@ def _watch(
                     runner.interrupt()
                 else:
                     runner.kill()
-                    with closing(Recorder(store, run_id)) as recorder:
-                        recorder.update_run(status="interrupted")
                     return
     finally:
         narrator.close()

@@ -1,4 +1,4 @@
-"""Starts the runner's process, and talks to it by signals."""
+"""Starts the runner's process and signals it: nothing else starts, stops or skips."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import IO
 
 from benchctl.engine.signals import SIGNALS
+from benchctl.errors import StoreError
 from benchctl.store.locks import Liveness
-from benchctl.store.record import reopen_run
+from benchctl.store.read import Reader, Run
+from benchctl.store.record import Recorder, reopen_run
 
 # Between two looks whether a runner has begun.
 LOOK_S = 0.01
@@ -22,7 +25,10 @@ LOOK_S = 0.01
 class Runner:
     """A runner's process, seen by the one that started it."""
 
-    def __init__(self, process: subprocess.Popen[bytes], words: IO[bytes]) -> None:
+    def __init__(
+        self, store: Path, run_id: int, process: subprocess.Popen[bytes], words: IO[bytes]
+    ) -> None:
+        self._store, self._run_id = store, run_id
         self._process = process
         self._words = words
 
@@ -39,9 +45,11 @@ class Runner:
         self._process.send_signal(signal.SIGINT)
 
     def kill(self) -> None:
-        """End the runner at once; its guardian ends the tools."""
+        """End the runner at once, and mark its run as interrupted; its guardian ends the tools."""
         self._process.kill()
         self._process.wait()
+        with closing(Recorder(self._store, self._run_id)) as recorder:
+            recorder.update_run(status="interrupted")
 
     @property
     def exit_code(self) -> int:
@@ -72,7 +80,7 @@ def launch(store: Path, run_id: int) -> Runner:
         # A file: nobody reads a pipe while the runner runs, and a full one would stop it.
         # Beside the store, which can be written: a machine need not have another such place.
         words = tempfile.TemporaryFile(dir=store.resolve().parent)  # noqa: SIM115 (close does)
-        runner = Runner(_start(store, run_id, subprocess.PIPE, words), words)
+        runner = Runner(store, run_id, _start(store, run_id, subprocess.PIPE, words), words)
         # Until then another could take up the same run.
         while not is_held() and not runner.ended(LOOK_S):
             pass
@@ -87,6 +95,32 @@ def launch_detached(store: Path, run_id: int) -> None:
     process = _start(store, run_id, subprocess.DEVNULL, subprocess.DEVNULL)
     # Popen complains of a child that nobody waits for; what this one has to say is in the store.
     process.returncode = 0
+
+
+def stop(reader: Reader, run: Run) -> bool:
+    """Ask whoever measures a run to stop it; False when nobody does.
+
+    Raises StoreError where that is another user.
+    """
+    return _signal(reader, run, signal.SIGINT)
+
+
+def skip_trial(reader: Reader, run: Run) -> bool:
+    """Ask whoever measures a run to skip the trial under way; as `stop`."""
+    return _signal(reader, run, signal.SIGUSR1)
+
+
+def _signal(reader: Reader, run: Run, number: signal.Signals) -> bool:
+    pid = reader.runner_pid(run)
+    if pid is None:
+        return False
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        return False
+    except PermissionError as error:
+        raise StoreError("another user measures this run: only they may stop it") from error
+    return True
 
 
 def _start(

@@ -140,7 +140,14 @@ def test_help_and_completion_import_nothing_heavy(args):
 
 
 @pytest.mark.parametrize(
-    "module", ["tui.live", "tui.summary", "tui.history", "tui.compare", "report.formats"]
+    "module",
+    [
+        "tui.screens.live",
+        "tui.screens.summary",
+        "tui.screens.history",
+        "tui.screens.compare",
+        "report.formats",
+    ],
 )
 def test_what_only_reads_a_store_imports_no_pydantic(module):
     code = f"import sys, benchctl.{module}; print('pydantic' in sys.modules)"

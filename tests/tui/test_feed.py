@@ -2,6 +2,7 @@
 
 import sqlite3
 from contextlib import closing
+from signal import SIGINT, SIGUSR1
 from unittest.mock import Mock
 
 import pytest
@@ -205,10 +206,10 @@ def test_a_runner_that_is_there_no_more_gets_no_signal(store, feed_of, monkeypat
     feed = feed_of()
     with closing(sqlite3.connect(store)) as connection, connection:
         connection.execute("UPDATE run SET runner_pid = 4711 WHERE id = ?", (made.id,))
-    assert not feed.signal(2)
+    assert not feed.stop()
     monkeypatch.setattr(Liveness, "runner_pid", lambda self, run_id: 4712)
-    assert feed.signal(2)
-    assert sent == [(4712, 2)]  # whom the lock names, whatever the store says
+    assert (feed.stop(), feed.skip_trial()) == (True, True)
+    assert sent == [(4712, SIGINT), (4712, SIGUSR1)]  # whom the lock names, whatever the store says
 
 
 @pytest.mark.parametrize(("error", "known"), [(ProcessLookupError, True), (PermissionError, False)])
@@ -217,10 +218,10 @@ def test_a_signal_that_does_not_arrive_is_no_bug(store, feed_of, monkeypatch, er
     monkeypatch.setattr("os.kill", Mock(side_effect=error))
     monkeypatch.setattr(Liveness, "runner_pid", lambda self, run_id: 4711)
     if known:
-        assert not feed_of().signal(2)
+        assert not feed_of().stop()
     else:
         with pytest.raises(StoreError, match="another user measures this run"):
-            feed_of().signal(2)
+            feed_of().stop()
 
 
 def test_the_last_time_of_a_run_is_its_end_or_when_it_last_told_something(store, feed_of):

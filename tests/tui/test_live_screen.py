@@ -197,7 +197,7 @@ def test_going_back_freezes_a_live_screen(store, live):
 @pytest.mark.parametrize(("key", "number"), [("k", SIGUSR1), ("x", SIGINT)])
 def test_skip_and_stop_ask_and_then_signal_the_runner(store, live, monkeypatch, key, number):
     sent = []
-    monkeypatch.setattr("benchctl.tui.model.feed.os.kill", lambda *what: sent.append(what))
+    monkeypatch.setattr("os.kill", lambda *what: sent.append(what))
     monkeypatch.setattr(Liveness, "runner_pid", lambda self, run_id: 4711)
 
     async def script(pilot):
@@ -212,7 +212,7 @@ def test_skip_and_stop_ask_and_then_signal_the_runner(store, live, monkeypatch, 
 
 
 def test_a_run_of_another_user_cannot_be_stopped_and_the_screen_says_so(store, live, monkeypatch):
-    monkeypatch.setattr("benchctl.tui.model.feed.os.kill", Mock(side_effect=PermissionError))
+    monkeypatch.setattr("os.kill", Mock(side_effect=PermissionError))
     monkeypatch.setattr(Liveness, "runner_pid", lambda self, run_id: 4711)
 
     async def script(pilot):

@@ -6,13 +6,12 @@ history is read over many calls, and keys are answered in between.
 
 from __future__ import annotations
 
-import os
-import signal
 import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
 
+from benchctl.engine import launch
 from benchctl.errors import StoreError
 from benchctl.store.bulk import Bulk
 from benchctl.store.follow import Follower, RunEvent
@@ -156,21 +155,13 @@ class Feed:
             return run.finished_time
         return self._bulk.last_time(run.id) or run.started_time or run.created_time
 
-    def signal(self, number: signal.Signals) -> bool:
-        """Send the runner a signal; False when it is there no more.
+    def stop(self) -> bool:
+        """Stop the run; see `launch.stop`."""
+        return launch.stop(self._reader, self.view.run)
 
-        Raises StoreError where it is another user's.
-        """
-        pid = self._reader.runner_pid(self.view.run)
-        if pid is None:
-            return False
-        try:
-            os.kill(pid, number)
-        except ProcessLookupError:
-            return False
-        except PermissionError as error:
-            raise StoreError("another user measures this run: only they may stop it") from error
-        return True
+    def skip_trial(self) -> bool:
+        """Skip the trial under way; see `launch.skip_trial`."""
+        return launch.skip_trial(self._reader, self.view.run)
 
     def remark(self, text: str, now: float) -> None:
         """Note a remark into the run."""

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-import signal
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
-from signal import SIGINT, SIGUSR1
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
@@ -383,21 +381,22 @@ class LiveScreen(Page):
 
     def action_skip(self) -> None:
         """Ask, and skip the trial that runs."""
-        self._signal("Skip this trial?", "It is marked as skipped; the next one begins.", SIGUSR1)
+        detail = "It is marked as skipped; the next one begins."
+        self._steer("Skip this trial?", detail, self._feed.skip_trial)
 
     def action_stop(self) -> None:
         """Ask, and stop the run."""
         detail = "What was measured is kept; benchctl resume goes on with the rest."
-        self._signal("Stop the run?", detail, SIGINT)
+        self._steer("Stop the run?", detail, self._feed.stop)
 
-    def _signal(self, question: str, detail: str, number: signal.Signals) -> None:
+    def _steer(self, question: str, detail: str, step: Callable[[], bool]) -> None:
         if self._feed.view.ended:
             self.notify("the run has ended")
             return
 
         def answer(yes: bool | None) -> None:
             try:
-                if yes and not self._feed.signal(number):
+                if yes and not step():
                     self.notify("the run has ended")
             except StoreError as error:
                 self.notify(error.message, severity="error")
