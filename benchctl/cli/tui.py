@@ -103,12 +103,12 @@ def tui(
     from benchctl.store.database import default_path
     from benchctl.tui.app import BenchApp
     from benchctl.tui.pictures import take_picture
-    from benchctl.tui.settings import default_path as settings_path
-    from benchctl.tui.settings import read_settings, theme_of
+    from benchctl.tui.preferences import default_path as settings_path
+    from benchctl.tui.preferences import read_preferences, theme_of
     from benchctl.tui.themes import DARK
 
     path = store or default_path()
-    settings = read_settings(settings_path())
+    settings = read_preferences(settings_path())
     # Of a moment that stands, every picture is the same.
     now = time.time()
     clock = time.time if screenshot is None else lambda: now

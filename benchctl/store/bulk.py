@@ -17,7 +17,7 @@ from benchctl.store.read import decode_json
 from benchctl.store.schema import LAST_ATTEMPT
 from benchctl.store.shape import FLOWS, Shape, fits
 
-Row = tuple[int, float, float, bytes]
+PackedSample = tuple[int, float, float, bytes]
 """Series, start and end of the interval (seconds from the flow's start), packed values."""
 
 # A batch is read and drawn in a hundredth of a second: in between, a screen answers keys.
@@ -25,7 +25,7 @@ BATCH = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SeriesSource:
     """Who tells a series of samples, and what: ``metrics`` names the packed values, in order.
 
     ``delay_s`` is when its flow was to start, after its trial; ``streams`` is how many the flow
@@ -109,7 +109,7 @@ class Bulk:
                 found.setdefault(run_id, {}).setdefault(metric, {})[place] = mean
         return found
 
-    def sources(self, trial_id: int) -> dict[int, Source]:
+    def sources(self, trial_id: int) -> dict[int, SeriesSource]:
         """Return the series of a trial's last attempt, by id."""
         with store_errors(self._path):
             (planned,) = self._connection.execute(
@@ -126,12 +126,12 @@ class Bulk:
                 for flow in flows
             ]  # fmt: skip
         delays = {flow["name"]: flow["delay_s"] for flow in self._json(planned, FLOWS)}
-        found: dict[int, Source] = {}
+        found: dict[int, SeriesSource] = {}
         for flow, series in told:
             asked = self._json(flow["requested"], dict).get("streams")
             streams = asked if isinstance(asked, int) else 1
             for series_id, role, stream, direction, metrics in series:
-                found[series_id] = Source(
+                found[series_id] = SeriesSource(
                     flow["name"], flow["backend"], role, stream, direction,
                     tuple(self._json(metrics, [str])), delays.get(flow["name"], 0.0), streams,
                 )  # fmt: skip
@@ -156,7 +156,7 @@ class Bulk:
 
     def batches(
         self, series: Collection[int], after: int, last: int
-    ) -> Iterator[tuple[int, list[Row]]]:
+    ) -> Iterator[tuple[int, list[PackedSample]]]:
         """Yield the samples with ids above ``after``, up to ``last``, in batches, oldest first.
 
         Each comes with the id to go on from. Samples of the omitted part, and of other series

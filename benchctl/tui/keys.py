@@ -8,7 +8,7 @@ from benchctl.tui.app import BenchApp
 from benchctl.tui.screens.compare import CompareScreen
 from benchctl.tui.screens.history import HistoryScreen
 from benchctl.tui.screens.live import LiveScreen
-from benchctl.tui.screens.modals import Ask, Help, Picker, Window
+from benchctl.tui.screens.modals import Ask, Dialog, Help, Picker
 from benchctl.tui.screens.plan import PlanScreen
 from benchctl.tui.screens.summary import SummaryScreen
 from benchctl.tui.widgets.scrolled import Scrolled
@@ -16,7 +16,7 @@ from benchctl.tui.widgets.table import Table
 
 OWNERS = (
     BenchApp, PlanScreen, LiveScreen, SummaryScreen, HistoryScreen, CompareScreen, Table, Scrolled,
-    Window, Help, Ask, Picker,
+    Dialog, Help, Ask, Picker,
 )  # fmt: skip
 
 

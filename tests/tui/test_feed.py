@@ -12,7 +12,7 @@ from benchctl.errors import StoreError
 from benchctl.store import bulk
 from benchctl.store.locks import Liveness
 from benchctl.tui.model.feed import Feed
-from benchctl.tui.model.traces import Key, Window
+from benchctl.tui.model.traces import LineKey, TimeWindow
 
 
 class Timer:
@@ -56,7 +56,7 @@ def read_all(feed):
     return polls
 
 
-THROUGHPUT = Key("main", "send", "throughput_bps")
+THROUGHPUT = LineKey("main", "send", "throughput_bps")
 
 
 def test_a_long_history_is_read_over_many_polls(store, feed_of, monkeypatch):
@@ -142,7 +142,7 @@ def test_a_window_is_read_in_more_detail_beside_the_whole(store, feed_of):
     read_all(feed)
     feed.look_at(0)
     read_all(feed)
-    feed.magnify(Window(5.0, 2.0, 7.0))
+    feed.magnify(TimeWindow(5.0, 2.0, 7.0))
     assert feed.plotted is feed.traces
     read_all(feed)
     assert feed.plotted is not feed.traces

@@ -3,7 +3,7 @@ from tui.made_runs import whole_run
 
 from benchctl.report.document import document_of
 from benchctl.store.read import Reader
-from benchctl.tui.draw.heat import STEPS, Summary, Turn
+from benchctl.tui.draw.heat import STEPS, Arrangement, SummaryTable
 
 
 def summary(tmp_path):
@@ -12,7 +12,7 @@ def summary(tmp_path):
     reader = Reader(path)
     document = document_of(reader, reader.run(1))
     reader.close()
-    return Summary(document)
+    return SummaryTable(document)
 
 
 def texts(grid):
@@ -20,7 +20,7 @@ def texts(grid):
 
 
 def test_rows_and_columns_are_axes_and_cells_the_means_with_their_interval(tmp_path):
-    grid = summary(tmp_path).turned(Turn())
+    grid = summary(tmp_path).turned(Arrangement())
     assert [column.head for column in grid.columns] == [
         "streams",
         "server=paris",
@@ -32,7 +32,7 @@ def test_rows_and_columns_are_axes_and_cells_the_means_with_their_interval(tmp_p
 
 
 def test_heat_goes_from_the_least_to_the_greatest_and_is_told_by_a_character_too(tmp_path):
-    grid = summary(tmp_path).turned(Turn())
+    grid = summary(tmp_path).turned(Arrangement())
     cells = [cell for row in grid.rows for cell in row[1:]]
     assert {cell.role for cell in cells} >= {"heat-0", "heat-6"}
     for cell in cells:
@@ -41,13 +41,13 @@ def test_heat_goes_from_the_least_to_the_greatest_and_is_told_by_a_character_too
 
 def test_turning_goes_through_every_axis_and_metric_and_comes_back(tmp_path):
     whole = summary(tmp_path)
-    turn = Turn()
+    turn = Arrangement()
     for _ in range(len(whole.lines)):
         turn = turn.metric(whole)
     for _ in range(len(whole.axes) + 1):
         turn = turn.columns(whole)
-    assert turn == Turn()
-    other = Turn().columns(whole)
+    assert turn == Arrangement()
+    other = Arrangement().columns(whole)
     assert whole.turned(other).columns[0].head == "server"
     none = other.columns(whole)
     grid = whole.turned(none)
@@ -63,23 +63,23 @@ def test_all_metrics_of_all_flows_can_be_seen_the_most_wanted_first(tmp_path):
 
 
 def test_what_a_lab_promises_stands_beside_what_was_measured():
-    whole = Summary(DOCUMENT)
+    whole = SummaryTable(DOCUMENT)
     place = next(
         i for i, line in enumerate(whole.lines) if any(k[0] == line for k in whole._expected)
     )
-    grid = whole.turned(Turn(line=place))
+    grid = whole.turned(Arrangement(line=place))
     assert "promises" in grid.about
     assert any(" / " in cell for row in texts(grid) for cell in row)
 
 
 def test_a_run_of_which_nothing_was_measured_is_an_empty_grid():
     empty = {"run": {"axes": {}}, "summary": [], "trials": []}
-    grid = Summary(empty).turned(Turn().metric(Summary(empty)))
+    grid = SummaryTable(empty).turned(Arrangement().metric(SummaryTable(empty)))
     assert (grid.about, grid.rows) == ("nothing was measured", ())
 
 
 def test_an_axis_that_is_alone_goes_down_where_there_is_room(tmp_path):
     whole = summary(tmp_path)
-    assert whole.first_turn() == Turn()
+    assert whole.first_turn() == Arrangement()
     whole.axes = ["server"]
-    assert whole.first_turn() == Turn(across=1)
+    assert whole.first_turn() == Arrangement(across=1)

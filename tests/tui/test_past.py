@@ -4,7 +4,8 @@ from tui.made_runs import BEGIN, MadeRun, whole_run
 from benchctl.store.bulk import Bulk
 from benchctl.store.manage import set_tags
 from benchctl.store.read import Reader
-from benchctl.tui.model.past import FIGURES, columns, past_of, row
+from benchctl.tui.draw.runs import run_columns, run_row
+from benchctl.tui.model.past import FIGURES, past_of
 
 
 @pytest.fixture
@@ -52,19 +53,19 @@ def test_a_filter_finds_runs_by_all_that_is_shown_of_them(history, text, names):
 
 @pytest.mark.parametrize("width", [40, 78, 118, 200])
 def test_columns_are_left_out_where_there_is_no_room_and_rows_have_a_cell_for_each(history, width):
-    heads = columns(history, width)
+    heads = run_columns(history, width)
     assert {"run", "status", "figure", "baseline", "tags"} <= {column.head for column in heads}
     for one in history:
-        assert len(row(one, heads, marked=False)) == len(heads)
+        assert len(run_row(one, heads, marked=False)) == len(heads)
     if width >= 118:
         assert "when" in [column.head for column in heads]
         assert sum(column.width + 2 for column in heads) <= width + 2
 
 
 def test_what_a_run_is_beside_its_baseline_is_told(history):
-    heads = columns(history, 80)
+    heads = run_columns(history, 80)
     place = [column.head for column in heads].index("baseline")
-    assert [row(one, heads, marked=False)[place].text for one in history[1:]] == [
+    assert [run_row(one, heads, marked=False)[place].text for one in history[1:]] == [
         "-", "+10.0 %", "is it",
     ]  # fmt: skip
-    assert row(history[1], heads, marked=True)[0].text == "●"
+    assert run_row(history[1], heads, marked=True)[0].text == "●"

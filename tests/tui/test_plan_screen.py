@@ -17,7 +17,7 @@ from benchctl.tui.app import BenchApp
 from benchctl.tui.opening import open_plan
 from benchctl.tui.screens.history import HistoryScreen
 from benchctl.tui.screens.live import LiveScreen
-from benchctl.tui.screens.modals import Ask, Help, Picker, Prompt, Window
+from benchctl.tui.screens.modals import Ask, Dialog, Help, Picker, Prompt
 from benchctl.tui.screens.plan import PlanScreen
 from benchctl.tui.widgets.scrolled import Scrolled
 from benchctl.tui.widgets.table import Table
@@ -276,6 +276,6 @@ def test_every_key_of_the_small_windows_answers_or_leaves():
         for key in ("q", "question_mark", "escape"):
             assert await answer(Help([("r", "Run")], [("RTT", "there and back")]), key) is None
         tried = {"ask.yes", "ask.no", "picker.pick", "picker.all", "help.close", "window.close"}
-        assert tried == own_ids(Ask) | own_ids(Picker) | own_ids(Help) | own_ids(Window)
+        assert tried == own_ids(Ask) | own_ids(Picker) | own_ids(Help) | own_ids(Dialog)
 
     drive(STORE, open_plan(OWN), script)

@@ -5,9 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchctl.tui.draw.glyphs import ASCII, BLOCKS, BRAILLE, SETS
-from benchctl.tui.draw.plot import Curve, View, draw, letter, role_of
+from benchctl.tui.draw.plot import Curve, draw, letter, role_of
 from benchctl.tui.draw.spans import to_text
 from benchctl.tui.model.series import Series
+from benchctl.tui.model.zoom import View
 
 MINUTE = View(0.0, 60.0)
 

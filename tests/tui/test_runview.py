@@ -2,10 +2,13 @@
 
 import subprocess
 import sys
+from pkgutil import walk_packages
 
 import pytest
 from tui.made_runs import BEGIN, MadeRun, whole_run
 
+import benchctl.tui.draw
+import benchctl.tui.model
 from benchctl.store.bulk import Bulk
 from benchctl.store.follow import Follower
 from benchctl.store.locks import Liveness
@@ -149,11 +152,16 @@ def test_the_results_so_far_are_those_of_the_trials_that_have_ended(tmp_path, wa
     assert results.at(BEGIN + 30).rows == first.rows
 
 
-def test_the_fold_needs_no_textual():
-    names = ("runview", "traces", "feed", "plot", "charts", "heat", "past", "results", "zoom")
+def test_what_is_shown_and_drawn_needs_no_terminal_library():
+    modules = [
+        info.name
+        for room in (benchctl.tui.model, benchctl.tui.draw)
+        for info in walk_packages(room.__path__, f"{room.__name__}.")
+    ]
+    assert len(modules) > 15
     code = (
-        f"import sys; {'; '.join(f'import benchctl.tui.{name}' for name in names)};"
-        "print([name for name in sys.modules if name.partition('.')[0] == 'textual'])"
+        f"import sys, {', '.join(modules)}; "
+        "print({name.partition('.')[0] for name in sys.modules} & {'textual', 'rich'})"
     )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert told.stdout == "[]\n"
+    assert told.stdout == "set()\n"

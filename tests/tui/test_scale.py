@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.tui.draw.scale import Axis, axis_for, labels, ticks, time_label
+from benchctl.tui.draw.scale import PlotAxis, axis_for, labels, ticks, time_label
 
 NUMBERS = st.floats(-1e12, 1e12).filter(lambda x: x == 0 or abs(x) > 1e-9)
 
@@ -25,7 +25,7 @@ def test_an_axis_holds_all_values_and_its_ticks_are_on_it(a, b, from_zero, metri
 
 
 def test_a_rate_is_seen_from_zero_and_a_delay_from_where_it_is():
-    assert axis_for("throughput_bps", 90e6, 94e6, from_zero=True) == Axis(0.0, 1e8, unit=1e6)
+    assert axis_for("throughput_bps", 90e6, 94e6, from_zero=True) == PlotAxis(0.0, 1e8, unit=1e6)
     near = axis_for("rtt_s", 0.0201, 0.0209, from_zero=False)
     assert near.low == pytest.approx(0.02)
     assert near.high == pytest.approx(0.021)

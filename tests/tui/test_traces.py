@@ -6,20 +6,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchctl.api import Fold, Metric
-from benchctl.store.bulk import Source
+from benchctl.store.bulk import SeriesSource
 from benchctl.tui.model.metrics import metric_of
-from benchctl.tui.model.traces import Key, Traces, Window
+from benchctl.tui.model.traces import LineKey, TimeWindow, Traces
 
 
 def source(stream=0, metrics=("throughput_bps",), streams=1, role="client", delay_s=0.0, flow="f"):
-    return Source(flow, "iperf3", role, stream, "send", metrics, delay_s, streams)
+    return SeriesSource(flow, "iperf3", role, stream, "send", metrics, delay_s, streams)
 
 
 def row(series, end_s, *values, length_s=1.0):
     return (series, end_s - length_s, end_s, struct.pack(f"<{len(values)}d", *values))
 
 
-def traces(window=Window(0.0, 100.0), split=()):  # noqa: B008
+def traces(window=TimeWindow(0.0, 100.0), split=()):  # noqa: B008
     return Traces(window, split, metric_of)
 
 
@@ -31,7 +31,7 @@ def test_rates_of_streams_are_added_for_each_interval():
     lines = traces()
     rows = [row(1, 1.0, 10.0), row(2, 1.01, 5.0), row(1, 2.0, 20.0), row(2, 2.01, 7.0)]
     lines.add({1: source(0, streams=2), 2: source(1, streams=2)}, rows)
-    assert means(lines.line(Key("f", "send", "throughput_bps")), 3) == [15.0, 27.0, None]
+    assert means(lines.line(LineKey("f", "send", "throughput_bps")), 3) == [15.0, 27.0, None]
 
 
 @given(st.lists(st.integers(0, 3), max_size=40), st.integers(1, 5))
@@ -48,14 +48,14 @@ def test_sums_do_not_depend_on_how_samples_are_batched(order, cut):
     for begin in range(0, len(rows), cut):
         lines.add(sources, rows[begin : begin + cut])
     complete = min(told.values())
-    shown = means(lines.line(Key("f", "send", "throughput_bps")), complete)
+    shown = means(lines.line(LineKey("f", "send", "throughput_bps")), complete)
     assert shown == [1111.0] * complete
 
 
 def test_the_first_interval_waits_for_the_streams_that_were_asked_for():
     lines = traces()
     lines.add({1: source(0, streams=2)}, [row(1, 1.0, 10.0)])
-    line = lines.line(Key("f", "send", "throughput_bps"))
+    line = lines.line(LineKey("f", "send", "throughput_bps"))
     assert line.mean() is None
     lines.add({1: source(0, streams=2), 2: source(1, streams=2)}, [row(2, 1.0, 5.0)])
     assert line.last == 15.0
@@ -66,7 +66,7 @@ def test_a_stream_that_tells_no_more_holds_the_others_up_for_two_intervals_only(
     sources = {1: source(0, streams=2), 2: source(1, streams=2)}
     lines.add(sources, [row(1, 1.0, 10.0), row(2, 1.0, 5.0)])
     lines.add(sources, [row(1, float(n), 10.0) for n in range(2, 7)])
-    line = lines.line(Key("f", "send", "throughput_bps"))
+    line = lines.line(LineKey("f", "send", "throughput_bps"))
     assert means(line, 6) == [15.0, 10.0, 10.0, 10.0, None, None]
     lines.flush()
     assert means(line, 6) == [15.0, 10.0, 10.0, 10.0, 10.0, 10.0]
@@ -78,7 +78,7 @@ def test_delays_of_streams_are_not_added_but_span_from_least_to_greatest():
     lines.add(
         {1: source(0, metrics), 2: source(1, metrics)}, [row(1, 1.0, 0.02), row(2, 1.0, 0.03)]
     )
-    (column,) = lines.line(Key("f", "send", "tcp_rtt_s")).columns(0.0, 2.0, 1)
+    (column,) = lines.line(LineKey("f", "send", "tcp_rtt_s")).columns(0.0, 2.0, 1)
     assert (column.low, column.high) == (0.02, 0.03)
     assert column.mean == pytest.approx(0.025)
 
@@ -87,7 +87,7 @@ def test_a_metric_that_no_one_knows_is_kept_as_it_is():
     lines = traces()
     lines.add({1: source(0, ("frobs",))}, [row(1, 1.0, 3.0)])
     assert lines.meanings["frobs"] == Metric("frobs", "", Fold.DISTRIBUTION)
-    assert lines.line(Key("f", "send", "frobs")).last == 3.0
+    assert lines.line(LineKey("f", "send", "frobs")).last == 3.0
 
 
 def test_split_flows_have_a_line_for_each_stream():
@@ -104,27 +104,27 @@ def test_where_both_ends_tell_the_client_counts():
     lines = traces()
     lines.add({1: source(role="server"), 2: source(role="client")},
               [row(1, 1.0, 9.0), row(2, 1.0, 10.0)])  # fmt: skip
-    assert lines.line(Key("f", "send", "throughput_bps")).last == 10.0
-    assert lines.line(Key("f", "receive", "throughput_bps")) is None
+    assert lines.line(LineKey("f", "send", "throughput_bps")).last == 10.0
+    assert lines.line(LineKey("f", "receive", "throughput_bps")) is None
 
 
 def test_values_that_are_no_numbers_are_left_out():
     lines = traces()
     lines.add({1: source()}, [row(1, 1.0, math.nan), row(1, 2.0, 4.0), row(1, 3.0, math.inf)])
     lines.flush()
-    assert lines.line(Key("f", "send", "throughput_bps")).mean() == 4.0
+    assert lines.line(LineKey("f", "send", "throughput_bps")).mean() == 4.0
 
 
 def test_a_window_leaves_out_what_is_outside_it():
-    lines = traces(Window(2.0, 2.0, 4.0))
+    lines = traces(TimeWindow(2.0, 2.0, 4.0))
     lines.add({1: source()}, [row(1, float(n), float(n)) for n in range(1, 7)])
-    assert lines.line(Key("f", "send", "throughput_bps")).bounds(0.0, 10.0) == (2.0, 3.0)
+    assert lines.line(LineKey("f", "send", "throughput_bps")).bounds(0.0, 10.0) == (2.0, 3.0)
     assert lines.end_s == 6.0
 
 
 def test_a_flow_that_starts_later_stands_later():
     lines = traces()
     lines.add({1: source(delay_s=5.0)}, [row(1, 1.0, 10.0)])
-    assert lines.line(Key("f", "send", "throughput_bps")).last_s == 6.0
+    assert lines.line(LineKey("f", "send", "throughput_bps")).last_s == 6.0
     assert lines.end_s == 6.0
     assert lines.shortest_s == 1.0

@@ -3,12 +3,11 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.tui.draw.plot import View
 from benchctl.tui.model.series import CAPACITY
-from benchctl.tui.model.traces import Window
-from benchctl.tui.model.zoom import Zoom, window_for
+from benchctl.tui.model.traces import TimeWindow
+from benchctl.tui.model.zoom import View, Zoom, window_for
 
-WHOLE = Window(0.0, 600.0)
+WHOLE = TimeWindow(0.0, 600.0)
 
 
 @given(st.integers(0, 12), st.floats(1.0, 1e5), st.floats(0.0, 1.0))

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 from benchctl.metrics import Fold
 from benchctl.tui.draw.glyphs import BRAILLE, Glyphs
-from benchctl.tui.draw.plot import Curve, View, draw, letter, role_of
+from benchctl.tui.draw.plot import Curve, draw, letter, role_of
 from benchctl.tui.draw.spans import Line, Span, crop
 from benchctl.tui.model.metrics import title
-from benchctl.tui.model.traces import ALL, Key, Traces
+from benchctl.tui.model.traces import ALL, LineKey, Traces
+from benchctl.tui.model.zoom import View
 from benchctl.units import format_value
 
 # The metrics people look for, each with what stands in for it, in the order of the plots.
@@ -105,7 +106,7 @@ def _is_near_zero(curves: Sequence[Curve], view: View) -> bool:
     return 0 <= low < high * NEAR_ZERO
 
 
-def _name(key: Key, among: Sequence[Key]) -> str:
+def _name(key: LineKey, among: Sequence[LineKey]) -> str:
     """Name a line as shortly as it can be told from the others."""
     directions = {other.direction for other in among if other.flow == key.flow}
     direction = f" {key.direction}" if len(directions) > 1 else ""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from benchctl.tui.draw.spans import PLAIN, Span, fit
 
-Row = Sequence[Span]
+Cells = Sequence[Span]
 """A cell for every column."""
 GAP = "  "
 
@@ -21,10 +21,10 @@ class Column:
     right: bool = False
 
 
-def lay_out(columns: Sequence[Column], row: Row, *, role: str = PLAIN) -> list[Span]:
+def lay_out(columns: Sequence[Column], cells: Cells, *, role: str = PLAIN) -> list[Span]:
     """Return one row in its columns; ``role`` goes over those of the cells, but not over heat."""
     spans: list[Span] = []
-    for column, cell in zip(columns, row, strict=True):
+    for column, cell in zip(columns, cells, strict=True):
         text = fit(cell.text, column.width, right=column.right)
         own = cell.role.startswith("heat")
         spans += [Span(text, cell.role if own else role or cell.role), Span(GAP, role)]

@@ -18,12 +18,12 @@ from benchctl.units import format_value
 STEPS = "▁▂▃▄▅▆▇"
 NOTHING = "-"
 
-Line = tuple[str, str, str]
+Measurand = tuple[str, str, str]
 """Flow, direction and metric."""
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class Arrangement:
     """How the summary is turned: places among the lines, and among the axes that vary.
 
     ``across`` is the axis of the columns; with none left over there is a single column.
@@ -33,16 +33,16 @@ class Turn:
     down: int = 0
     across: int = 0
 
-    def metric(self, summary: Summary, steps: int = 1) -> Turn:
+    def metric(self, summary: SummaryTable, steps: int = 1) -> Arrangement:
         """Return the turn with the next metric."""
         return replace(self, line=(self.line + steps) % max(1, len(summary.lines)))
 
-    def rows(self, summary: Summary) -> Turn:
+    def rows(self, summary: SummaryTable) -> Arrangement:
         """Return the turn with the next axis first in the rows."""
         down = len(summary.axes) - (self.across < len(summary.axes))
         return replace(self, down=(self.down + 1) % max(1, down))
 
-    def columns(self, summary: Summary) -> Turn:
+    def columns(self, summary: SummaryTable) -> Arrangement:
         """Return the turn with the next axis across, or none."""
         return replace(self, down=0, across=(self.across + 1) % (len(summary.axes) + 1))
 
@@ -57,14 +57,14 @@ class Grid:
     rows: Sequence[Sequence[Span]]
 
 
-class Summary:
+class SummaryTable:
     """A run's document, ready to be turned."""
 
     def __init__(self, document: Document) -> None:
         values: Mapping[str, Sequence[Any]] = document["run"]["axes"]
         self.axes = [axis for axis in values if len(values[axis]) > 1]
         self._values = values
-        self._entries: dict[tuple[Line, tuple[Any, ...]], Mapping[str, Any]] = {}
+        self._entries: dict[tuple[Measurand, tuple[Any, ...]], Mapping[str, Any]] = {}
         for entry in document["summary"]:
             line = (entry["flow"], entry["direction"], entry["metric"])
             self._entries[line, self._point(entry["point"])] = entry
@@ -80,18 +80,18 @@ class Summary:
     def _point(self, point: Mapping[str, Any]) -> tuple[Any, ...]:
         return tuple(point.get(axis) for axis in self.axes)
 
-    def _in_order(self, lines: set[Line]) -> list[Line]:
-        def place(line: Line) -> tuple[int, str, Line]:
+    def _in_order(self, lines: set[Measurand]) -> list[Measurand]:
+        def place(line: Measurand) -> tuple[int, str, Measurand]:
             known = line[2] in KEY_METRICS
             return (KEY_METRICS.index(line[2]) if known else len(KEY_METRICS), line[2], line)
 
         return sorted(lines, key=place)
 
-    def first_turn(self) -> Turn:
+    def first_turn(self) -> Arrangement:
         """Return the turn to begin with: an axis that is alone goes down, where there is room."""
-        return Turn(across=1 if len(self.axes) == 1 else 0)
+        return Arrangement(across=1 if len(self.axes) == 1 else 0)
 
-    def turned(self, turn: Turn) -> Grid:
+    def turned(self, turn: Arrangement) -> Grid:
         """Return the summary as rows and columns."""
         if not self.lines:
             return Grid("nothing was measured", "", (), ())
@@ -122,18 +122,20 @@ class Summary:
         axes = f"rows {', '.join(down) or '-'}   columns {across or '-'}"
         return Grid(self._about(line), axes, columns, rows)
 
-    def _about(self, line: Line) -> str:
+    def _about(self, line: Measurand) -> str:
         flow, direction, metric = line
         promised = any(key[0] == line for key in self._expected)
         beside = ", then what the lab promises" if promised else ""
         of_flow = f" of {flow} ({direction})" if flow else ""
         return f"{title(metric)}{of_flow}{beside}"
 
-    def _range(self, line: Line) -> tuple[float, float]:
+    def _range(self, line: Measurand) -> tuple[float, float]:
         means = [entry["mean"] for (one, _), entry in self._entries.items() if one == line]
         return min(means), max(means)
 
-    def _cell(self, line: Line, point: Mapping[str, Any], coldest: float, hottest: float) -> Span:
+    def _cell(
+        self, line: Measurand, point: Mapping[str, Any], coldest: float, hottest: float
+    ) -> Span:
         place = (line, self._point(point))
         entry = self._entries.get(place)
         if entry is None:

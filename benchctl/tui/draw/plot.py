@@ -16,9 +16,10 @@ from statistics import median
 from string import ascii_lowercase
 
 from benchctl.tui.draw.glyphs import BRAILLE, Glyphs
-from benchctl.tui.draw.scale import Axis, axis_for, labels, ticks, time_label
+from benchctl.tui.draw.scale import PlotAxis, axis_for, labels, ticks, time_label
 from benchctl.tui.draw.spans import CURVES, PLAIN, Line, Span, fit
-from benchctl.tui.model.series import Column, Series
+from benchctl.tui.model.series import Range, Series
+from benchctl.tui.model.zoom import View
 
 # The scale's share of the width: as wide as "Mbit/s", the same in all plots, so that their time
 # axes stand one above the other.
@@ -34,17 +35,6 @@ class Curve:
 
     name: str
     series: Series
-
-
-@dataclass(frozen=True, slots=True)
-class View:
-    """Which part of time a plot shows, and how: seconds from the trial's start."""
-
-    from_s: float
-    to_s: float
-    until_s: float = math.inf
-    """Nothing from here on is drawn: where a replay has got to, or where the screen is frozen."""
-    log: bool = False
 
 
 def role_of(index: int) -> str:
@@ -97,7 +87,7 @@ def draw(
     return lines
 
 
-def _value_axis(metric: str, curves: Sequence[Curve], view: View, *, from_zero: bool) -> Axis:
+def _value_axis(metric: str, curves: Sequence[Curve], view: View, *, from_zero: bool) -> PlotAxis:
     until_s = min(view.to_s, view.until_s)
     bounds = [curve.series.bounds(view.from_s, until_s) for curve in curves]
     there = [bound for bound in bounds if bound is not None]
@@ -109,7 +99,7 @@ def _value_axis(metric: str, curves: Sequence[Curve], view: View, *, from_zero: 
 def _time_axis(view: View, columns: int, glyphs: Glyphs) -> tuple[str, str]:
     """Return the level axis, and the times below its ticks."""
     span_s = view.to_s - view.from_s
-    times = ticks(Axis(view.from_s, view.to_s), max(2, columns // 12))
+    times = ticks(PlotAxis(view.from_s, view.to_s), max(2, columns // 12))
     step_s = times[1] - times[0] if len(times) > 1 else span_s
     line = [glyphs.horizontal] * columns
     text = [" "] * (columns + 1)
@@ -126,7 +116,7 @@ def _time_axis(view: View, columns: int, glyphs: Glyphs) -> tuple[str, str]:
 class _Cells:
     """The field of dots: which are set, and which curve set them last in each cell."""
 
-    def __init__(self, columns: int, rows: int, glyphs: Glyphs, axis: Axis) -> None:
+    def __init__(self, columns: int, rows: int, glyphs: Glyphs, axis: PlotAxis) -> None:
         self._columns = columns
         self._rows = rows
         self._glyphs = glyphs
@@ -135,7 +125,7 @@ class _Cells:
         self._owners = [[NOBODY] * columns for _ in range(rows)]
         self._letters: dict[tuple[int, int], Span] = {}
 
-    def add(self, owner: int, columns: Sequence[Column | None]) -> None:
+    def add(self, owner: int, columns: Sequence[Range | None]) -> None:
         """Draw a curve: every column's range, and a line over to the next column."""
         places = [index for index, column in enumerate(columns) if column is not None]
         steps = [after - before for before, after in pairwise(places)]

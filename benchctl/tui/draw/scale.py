@@ -16,7 +16,7 @@ MOST_STEPS = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Axis:
+class PlotAxis:
     """The values from ``low`` to ``high``, linear or logarithmic.
 
     ``unit`` is the size of the unit they are shown in: a scale in KiB has round KiB.
@@ -37,7 +37,9 @@ class Axis:
         return math.log(max(value, self.low) / self.low) / math.log(self.high / self.low)
 
 
-def axis_for(metric: str, low: float, high: float, *, from_zero: bool, log: bool = False) -> Axis:
+def axis_for(
+    metric: str, low: float, high: float, *, from_zero: bool, log: bool = False
+) -> PlotAxis:
     """Return the axis for values between ``low`` and ``high``: round ends, so that it rests.
 
     ``from_zero`` is right for rates and counts, of which a part says nothing. A logarithmic axis
@@ -46,7 +48,7 @@ def axis_for(metric: str, low: float, high: float, *, from_zero: bool, log: bool
     if log and high > 0:
         floor = low if low > 0 else high / 1e3
         bottom, top = math.floor(math.log10(floor)), math.ceil(math.log10(high))
-        return Axis(10.0**bottom, 10.0 ** max(top, bottom + 1), log=True)
+        return PlotAxis(10.0**bottom, 10.0 ** max(top, bottom + 1), log=True)
     if from_zero:
         low, high = min(low, 0.0), max(high, 0.0)
     if high <= low:
@@ -54,7 +56,7 @@ def axis_for(metric: str, low: float, high: float, *, from_zero: bool, log: bool
         low, high = (low if from_zero and low == 0 else low - pad), high + pad
     unit, _ = scale_of(metric, max(abs(low), abs(high)))
     step = _step((high - low) / MOST_STEPS / unit) * unit
-    return Axis(math.floor(low / step) * step, math.ceil(high / step) * step, unit=unit)
+    return PlotAxis(math.floor(low / step) * step, math.ceil(high / step) * step, unit=unit)
 
 
 def _step(least: float) -> float:
@@ -62,7 +64,7 @@ def _step(least: float) -> float:
     return next(step * power for step in _STEPS if step * power >= least * (1 - 1e-9))
 
 
-def ticks(axis: Axis, most: int) -> list[float]:
+def ticks(axis: PlotAxis, most: int) -> list[float]:
     """Return round values along an axis, ``most`` at most, its ends among them where they fit."""
     if axis.log:
         bottom, top = round(math.log10(axis.low)), round(math.log10(axis.high))
@@ -74,7 +76,7 @@ def ticks(axis: Axis, most: int) -> list[float]:
     return [index * step for index in range(first, last + 1)]
 
 
-def labels(metric: str, axis: Axis, values: Sequence[float]) -> tuple[list[str], str]:
+def labels(metric: str, axis: PlotAxis, values: Sequence[float]) -> tuple[list[str], str]:
     """Return the ticks as short numbers, and the unit that all of them are in."""
     factor, unit = scale_of(metric, axis.low if axis.log else max(abs(axis.low), abs(axis.high)))
     factor = factor if axis.log else axis.unit

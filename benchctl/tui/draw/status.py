@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 
 from benchctl.store.read import Note
-from benchctl.tui.draw.columns import GAP, Column, Row
+from benchctl.tui.draw.columns import GAP, Cells, Column
 from benchctl.tui.draw.spans import Line, Span
 from benchctl.tui.draw.states import WIDTH, state
 from benchctl.tui.draw.tiles import Tile
@@ -165,7 +165,7 @@ def trial_columns(view: RunView, width: int) -> list[Column]:
     return [*columns, Column("measured", max(LEAST_MEASURED, left))]
 
 
-def trial_row(view: RunView, columns: Sequence[Column], index: int, time: float) -> Row:
+def trial_row(view: RunView, columns: Sequence[Column], index: int, time: float) -> Cells:
     """Return one row of the list of trials."""
     trial = view.trials[index]
     status = trial.status_at(time)

@@ -19,7 +19,7 @@ from benchctl.store.manage import add_remark
 from benchctl.store.read import Reader
 from benchctl.tui.model.lines import Lines
 from benchctl.tui.model.runview import RunView
-from benchctl.tui.model.traces import Traces, Window
+from benchctl.tui.model.traces import TimeWindow, Traces
 
 # A runner that dies changes nothing in the store: this often someone has to look.
 LOOK_S = 1.0
@@ -113,13 +113,13 @@ class Feed:
         return self._changes >= 0 and self._events is None and all(o.caught_up for o in lines)
 
     @property
-    def whole(self) -> Window:
+    def whole(self) -> TimeWindow:
         """The window of the whole trial."""
         outline = self.view.trials[self.position].outline
-        return Window(0.0, max(outline.duration_s, LEAST_SPAN_S))
+        return TimeWindow(0.0, max(outline.duration_s, LEAST_SPAN_S))
 
     @property
-    def window(self) -> Window:
+    def window(self) -> TimeWindow:
         """The window that `plotted` is of, or will be."""
         return self._detail.window if self._detail is not None else self.whole
 
@@ -139,7 +139,7 @@ class Feed:
             self._whole.show_meanwhile(before.traces)
         return True
 
-    def magnify(self, window: Window) -> None:
+    def magnify(self, window: TimeWindow) -> None:
         """Keep a window of the trial in more detail; the whole one needs none."""
         assert self._whole is not None
         if window == self.window:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 
-from benchctl.store.bulk import Bulk, Row, Source
+from benchctl.store.bulk import Bulk, PackedSample, SeriesSource
 from benchctl.tui.model.metrics import metric_of
-from benchctl.tui.model.traces import Traces, Window
+from benchctl.tui.model.traces import TimeWindow, Traces
 
 
 class Lines:
     """The lines of one trial within a window. ``split`` names the flows shown by stream."""
 
     def __init__(
-        self, bulk: Bulk, trial_id: int, window: Window, split: Collection[str] = ()
+        self, bulk: Bulk, trial_id: int, window: TimeWindow, split: Collection[str] = ()
     ) -> None:
         self.trial_id = trial_id
         self.window = window
@@ -23,8 +23,8 @@ class Lines:
         self._bulk = bulk
         self._traces = self._begin()
         self._shown = self._traces
-        self._sources: Mapping[int, Source] = {}
-        self._batches: Iterator[tuple[int, list[Row]]] | None = None
+        self._sources: Mapping[int, SeriesSource] = {}
+        self._batches: Iterator[tuple[int, list[PackedSample]]] | None = None
         self._first = self._after = self._last = 0
 
     def _begin(self) -> Traces:

@@ -7,22 +7,14 @@ people look for; the baseline is the newest run of the same profile that is tagg
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from benchctl.report.pivot import INSTEAD, KEY_METRICS
 from benchctl.store.read import Run
-from benchctl.tui.draw.columns import GAP, Column, Row
-from benchctl.tui.draw.spans import Span
-from benchctl.tui.draw.states import WIDTH, state
-from benchctl.tui.model.metrics import title
 from benchctl.tui.model.runview import DIED
-from benchctl.units import format_value
 
 BASELINE = "baseline"
-NOTHING = "-"
-LEAST_TAGS = 4
 FIGURES = tuple(name for key in KEY_METRICS for name in (key, INSTEAD.get(key)) if name)
 """The metrics a key figure may be of, the most wanted first."""
 
@@ -41,11 +33,14 @@ class Past:
     difference: float | None
     """Relative to the baseline: the mean over the places that both have."""
 
+    @property
+    def host(self) -> str:
+        """The machine that measured it, as far as it is known."""
+        return str(self.run.facts.get("hostname", ""))
+
     def matches(self, text: str) -> bool:
         """Return whether every word of a text is found in what is shown of the run."""
-        told = " ".join(
-            [self.run.name, self.run.profile, self.status, _host(self.run), *self.run.tags]
-        )
+        told = " ".join([self.run.name, self.run.profile, self.status, self.host, *self.run.tags])
         return all(word.lower() in told.lower() for word in text.split())
 
 
@@ -78,57 +73,3 @@ def _mean(values: Collection[float]) -> float:
 def _difference(own: Mapping[str, float], base: Mapping[str, float]) -> float | None:
     shares = [own[place] / base[place] - 1 for place in own if base.get(place)]
     return _mean(shares) if shares else None
-
-
-def _host(run: Run) -> str:
-    return str(run.facts.get("hostname", ""))
-
-
-def columns(past: Sequence[Past], width: int) -> list[Column]:
-    """Return the columns of the history that fit; the tags have what is left of the width."""
-    profile = max([7, *(len(one.run.profile) for one in past)])
-    wanted = [
-        Column("", 1),
-        Column("run", max([20, *(len(one.run.name) for one in past)])),
-        Column("profile", min(profile, 24)),
-        Column("status", WIDTH),
-        Column("figure", 11, right=True),
-        Column("baseline", 9, right=True),
-    ]
-    left = width - sum(column.width + len(GAP) for column in wanted)
-    hosts = max([4, *(len(_host(one.run)) for one in past)])
-    for place, column in (
-        (4, Column("of", 12)),
-        (2, Column("when", 16)),
-        (3, Column("host", hosts)),
-    ):
-        if column.width + len(GAP) <= left - LEAST_TAGS:
-            wanted.insert(place, column)
-            left -= column.width + len(GAP)
-    return [*wanted, Column("tags", max(LEAST_TAGS, left))]
-
-
-def row(one: Past, heads: Sequence[Column], *, marked: bool) -> Row:
-    """Return one run in the columns of the history."""
-    run = one.run
-    when = time.strftime("%Y-%m-%d %H:%M", time.localtime(run.created_time))
-    figure = format_value(one.metric, one.figure) if one.figure is not None else NOTHING
-    if BASELINE in run.tags:
-        difference = Span("is it", "dim")
-    elif one.difference is None:
-        difference = Span(NOTHING, "dim")
-    else:
-        difference = Span(f"{one.difference * 100:+.1f} %")
-    cells = {
-        "": Span("●" if marked else " ", "strong"),
-        "run": Span(run.name),
-        "when": Span(when),
-        "profile": Span(run.profile),
-        "host": Span(_host(run)),
-        "status": state(one.status),
-        "of": Span(title(one.metric)),
-        "figure": Span(figure),
-        "baseline": difference,
-        "tags": Span(", ".join(tag for tag in run.tags if tag != BASELINE), "dim"),
-    }
-    return [cells[column.head] for column in heads]

@@ -19,7 +19,7 @@ CAPACITY = 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class Range:
     """What a stretch of time showed: least, greatest and mean value."""
 
     low: float
@@ -118,7 +118,7 @@ class Series:
 
     def columns(
         self, from_s: float, to_s: float, count: int, until_s: float = math.inf
-    ) -> Sequence[Column | None]:
+    ) -> Sequence[Range | None]:
         """Return the line in ``count`` equal columns; None where a column has no value.
 
         Nothing from ``until_s`` on is shown.
@@ -132,9 +132,9 @@ class Series:
         edges = [first, *(min(stop, max(first, edge)) for edge in inner), max(first, stop)]
         return [self._column(begin, end) for begin, end in pairwise(edges)]
 
-    def _column(self, begin: int, end: int) -> Column | None:
+    def _column(self, begin: int, end: int) -> Range | None:
         weight = sum(self._weight[begin:end])
         if not weight:
             return None
         total = sum(self._total[begin:end])
-        return Column(min(self._low[begin:end]), max(self._high[begin:end]), total / weight)
+        return Range(min(self._low[begin:end]), max(self._high[begin:end]), total / weight)

@@ -17,17 +17,17 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from benchctl.metrics import Fold, Metric
-from benchctl.store.bulk import Row, Source
+from benchctl.store.bulk import PackedSample, SeriesSource
 from benchctl.tui.model.series import Series
 
 ALL = -1
 """The number of the stream that stands for all of a flow."""
-ROLES = ("client", "server")
+ENDS = ("client", "server")
 # An interval of which some streams told nothing waits until the others are this many ahead.
 PATIENCE = 2
 
 
-class Key(NamedTuple):
+class LineKey(NamedTuple):
     """Which line: a flow's, or one of its streams'."""
 
     flow: str
@@ -37,7 +37,7 @@ class Key(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class TimeWindow:
     """The stretch of a trial's time that is kept, in seconds from its start."""
 
     from_s: float
@@ -125,7 +125,7 @@ class Traces:
     a metric of a backend means.
     """
 
-    window: Window
+    window: TimeWindow
     split: Collection[str]
     describe: Callable[[str, str], Metric]
     shortest_s: float = math.inf
@@ -136,13 +136,13 @@ class Traces:
     """What each metric means."""
     streams: set[tuple[str, int]] = field(default_factory=set)
     """Every flow and stream that told something."""
-    _series: dict[tuple[str, Key], Series] = field(default_factory=dict)
-    _totals: dict[tuple[str, Key], _Total] = field(default_factory=dict)
+    _series: dict[tuple[str, LineKey], Series] = field(default_factory=dict)
+    _totals: dict[tuple[str, LineKey], _Total] = field(default_factory=dict)
     _sinks: dict[int, list[_Sink]] = field(default_factory=dict)
 
-    def add(self, sources: Mapping[int, Source], rows: Iterable[Row]) -> None:
+    def add(self, sources: Mapping[int, SeriesSource], rows: Iterable[PackedSample]) -> None:
         """Take samples in order of arrival. ``sources`` describes every series among them."""
-        by_series: dict[int, list[Row]] = {}
+        by_series: dict[int, list[PackedSample]] = {}
         for row in rows:
             by_series.setdefault(row[0], []).append(row)
         for series_id, mine in by_series.items():
@@ -150,7 +150,7 @@ class Traces:
         for total in self._totals.values():
             total.write()
 
-    def _add_series(self, series_id: int, source: Source, rows: list[Row]) -> None:
+    def _add_series(self, series_id: int, source: SeriesSource, rows: list[PackedSample]) -> None:
         rows.sort(key=itemgetter(2))
         from_s, to_s = self.window.from_s - source.delay_s, self.window.to_s - source.delay_s
         self.end_s = max(self.end_s, rows[-1][2] + source.delay_s)
@@ -171,11 +171,11 @@ class Traces:
             weights = lengths_s if sink.is_rate else [1.0] * len(rows)
             sink.extend(source.stream, times_s, values[place::count], weights)
 
-    def _open(self, source: Source, metric: str) -> _Sink:
+    def _open(self, source: SeriesSource, metric: str) -> _Sink:
         meaning = self.meanings.setdefault(metric, self.describe(source.backend, metric))
         fold = meaning.fold
         self.streams.add((source.flow, source.stream))
-        key = Key(source.flow, source.direction, metric)
+        key = LineKey(source.flow, source.direction, metric)
         place = (source.role, key)
         series = self._new_series(source.role, key)
         sink = _Sink(is_rate=fold is Fold.RATE)
@@ -187,7 +187,7 @@ class Traces:
             sink.own = self._new_series(source.role, key._replace(stream=source.stream))
         return sink
 
-    def _new_series(self, role: str, key: Key) -> Series:
+    def _new_series(self, role: str, key: LineKey) -> Series:
         new = Series(self.window.from_s, self.window.span_s)
         return self._series.setdefault((role, key), new)
 
@@ -196,15 +196,15 @@ class Traces:
         for total in self._totals.values():
             total.write(to_the_end=True)
 
-    def line(self, key: Key) -> Series | None:
+    def line(self, key: LineKey) -> Series | None:
         """Return a line; where both ends told it, the one that measured counts."""
-        told = (self._series.get((role, key)) for role in ROLES)
+        told = (self._series.get((role, key)) for role in ENDS)
         return next((series for series in told if series is not None), None)
 
     def metrics(self) -> list[str]:
         """Return the metrics that have a line."""
         return sorted({key.metric for _, key in self._series})
 
-    def keys(self, metric: str) -> list[Key]:
+    def keys(self, metric: str) -> list[LineKey]:
         """Return the lines of a metric, by flow, direction and stream."""
         return sorted({key for _, key in self._series if key.metric == metric})

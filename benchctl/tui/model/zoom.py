@@ -5,14 +5,24 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from benchctl.tui.draw.plot import View
 from benchctl.tui.model.series import CAPACITY
-from benchctl.tui.model.traces import Window
+from benchctl.tui.model.traces import TimeWindow
 
 # A part moves on by this share of itself at a time, so that the plot rests in between.
 STEP = 1 / 8
 # Less than this shows single samples only.
 LEAST_S = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Which part of time a plot shows, and how: seconds from the trial's start."""
+
+    from_s: float
+    to_s: float
+    until_s: float = math.inf
+    """Nothing from here on is drawn: where a replay has got to, or where the screen is frozen."""
+    log: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +44,9 @@ class Zoom:
         return View(end_s - width_s, end_s, until_s, log)
 
 
-def window_for(view: View, dots: int, shortest_s: float, whole: Window, kept: Window) -> Window:
+def window_for(
+    view: View, dots: int, shortest_s: float, whole: TimeWindow, kept: TimeWindow
+) -> TimeWindow:
     """Return the window to keep for a view: the ``whole``, the one that is ``kept``, or a new one.
 
     A new one is needed where buckets would be wider than both the dots and the samples; it reaches
@@ -47,4 +59,4 @@ def window_for(view: View, dots: int, shortest_s: float, whole: Window, kept: Wi
         if covers and window.span_s / CAPACITY <= bucket_s:
             return window
     from_s = max(0.0, view.from_s - width_s / 2)
-    return Window(from_s, 2 * width_s, from_s + 2 * width_s)
+    return TimeWindow(from_s, 2 * width_s, from_s + 2 * width_s)

@@ -21,7 +21,7 @@ from benchctl.report.comparison import (
     signed,
 )
 from benchctl.store.read import Reader, Run
-from benchctl.tui.draw.columns import GAP, Column, Row, widths
+from benchctl.tui.draw.columns import GAP, Cells, Column, widths
 from benchctl.tui.draw.spans import Span
 from benchctl.tui.draw.spread import HIGH, LOW, MEAN, POINT, draw_spread
 from benchctl.tui.model.metrics import title
@@ -30,7 +30,7 @@ from benchctl.tui.widgets.notes import Notes
 from benchctl.tui.widgets.scrolled import Scrolled
 from benchctl.tui.widgets.table import Table
 
-ROLES = {Verdict.BETTER: "good", Verdict.WORSE: "bad", Verdict.DIFFERENT: "warn"}
+SEEN = {Verdict.BETTER: "good", Verdict.WORSE: "bad", Verdict.DIFFERENT: "warn"}
 # A glyph beside the word, as everywhere.
 GLYPHS = {
     Verdict.BETTER: "▲",
@@ -165,7 +165,7 @@ class CompareScreen(Page):
         b = self._runs[self._place]
         shown = self._compared if self._everything else of_interest(self._compared)
         if self._only:
-            shown = [one for one in shown if one.verdict in ROLES]
+            shown = [one for one in shown if one.verdict in SEEN]
         self._shown = shown
         self._heads.show(
             [
@@ -185,7 +185,7 @@ class CompareScreen(Page):
             if _width(columns, kept) <= width:
                 break
 
-        def row(index: int) -> Row:
+        def row(index: int) -> Cells:
             verdict = shown[index].verdict
             cells = [*map(Span, table.rows[index][:-1]), Span(words[verdict], _role(verdict))]
             return [cells[place] for place in kept]
@@ -249,7 +249,7 @@ def _width(columns: Sequence[Column], kept: Sequence[int]) -> int:
 
 
 def _role(verdict: Verdict) -> str:
-    return ROLES.get(verdict, "dim")
+    return SEEN.get(verdict, "dim")
 
 
 def _told(one: Comparison) -> list[Span]:

@@ -16,8 +16,9 @@ from benchctl.store.bulk import Bulk
 from benchctl.store.locks import Liveness
 from benchctl.store.manage import delete_run, set_tags
 from benchctl.store.read import Reader
+from benchctl.tui.draw.runs import run_columns, run_row
 from benchctl.tui.draw.spans import Span
-from benchctl.tui.model.past import BASELINE, FIGURES, Past, columns, past_of, row
+from benchctl.tui.model.past import BASELINE, FIGURES, Past, past_of
 from benchctl.tui.screens.modals import Ask, Prompt
 from benchctl.tui.screens.page import Page
 from benchctl.tui.widgets.notes import Notes
@@ -117,14 +118,14 @@ class HistoryScreen(Page):
         under = self._here
         self._shown = [one for one in self._all if one.matches(self._input.value)]
         places = [one.run.id for one in self._shown]
-        heads = columns(self._shown, self._table.size.width)
+        heads = run_columns(self._shown, self._table.size.width)
         if under is not None and under.run.id in places:
             self._table.index = places.index(under.run.id)
         shown = self._shown
         self._table.show(
             heads,
             len(shown),
-            lambda index: row(shown[index], heads, marked=shown[index].run.id in self._marked),
+            lambda index: run_row(shown[index], heads, marked=shown[index].run.id in self._marked),
         )
         some = f" of {len(self._all)}" if len(shown) != len(self._all) else ""
         marked = [Span(f"{len(self._marked)} marked", "strong")] if self._marked else []

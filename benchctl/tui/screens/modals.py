@@ -14,7 +14,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from benchctl.tui import roles
-from benchctl.tui.draw.columns import Column, Row
+from benchctl.tui.draw.columns import Cells, Column
 from benchctl.tui.draw.spans import Span
 from benchctl.tui.widgets.table import Table
 from benchctl.visible import visible, visible_lines
@@ -22,7 +22,7 @@ from benchctl.visible import visible, visible_lines
 T = TypeVar("T")
 
 
-class Window(ModalScreen[T]):
+class Dialog(ModalScreen[T]):
     """Base of the small windows: a frame in the middle, left by escape without an answer."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -30,7 +30,7 @@ class Window(ModalScreen[T]):
     ]
     COMPONENT_CLASSES: ClassVar[set[str]] = roles.CLASSES
     DEFAULT_CSS = f"""
-    Window {{
+    Dialog {{
         align: center middle;
         & > Vertical {{
             width: 76;
@@ -50,7 +50,7 @@ class Window(ModalScreen[T]):
     """
 
 
-class Help(Window[None]):
+class Help(Dialog[None]):
     """Every key of a screen, and what its plots and columns mean."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -82,7 +82,7 @@ def two_columns(keys: Sequence[tuple[str, str]]) -> list[str]:
     return [f"{a:<34}{b}" for a, b in zip_longest(lines[:half], lines[half:], fillvalue="")]
 
 
-class Ask(Window[bool]):
+class Ask(Dialog[bool]):
     """A question with yes and no; anything but ``y`` is no."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -102,7 +102,7 @@ class Ask(Window[bool]):
             yield Static(visible_lines(self._detail), markup=False)
 
 
-class Prompt(Window[str]):
+class Prompt(Dialog[str]):
     """One line of text; enter takes it."""
 
     def __init__(self, title: str, value: str = "", hint: str = "") -> None:
@@ -122,7 +122,7 @@ class Prompt(Window[str]):
         self.dismiss(event.value.strip())
 
 
-class Picker(Window[Collection[int]]):
+class Picker(Dialog[Collection[int]]):
     """A list of which any number can be picked; enter takes them."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -155,7 +155,7 @@ class Picker(Window[Collection[int]]):
             [Column("", 3), Column("line", width)], len(self._items), self._row
         )
 
-    def _row(self, index: int) -> Row:
+    def _row(self, index: int) -> Cells:
         return [Span("[x]" if index in self._picked else "[ ]"), Span(self._items[index])]
 
     def action_pick(self) -> None:

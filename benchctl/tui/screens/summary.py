@@ -14,7 +14,7 @@ from textual.widget import Widget
 from benchctl.errors import StoreError
 from benchctl.report.document import Document, document_of
 from benchctl.store.read import Reader, Run
-from benchctl.tui.draw.heat import STEPS, Summary, Turn
+from benchctl.tui.draw.heat import STEPS, Arrangement, SummaryTable
 from benchctl.tui.draw.spans import Line, Span
 from benchctl.tui.draw.states import state
 from benchctl.tui.screens.page import Page
@@ -56,8 +56,8 @@ class SummaryScreen(Page):
             stores.pop_all()
         self._changes = -1
         self._failed = False
-        self._summary: Summary | None = None
-        self._turn: Turn | None = None
+        self._summary: SummaryTable | None = None
+        self._turn: Arrangement | None = None
         """How the summary is turned; None before it is there."""
         self._about = Scrolled(id="about")
         self._about.can_focus = False
@@ -125,7 +125,7 @@ class SummaryScreen(Page):
         self._notes.show([[Span(f"! {error.message}; trying again", "bad")]])
 
     def _take(self, document: Document) -> None:
-        self._summary, self._failed = Summary(document), False
+        self._summary, self._failed = SummaryTable(document), False
         self._turn = self._turn or self._summary.first_turn()
         failed = [trial for trial in document["trials"] if trial["status"] != "ok"]
         notes: list[Line] = [
@@ -155,7 +155,7 @@ class SummaryScreen(Page):
         turns = [self._turn.metric(self._summary, steps) for steps in others]
         self._others.show([self._summary.turned(turn) for turn in turns])
 
-    def _change(self, turn: Turn) -> None:
+    def _change(self, turn: Arrangement) -> None:
         self._turn = turn
         self._show()
 

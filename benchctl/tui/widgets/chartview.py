@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from benchctl.tui.draw.charts import Choice, compose
-from benchctl.tui.draw.plot import MARGIN, View
+from benchctl.tui.draw.plot import MARGIN
 from benchctl.tui.draw.spans import Line
 from benchctl.tui.model.traces import Traces
+from benchctl.tui.model.zoom import View
 from benchctl.tui.widgets.painted import Painted
 
 # Where nothing but samples came, drawing takes at most this share of the time.

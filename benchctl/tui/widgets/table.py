@@ -10,7 +10,7 @@ from textual import events
 from textual.binding import Binding, BindingType
 from textual.message import Message
 
-from benchctl.tui.draw.columns import GAP, Column, Row, lay_out
+from benchctl.tui.draw.columns import GAP, Cells, Column, lay_out
 from benchctl.tui.draw.spans import PLAIN, Line, Span, crop
 from benchctl.tui.widgets.painted import Painted
 
@@ -19,8 +19,8 @@ class Table(Painted, can_focus=True):
     """A list of rows with a cursor."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up", "move(-1)", "Row up", show=False, id="table.up"),
-        Binding("down", "move(1)", "Row down", show=False, id="table.down"),
+        Binding("up", "move(-1)", "Cells up", show=False, id="table.up"),
+        Binding("down", "move(1)", "Cells down", show=False, id="table.down"),
         Binding("pageup", "page(-1)", "Page up", show=False, id="table.page_up"),
         Binding("pagedown", "page(1)", "Page down", show=False, id="table.page_down"),
         Binding("home", "move(-1000000)", "First row", show=False, id="table.first"),
@@ -48,12 +48,12 @@ class Table(Painted, can_focus=True):
         self._empty = empty
         self._columns: Sequence[Column] = ()
         self._count = 0
-        self._row: Callable[[int], Row] = lambda _: ()
+        self._row: Callable[[int], Cells] = lambda _: ()
         self._top = 0
         self.index = 0
         """The row under the cursor."""
 
-    def show(self, columns: Sequence[Column], count: int, row: Callable[[int], Row]) -> None:
+    def show(self, columns: Sequence[Column], count: int, row: Callable[[int], Cells]) -> None:
         """Show ``count`` rows; ``row`` is asked for those that are seen."""
         self._columns, self._count, self._row = columns, count, row
         self.index = max(0, min(self.index, count - 1))

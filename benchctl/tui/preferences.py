@@ -27,7 +27,7 @@ KNOWN = ("theme", "glyphs", "keys")
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class Preferences:
     """Theme (None: the one that fits the terminal), characters of the plots, keys by their id."""
 
     theme: str | None = None
@@ -40,13 +40,13 @@ def default_path() -> Path:
     return platformdirs.user_config_path("benchctl") / "tui.toml"
 
 
-def read_settings(path: Path) -> Settings:
+def read_preferences(path: Path) -> Preferences:
     """Read the settings; those that are not there have their defaults.
 
     Raises ProfileError with file and line where one is wrong.
     """
     if not path.exists():
-        return Settings()
+        return Preferences()
     source = read_toml(path)
     for name in source.data:
         if name not in KNOWN:
@@ -64,7 +64,7 @@ def read_settings(path: Path) -> Settings:
         _check(source, ("keys", name), name, known)
         if not isinstance(key, str) or not key:
             raise source.error(("keys", name), 'is not a key, such as "f1" or "ctrl+x,x"')
-    return Settings(theme, SETS[glyphs], keys)
+    return Preferences(theme, SETS[glyphs], keys)
 
 
 def theme_of(name: str) -> str:

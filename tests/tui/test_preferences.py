@@ -8,7 +8,7 @@ import pytest
 from benchctl.errors import ProfileError
 from benchctl.tui.draw.glyphs import BLOCKS
 from benchctl.tui.keys import all_bindings
-from benchctl.tui.settings import Settings, read_settings
+from benchctl.tui.preferences import Preferences, read_preferences
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "tui.md"
 
@@ -20,13 +20,13 @@ def test_every_key_is_in_the_document_by_its_name_and_no_other():
 
 
 def test_settings_that_are_not_there_have_their_defaults(tmp_path):
-    assert read_settings(tmp_path / "none.toml") == Settings()
+    assert read_preferences(tmp_path / "none.toml") == Preferences()
 
 
 def test_theme_glyphs_and_keys_are_read(tmp_path):
     path = tmp_path / "tui.toml"
     path.write_text('theme = "nord"\nglyphs = "blocks"\n[keys]\n"live.freeze" = "f1"\n')
-    assert read_settings(path) == Settings("nord", BLOCKS, {"live.freeze": "f1"})
+    assert read_preferences(path) == Preferences("nord", BLOCKS, {"live.freeze": "f1"})
 
 
 @pytest.mark.parametrize(
@@ -44,5 +44,5 @@ def test_a_wrong_setting_is_told_with_its_line_and_the_nearest_name(tmp_path, te
     path = tmp_path / "tui.toml"
     path.write_text(text)
     with pytest.raises(ProfileError) as caught:
-        read_settings(path)
+        read_preferences(path)
     assert told in f"{caught.value.message}\n{caught.value.hint}"
