@@ -77,7 +77,7 @@ class Iperf3(Backend[Iperf3Parameters]):
         version = (int(match[1]), int(match[2]))
         if version < OLDEST:
             least = ".".join(map(str, OLDEST))
-            raise ValueError(f"iperf3 {match[1]}.{match[2]} is too old; {least} is the least")
+            raise ValueError(f"iperf3 {match[1]}.{match[2]} is too old; the minimum is {least}")
         features = {name for name, since in _SINCE.items() if version >= since}
         features |= {name for words, name in _BUILT_WITH.items() if words in output}
         return Tool(f"{match[1]}.{match[2]}{match[3]}", frozenset(features))

@@ -19,53 +19,56 @@ _TABLE: tuple[tuple[str, FailureKind, str], ...] = (
     (
         r"start listener.*Address already in use",
         FailureKind.BUSY,
-        "something listens on this port already; choose another",
+        "the port is already in use; choose another",
     ),
     (
         r"TCP_CONGESTION",
         FailureKind.PARAMETER,
-        "both hosts need it: sysctl net.ipv4.tcp_available_congestion_control lists what there is",
+        "both hosts need it: sysctl net.ipv4.tcp_available_congestion_control lists those "
+        "available",
     ),
     (
         r"Cannot assign requested address",
         FailureKind.PARAMETER,
-        "the address to bind to is not one of this host's",
+        "this host does not have the address to bind to",
     ),
     (
         r"socket buffer size not set correctly",
         FailureKind.PARAMETER,
-        "the kernel allows less: see sysctl net.core.rmem_max and net.core.wmem_max",
+        "the kernel's limit is lower: see sysctl net.core.rmem_max and net.core.wmem_max",
     ),
     (
         r"write to stream socket: Message too long",
         FailureKind.PARAMETER,
-        "the datagram does not fit the path: make length smaller",
+        "the datagram exceeds the path MTU: reduce length",
     ),
     (
         r"[Bb]ind.to.device|No such device",
         FailureKind.PARAMETER,
-        "the device must exist, and old kernels let only root bind to it",
+        "the device must exist; on old kernels only root can bind to it",
     ),
     (
         r"maximum permitted limit|test duration expired",
         FailureKind.REFUSED,
-        "the server allows no test of this duration; ask for less",
+        "the server limits the duration; reduce it",
     ),
     (
         r"larger than server limit",
         FailureKind.REFUSED,
-        "the server allows no test of this rate; ask for less",
+        "the server limits the rate; reduce it",
     ),
     (
         r"authorization failed",
         FailureKind.REFUSED,
-        "the server wants a user name and a password, which benchctl has not: choose a server or a"
+        "the server requires a user name and a password, which benchctl does not support: choose "
+        "a server or a"
         " port that does without",
     ),
     (
         r"Address family",
         FailureKind.PARAMETER,
-        "the address is not of the asked ip_version: leave it out, or give another address",
+        "the address is of another IP version than ip_version: remove ip_version or change the "
+        "address",
     ),
     (
         r"parameter error|(unrecognized|invalid|ambiguous) option|option .*requires"
@@ -81,7 +84,7 @@ _TABLE: tuple[tuple[str, FailureKind, str], ...] = (
     (
         r"connect to server.*Connection refused",
         FailureKind.UNREACHABLE,
-        "nothing listens there: check the port, and that an iperf3 server runs",
+        "nothing listens on that port: check the port, and that an iperf3 server runs",
     ),
     (r"connect to server", FailureKind.UNREACHABLE, ""),
     (
@@ -101,16 +104,17 @@ _TABLE: tuple[tuple[str, FailureKind, str], ...] = (
     (
         r"unknown control message",
         FailureKind.PEER,
-        "what answers there is not an iperf3 server (iperf 2 and web servers speak otherwise)",
+        "the peer is not an iperf3 server (perhaps iperf 2 or a web server)",
     ),
-    (r"server has terminated", FailureKind.PEER, "the server was ended during the test"),
+    (r"server has terminated", FailureKind.PEER, "the server stopped during the test"),
     (
         r"control socket has closed|control (socket|message)|stream socket"
         r"|(send|receive|package) (results|parameters)|cookie|idle timeout",
         FailureKind.PEER,
         "",
     ),
-    (r"^error - $", FailureKind.TOOL, "the server is newer, and may allow no such duration"),
+    (r"^error - $", FailureKind.TOOL, "the server is newer than the client, and may limit the "
+    "duration"),
     (CLIENT_ENDED, FailureKind.TOOL, "a signal ended the client before its time"),
 )  # fmt: skip
 
@@ -127,9 +131,8 @@ _SUFFIX = re.compile(r", errno: Unknown error \d+$")
 
 SILENT = Failure(
     FailureKind.PEER,
-    "the server took the connection and then said nothing",
-    "what listens there may be no iperf3 server (a web server waits like this), or one that is"
-    " stuck",
+    "the server accepted the connection and did not respond",
+    "it may not be an iperf3 server (a web server waits like this), or it may be stuck",
 )
 
 
@@ -142,7 +145,7 @@ def classify(message: str) -> Failure:
         (FailureKind.TOOL, ""),
     )
     words = _SUFFIX.sub("", _PREFIX.sub("", message)).strip()
-    return Failure(kind, words or "an error that this version of iperf3 has no words for", hint)
+    return Failure(kind, words or "an error that this version of iperf3 does not know", hint)
 
 
 def ended(exit_code: int) -> str:

@@ -29,7 +29,7 @@ FIRST_INTERVAL = Fault(
 OMITTED_LOSSES = Fault(
     "clients before 3.14, and later ones of servers before 3.14",
     # The client takes its own count of omitted losses, a sender's 0, off the server's count of all.
-    "src/iperf_api.c: 3658 in 3.12, 2921 in 3.21; mended by commit 87cef993",
+    "src/iperf_api.c: 3658 in 3.12, 2921 in 3.21; fixed by commit 87cef993",
     "an iperf3 before 3.14 at either end counts the omitted losses as measured ones",
 )
 UNDONE_LOSSES = Fault(
@@ -47,7 +47,7 @@ UNSENT = Fault(
 OMITTED_SENT = Fault(
     "clients before 3.14",
     # The client takes its own count of omitted datagrams, a receiver's, off what the server sent.
-    "src/iperf_api.c: 3656 in 3.12; mended by commit 87cef993",
+    "src/iperf_api.c: 3656 in 3.12; fixed by commit 87cef993",
     "an iperf3 before 3.14 counts the datagrams that were lost or under way when the omitted part"
     " ended as sent after it",
 )
@@ -61,15 +61,15 @@ LATE_START = Fault(
     "servers before 3.10",
     # The client learns by a second message that it may send, and Nagle's algorithm holds that back
     # until the first one is acknowledged, 40 ms later (TCP_DELACK_MIN, include/net/tcp.h).
-    "src/iperf_server_api.c: 627 and 648 in 3.9; mended by commit 97a1d11a",
-    "a server before 3.10 begins its count 40 ms before the client",
+    "src/iperf_server_api.c: 627 and 648 in 3.9; fixed by commit 97a1d11a",
+    "a server before 3.10 starts counting 40 ms before the client sends",
 )
 LATE_END = Fault(
     "clients from 3.16 on",
     # Threads send, and the loop that looks for the end sleeps until its next timer.
     "src/iperf_client_api.c: 617 in 3.16, 684 in 3.21",
-    "iperf3 from 3.16 on notices only at the end of an interval, of 0.1 s at least, that all bytes"
-    " are sent; the rate is that of the intervals before the last, where there are any",
+    "iperf3 from 3.16 on notices that all bytes are sent only at the end of an interval of at"
+    " least 0.1 s; the rate is that of the intervals before the last, if any",
 )
 CONTROL_MSS = Fault(
     "all to 3.21",
@@ -80,5 +80,5 @@ NO_BIDIR = Fault(
     "servers before 3.7",
     # They take no notice of "bidirectional" in the parameters (commit 0778f04c).
     "src/iperf_api.c, get_parameters",
-    "the server is older than 3.7, which measure one direction at a time",
+    "the server is older than 3.7 and cannot measure both directions at once",
 )

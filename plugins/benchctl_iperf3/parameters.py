@@ -48,31 +48,34 @@ def _default_length(given: dict[str, Any]) -> float | None:
 class Iperf3Parameters(Parameters):
     """Parameters of one iperf3 flow; defaults are those of iperf3 unless they say why not."""
 
-    protocol: Literal["tcp", "udp"] = Field("tcp", description="transport that carries the data")
+    protocol: Literal["tcp", "udp"] = Field("tcp", description="transport protocol")
     bytes: Size | None = Field(
-        None, ge=1, description="bytes to send over all streams, each way, instead of a duration"
+        None,
+        ge=1,
+        description="bytes to send in each direction, over all streams, instead of a duration",
     )
     duration: WholeSeconds | None = Field(
         default_factory=_default_duration,
         ge=1,
         le=86400,
-        description="whole seconds to send, after the omitted ones; 10 s unless bytes is given",
+        description="whole seconds to send, after the omitted ones; default: 10 s, unless bytes "
+        "is given",
     )
     omit: WholeSeconds = Field(
         0.0,
         ge=0,
         le=600,
-        description="whole seconds at the start that do not count (TCP slow start);"
+        description="whole seconds to leave out at the start (TCP slow start);"
         " up to 60 s before iperf3 3.18",
     )
     interval: Duration = Field(
         1.0,
         ge=LEAST_INTERVAL_S,
         le=60,
-        description="seconds between two samples; 0.1 s for bytes without a rate from iperf3 3.16"
-        " on, which ends only with an interval",
+        description="seconds between two samples; iperf3 from 3.16 on uses 0.1 s for bytes without"
+        " a rate, because it ends only with an interval",
     )
-    streams: int = Field(1, ge=1, le=128, description="parallel connections, each way")
+    streams: int = Field(1, ge=1, le=128, description="parallel connections in each direction")
     rate: Rate = Field(
         default_factory=_default_rate,
         ge=1,
@@ -108,13 +111,13 @@ class Iperf3Parameters(Parameters):
     zero_copy: bool = Field(False, description="send with sendfile(), which costs less CPU")
     # iperf3 waits for ever. 5 s outlives two lost SYNs, which are sent again after 1 s and 3 s.
     connect_timeout: Duration = Field(
-        5.0, ge=0.001, le=3600, description="seconds until an unanswered connection fails"
+        5.0, ge=0.001, le=3600, description="connection timeout in seconds"
     )
 
     @model_validator(mode="after")
     def _fits_together(self) -> Iperf3Parameters:
         if self.bytes is not None and self.duration is not None:
-            raise ValueError("duration and bytes exclude each other: leave one out")
+            raise ValueError("duration and bytes exclude each other: remove one")
         if self.bytes is None and self.duration is None:
             raise ValueError("duration or bytes must be given")
         if self.protocol == "udp":

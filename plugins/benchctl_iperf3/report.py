@@ -277,7 +277,7 @@ class Report(LineParser):
             return SILENT
         both = self.flow.direction is Direction.BOTH
         if both and (ended_idle or failure.kind is FailureKind.PEER or "stream" in failure.message):
-            hint = f"perhaps {NO_BIDIR.told}: give two flows, or a newer server"
+            hint = f"perhaps {NO_BIDIR.told}: use two flows, or a newer server"
             return replace(failure, kind=FailureKind.PEER, hint=hint)
         return failure
 

@@ -34,7 +34,7 @@ _WEIGHED = (
 METRICS = tuple(
     Metric(
         f"iperf3_{name}",
-        f"{name} as iperf3 tells it, kept where its own other figures contradict it",
+        f"{name} as reported by iperf3, kept when iperf3's other figures contradict it",
         Fold.VALUE,
         SHARED[name].better,
     )
@@ -106,7 +106,7 @@ class _Scales:
             if value is not None:
                 self._told[name] = value
         return Warn(
-            f"iperf3's own {', '.join(doubted)} (direction {self._direction}) cannot be true:"
+            f"iperf3's own {', '.join(doubted)} (direction {self._direction}) is wrong:"
             f" {fault.told}"
         )
 

@@ -68,11 +68,11 @@ class OwpingParameters(Parameters):
     """
 
     count: int | None = Field(
-        default=None, ge=1, description="how many packets to send at most in each direction"
+        default=None, ge=1, description="maximum number of packets to send in each direction"
     )
     duration: Duration | None = Field(
         default=None, gt=0,
-        description="how long to send at most, in seconds; 10 s when there is no count either",
+        description="maximum time to send, in seconds; default: 10 s, unless count is given",
     )  # fmt: skip
     # owping takes a negative one and sends back to back.
     interval: Duration = Field(
@@ -86,7 +86,7 @@ class OwpingParameters(Parameters):
     timeout: Duration | None = Field(
         default=None, ge=0.01, le=3600,
         description="a packet that takes longer is lost, in seconds; more than the clocks differ. "
-        "2 s and the round-trip time when not given",
+        "default: 2 s plus the round-trip time",
     )  # fmt: skip
     # owping cuts padding above 65000 bytes without a word.
     length: Size = Field(
@@ -95,11 +95,11 @@ class OwpingParameters(Parameters):
     )  # fmt: skip
     dscp: Dscp | None = Field(default=None, description="DSCP value of the packets (RFC 2474)")
     ip_version: Literal["auto", 4, 6] = Field(
-        default="auto", description="IP version, 4 or 6; auto goes by the address"
+        default="auto", description="IP version, 4 or 6; auto: by the address"
     )
     test_ports: str | None = Field(
         default=None, pattern=r"^\d{1,5}-\d{1,5}$",
-        description='UDP ports to use on this side, such as "8760-9960"; any when not given',
+        description='UDP ports to use on this side, such as "8760-9960"; default: any',
     )  # fmt: skip
     # owping reads its clock in microseconds: finer buckets would hold no more.
     bucket_width: Duration = Field(
@@ -113,7 +113,9 @@ class OwpingParameters(Parameters):
         if value is not None:
             low, high = map(int, value.split("-"))
             if not 1 <= low < high <= 65535:
-                raise ValueError("test_ports goes from a lower to a higher port, such as 8760-9960")
+                raise ValueError(
+                    "test_ports must be a range from a lower to a higher port, such as 8760-9960"
+                )
         return value
 
     @model_validator(mode="after")
@@ -155,13 +157,13 @@ class Owping(Backend[OwpingParameters]):
     def read_probe(self, role: Role, exit_code: int, output: str) -> Tool:
         if found := re.search(r"^Version: (\S+)", output, re.MULTILINE):
             return Tool(found[1])
-        raise ValueError("it does not tell its version as owping 5 does")
+        raise ValueError("it does not report its version as owping 5 does")
 
     def client(self, flow: Flow[OwpingParameters]) -> Command:
         params = flow.params
         # owping says of it no more than of a host that is not there.
         if params.ip_version not in ("auto", _version_of(flow.address) or params.ip_version):
-            raise ValueError(f"{flow.address} is no IPv{params.ip_version} address")
+            raise ValueError(f"{flow.address} is not an IPv{params.ip_version} address")
         parser: Parser
         if flow.direction is Direction.BOTH:
             both = (Direction.SEND, Direction.RECEIVE)

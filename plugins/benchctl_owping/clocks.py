@@ -59,8 +59,8 @@ def _doubt(views: Mapping[Direction, ClockView]) -> str:
         if view.error_s >= view.least_s:
             return (
                 f"the clocks are synchronized only to within {_ms(view.error_s)}, and the least "
-                f"delay in direction {direction} is {_ms(view.least_s)}: the delays are not to be "
-                "trusted further than that"
+                f"delay in direction {direction} is {_ms(view.least_s)}: the delays are no more "
+                "accurate than that"
             )
     return ""
 

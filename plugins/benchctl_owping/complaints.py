@@ -20,8 +20,8 @@ _NOISE = re.compile(r"NTP: |alloc_node: |PacketAlloc: |BucketIncrementDelay: ")
 _TO_IS_MISSING = re.compile(r"Unable to fetch data for sid|\"to\" session")
 
 CLOCKS_HINT = (
-    "unless owampd or the test was ended early, the clocks differ by more than the loss timeout: "
-    "synchronize them, or give a longer timeout"
+    "unless owampd or the test ended early, the clocks differ by more than the loss timeout: "
+    "synchronize them, or set a longer timeout"
 )
 
 # The first pattern that any complaint matches decides.
@@ -29,24 +29,24 @@ _CAUSES = tuple(
     (re.compile(pattern), kind, hint)
     for pattern, kind, hint in (
         (r"getaddrinfo\(\)",
-         FailureKind.UNREACHABLE, "check the name and the name service, or give an address"),
+         FailureKind.UNREACHABLE, "check the name and DNS, or use an address"),
         ("Cannot assign requested address|SO_BINDTODEVICE",
          FailureKind.PARAMETER, "the flow's interface or source address is not on this host"),
         ("No Common Modes",
-         FailureKind.REFUSED, "its owampd allows no test without authentication from here: see "
+         FailureKind.REFUSED, "owampd does not allow unauthenticated tests from this host: see "
          "authmode and allow_open_mode in its configuration"),
         ("Unable to open control connection",
-         FailureKind.UNREACHABLE, "does owampd run there, is its TCP port open, and is it OWAMP "
-         "that answers? benchctl does not start it"),
+         FailureKind.UNREACHABLE, "check that owampd runs there and its TCP port is open; benchctl "
+         "does not start owampd"),
         ("Server denied test",
-         FailureKind.REFUSED, "a limit on bandwidth or disk in its owamp-server.limits, or not an "
-         "OWAMP server; its log names the reason"),
+         FailureKind.REFUSED, "a bandwidth or disk limit in owamp-server.limits, or not an OWAMP "
+         "server; the log of owampd has the reason"),
         ("Server denied request for to session data",
          FailureKind.PEER, CLOCKS_HINT),
         ("Invalid (value|numeric|Schedule|DSCP|test|option)|invalid option|usage:",
-         FailureKind.PARAMETER, "this version of owping does not take what was asked for"),
+         FailureKind.PARAMETER, "this version of owping does not support these parameters"),
         (r"Test session\(s\) Failed|Unable to (read|write)|Session Failed|in wrong state",
-         FailureKind.PEER, "owampd was ended or broke off during the session; see its log"),
+         FailureKind.PEER, "owampd ended or failed during the session; see its log"),
         ("Unable to fetch data for sid",
          FailureKind.PEER, CLOCKS_HINT),
     )

@@ -43,7 +43,7 @@ EXACT_SINCE = "20240905"
 MOST_PROBES = 10_000_000
 
 METRICS = (
-    Metric("ttl", "time to live of the reply as received; a change is a change of the way back",
+    Metric("ttl", "time to live of the reply on arrival; it changes when the return path changes",
            Fold.DISTRIBUTION),
     Metric("rtt_mdev_s", "standard deviation of the round-trip times, as ping reports it",
            Fold.VALUE, "lower"),
@@ -58,10 +58,10 @@ class PingParameters(Parameters):
     that has a count of its own without contradiction. With neither, ping runs for 10 s.
     """
 
-    count: int | None = Field(default=None, ge=1, description="how many probes to send at most")
+    count: int | None = Field(default=None, ge=1, description="maximum number of probes to send")
     duration: Duration | None = Field(
         default=None, gt=0,
-        description="how long to send at most, in seconds; 10 s when there is no count either",
+        description="maximum time to send, in seconds; default: 10 s, unless count is given",
     )  # fmt: skip
     # Five a second, because older iputils lets only root send faster.
     interval: Duration = Field(
@@ -73,18 +73,17 @@ class PingParameters(Parameters):
     # more than 65507 no IPv4 packet can hold.
     length: Size = Field(
         default=56.0, ge=16, le=65507,
-        description="payload of each probe, in bytes; 16 of them hold its time of sending",
+        description="payload of each probe, in bytes; 16 of them hold the send time",
     )  # fmt: skip
     dscp: Dscp | None = Field(default=None, description="DSCP value of the probes (RFC 2474)")
     ip_version: Literal["auto", 4, 6] = Field(
-        default="auto", description="IP version, 4 or 6; auto goes by the address"
+        default="auto", description="IP version, 4 or 6; auto: by the address"
     )
     # Longer than any way on earth; iputils would wait for 10 s.
     timeout: Duration = Field(
         default=2.0, ge=0.001, le=3600,
-        description="how long to wait after the last probe when no reply came at all, in seconds; "
-        "BSD also counts each later reply as lost; iputils, once it has a reply, waits for two "
-        "round-trip times",
+        description="how long to wait for a reply after the last probe, in seconds; BSD counts "
+        "later replies as lost; iputils waits for two round-trip times once it has had a reply",
     )  # fmt: skip
     ttl: int | None = Field(
         default=None, ge=1, le=255, description="time to live (hop limit) of the probes"
@@ -98,7 +97,7 @@ class PingParameters(Parameters):
     def _whole_milliseconds(cls, value: float) -> float:
         # Every ping cuts the rest off, and at 0 ms iputils floods.
         if not math.isclose(value * 1000, round(value * 1000), rel_tol=1e-9):
-            raise ValueError("ping keeps time in whole milliseconds")
+            raise ValueError("ping takes times in whole milliseconds only")
         return value
 
     @model_validator(mode="after")
@@ -142,7 +141,7 @@ class Ping(Backend[PingParameters]):
                 return Tool("macOS", frozenset({"bsd", "device"}))
             return Tool("BSD", frozenset({"bsd"}))
         says = output.strip().partition("\n")[0] or "nothing"
-        raise ValueError(f"not the ping of iputils, macOS or FreeBSD; it says: {says}")
+        raise ValueError(f"not the ping of iputils, macOS or FreeBSD; its output: {says}")
 
     def client(self, flow: Flow[PingParameters]) -> Command:
         iputils = "iputils" in flow.tool.features
@@ -199,7 +198,7 @@ def _bsd(flow: Flow[PingParameters]) -> list[str]:
     """Options of macOS and FreeBSD; raises ValueError for what their ping cannot do."""
     params = flow.params
     if params.ip_version == 6 or ":" in flow.address:
-        raise ValueError("this ping speaks IPv4 only")
+        raise ValueError("this ping supports IPv4 only")
     options = [*_common(params), "-W", f"{params.timeout * 1000:.0f}"]
     if params.dscp is not None:
         options += ["-z", f"{params.dscp << 2}"]
@@ -211,6 +210,6 @@ def _bsd(flow: Flow[PingParameters]) -> list[str]:
         options += ["-S", flow.source_address]
     if flow.source_device is not None:
         if "device" not in flow.tool.features:
-            raise ValueError("this ping cannot be bound to a device; name the interface's address")
+            raise ValueError("this ping cannot bind to a device; set the address of the interface")
         options += ["-b", flow.source_device]
     return options

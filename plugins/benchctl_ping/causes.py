@@ -15,7 +15,7 @@ _CAUSES = tuple(
     for pattern, kind, hint in (
         ("Name or service not known|name resolution|nodename nor servname|cannot resolve"
          "|[Uu]nknown host|No address associated",
-         FailureKind.UNREACHABLE, "check the name and the name service, or give an address"),
+         FailureKind.UNREACHABLE, "check the name and DNS, or use an address"),
         ("Address family",
          FailureKind.PARAMETER, "the address is not of the asked ip_version"),
         ("[Nn]etwork is unreachable|No route to host|Network is down",

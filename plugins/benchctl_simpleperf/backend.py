@@ -58,7 +58,7 @@ class Simpleperf(Backend[SimpleperfParameters]):
 
     def client(self, flow: Flow[SimpleperfParameters]) -> Command:
         if flow.params.plain and flow.direction is not Direction.SEND:
-            raise ValueError("the plain protocol only sends")
+            raise ValueError("the plain protocol can only send")
         argv = (
             *(*_PROGRAM, "-c", "--events", "-I", flow.address, "-p", str(flow.port)),
             *_DIRECTION_FLAGS[flow.direction],

@@ -40,23 +40,28 @@ def _default_length(given: dict[str, Any]) -> float:
 class SimpleperfParameters(Parameters):
     """Parameters of one flow."""
 
-    protocol: Literal["tcp", "udp"] = Field("tcp", description="transport that carries the data")
+    protocol: Literal["tcp", "udp"] = Field("tcp", description="transport protocol")
     bytes: Size | None = Field(
-        None, ge=1, description="bytes to send over all streams, each way, instead of a duration"
+        None,
+        ge=1,
+        description="bytes to send in each direction, over all streams, instead of a duration",
     )
     duration: Duration | None = Field(
         default_factory=_default_duration,
         ge=0.001,
         le=86400,
-        description="seconds to measure, after the omitted ones; 10 s unless bytes is given",
+        description="seconds to measure, after the omitted ones; default: 10 s, unless bytes is "
+        "given",
     )
     omit: Duration = Field(
-        0.0, ge=0, le=3600, description="seconds at the start that do not count (TCP slow start)"
+        0.0, ge=0, le=3600, description="seconds to leave out at the start (TCP slow start)"
     )
     interval: Duration = Field(
-        1.0, ge=0.01, le=86400, description="seconds between two samples; 10 ms at least"
+        1.0, ge=0.01, le=86400, description="seconds between two samples; at least 10 ms"
     )
-    streams: int = Field(1, ge=1, le=STREAMS_LIMIT, description="parallel streams, each way")
+    streams: int = Field(
+        1, ge=1, le=STREAMS_LIMIT, description="parallel streams in each direction"
+    )
     rate: Rate = Field(
         default_factory=_default_rate,
         ge=1000,
@@ -98,13 +103,13 @@ class SimpleperfParameters(Parameters):
     )
     # 5 s outlives two lost SYNs, which are sent again after 1 s and 3 s.
     connect_timeout: Duration = Field(
-        5.0, ge=0.001, le=3600, description="seconds until an unanswered connection fails"
+        5.0, ge=0.001, le=3600, description="connection timeout in seconds"
     )
 
     @model_validator(mode="after")
     def _fits_together(self) -> SimpleperfParameters:
         if self.bytes is not None and self.duration is not None:
-            raise ValueError("duration and bytes exclude each other: leave one out")
+            raise ValueError("duration and bytes exclude each other: remove one")
         if self.bytes is None and self.duration is None:
             raise ValueError("duration or bytes must be given")
         if self.protocol == "udp":

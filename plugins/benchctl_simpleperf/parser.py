@@ -52,7 +52,8 @@ class _EventsParser(LineParser):
         if self._over:
             return ()
         ended = f"was ended by signal {-exit_code}" if exit_code < 0 else f"ended with {exit_code}"
-        message = f"simpleperf {ended} before it said all: {self._complaint or 'no reason given'}"
+        why = self._complaint or "no reason given"
+        message = f"simpleperf {ended} before its output was complete: {why}"
         return (Failure(FailureKind.TOOL, message),)
 
     def failure(self, data: Mapping[str, Any]) -> Failure:

@@ -11,7 +11,7 @@ HEAD = '[flows.main]\nbackend = "toy"\n'
 @pytest.mark.parametrize(
     ("text", "args", "code", "message"),
     [
-        ("[flows.main]\nbackend = ", (), 2, "p.toml:2: not TOML"),
+        ("[flows.main]\nbackend = ", (), 2, "p.toml:2: invalid TOML"),
         (HEAD + "duraton = '1s'\n", (), 2, "p.toml:3: flows.main.duraton: toy has no such"),
         (HEAD + "duration = 10\n", (), 2, "p.toml:3: flows.main.duration: "),
         (HEAD, ("--set", "duration=5"), 2, "--set duration: "),

@@ -188,7 +188,7 @@ def test_the_probe_tells_version_and_features():
     ("exit_code", "output", "says"),
     [
         (0, "iperf version 2.1.8 (12 August 2022) pthreads", "says 'iperf version 2.1.8"),
-        (0, "iperf 3.5 (cJSON 1.5.2)", "3.5 is too old; 3.7 is the least"),
+        (0, "iperf 3.5 (cJSON 1.5.2)", "3.5 is too old; the minimum is 3.7"),
         (127, "", "exit code 127"),
         (1, "iperf 3.12 (cJSON 1.7.15)", "exit code 1"),
     ],

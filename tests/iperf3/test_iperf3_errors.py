@@ -85,7 +85,7 @@ def test_a_congestion_control_that_is_not_there_is_hinted_at_with_the_command_th
     [
         ("ip_version", "ip_version"),
         ("authentication", "a port that does without"),
-        ("max_duration", "ask for less"),
+        ("max_duration", "limits the duration"),
         ("http_server", "web server"),
     ],
 )
@@ -109,7 +109,7 @@ def test_an_interrupted_flow_whose_server_had_answered_is_not_called_silent():
 
 
 def test_an_error_without_words_gets_some():
-    assert classify("error - ").message == "an error that this version of iperf3 has no words for"
+    assert classify("error - ").message == "an error that this version of iperf3 does not know"
 
 
 def test_the_ways_to_end_have_words():

@@ -88,7 +88,7 @@ def test_of_two_errors_the_first_is_the_cause():
     assert failure(replay(JsonStream(flow()), stream, exit_code=1)) == Failure(
         FailureKind.REFUSED,
         refusal.decode(),
-        "the server allows no test of this duration; ask for less",
+        "the server limits the duration; reduce it",
     )
     text = b"iperf3: SERVER ERROR - " + refusal + b"\niperf3: error - int_errno=37: \n"
     assert failure(replay(TextClient(flow()), b"", text, 1)).message == refusal.decode()

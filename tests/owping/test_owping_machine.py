@@ -118,7 +118,7 @@ def test_synchronized_clocks_give_an_error_and_a_warning_when_it_exceeds_the_del
         assert figures["owd_error_s"] == 5.00679e-05
     assert warned(told) == [
         "the clocks are synchronized only to within 0.0501 ms, and the least delay in direction "
-        "send is 0.01 ms: the delays are not to be trusted further than that. If both ways take "
+        "send is 0.01 ms: the delays are no more accurate than that. If both ways take "
         "equally long, the other host's clock is 0.00215 ms ahead of this one's and each way takes "
         "0.00787 ms (half the difference and half the sum of the least delays)"
     ]

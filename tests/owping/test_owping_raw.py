@@ -148,7 +148,7 @@ def test_clocks_synchronized_worse_than_the_delay_are_told():
     told = raw(packet(0, 0.0, 0.0525, (1, "0.252")), count=1)
     assert warned(told) == [
         "the clocks are synchronized only to within 504 ms, and the least delay in direction send "
-        "is 52.5 ms: the delays are not to be trusted further than that"
+        "is 52.5 ms: the delays are no more accurate than that"
     ]
 
 

@@ -142,7 +142,7 @@ def test_plain_flows_speak_the_plain_protocol():
 
 
 def test_plain_flows_only_send():
-    with pytest.raises(ValueError, match="only sends"):
+    with pytest.raises(ValueError, match="can only send"):
         BACKEND.client(flow(Direction.RECEIVE, plain=True))
 
 

@@ -107,7 +107,7 @@ def test_a_server_of_something_else_is_shown_by_what_it_says(impatient, plain):
     with http_server() as port:
         problem = measure(port, plain)
     assert problem.kind == "refused"
-    assert f"127.0.0.1:{port} is no simpleperf server" in problem.message
+    assert f"127.0.0.1:{port} is not a simpleperf server" in problem.message
     assert "DOCTYPE" in problem.message or "HTTP" in problem.message
     assert "address and port" in problem.hint
 
@@ -125,7 +125,7 @@ def test_a_server_that_says_nothing_is_not_waited_for(impatient, plain):
     with silent_server() as server:
         problem = measure(server.getsockname()[1], plain)
     assert problem.kind == "peer"
-    assert "nothing" in problem.message or "says no" in problem.message
+    assert "does not respond" in problem.message or "says no" in problem.message
     assert "address and port" in problem.hint
 
 

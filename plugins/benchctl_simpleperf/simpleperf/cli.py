@@ -66,7 +66,7 @@ def _serve(flags: argparse.Namespace, output: Output, waker: Waker) -> None:
     key = read_key(flags.key_file)
     listener, datagrams = listen(target_of(flags))
     if datagrams is None:
-        output.warning("the port is taken for UDP: TCP only")
+        output.warning("the port is in use for UDP: TCP only")
     limits = limits_of(flags)
     Server(listener, datagrams, output, waker, limits, key, flags.interval, flags.one_off).run()
 

@@ -100,7 +100,9 @@ class _ControlClient:
         if kind == "welcome":
             return
         if key is None:
-            raise Problem("refused", "the server wants a key", "give --key-file or SIMPLEPERF_KEY")
+            raise Problem(
+                "refused", "the server requires a key", "give --key-file or SIMPLEPERF_KEY"
+            )
         nonce = new_secret(32)
         self._say("proof", nonce=nonce, mac=prove(key, members["nonce"], nonce))
         self._await("welcome")
@@ -118,14 +120,14 @@ class _ControlClient:
             if said and said.startswith(b"{"):
                 raise Problem("peer", f"{where} answered after more than {_SILENCE_S:g} s")
         if said is None:
-            raise Problem("peer", f"{where} takes the connection and says nothing", NOT_OURS)
+            raise Problem("peer", f"{where} accepts the connection and does not respond", NOT_OURS)
         if said.startswith(ANSWER):
             message = f"{where} speaks only the plain protocol of the first simpleperf"
             raise Problem("refused", message, "use --plain (in a profile: plain = true)")
         if not said:
-            raise Problem("peer", f"{where} closed the connection without a word", NOT_OURS)
+            raise Problem("peer", f"{where} closed the connection without a response", NOT_OURS)
         if not said.startswith(b"{"):
-            message = f"{where} is no simpleperf server: it says {said[:60]!r}"
+            message = f"{where} is not a simpleperf server: it responds {said[:60]!r}"
             raise Problem("refused", message, NOT_OURS)
         self._heard.extend(self._conversation.receive(said))
 
@@ -213,7 +215,7 @@ class _ControlClient:
             if time.monotonic() > until_s:
                 raise Problem(
                     "unreachable",
-                    "the server hears nothing by UDP",
+                    "the server receives no UDP",
                     "is its port open for UDP too?",
                 )
             self._hear(_PRESENT_EVERY_S)
@@ -256,7 +258,7 @@ class _ControlClient:
                 for side in self._sides.values():
                     side.stop()
             if time.monotonic() > until_s:
-                raise Problem("peer", "the server gave no result in time")
+                raise Problem("peer", "the server did not send a result in time")
             if until_s == float("inf") and over:
                 until_s = time.monotonic() + _PATIENCE_S
 
@@ -349,7 +351,9 @@ class _ControlClient:
         try:
             self._control.sendall(self._conversation.send(kind, **members))
         except OSError as error:
-            raise Problem("peer", f"the server is gone: {describe_os_error(error)}") from error
+            raise Problem(
+                "peer", f"lost the connection to the server: {describe_os_error(error)}"
+            ) from error
 
     def _hear(self, timeout_s: float) -> None:
         """Wait for the server, for one's own measurements or for a signal."""
@@ -364,7 +368,9 @@ class _ControlClient:
             try:
                 data = self._control.recv(_READ_BYTES)
             except OSError as error:
-                raise Problem("peer", f"the server is gone: {describe_os_error(error)}") from error
+                raise Problem(
+                    "peer", f"lost the connection to the server: {describe_os_error(error)}"
+                ) from error
             if not data:
                 raise Problem("peer", "the server closed the connection")
             self._heard.extend(self._conversation.receive(data))
@@ -376,7 +382,7 @@ class _ControlClient:
             self._hear(until_s - time.monotonic())
             self._stop_if_interrupted()
             if time.monotonic() > until_s:
-                raise Problem("peer", "the server does not answer any more")
+                raise Problem("peer", "the server no longer responds")
         self._raise_problem()
         kind, members = self._heard.popleft()
         if kind not in kinds:

@@ -93,9 +93,9 @@ def _parser() -> argparse.ArgumentParser:
     add("-4", dest="family", action="store_const", const=socket.AF_INET, help="IPv4 only")
     add("-6", dest="family", action="store_const", const=socket.AF_INET6, help="IPv6 only")
     add("-i", "--interval", type=_SECONDS, default=0.0, metavar="SECONDS",
-        help="show figures every so often, 0.01 at least")
+        help="report figures at this interval, at least 0.01")
     add("-f", "--format", choices=[unit for unit in BYTE_UNITS if unit != "GB"],
-        help="show transfers in this unit (1 KB = 1000 B) and rates in Mbps")
+        help="unit of transfers (1 KB = 1000 B); rates are in Mbps")
     add("--json", action="store_true", help="print one JSON object for each measurement")
     add("--events", action="store_true", help="print a JSON line for each interval")
     add("--key-file", metavar="FILE", help="file with the shared key (or SIMPLEPERF_KEY)")
@@ -109,7 +109,8 @@ def _parser() -> argparse.ArgumentParser:
         help="blocks of --length to send instead, over all streams")
     add("-P", "--parallel", type=_whole(1, STREAMS_LIMIT), default=1, metavar="N",
         help="parallel streams")
-    add("-O", "--omit", type=_SECONDS, default=0.0, metavar="SECONDS", help="leave out the start")
+    add("-O", "--omit", type=_SECONDS, default=0.0, metavar="SECONDS", help="leave out this much "
+    "at the start")
     add("-u", "--udp", action="store_true", help="UDP instead of TCP")
     add("-R", "--reverse", action="store_true", help="receive instead of sending")
     add("--both", action="store_true", help="send and receive at once")
@@ -126,31 +127,33 @@ def _parser() -> argparse.ArgumentParser:
         help="send without copying, and drop what is received unread")
     add("--device", metavar="NAME", help="network device to use (Linux)")
     add("--source-port", type=_PORT, default=0, metavar="PORT",
-        help="port of the first stream; further ones count up")
+        help="source port of the first stream; each further stream uses the next")
     add("--start-at", type=_quantity(float), metavar="EPOCH",
         help="start at this wall-clock time, in seconds since 1970")
     add("--connect-timeout", type=_MOMENT, default=10.0, metavar="SECONDS",
-        help="until an unanswered connection fails (default: %(default)g)")
+        help="connection timeout (default: %(default)g)")
     add("--plain", action="store_true",
-        help="speak the plain protocol of the first simpleperf (chunks, BYE, ACK: BYE)")
+        help="use the plain protocol of the first simpleperf (chunks, BYE, ACK: BYE)")
 
     limits = Limits()
     add = parser.add_argument_group("server").add_argument
     add("--one-off", action="store_true", help="end after one measurement")
     add("--max-clients", type=_whole(1, 10**6), default=limits.clients, metavar="N",
-        help="connections and streams at once (default: %(default)s)")
+        help="connections and streams of all clients (default: %(default)s)")
     add("--max-per-client", type=_whole(1, 10**6), default=limits.client_places, metavar="N",
-        help="of them by one client, an IPv4 address or a /64 of IPv6 (default: %(default)s)")
+        help="connections and streams of one client, an IPv4 address or an IPv6 /64 (default: "
+        "%(default)s)")
     add("--max-time", type=_MOMENT, default=limits.duration_s, metavar="SECONDS",
-        help="longest measurement (default: %(default)g)")
+        help="maximum duration of a measurement (default: %(default)g)")
     add("--max-rate", type=_RATE, metavar="BITS",
-        help="highest rate of one client, its streams together (default: 1G by UDP, any by TCP)")
+        help="maximum rate of one client, all streams together (default: 1G over UDP, any over "
+        "TCP)")
     add("--max-total-rate", type=_RATE, metavar="BITS",
-        help="highest rate of all clients together (default: ten times --max-rate)")
+        help="maximum rate of all clients together (default: ten times --max-rate)")
     add("--allow", type=_network, action="append", default=[], metavar="NETWORK",
-        help="take clients from this network only, such as 192.0.2.0/24; may be repeated")
+        help="accept clients from this network only, such as 192.0.2.0/24; repeatable")
     add("--idle", type=_MOMENT, default=limits.idle_s, metavar="SECONDS",
-        help="how long a client may be silent (default: %(default)g)")
+        help="idle timeout of a client (default: %(default)g)")
     return parser
 # fmt: on
 
@@ -166,7 +169,7 @@ def parse_flags(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     if flags.json and flags.events:
         parser.error("--json and --events exclude each other")
     if 0 < flags.interval < _INTERVAL_LEAST_S:
-        parser.error(f"an interval has at least {_INTERVAL_LEAST_S} s")
+        parser.error(f"an interval is at least {_INTERVAL_LEAST_S} s")
     if flags.plain:
         _refuse_beside_plain(parser, flags)
     if flags.client:

@@ -128,7 +128,7 @@ class Hub:
             import traceback  # Who has no defects needs none.
 
             told = traceback.format_exc(limit=-2).replace("\n", " ")
-            self._warn(f"a defect of simpleperf: {told}")
+            self._warn(f"a bug in simpleperf: {told}")
             peer.on_broken()
 
     def close(self) -> None:

@@ -159,7 +159,7 @@ class Measurement(threading.Thread):
             stream.move()
         except BlockingIOError:
             # The socket's own time limit for one call has passed.
-            stream.failure = TimeoutError("nothing moved for too long")
+            stream.failure = TimeoutError("no data for too long")
         except OSError as error:
             if not stream.stopped:
                 stream.failure = error

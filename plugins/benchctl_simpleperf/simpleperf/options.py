@@ -60,7 +60,7 @@ def _set_tcp_options(sock: socket.socket, settings: Settings, unavailable: dict[
         _set(sock, socket.IPPROTO_TCP, socket.TCP_MAXSEG, settings.mss_bytes, "MSS")
     if settings.congestion_control:
         if Kernel.TCP_CONGESTION is None:
-            unavailable["congestion_control"] = "this system cannot choose it"
+            unavailable["congestion_control"] = "this system cannot set it"
         else:
             name = settings.congestion_control.encode()
             what = f"congestion control {settings.congestion_control}"

@@ -33,7 +33,7 @@ _ARRIVAL_S = 30.0
 _ANSWER_S = 10.0
 _LOOK_S = 0.1
 _SHOWN_BYTES = 60
-_NOT_PLAIN = f"{NOT_OURS}; with a key, or with no place left, it takes no plain clients"
+_NOT_PLAIN = f"{NOT_OURS}; a server with a key, or without room, refuses plain clients"
 
 
 def run_plain_client(
@@ -144,7 +144,7 @@ def _broken(sockets: list[socket.socket], where: str, error: OSError) -> Problem
 def _check_answer(where: str, answer: bytes) -> None:
     """Raise Problem for words that no plain server says."""
     if not ANSWER.startswith(answer[: len(ANSWER)]):
-        message = f"{where} is no simpleperf server: it says {answer[:_SHOWN_BYTES]!r}"
+        message = f"{where} is not a simpleperf server: it responds {answer[:_SHOWN_BYTES]!r}"
         raise Problem("refused", message, NOT_OURS)
 
 

@@ -80,7 +80,7 @@ class Quota:
         streams = settings.streams * len(settings.directions)
         most = min(limits.clients, limits.client_places)
         if 1 + streams > most:
-            raise Problem("refused", f"the server takes at most {most} connections and streams")
+            raise Problem("refused", f"the server allows at most {most} connections and streams")
         bound_bps = min(limits.rates(settings.protocol))
         if bound_bps == math.inf:
             return Claim(origin, 1 + streams)
@@ -88,7 +88,7 @@ class Quota:
         if rate_bps > bound_bps:
             raise Problem(
                 "refused",
-                f"the server allows a client at most {scaled(bound_bps, 'bit/s')}"
+                f"the server allows each client at most {scaled(bound_bps, 'bit/s')}"
                 f" of {settings.protocol.upper()}",
                 "ask for a rate (-r), which is per stream and direction,"
                 " or start the server with --max-rate",
@@ -107,7 +107,7 @@ class Quota:
         lacks = self.lacks(claim)
         if lacks:
             whose = "this address holds" if lacks == "client" else "its clients hold"
-            raise Problem("busy", f"the server has no room for more: {whose} all there is")
+            raise Problem("busy", f"the server is full: {whose} all its places")
         share = self._shares.get(claim.origin) or _Share()
         if claim.rate_bps < math.inf:
             one_bps, all_bps = self._limits.rates(protocol)
@@ -117,7 +117,7 @@ class Quota:
                         "busy",
                         f"of {scaled(bound_bps, 'bit/s')} others have"
                         f" {scaled(held.rate_bps, 'bit/s')}",
-                        "wait, or ask for a lower rate",
+                        "wait, or set a lower rate",
                     )
         self._shares[claim.origin] = share
         self.claims += 1

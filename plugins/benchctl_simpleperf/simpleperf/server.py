@@ -282,8 +282,8 @@ class _Stranger(_Waiting):
         problem = Conversation(SERVER).send(
             "problem",
             kind="refused",
-            message=f"the server takes no clients from {address[0]}",
-            hint="its --allow says from where it does",
+            message=f"the server does not accept clients from {address[0]}",
+            hint="its option --allow lists the networks that it accepts",
         )
         with suppress(OSError):  # It may have gone again.
             sock.send(problem)

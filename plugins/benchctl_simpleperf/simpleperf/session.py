@@ -104,7 +104,7 @@ class Session(Peer):
         if state == "running":
             self.give_up(Problem("refused", "the measurement took longer than the server allows"))
         else:
-            self.give_up(Problem("peer", f"the client said nothing in time when {state}"))
+            self.give_up(Problem("peer", f"the client sent nothing in time in state {state}"))
 
     # --- what the server calls ---
 
@@ -175,7 +175,7 @@ class Session(Peer):
 
     def _on_hello(self, members: Mapping[str, Any]) -> None:
         if members["version"] != VERSION:
-            raise Problem("refused", f"the server speaks only version {VERSION} of the protocol")
+            raise Problem("refused", f"the server supports only version {VERSION} of the protocol")
         if self._policy.key is None:
             self._send("welcome", version=VERSION, agent=f"simpleperf {__version__}")
         else:
@@ -185,7 +185,7 @@ class Session(Peer):
     def _on_proof(self, members: Mapping[str, Any]) -> None:
         key = self._policy.key
         if key is None or not proves(key, self._challenge, members["nonce"], members["mac"]):
-            raise Problem("refused", "the key is not the server's")
+            raise Problem("refused", "the key is wrong")
         self._send("welcome", version=VERSION, agent=f"simpleperf {__version__}")
 
     def _on_test(self, members: dict[str, Any]) -> None:
@@ -269,7 +269,7 @@ class Session(Peer):
         if failure:
             self.give_up(Problem("peer", f"a stream broke: {describe_os_error(failure)}"))
         elif self._too_fast():
-            self.give_up(Problem("refused", "more came than the client asked for"))
+            self.give_up(Problem("refused", "the client sent more than it asked for"))
         elif all(side.over and side.told for side in sides):
             figures = {name: side.figures() for name, side in self._sides.items()}
             self.result = self._own_result(figures)

@@ -79,7 +79,7 @@ class Settings(NamedTuple):
         if not settings.directions or len(set(settings.directions)) != len(settings.directions):
             raise Problem("parameter", "directions must be send, receive or both")
         if (settings.duration_s is None) == (settings.total_bytes is None):
-            raise Problem("parameter", "give a duration or a number of bytes")
+            raise Problem("parameter", "set a duration or a number of bytes")
         if settings.protocol == "udp":
             least, most = UDP_LENGTH_LEAST, UDP_LENGTH_MOST
             if not least <= settings.length_bytes <= most:

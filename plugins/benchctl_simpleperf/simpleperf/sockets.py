@@ -28,8 +28,8 @@ _BACKLOG = 1024
 
 # What helps who finds something else where he looked for a server.
 NOT_OURS = (
-    "does simpleperf listen at this address and port, and does it take this client"
-    " (--allow, --key-file)?"
+    "check that simpleperf listens on this address and port, and accepts this client"
+    " (--allow, --key-file)"
 )
 
 Prepare = Callable[[socket.socket], None]
@@ -138,7 +138,7 @@ def _resolve(host: str, port: int, family: int, flags: int = 0) -> list[Any]:
     except socket.gaierror as error:
         # Not every system has an error of its own for an address of another family.
         other_family = error.errno == getattr(socket, "EAI_ADDRFAMILY", None)
-        hint = "the address is not of the asked IP version" if other_family else ""
+        hint = "the address is of another IP version" if other_family else ""
         kind = "parameter" if other_family else "unreachable"
         raise Problem(kind, f"{host}: {error.strerror}", hint) from error
 
