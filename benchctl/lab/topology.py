@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from ipaddress import IPv4Network
 from itertools import permutations
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from benchctl.errors import nearest
 from benchctl.lab.addressing import AddressError, assign
@@ -27,7 +28,7 @@ from benchctl.lab.schema import (
     TopologyFile,
 )
 from benchctl.lab.segments import SwitchLoopError, segments
-from benchctl.toml.explain import explain
+from benchctl.toml.explain import explain, names_in
 from benchctl.toml.source import Key, Source, merge, read_toml
 from benchctl.units import quoted
 
@@ -64,24 +65,8 @@ def build_topology(source: Source, settings: Mapping[str, Any]) -> Topology:
     try:
         tables = TopologyFile.model_validate(data)
     except ValidationError as error:
-        raise source.error(*explain(error, data, _names_in)) from None
+        raise source.error(*explain(error, data, partial(names_in, TopologyFile))) from None
     return _Builder(source, tables).build()
-
-
-def _names_in(key: Key, model: type[BaseModel] = TopologyFile) -> list[str]:
-    """Return the names that the table at a key of a topology file may hold."""
-    for position, part in enumerate(key):
-        if part in model.model_fields:
-            inner = _model_in(model.model_fields[str(part)].annotation)
-            if inner is not None:
-                return _names_in(key[position + 1 :], inner)
-    return list(model.model_fields)
-
-
-def _model_in(annotation: Any) -> type[BaseModel] | None:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
-    return next((model for arg in get_args(annotation) if (model := _model_in(arg))), None)
 
 
 class _Builder:

@@ -10,16 +10,17 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from benchctl.errors import ProfileError, nearest
 from benchctl.profile.model import Profile
 from benchctl.profile.settings import Settings, read_settings
 from benchctl.profile.values import as_text
-from benchctl.toml.explain import as_written, explain
+from benchctl.toml.explain import as_written, explain, names_in
 from benchctl.toml.source import Key, Source, merge, read_toml
 from benchctl.units import quoted
 
@@ -121,30 +122,13 @@ def load_profile(name: str, assignments: Sequence[str] = ()) -> Document:
     try:
         model = Profile.model_validate(settings.data)
     except ValidationError as error:
-        key, what, hint = explain(error, settings.data, _names_in)
+        key, what, hint = explain(error, settings.data, partial(names_in, Profile))
         flows = settings.data.get("flows")
         owners = {"lab", *(flows if isinstance(flows, dict) else ())}
         if key[:1] in [("axes",), ("zip",)] and owners.intersection(key[1:-1]):
             hint = 'put a name with dots in quotes, as in "main.window" = […]'
         raise _locate(settings, sources, key).error(key, what, hint) from None
     return Document(model, tuple(sources), settings)
-
-
-def _names_in(key: Key, model: type[BaseModel] = Profile) -> list[str]:
-    """Return the names that the table at a key of a profile may hold."""
-    for position, part in enumerate(key):
-        if part in model.model_fields:
-            inner = _model_in(model.model_fields[str(part)].annotation)
-            if inner is not None:
-                return _names_in(key[position + 1 :], inner)
-    return [info.alias or name for name, info in model.model_fields.items()]
-
-
-def _model_in(annotation: Any) -> type[BaseModel] | None:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
-    found = [model for arg in get_args(annotation) if (model := _model_in(arg))]
-    return found[0] if found else None
 
 
 def _locate(settings: Settings, sources: Sequence[Source], key: Key) -> Source:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, get_args
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from benchctl.errors import nearest
 from benchctl.toml.source import Key
@@ -89,6 +89,22 @@ def explain(
         return key, _WORDS[kind].format_map(bounds), more
     message = " ".join(first["msg"].split()).removeprefix("Value error, ")
     return key, message[:1].lower() + message[1:], more
+
+
+def names_in(model: type[BaseModel], key: Key) -> list[str]:
+    """Return the names that the table at a key may hold, in a file that the model describes."""
+    for position, part in enumerate(key):
+        if part in model.model_fields:
+            inner = _model_in(model.model_fields[str(part)].annotation)
+            if inner is not None:
+                return names_in(inner, key[position + 1 :])
+    return [info.alias or name for name, info in model.model_fields.items()]
+
+
+def _model_in(annotation: Any) -> type[BaseModel] | None:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next((model for arg in get_args(annotation) if (model := _model_in(arg))), None)
 
 
 def _written(data: Any, key: Key) -> Any:
