@@ -1,5 +1,6 @@
 """What every test may use, and what holds for all of them."""
 
+import signal
 import sqlite3
 from functools import partial
 from pathlib import Path
@@ -18,6 +19,14 @@ settings.load_profile("benchctl")
 
 
 TESTS = Path(__file__).parent
+
+# A program inherits what is ignored, and tests end programs by each of these: nohup ignores SIGHUP,
+# and a script's & ignores SIGINT.
+for _number, _handler in (
+    (signal.SIGHUP, signal.SIG_DFL), (signal.SIGINT, signal.default_int_handler),
+):  # fmt: skip
+    if signal.getsignal(_number) is signal.SIG_IGN:
+        signal.signal(_number, _handler)
 
 
 def pytest_addoption(parser):

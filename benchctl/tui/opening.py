@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,12 +35,14 @@ def open_replay(store: Path, run_id: int, clock: Clock, at_s: float = 0.0) -> Pa
     from benchctl.tui.model.playhead import Playhead
     from benchctl.tui.screens.live import LiveScreen
 
-    feed = Feed(store, run_id)
-    run = feed.view.run
-    begin = run.started_time if run.started_time is not None else run.created_time
-    playhead = Playhead(clock, begin, feed.last_time())
-    playhead.seek(begin + at_s)
-    return LiveScreen(feed, playhead)
+    with ExitStack() as opened:
+        feed = opened.enter_context(closing(Feed(store, run_id)))
+        run = feed.view.run
+        begin = run.started_time if run.started_time is not None else run.created_time
+        playhead = Playhead(clock, begin, feed.last_time())
+        playhead.seek(begin + at_s)
+        opened.pop_all()
+        return LiveScreen(feed, playhead)
 
 
 def open_summary(store: Path, run_id: int) -> Page:

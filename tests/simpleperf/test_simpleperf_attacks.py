@@ -17,7 +17,6 @@ from pathlib import Path
 import pytest
 from simpleperf.simpleperf_harness import (
     ControlClient,
-    client_program,
     idle,
     running_server,
     wait_for,
@@ -182,8 +181,7 @@ def test_two_thousand_idle_connections_keep_nobody_waiting(monkeypatch, many_fil
             crowd.append(server.connect(where))
             with suppress(OSError):  # It may be closed already.
                 crowd[-1].sendall(said)
-        # Another process, because this one has more files open than select() takes.
-        assert client_program(server.port, "-n", "10KB").returncode == 0
+        assert works(server)
         assert server.server.connections <= server_module._WAITING
         for sock in crowd:
             sock.close()
@@ -199,6 +197,18 @@ def test_when_too_many_wait_those_of_the_greediest_go_first(monkeypatch):
         wait_for(lambda: not any(map(still_open, crowd[:20])))
         assert all(map(still_open, patient))
         for sock in (*patient, *crowd):
+            sock.close()
+
+
+def test_as_many_as_may_wait_do_so_whatever_the_places_are(monkeypatch):
+    monkeypatch.setattr(server_module, "_WAITING", 20)
+    with running_server(limits=Limits(clients=20, client_places=20)) as server:
+        plain = [server.connect(OTHER) for _ in range(20)]
+        wait_for(lambda: server.server.connections == 20)
+        for sock in plain:
+            sock.sendall(b"x" * 1000 + b"BYE")
+        assert [sock.recv(100) for sock in plain] == [b"ACK: BYE"] * 20
+        for sock in plain:
             sock.close()
 
 

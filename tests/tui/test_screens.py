@@ -12,6 +12,7 @@ from benchctl.store.manage import set_tags
 from benchctl.store.read import Reader
 from benchctl.store.schema import VERSION
 from benchctl.tui.app import BenchApp
+from benchctl.tui.model.feed import Feed
 from benchctl.tui.opening import (
     open_compare,
     open_history,
@@ -320,6 +321,15 @@ def test_keys_can_be_remapped_by_their_id(three):
     clock = Clock()
     page = open_replay(three, 1, clock, 30.0)
     drive(three, page, script, clock=clock, keys={"live.freeze": "f2"})
+
+
+def test_a_run_whose_last_time_cannot_be_read_is_let_go(three, monkeypatch):
+    def unreadable(feed):
+        raise StoreError("damaged")
+
+    monkeypatch.setattr(Feed, "last_time", unreadable)
+    with pytest.raises(StoreError, match="damaged"):
+        open_replay(three, 1, Clock())
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import select
 import socket
 import time
 from collections import deque
@@ -22,7 +21,7 @@ from .results import check_figures, direction_result
 from .settings import Settings
 from .side import Side
 from .sockets import NOT_OURS, Target, address_text, bind_again, connect, connect_again
-from .waker import Interrupted, Waker
+from .waker import Interrupted, Waker, await_readable
 from .wire import CONTROL_PREAMBLE, stream_preamble
 
 __all__ = ["run_control_client"]
@@ -137,8 +136,7 @@ class _ControlClient:
             self._control.sendall(question)
         until_s = time.monotonic() + patience_s
         while (left_s := until_s - time.monotonic()) > 0:
-            sources: list[Any] = [self._control, self._waker]
-            ready = select.select(sources, [], [], left_s)[0]
+            ready = await_readable([self._control, self._waker], left_s)
             self._waker.clear()
             self._stop_if_interrupted()
             if self._control in ready:
@@ -361,7 +359,7 @@ class _ControlClient:
         sources: list[Any] = [self._waker]
         if self._conversation.state != "done":
             sources.append(self._control)
-        ready = select.select(sources, [], [], limit_s)[0]
+        ready = await_readable(sources, limit_s)
         if self._waker in ready:
             self._waker.clear()
         if self._control in ready:

@@ -7,7 +7,6 @@ time from the first byte to the last answer.
 
 from __future__ import annotations
 
-import select
 import socket
 import time
 from contextlib import suppress
@@ -24,7 +23,7 @@ from .settings import Settings
 from .sockets import NOT_OURS, Target, address_text, connect
 from .stream import Timeline
 from .tcp import PlainSender
-from .waker import Waker
+from .waker import Waker, await_readable
 
 __all__ = ["run_plain_client"]
 
@@ -107,7 +106,7 @@ def _say_goodbye(sockets: list[socket.socket], where: str) -> list[int]:
             # The end of the stream tells a server that knows it that nothing follows the BYE.
             sock.shutdown(socket.SHUT_WR)
         while answers:
-            ready = select.select(list(answers), [], [], _LOOK_S)[0]
+            ready = await_readable(answers, _LOOK_S)
             now_s = time.monotonic()
             if any(map(unacknowledged_bytes, answers)):
                 arrived_s = now_s  # What is still under way has that much more time.

@@ -63,7 +63,7 @@ class Server:
         self._waker = waker
         # What connections may have of the open files that the system grants, each of them one.
         files = _allow_files(limits.clients + _WAITING + _SPARE_FILES) - _SPARE_FILES
-        self._waiting = min(_WAITING, files // 4)
+        self._waiting = min(_WAITING, max(files - limits.clients, files // 4))
         self._limits = limits._replace(clients=min(limits.clients, files - self._waiting))
         self._quota = Quota(self._limits)
         self._key = key

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import mmap
+import os
 import socket
 import struct
 import time
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
-from typing import IO, Callable
+from typing import Callable
 
 from .kernel import Kernel
 from .options import get_patience, kernel_paces, set_patience
@@ -106,7 +107,7 @@ class TcpSender(_Sender):
         self._timed = settings.total_bytes is None
         self._patience_s = get_patience(sock, socket.SO_SNDTIMEO)
         self._pacer: Pacer | None = None
-        self._file: IO[bytes] | None = None
+        self._file: int | None = None
         if settings.rate_bps is not None:
             self._set_rate(settings.rate_bps, unavailable)
         if settings.zero_copy and not self._pacer:
@@ -150,9 +151,9 @@ class TcpSender(_Sender):
         self._sock.close()
 
     def _send(self, left: int) -> int:
-        if self._file:
+        if self._file is not None:
             count = min(_FILE_BYTES, left)
-            sent: int = Kernel.SENDFILE(self._sock.fileno(), self._file.fileno(), 0, count)
+            sent: int = Kernel.SENDFILE(self._sock.fileno(), self._file, 0, count)
             return sent
         if self._pacer:
             self._pacer.wait(self._sent // len(self._payload), lambda: self.stopped)
@@ -269,15 +270,16 @@ def _zeros(length: int) -> memoryview:
 
 
 @cache
-def _file_of_zeros(memfd: Callable[[str], int] | None) -> IO[bytes]:
-    """Return the file that all streams send; it lives as long as the process."""
+def _file_of_zeros(memfd: Callable[[str], int] | None) -> int:
+    """Return the file that all streams send, a descriptor that lives as long as the process."""
     if memfd is not None:
-        file: IO[bytes] = open(memfd("simpleperf"), "r+b")  # noqa: SIM115
+        file = memfd("simpleperf")
     else:
         import tempfile  # It would cost every start a tenth of its time.
 
-        file = tempfile.TemporaryFile()  # noqa: SIM115
-    file.truncate(_FILE_BYTES)
+        with tempfile.TemporaryFile() as unnamed:
+            file = os.dup(unnamed.fileno())
+    os.truncate(file, _FILE_BYTES)
     return file
 
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import select
+import selectors
 import signal
 import socket
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
-__all__ = ["Interrupted", "Waker"]
+__all__ = ["Interrupted", "Waker", "await_readable"]
 
 
-# From here on a moment is awaited by looking at the clock: a timer may be late.
-_SPIN_S = 0.002
+# From here on a moment is awaited by looking at the clock: a timer may be late, and poll(2) rounds
+# up to whole milliseconds.
+_SPIN_S = 0.003
 
 
 class Interrupted(Exception):  # noqa: N818 - nothing is wrong
@@ -52,7 +54,7 @@ class Waker:
 
     def wait(self, timeout_s: float | None = None) -> None:
         """Wait for a wake-up, for a program that waits for nothing else."""
-        select.select([self._reader], [], [], timeout_s)
+        await_readable([self], timeout_s)
         self.clear()
 
     def sleep_until(self, epoch_s: float) -> None:
@@ -78,3 +80,14 @@ class Waker:
     def close(self) -> None:
         self._reader.close()
         self._writer.close()
+
+
+def await_readable(sources: Iterable[Any], timeout_s: float | None) -> list[Any]:
+    """Wait until sockets or wakers can be read, for ever where the time is None; return those.
+
+    select(2) takes no descriptor above 1023, and a large server's or test's are.
+    """
+    with selectors.PollSelector() as selector:
+        for source in sources:
+            selector.register(source, selectors.EVENT_READ)
+        return [key.fileobj for key, _ in selector.select(timeout_s)]
