@@ -8,10 +8,12 @@ Quantities are in SI base units: seconds, bits per second, bytes, ratios. Names 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Container, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
+
+from benchctl.units import without_unit
 
 
 class Direction(StrEnum):
@@ -39,12 +41,23 @@ class Fold(StrEnum):
     """The last value seen; for figures that only a tool's own summary gives."""
 
 
+class Aspect(StrEnum):
+    """What a metric says of a flow, where several say the same: one that is measured is enough."""
+
+    RATE = "rate"
+    DELAY = "delay"
+    WINDOW = "window"
+
+
 @dataclass(frozen=True, slots=True)
 class Metric:
     """What a name in ``Sample.metrics`` or ``Summary.metrics`` means.
 
     ``better`` is ``"higher"``, ``"lower"`` or ``""`` where neither is. ``per`` names the counts
     that a ratio is made of, (part, whole): then the flow's figure is the quotient of their sums.
+    ``wanted`` metrics have a column in tables, a row in comparisons, and may be the figure that the
+    history shows of a run. ``stands_for`` names the wanted metric that this one replaces where that
+    is not known. Of every ``aspect`` the first metric that was measured is plotted before others.
     """
 
     name: str
@@ -52,6 +65,18 @@ class Metric:
     fold: Fold
     better: str = ""
     per: tuple[str, str] | None = None
+    wanted: bool = False
+    stands_for: str = ""
+    aspect: Aspect | None = None
+
+
+_ACRONYMS = ("owd", "rtt", "tcp")
+
+
+def title_of(name: str) -> str:
+    """Return a metric's name for people, its unit elsewhere: ``tcp_rtt_s`` is TCP RTT."""
+    words = without_unit(name).split("_")
+    return " ".join(word.upper() if word in _ACRONYMS else word for word in words)
 
 
 def _metrics(*metrics: Metric) -> Mapping[str, Metric]:
@@ -60,26 +85,35 @@ def _metrics(*metrics: Metric) -> Mapping[str, Metric]:
 
 METRICS: Mapping[str, Metric] = _metrics(
     Metric("throughput_bps", "payload bits received per second (goodput, RFC 6349)",
-           Fold.RATE, "higher"),
+           Fold.RATE, "higher", wanted=True, aspect=Aspect.RATE),
     Metric("sent_bps", "payload bits handed to the network per second, by the sender's count",
-           Fold.RATE),
+           Fold.RATE, stands_for="throughput_bps", aspect=Aspect.RATE),
+    Metric("rtt_s", "round-trip time of a probe, such as an ICMP echo", Fold.DISTRIBUTION, "lower",
+           wanted=True, aspect=Aspect.DELAY),
+    Metric("owd_s", "one-way delay (RFC 7679); negative when the clocks differ by more",
+           Fold.DISTRIBUTION, "lower", wanted=True, aspect=Aspect.DELAY),
+    Metric("pdv_p95_p50_s", "delay variation: 95th less 50th percentile of the one-way delays, by"
+           " nearest rank; the mean over streams", Fold.VALUE, "lower", wanted=True),
+    Metric("loss_ratio", "packets lost of those sent (RFC 7680)", Fold.VALUE, "lower",
+           per=("packets_lost", "packets_sent"), wanted=True),
+    Metric("jitter_rfc3550_s", "smoothed interarrival jitter (RFC 3550, 6.4.1) after the last"
+           " packet; the mean over streams", Fold.VALUE, "lower", wanted=True),
+    Metric("retransmits", "TCP segments sent again (tcpi_total_retrans)", Fold.COUNT, "lower",
+           wanted=True),
+    Metric("tcp_rtt_s", "the sender's smoothed round-trip time (tcpi_rtt, RFC 6298)",
+           Fold.DISTRIBUTION, "lower", wanted=True, aspect=Aspect.DELAY),
+    Metric("cwnd_bytes", "the sender's congestion window (tcpi_snd_cwnd x MSS)",
+           Fold.DISTRIBUTION, aspect=Aspect.WINDOW),
     Metric("bytes_received", "payload bytes received", Fold.COUNT),
     Metric("bytes_sent", "payload bytes sent", Fold.COUNT),
-    Metric("rtt_s", "round-trip time of a probe, such as an ICMP echo", Fold.DISTRIBUTION, "lower"),
-    Metric("tcp_rtt_s", "the sender's smoothed round-trip time (tcpi_rtt, RFC 6298)",
-           Fold.DISTRIBUTION, "lower"),
     Metric("tcp_rttvar_s", "variation of the smoothed round-trip time (tcpi_rttvar, RFC 6298)",
            Fold.DISTRIBUTION),
     Metric("tcp_min_rtt_s", "least round-trip time the sender has seen (tcpi_min_rtt)",
-           Fold.DISTRIBUTION, "lower"),
-    Metric("owd_s", "one-way delay (RFC 7679); negative when the clocks differ by more",
            Fold.DISTRIBUTION, "lower"),
     Metric("owd_error_s", "largest error estimate of the one-way delays (RFC 4656, 4.1.2)",
            Fold.VALUE),
     Metric("clock_synchronized", "1 when both clocks say they are synchronized, else 0",
            Fold.VALUE),
-    Metric("loss_ratio", "packets lost of those sent (RFC 7680)", Fold.VALUE, "lower",
-           per=("packets_lost", "packets_sent")),
     Metric("packets_sent", "packets sent", Fold.COUNT),
     Metric("packets_received", "packets received, duplicates not counted", Fold.COUNT),
     Metric("packets_lost", "packets that did not arrive", Fold.COUNT, "lower"),
@@ -87,14 +121,7 @@ METRICS: Mapping[str, Metric] = _metrics(
     Metric("packets_reordered", "packets that arrived after a later one (RFC 4737)",
            Fold.COUNT, "lower"),
     Metric("packets_in_error", "probes answered by an ICMP error", Fold.COUNT, "lower"),
-    Metric("jitter_rfc3550_s", "smoothed interarrival jitter (RFC 3550, 6.4.1) after the last"
-           " packet; the mean over streams", Fold.VALUE, "lower"),
-    Metric("pdv_p95_p50_s", "delay variation: 95th less 50th percentile of the one-way delays, by"
-           " nearest rank; the mean over streams", Fold.VALUE, "lower"),
     Metric("hops", "routers passed, from the received time to live", Fold.DISTRIBUTION),
-    Metric("retransmits", "TCP segments sent again (tcpi_total_retrans)", Fold.COUNT, "lower"),
-    Metric("cwnd_bytes", "the sender's congestion window (tcpi_snd_cwnd x MSS)",
-           Fold.DISTRIBUTION),
     Metric("peer_window_bytes", "receive window that the peer advertises (tcpi_snd_wnd)",
            Fold.DISTRIBUTION),
     Metric("path_mtu_bytes", "path MTU as the kernel knows it (tcpi_pmtu)", Fold.DISTRIBUTION),
@@ -105,13 +132,70 @@ METRICS: Mapping[str, Metric] = _metrics(
     Metric("cpu_server_ratio", "CPU time of the server process per second; 1 is one core",
            Fold.VALUE, "lower"),
 )  # fmt: skip
-"""The metrics that every backend may use. A backend declares its own in `Capabilities.metrics`."""
+"""The metrics that every backend may use, those people look for first, in the order of tables.
+
+A backend declares its own in `Capabilities.metrics`.
+"""
 
 OF_TRIALS: Mapping[str, Metric] = _metrics(
     Metric("fairness_jain", "Jain's index of the flows' rates in the window that all share",
            Fold.VALUE, "higher"),
 )  # fmt: skip
 """Metrics that a trial has as a whole; no flow and no direction has them."""
+
+
+STAND_INS: Mapping[str, str] = MappingProxyType(
+    {metric.stands_for: metric.name for metric in METRICS.values() if metric.stands_for}
+)
+"""By the metric that each stands for."""
+
+
+def of_aspect(aspect: Aspect) -> list[str]:
+    """Return the metrics of an aspect, the most telling first."""
+    return [metric.name for metric in METRICS.values() if metric.aspect is aspect]
+
+
+class Vocabulary:
+    """The metrics of a run: those that all share, and the ``own`` ones of its backends.
+
+    ``headlines`` are what the flows of each backend are known by.
+    """
+
+    def __init__(
+        self, own: Sequence[Metric] = (), headlines: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
+        self.headlines = headlines
+        self.metrics = {**METRICS, **{m.name: m for m in own if m.name not in METRICS}}
+        """By name."""
+        names = [m.name for m in self.metrics.values() if m.wanted or m.stands_for]
+        self.wanted = (*dict.fromkeys([*names, *headlines.values()]),)
+        """What people look for and what stands in for it, in the order of tables."""
+
+    def __or__(self, other: Vocabulary) -> Vocabulary:
+        """Return the metrics of two runs together."""
+        own = (*self.metrics.values(), *other.metrics.values())
+        return Vocabulary(own, {**other.headlines, **self.headlines})
+
+    def describe(self, name: str) -> Metric:
+        """Return what a metric name means; a name that no one declared is a distribution."""
+        known = self.metrics.get(name) or OF_TRIALS.get(name)
+        return known or Metric(name, "", Fold.DISTRIBUTION)
+
+    def headline(self, backend: str, measured: Container[str]) -> str | None:
+        """Return the metric that a flow of a backend is known by, of those that were measured."""
+        names = (self.headlines.get(backend, ""), *self.wanted)
+        return next((name for name in names if name in measured), None)
+
+    def plotted(self, measured: Collection[str]) -> list[str]:
+        """Return metrics as plots show them: headlines, one of each aspect, the others by name."""
+        known = {name if name in measured else STAND_INS.get(name) for name in
+                 self.headlines.values()}  # fmt: skip
+        first = [name for name in self.wanted if name in known and name in measured]
+        for aspect in Aspect:
+            names = of_aspect(aspect)
+            if not set(names) & set(first):
+                first += [name for name in names if name in measured][:1]
+        return [*first, *sorted(set(measured) - set(first))]
 
 
 @dataclass(frozen=True, slots=True)

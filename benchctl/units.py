@@ -18,8 +18,9 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Callable
 from functools import lru_cache, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 UNLIMITED = math.inf
 
@@ -79,12 +80,46 @@ def parse_ratio(text: object) -> float:
     raise _not_text(text, "ratio")
 
 
-_PARSERS = {
-    "_bps": parse_rate,
-    "_s": parse_duration,
-    "_bytes": parse_size,
-    "_ratio": parse_ratio,
-}
+class _Quantity(NamedTuple):
+    """What a name that ends with a unit is: its SI unit, how it is read, the units it is shown in.
+
+    The units that it is shown in are the largest first, each with its factor.
+    """
+
+    unit: str
+    parse: Callable[[object], float]
+    steps: tuple[tuple[float, str], ...]
+
+
+_QUANTITIES = {
+    "_bps": _Quantity("bit/s", parse_rate, (
+        (1e12, "Tbit/s"), (1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s"),
+    )),
+    "_s": _Quantity("s", parse_duration, ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))),
+    "_bytes": _Quantity("B", parse_size, (
+        (2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB"), (1.0, "B"),
+    )),
+    "_ratio": _Quantity("ratio", parse_ratio, ((0.01, "%"),)),
+}  # fmt: skip
+_COUNT = ((1.0, ""),)
+
+
+def _suffix(name: str) -> str:
+    """Return the unit that a name ends with, as in ``rtt_s``; empty for a count."""
+    return next((suffix for suffix in _QUANTITIES if name.endswith(suffix)), "")
+
+
+def unit_of(name: str) -> str:
+    """Return the SI unit that a name tells: ``bit/s``, ``s``, ``B``, or ``""`` for a count."""
+    if name.startswith("bytes_"):
+        return "B"
+    suffix = _suffix(name)
+    return _QUANTITIES[suffix].unit if suffix else ""
+
+
+def without_unit(name: str) -> str:
+    """Return a name less the unit that it ends with: ``rtt`` for ``rtt_s``."""
+    return name.removesuffix(_suffix(name))
 
 
 def parse_value(name: str, value: object) -> float:
@@ -92,9 +127,8 @@ def parse_value(name: str, value: object) -> float:
 
     Raises ValueError.
     """
-    for suffix, parse in _PARSERS.items():
-        if name.endswith(suffix):
-            return parse(value)
+    if suffix := _suffix(name):
+        return _QUANTITIES[suffix].parse(value)
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise ValueError(f"{quoted(value)} is not a number")
     return float(value)
@@ -107,12 +141,12 @@ def write_like(text: object, value: Any) -> Any:
     """
     if not isinstance(value, int | float):
         return value
-    for suffix, parse in _PARSERS.items():
+    for quantity in _QUANTITIES.values():
         try:
-            parse(text)
+            quantity.parse(text)
         except ValueError:
             continue
-        for factor, unit in _STEPS[suffix]:
+        for factor, unit in quantity.steps:
             number = f"{value / factor:.12g}"
             if number.isdecimal() and (value or factor == 1):
                 return f"{number} {unit}"
@@ -177,24 +211,14 @@ def _doubt(what: str, unit: str) -> str:
     return ""
 
 
-_STEPS = {
-    "_bps": (
-        (1e12, "Tbit/s"), (1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s"),
-    ),
-    "_s": ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns")),
-    "_bytes": ((2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB"), (1.0, "B")),
-    "_ratio": ((0.01, "%"),),
-}  # fmt: skip
-_COUNT = ((1.0, ""),)
-
-
 def scale_of(name: str, value: float) -> tuple[float, str]:
     """Return the factor and the unit that show a value best: ``(1e6, "Mbit/s")``.
 
     For a scale, or figures that share one unit, by the unit that the name ends with. The unit is
     the largest that leaves a digit before the point, to three significant digits.
     """
-    steps = next((steps for suffix, steps in _STEPS.items() if name.endswith(suffix)), _COUNT)
+    suffix = _suffix(name)
+    steps = _QUANTITIES[suffix].steps if suffix else _COUNT
     if not value:
         return next((step for step in steps if step[0] == 1.0), steps[-1])
     return next((s for s in steps if abs(float(f"{value / s[0]:.3g}")) >= 1), steps[-1])
@@ -262,11 +286,3 @@ def format_size(value_bytes: float) -> str:
 def format_ratio(value: float) -> str:
     """Show a ratio to a person: ``2.5 %``."""
     return format_value("_ratio", value)
-
-
-def unit_of(name: str) -> str:
-    """Return the SI unit that a name tells: ``bit/s``, ``s``, ``B``, or ``""`` for a count."""
-    if name.startswith("bytes_"):
-        return "B"
-    units = {"_bps": "bit/s", "_s": "s", "_bytes": "B", "_ratio": "ratio"}
-    return next((unit for suffix, unit in units.items() if name.endswith(suffix)), "")

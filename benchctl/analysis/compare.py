@@ -7,15 +7,14 @@ repeats say little: where one has a single repeat, no interval exists and the ve
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from benchctl.analysis.figures import describe
 from benchctl.analysis.statistics import t975
 from benchctl.analysis.summary import Measured
-from benchctl.metrics import Metric
+from benchctl.metrics import Vocabulary
 
 
 class Verdict(StrEnum):
@@ -70,7 +69,7 @@ class Comparison:
 def compare(
     a: Iterable[Measured],
     b: Iterable[Measured],
-    meaning_of: Callable[[str], Metric] = describe,
+    vocabulary: Vocabulary = Vocabulary(),  # noqa: B008
 ) -> list[Comparison]:
     """Compare what two runs measured, point by point, in the order of their first appearance."""
     in_a, in_b = _repeats(a), _repeats(b)
@@ -82,7 +81,7 @@ def compare(
         if values_a and values_b:
             difference = math.fsum(values_b) / len(values_b) - math.fsum(values_a) / len(values_a)
             low, high = welch_interval(values_a, values_b) or (None, None)
-        verdict = judge(difference, low, high, meaning_of(metric).better)
+        verdict = judge(difference, low, high, vocabulary.describe(metric).better)
         comparisons.append(
             Comparison(
                 one.point, flow, direction, metric, values_a, values_b, difference, low, high,

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from benchctl.analysis.statistics import quantile
-from benchctl.metrics import METRICS, OF_TRIALS, Fold, Metric, Sample, Summary
+from benchctl.metrics import Fold, Metric, Sample, Summary, Vocabulary
 
 # Above this the tool's own figure and ours tell two stories, and the user hears of it.
 DISAGREEMENT = 0.05
@@ -33,15 +33,6 @@ class Figure:
 
 Figures = Mapping[tuple[str, str], Figure]
 """Figures by (direction, metric)."""
-
-
-def describe(name: str, own: Iterable[Metric] = ()) -> Metric:
-    """Return what a metric name means, of those that all share or of a backend's ``own``.
-
-    A name that no one declared is a distribution.
-    """
-    known = {**{metric.name: metric for metric in own}, **METRICS, **OF_TRIALS}
-    return known.get(name) or Metric(name, "", Fold.DISTRIBUTION)
 
 
 class _Series:
@@ -70,7 +61,7 @@ class FlowFold:
     """
 
     def __init__(self, own: Sequence[Metric] = ()) -> None:
-        self._own = own
+        self._metrics = Vocabulary(own)
         self._series: dict[tuple[str, str, str], _Series] = {}
         self._told: dict[tuple[str, str], Figure] = {}
 
@@ -131,7 +122,7 @@ class FlowFold:
         ours = self._ours()
         texts = []
         for key, told in self._told.items():
-            if key in ours and describe(key[1], self._own).fold is Fold.RATE:
+            if key in ours and self._metrics.describe(key[1]).fold is Fold.RATE:
                 mean = (told.value + ours[key].value) / 2
                 if mean and abs(told.value - ours[key].value) / mean > DISAGREEMENT:
                     texts.append(
@@ -151,7 +142,7 @@ class FlowFold:
 
     def _figure(self, name: str, series: _Series) -> Figure | None:
         values = series.values
-        match describe(name, self._own).fold:
+        match self._metrics.describe(name).fold:
             case Fold.RATE:
                 first_s, last_s = min(series.starts_s), max(series.ends_s)
                 if last_s <= first_s:
@@ -165,7 +156,7 @@ class FlowFold:
                 return Figure(math.fsum(values) / len(values), "samples", _spread(values))
 
     def _add_ratios(self, figures: dict[tuple[str, str], Figure], direction: str) -> None:
-        for metric in (*METRICS.values(), *self._own):
+        for metric in self._metrics.metrics.values():
             if metric.per is None or self._told.get((direction, metric.name)):
                 continue
             part, whole = (figures.get((direction, name)) for name in metric.per)

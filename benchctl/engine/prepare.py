@@ -12,7 +12,6 @@ from benchctl.engine.network import to_settings
 from benchctl.engine.planning import Planned
 from benchctl.engine.site import to_lab_settings
 from benchctl.engine.trust import untrusted
-from benchctl.metrics import Metric
 from benchctl.plan.plan import Plan
 from benchctl.store.record import NewRun, NewTrial, create_run
 
@@ -31,6 +30,9 @@ def record_plan(prepared: Planned, store: Path, *, trust: bool = False) -> tuple
     if prepared.topology is not None and profile.lab is not None:
         lab = to_lab_settings(prepared.topology, profile.lab)
         text = f"{text}\n# {prepared.topology.path.name}\n{prepared.topology.text}"
+    backends = dict.fromkeys(flow.backend for flow in plan.routes)
+    # Who reads the run needs no plugin.
+    abilities = {name: prepared.registry.load(name).capabilities for name in backends}
     settings = {
         "values": plan.values,
         "attempts": profile.run.attempts,
@@ -41,7 +43,8 @@ def record_plan(prepared: Planned, store: Path, *, trust: bool = False) -> tuple
         "lab": lab,
         "expect": [asdict(bound) for bound in plan.expected],
         "reported": [asdict(figures) for figures in plan.reported],
-        "metrics": [asdict(metric) for metric in _own_metrics(prepared)],
+        "metrics": [asdict(metric) for ability in abilities.values() for metric in ability.metrics],
+        "headlines": {name: ability.headline for name, ability in abilities.items()},
     }
     run = NewRun(
         profile=plan.document.name,
@@ -53,12 +56,6 @@ def record_plan(prepared: Planned, store: Path, *, trust: bool = False) -> tuple
         profile_sha256=hashlib.sha256(text.encode()).hexdigest(),
     )
     return create_run(store, run, _trials(plan), time.time())
-
-
-def _own_metrics(prepared: Planned) -> Iterator[Metric]:
-    """Yield the metrics that only the plan's backends know: who reads the run needs no plugin."""
-    for name in dict.fromkeys(flow.backend for flow in prepared.plan.routes):
-        yield from prepared.registry.load(name).capabilities.metrics
 
 
 def _trials(plan: Plan) -> Iterator[NewTrial]:

@@ -19,7 +19,7 @@ from benchctl.engine.tools import Toolbox
 from benchctl.errors import LabError, MissingError
 from benchctl.hosts.host import Host
 from benchctl.hosts.spawn import Spawner
-from benchctl.metrics import Direction
+from benchctl.metrics import Aspect, Direction, of_aspect
 from benchctl.plan.bind import FlowPlan, Trial
 from benchctl.plan.promise import Promises
 from benchctl.store.record import Recorder
@@ -29,7 +29,6 @@ from benchctl.store.record import Recorder
 START_LEAD_S = 0.5
 # Back-off differs by up to a quarter, so that two who wait for one server do not meet again.
 BACKOFF_JITTER = 0.25
-FAIR_RATES = ("throughput_bps", "sent_bps")
 ROUND_TRIPS = ("tcp_min_rtt_s", "tcp_rtt_s", "rtt_s")
 
 
@@ -415,7 +414,7 @@ def _next_port(places: list[Place], flows: list[FlowAttempt], turns: dict[str, i
 
 def _fairness(flows: list[FlowAttempt]) -> float | None:
     """Return Jain's index of the flows' rates over the window that all of them share."""
-    for name in FAIR_RATES:
+    for name in of_aspect(Aspect.RATE):
         told = [(flow, flow.fold.window_s(name)) for flow in flows]
         shares = [(f, w, f.second_0) for f, w in told if w is not None and f.second_0 is not None]
         if len(shares) > 1:

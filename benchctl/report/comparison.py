@@ -6,22 +6,18 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from benchctl.analysis.compare import Comparison, compare
-from benchctl.analysis.figures import describe
 from benchctl.analysis.summary import Measured, measured_in
-from benchctl.metrics import OF_TRIALS
-from benchctl.report.pivot import INSTEAD, KEY_METRICS, Pivot, title_of
+from benchctl.metrics import OF_TRIALS, Vocabulary
+from benchctl.report.pivot import Pivot
 from benchctl.store.read import Reader, Run
-from benchctl.units import format_ratio, format_value, scale_of, unit_of
+from benchctl.units import format_ratio, format_value, scale_of, unit_of, without_unit
 
 NOTHING = "-"
 
 
 def compare_runs(reader: Reader, a: Run, b: Run) -> list[Comparison]:
     """Compare what two runs measured. Raises StoreError."""
-    own = {metric.name: metric for run in (a, b) for metric in run.own_metrics}
-    return compare(
-        _measured(reader, a), _measured(reader, b), lambda name: describe(name, own.values())
-    )
+    return compare(_measured(reader, a), _measured(reader, b), a.vocabulary | b.vocabulary)
 
 
 def _measured(reader: Reader, run: Run) -> Iterator[Measured]:
@@ -33,7 +29,7 @@ def _measured(reader: Reader, run: Run) -> Iterator[Measured]:
 
 def of_interest(comparisons: Sequence[Comparison]) -> list[Comparison]:
     """Return the comparisons of the metrics people look for, as in the summary's table."""
-    shown = {*KEY_METRICS, *INSTEAD.values(), *OF_TRIALS}
+    shown = {*Vocabulary().wanted, *OF_TRIALS}
     return [one for one in comparisons if one.metric in shown]
 
 
@@ -58,7 +54,7 @@ def _row(one: Comparison, varying: Sequence[str], both_ways: bool) -> tuple[str,
     return (
         *(str(one.point.get(axis, NOTHING)) for axis in varying),
         one.flow or NOTHING,
-        f"{title_of(one.metric)} {one.direction}" if both_ways else title_of(one.metric),
+        f"{without_unit(one.metric)} {one.direction}" if both_ways else without_unit(one.metric),
         _value(one.metric, one.mean_a),
         _value(one.metric, one.mean_b),
         signed(one.metric, one.difference),

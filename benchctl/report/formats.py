@@ -7,13 +7,11 @@ import io
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+from benchctl.metrics import Aspect, of_aspect
 from benchctl.report.document import Document
-from benchctl.report.pivot import INSTEAD, pivot, with_interval
+from benchctl.report.pivot import pivot, with_interval
 from benchctl.units import format_duration, format_ratio, format_value
 from benchctl.visible import visible
-
-# By which flows share, the first that was measured.
-RATES = (*INSTEAD, *INSTEAD.values())
 
 
 def table(document: Document) -> str:
@@ -144,7 +142,12 @@ def _sharing(document: Document) -> Iterator[str]:
 def _scatter(document: Document, point: Mapping[str, object]) -> str:
     """Return the standard deviation of a single trial's rate, of the flow that has the largest."""
     entries = [e for e in document["summary"] if e["point"] == point and e["n"] > 1 and e["mean"]]
-    rates = next(filter(None, ([e for e in entries if e["metric"] == name] for name in RATES)), [])
+    rates = next(
+        filter(
+            None, ([e for e in entries if e["metric"] == name] for name in of_aspect(Aspect.RATE))
+        ),
+        [],
+    )
     return format_ratio(max((e["stdev"] / e["mean"] for e in rates), default=0.0))
 
 

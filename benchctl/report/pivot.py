@@ -12,16 +12,11 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
+from benchctl.metrics import METRICS, STAND_INS
 from benchctl.report.document import Document
-from benchctl.units import format_mean, format_value
+from benchctl.units import format_mean, format_value, without_unit
 
-# Shown where they were measured, in this order.
-KEY_METRICS = (
-    "throughput_bps", "rtt_s", "owd_s", "pdv_p95_p50_s", "loss_ratio", "jitter_rfc3550_s",
-    "retransmits", "tcp_rtt_s",
-)  # fmt: skip
-# Stand in for throughput where the receiver's count is not known.
-INSTEAD = {"throughput_bps": "sent_bps"}
+KEY_METRICS = [metric.name for metric in METRICS.values() if metric.wanted]
 # A sender that misses its rate by more did not do what was asked.
 MISSED = 0.01
 
@@ -55,7 +50,7 @@ def pivot(document: Document) -> Pivot:
     if not missed:
         del beside["asked"]
     metrics = [name for name in KEY_METRICS if any(name in g for g in groups.values())]
-    for name, stand_in in INSTEAD.items():
+    for name, stand_in in STAND_INS.items():
         wanted = missed or any(stand_in in figures for figures in beside["reported"].values())
         if wanted or any(name not in g and stand_in in g for g in groups.values()):
             place = metrics.index(name) + 1 if name in metrics else 0
@@ -75,7 +70,7 @@ def pivot(document: Document) -> Pivot:
     heads = [*varying, *["flow"] * flows, *[way] * directions, "n"]
     text_columns = len(heads) - 1
     for name in metrics:
-        heads += [title_of(name), *(kind for kind in beside if name in known[kind])]
+        heads += [without_unit(name), *(kind for kind in beside if name in known[kind])]
     rows = []
     for (point, flow, direction), entries in groups.items():
         shown = dict(point)
@@ -126,13 +121,6 @@ def _missed(group: Mapping[str, Mapping[str, Any]], asked: Mapping[str, float] |
         return False
     sent_bps: float = group["sent_bps"]["mean"]
     return abs(sent_bps / asked["sent_bps"] - 1) > MISSED
-
-
-def title_of(metric: str) -> str:
-    """Return a metric's name as a head: the unit is in the cells."""
-    for suffix in ("_bps", "_s", "_bytes", "_ratio"):
-        metric = metric.removesuffix(suffix)
-    return metric
 
 
 def with_interval(entry: Mapping[str, Any]) -> str:

@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from benchctl.analysis.summary import COUNTED
+from benchctl.metrics import Fold
 from benchctl.store.follow import (
     FlowEnded,
     FlowStarted,
@@ -26,9 +27,6 @@ from benchctl.store.follow import (
 from benchctl.store.read import Run, Trial
 from benchctl.units import format_duration, format_value
 from benchctl.visible import visible
-
-# What a running flow is known by: the first of these that its samples carry.
-SHOWN = ("throughput_bps", "sent_bps", "rtt_s", "owd_s")
 
 
 class Narrator(Protocol):
@@ -49,6 +47,7 @@ class PlainNarrator:
 
     def __init__(self, run: Run, write: Callable[[str], object]) -> None:
         self._run = run
+        self._vocabulary = run.vocabulary
         self._write = write
         self._figures: dict[str, str] = {}
         self._hints: set[str] = set()
@@ -59,11 +58,11 @@ class PlainNarrator:
             case TrialStarted():
                 self._figures = {}
             case FlowEnded(_, flow, figures):
-                for metric in SHOWN if flow.status in COUNTED else ():
-                    for (direction, name), figure in figures.items():
-                        if name == metric:
-                            text = format_value(metric, figure.value)
-                            self._figures.setdefault(f"{flow.name} {direction}", text)
+                for direction in dict.fromkeys(d for d, _ in figures if flow.status in COUNTED):
+                    measured = {metric for d, metric in figures if d == direction}
+                    if metric := self._vocabulary.headline(flow.backend, measured):
+                        text = format_value(metric, figures[direction, metric].value)
+                        self._figures[f"{flow.name} {direction}"] = text
                 if flow.status == "failed":
                     hint = f"; {flow.hint}" if flow.hint and flow.hint not in self._hints else ""
                     self._hints.add(flow.hint)
@@ -105,8 +104,10 @@ class LiveNarrator:
         self._done = 0
         self._spent_s: list[float] = []
         """Of each trial that began."""
-        # Current value by flow, then by (role, direction, stream): the streams of a flow add up.
-        self._now: dict[str, dict[tuple[str, str, int], tuple[str, float]]] = defaultdict(dict)
+        self._vocabulary = run.vocabulary
+        # Current value by flow and backend, then by (role, direction, stream): streams add up.
+        self._now: dict[tuple[str, str], dict[tuple[str, str, int], tuple[str, float]]]
+        self._now = defaultdict(dict)
         # Drawn by `tick`, so that nothing but the event loop of the command draws.
         self._live = Live(console=self._console, auto_refresh=False, transient=True)
         self._live.start()
@@ -118,11 +119,9 @@ class LiveNarrator:
             case FlowStarted():
                 self._now.clear()
             case Sampled(flow, sample):
-                for name in SHOWN:
-                    if name in sample.metrics:
-                        stream = (sample.role, sample.direction, sample.stream)
-                        self._now[flow.name][stream] = (name, sample.metrics[name])
-                        break
+                if name := self._vocabulary.headline(flow.backend, sample.metrics):
+                    stream = (sample.role, sample.direction, sample.stream)
+                    self._now[flow.name, flow.backend][stream] = (name, sample.metrics[name])
             case TrialEnded(trial):
                 self._done += 1
                 if trial.started_time is not None and trial.finished_time is not None:
@@ -139,9 +138,22 @@ class LiveNarrator:
         grid.add_row(self._progress)
         if self._trial is not None:
             grid.add_row(Text(visible(trial_title(self._trial, self._run)), style="bold"))
-            for name, streams in self._now.items():
-                grid.add_row(Text(visible(f"  {name}: {_current(streams)}")))
+            for (name, backend), streams in self._now.items():
+                grid.add_row(Text(visible(f"  {name}: {self._current(backend, streams)}")))
         self._live.update(grid, refresh=True)
+
+    def _current(self, backend: str, streams: dict[tuple[str, str, int], tuple[str, float]]) -> str:
+        """Show what a flow does now, by direction: rates of streams added, delays of the last."""
+        texts = []
+        for direction in sorted({key[1] for key in streams}):
+            # One end tells it; where both do, the one whose metric people look for first.
+            told = [streams[key] for key in streams if key[1] == direction]
+            best = self._vocabulary.headline(backend, {name for name, _ in told}) or ""
+            values = [value for name, value in told if name == best]
+            is_rate = self._vocabulary.describe(best).fold is Fold.RATE
+            shown = format_value(best, sum(values) if is_rate else values[-1])
+            texts.append(f"{direction} {shown}")
+        return ", ".join(texts)
 
     def close(self) -> None:
         self._live.stop()
@@ -155,19 +167,6 @@ class LiveNarrator:
             each_s = self._trial.duration_s if each_s is None else each_s
             running = min(self._clock() - self._trial.started_time, each_s)
         return f"{format_duration(max(0.0, left * each_s - running))} left" if each_s else ""
-
-
-def _current(streams: dict[tuple[str, str, int], tuple[str, float]]) -> str:
-    """Show what a flow does now, by direction: rates of streams added, delays of the last."""
-    texts = []
-    for direction in sorted({key[1] for key in streams}):
-        # One end tells it; where both do, the one whose metric comes first in SHOWN.
-        here = {key: told for key, told in streams.items() if key[1] == direction}
-        best = min((told[0] for told in here.values()), key=SHOWN.index)
-        values = [value for name, value in here.values() if name == best]
-        value = sum(values) if best.endswith("_bps") else values[-1]
-        texts.append(f"{direction} {format_value(best, value)}")
-    return ", ".join(texts)
 
 
 def trial_title(trial: Trial, run: Run) -> str:

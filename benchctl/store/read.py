@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from benchctl.analysis.figures import Figure, Figures
 from benchctl.errors import StoreError, UsageError
-from benchctl.metrics import Fold, Metric
+from benchctl.metrics import Fold, Metric, Vocabulary
 from benchctl.store.database import connect, damaged, store_errors
 from benchctl.store.locks import Liveness
 from benchctl.store.schema import ADDED, LAST_ATTEMPT, OPEN
@@ -56,12 +56,16 @@ class Run:
         return values
 
     @property
-    def own_metrics(self) -> Sequence[Metric]:
-        """What the metrics mean that only its backends know; older runs don't say."""
-        return [
-            Metric(one["name"], one["description"], Fold(one["fold"]), one["better"])
+    def vocabulary(self) -> Vocabulary:
+        """Its metrics, those that only its backends know too; older runs don't say."""
+        own = [
+            Metric(
+                one["name"], one["description"], Fold(one["fold"]), one["better"],
+                wanted=one.get("wanted", False),
+            )
             for one in self.settings.get("metrics", ())
-        ]
+        ]  # fmt: skip
+        return Vocabulary(own, self.settings.get("headlines", {}))
 
     @property
     def varying(self) -> tuple[str, ...]:

@@ -35,6 +35,7 @@ SHAPES: Mapping[tuple[str, str], Shape] = {
         "pause_s?": float,
         "network?": dict,
         "lab?": (dict, None),
+        "headlines?": {str: str},
         "reported?": [
             {"flow": (str, None), "direction": (str, None), "where": _POINT,
              "metrics": {str: float}}

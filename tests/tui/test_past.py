@@ -1,11 +1,12 @@
 import pytest
 from tui.made_runs import BEGIN, MadeRun, whole_run
 
+from benchctl.metrics import Vocabulary
 from benchctl.store.bulk import Bulk
 from benchctl.store.manage import set_tags
 from benchctl.store.read import Reader
 from benchctl.tui.draw.runs import run_columns, run_row
-from benchctl.tui.model.past import FIGURES, past_of
+from benchctl.tui.model.past import past_of
 
 
 @pytest.fixture
@@ -19,7 +20,7 @@ def history(tmp_path):
     made.close()
     set_tags(path, 1, ["baseline", "kitchen"])
     reader, bulk = Reader(path), Bulk(path)
-    yield past_of(reader.runs(), bulk.means(FIGURES), {})
+    yield past_of(reader.runs(), bulk.means(Vocabulary().wanted), {})
     reader.close()
     bulk.close()
 

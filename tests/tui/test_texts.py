@@ -4,14 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.tui.draw.charts import Choice, compose, in_order
+from benchctl.metrics import Vocabulary, title_of
+from benchctl.tui.draw.charts import Choice, compose
 from benchctl.tui.draw.columns import Column, lay_out, widths
 from benchctl.tui.draw.spans import Span, crop, fit, to_text, wrap
 from benchctl.tui.draw.spread import draw_spread
 from benchctl.tui.draw.states import state
 from benchctl.tui.draw.tiles import Tile
 from benchctl.tui.draw.tiles import lay_out as lay_out_tiles
-from benchctl.tui.model.metrics import metric_of, title
 from benchctl.tui.model.zoom import View
 
 TEXTS = st.text(st.characters(codec="ascii", exclude_categories=("C",)), max_size=30)
@@ -97,16 +97,11 @@ def test_every_state_is_told_by_a_glyph_and_a_word():
 
 def test_metrics_stand_in_the_order_people_look_for_them():
     told = {"cwnd_bytes", "retransmits", "sent_bps", "tcp_rtt_s", "rtt_s", "a_new_one"}
-    assert in_order(told) == [
+    assert Vocabulary().plotted(told) == [
         "sent_bps", "rtt_s", "cwnd_bytes", "a_new_one", "retransmits", "tcp_rtt_s",
     ]  # fmt: skip
-    assert title("tcp_rtt_s") == "TCP RTT"
-    assert title("loss_ratio") == "loss"
-
-
-def test_a_metric_of_a_backend_that_is_not_there_is_shown_generically():
-    meaning = metric_of("gone", "frobs")
-    assert (meaning.name, meaning.description) == ("frobs", "")
+    assert title_of("tcp_rtt_s") == "TCP RTT"
+    assert title_of("loss_ratio") == "loss"
 
 
 def test_without_samples_the_plots_say_so():

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchctl.api import Fold, Metric
+from benchctl.metrics import Vocabulary
 from benchctl.store.bulk import SeriesSource
-from benchctl.tui.model.metrics import metric_of
 from benchctl.tui.model.traces import LineKey, TimeWindow, Traces
 
 
@@ -20,7 +20,7 @@ def row(series, end_s, *values, length_s=1.0):
 
 
 def traces(window=TimeWindow(0.0, 100.0), split=()):  # noqa: B008
-    return Traces(window, split, metric_of)
+    return Traces(window, split, Vocabulary())
 
 
 def means(line, seconds=10):

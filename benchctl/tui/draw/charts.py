@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from benchctl.metrics import Fold
+from benchctl.metrics import Fold, title_of
 from benchctl.tui.draw.glyphs import BRAILLE, Glyphs
 from benchctl.tui.draw.plot import Curve, draw, letter, role_of
 from benchctl.tui.draw.spans import Line, Span, crop
-from benchctl.tui.model.metrics import title
 from benchctl.tui.model.traces import ALL, LineKey, Traces
 from benchctl.tui.model.zoom import View
 from benchctl.units import format_value
 
-# The metrics people look for, each with what stands in for it, in the order of the plots.
-FIRST = (("throughput_bps", "sent_bps"), ("rtt_s", "tcp_rtt_s", "owd_s"), ("cwnd_bytes",))
 # Rows of a plot that still shows a shape: five of curve, the axis, the caption.
 LEAST_HEIGHT = 8
 MOST = 3
@@ -52,18 +49,11 @@ class Choice:
         return stream == ALL if self.picked is None else (flow, stream) in self.picked
 
 
-def in_order(metrics: Collection[str]) -> list[str]:
-    """Return metrics as the plots show them: those people look for, then the others by name."""
-    first = [next((name for name in names if name in metrics), None) for names in FIRST]
-    found = [name for name in first if name is not None]
-    return [*found, *sorted(set(metrics) - set(found))]
-
-
 def compose(
     traces: Traces | None, choice: Choice, view: View, width: int, height: int
 ) -> list[Line]:
     """Return as many plots as fit into the height, with captions."""
-    metrics = in_order(traces.metrics()) if traces is not None else []
+    metrics = traces.metrics() if traces is not None else []
     if traces is None or not metrics:
         blank: Line = [Span(" " * width)]
         return [*[blank] * (height // 2), [Span("  no samples yet", "dim")]]
@@ -115,7 +105,7 @@ def _name(key: LineKey, among: Sequence[LineKey]) -> str:
 
 
 def _caption(metric: str, curves: Sequence[Curve], view: View, width: int) -> list[Span]:
-    spans = [Span(f"{title(metric)}{' (log)' if view.log else ''}  ", "strong")]
+    spans = [Span(f"{title_of(metric)}{' (log)' if view.log else ''}  ", "strong")]
     free = width - len(spans[0].text)
     for number, curve in enumerate(curves):
         value = curve.series.at(view.until_s)

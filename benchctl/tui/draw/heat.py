@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
+from benchctl.metrics import title_of
 from benchctl.report.document import Document
 from benchctl.report.pivot import KEY_METRICS, with_interval
 from benchctl.tui.draw.columns import Column
 from benchctl.tui.draw.spans import HEATS, Span
-from benchctl.tui.model.metrics import title
 from benchctl.units import format_value
 
 # One step of heat each: what the colour says is said by a character too.
@@ -99,7 +99,7 @@ class SummaryTable:
         across = self.axes[turn.across] if turn.across < len(self.axes) else None
         down = [axis for axis in self.axes if axis != across]
         down = down[turn.down :] + down[: turn.down]
-        heads = list(self._values[across]) if across else [title(line[2])]
+        heads = list(self._values[across]) if across else [title_of(line[2])]
         coldest, hottest = self._range(line)
         rows = []
         for names in product(*(self._values[axis] for axis in down)):
@@ -127,7 +127,7 @@ class SummaryTable:
         promised = any(key[0] == line for key in self._expected)
         beside = ", then what the lab promises" if promised else ""
         of_flow = f" of {flow} ({direction})" if flow else ""
-        return f"{title(metric)}{of_flow}{beside}"
+        return f"{title_of(metric)}{of_flow}{beside}"
 
     def _range(self, line: Measurand) -> tuple[float, float]:
         means = [entry["mean"] for (one, _), entry in self._entries.items() if one == line]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
+from benchctl.metrics import title_of
 from benchctl.tui.draw.columns import GAP, Cells, Column
 from benchctl.tui.draw.spans import Span
 from benchctl.tui.draw.states import WIDTH, state
-from benchctl.tui.model.metrics import title
 from benchctl.tui.model.past import BASELINE, Past
 from benchctl.units import format_value
 
@@ -58,7 +58,7 @@ def run_row(one: Past, heads: Sequence[Column], *, marked: bool) -> Cells:
         "profile": Span(run.profile),
         "host": Span(one.host),
         "status": state(one.status),
-        "of": Span(title(one.metric)),
+        "of": Span(title_of(one.metric)),
         "figure": Span(figure),
         "baseline": difference,
         "tags": Span(", ".join(tag for tag in run.tags if tag != BASELINE), "dim"),

@@ -8,13 +8,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from benchctl.metrics import Aspect, of_aspect, title_of
 from benchctl.store.read import Note
 from benchctl.tui.draw.columns import GAP, Cells, Column
 from benchctl.tui.draw.spans import Line, Span
 from benchctl.tui.draw.states import WIDTH, state
 from benchctl.tui.draw.tiles import Tile
 from benchctl.tui.model.playhead import Playhead
-from benchctl.tui.model.runview import DIED, LISTED, PLANNED, RUNNING, RunView, TrialView
+from benchctl.tui.model.runview import DIED, PLANNED, RUNNING, RunView, TrialView
 from benchctl.tui.model.series import Series
 from benchctl.tui.model.traces import ALL, Traces
 from benchctl.units import format_duration, format_value
@@ -23,9 +24,6 @@ NOTHING = "-"
 REPEAT = "rep"
 # Room for "94.1 Mbit/s".
 LEAST_MEASURED = 11
-RATES = ("throughput_bps", "sent_bps")
-ROUND_TRIPS = ("rtt_s", "tcp_rtt_s", "owd_s")
-NAMES = {"rtt_s": "RTT", "tcp_rtt_s": "TCP RTT", "owd_s": "delay"}
 # Three intervals without a sample are no accident.
 SILENT = 3.0
 # A tool that tells once a second is not silent after half of one.
@@ -48,15 +46,17 @@ def tiles(view: RunView, traces: Traces | None, position: int, time: float) -> l
     until_s = trial.elapsed_s(time) if trial is not None and running else math.inf
     elapsed = clock(view.elapsed_s(time)) if not view.died else NOTHING
     left = clock(view.left_s(time)) if view.status_at(time) == RUNNING else NOTHING
-    metric, rates = _lines(traces, RATES)
+    metric, rates = _lines(traces, of_aspect(Aspect.RATE))
     many = f"sum of {len(rates)}" if len(rates) > 1 else "throughput"
-    trip, trips = _lines(traces, ROUND_TRIPS)
+    trip, trips = _lines(traces, of_aspect(Aspect.DELAY))
     loss = _loss(traces, until_s)
     _, resent = _lines(traces, ("retransmits",))
     return [
         Tile(many, _sum(metric, [s.at(until_s) for s in rates]) if running else NOTHING, 11),
         Tile("mean", _sum(metric, [line.mean(until_s) for line in rates]), 11),
-        Tile(NAMES.get(trip, "RTT"), _mean(trip, [line.at(until_s) for line in trips]), 8),
+        Tile(
+            title_of(trip) if trip else "RTT", _mean(trip, [line.at(until_s) for line in trips]), 8
+        ),
         Tile("loss", loss, 7, "warn" if loss not in (NOTHING, "0 %") else "strong"),
         Tile("resent", f"{sum(s.total(until_s) for s in resent):.0f}" if resent else NOTHING, 7),
         Tile("left", left, 8),
@@ -177,11 +177,11 @@ def trial_row(view: RunView, columns: Sequence[Column], index: int, time: float)
     if any(column.head == REPEAT for column in columns):
         cells.append(Span(str(trial.outline.repeat)))
     ended = trial.finished and status not in (RUNNING, "planned")
-    cells.append(_measured(trial, columns[-1].width) if ended else Span(""))
+    cells.append(_measured(view, trial, columns[-1].width) if ended else Span(""))
     return cells
 
 
-def _measured(trial: TrialView, width: int) -> Span:
+def _measured(view: RunView, trial: TrialView, width: int) -> Span:
     """Return why a trial failed, or each flow's most wanted figure, as many as fit.
 
     The flows' names stand there only where figures are alike.
@@ -190,7 +190,8 @@ def _measured(trial: TrialView, width: int) -> Span:
         return Span(trial.error, "bad")
     found = []
     for flow in trial.flows.values():
-        metric = next((name for name in LISTED for key in flow.figures if key[1] == name), None)
+        measured = {metric for _, metric in flow.figures}
+        metric = view.vocabulary.headline(flow.backend, measured)
         found += [(flow.name, key, v) for key, v in flow.figures.items() if key[1] == metric]
     alike = len({metric for _, (_, metric), _ in found}) < len(found)
     parts = [

@@ -134,7 +134,8 @@ class Feed:
         same_trial = self.position == position
         self.position = position
         self._detail = None
-        self._whole = Lines(self._bulk, self.view.trials[position].outline.id, self.whole, split)
+        trial_id = self.view.trials[position].outline.id
+        self._whole = Lines(self._bulk, trial_id, self.view.vocabulary, self.whole, split)
         if before is not None and same_trial:
             self._whole.show_meanwhile(before.traces)
         return True
@@ -146,7 +147,8 @@ class Feed:
             return
         self._detail = None
         if window != self.whole:
-            self._detail = Lines(self._bulk, self._whole.trial_id, window, self._whole.split)
+            whole = self._whole
+            self._detail = Lines(self._bulk, whole.trial_id, whole.vocabulary, window, whole.split)
 
     def last_time(self) -> float:
         """Return when the run ended, or was last heard of, in Unix time."""

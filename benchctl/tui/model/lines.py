@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 
+from benchctl.metrics import Vocabulary
 from benchctl.store.bulk import Bulk, PackedSample, SeriesSource
-from benchctl.tui.model.metrics import metric_of
 from benchctl.tui.model.traces import TimeWindow, Traces
 
 
@@ -13,9 +13,15 @@ class Lines:
     """The lines of one trial within a window. ``split`` names the flows shown by stream."""
 
     def __init__(
-        self, bulk: Bulk, trial_id: int, window: TimeWindow, split: Collection[str] = ()
+        self,
+        bulk: Bulk,
+        trial_id: int,
+        vocabulary: Vocabulary,
+        window: TimeWindow,
+        split: Collection[str] = (),
     ) -> None:
         self.trial_id = trial_id
+        self.vocabulary = vocabulary
         self.window = window
         self.split = frozenset(split)
         self.caught_up = False
@@ -28,7 +34,7 @@ class Lines:
         self._first = self._after = self._last = 0
 
     def _begin(self) -> Traces:
-        return Traces(self.window, self.split, metric_of)
+        return Traces(self.window, self.split, self.vocabulary)
 
     def show_meanwhile(self, traces: Traces) -> None:
         """Show other traces of the same trial until these have caught up."""

@@ -10,13 +10,10 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from benchctl.report.pivot import INSTEAD, KEY_METRICS
 from benchctl.store.read import Run
 from benchctl.tui.model.runview import DIED
 
 BASELINE = "baseline"
-FIGURES = tuple(name for key in KEY_METRICS for name in (key, INSTEAD.get(key)) if name)
-"""The metrics a key figure may be of, the most wanted first."""
 
 Means = Mapping[str, Mapping[str, float]]
 """The means of one run by metric and place."""
@@ -55,7 +52,7 @@ def past_of(
     found = []
     for run in runs:
         own = means.get(run.id, {})
-        metric = next((name for name in FIGURES if name in own), "")
+        metric = next((name for name in run.vocabulary.wanted if name in own), "")
         figure = _mean(own[metric].values()) if metric else None
         baseline = baselines.get(run.profile)
         difference = None

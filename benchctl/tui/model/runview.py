@@ -29,11 +29,6 @@ from benchctl.store.read import Flow, Note, Run, Trial
 PLANNED, RUNNING, OK = "planned", "running", "ok"
 DIED = "died"
 """A run that says it is running, of which no runner is left."""
-# The figures a list of trials can show. A run of many trials has too many others to keep.
-LISTED = (
-    "throughput_bps", "sent_bps", "rtt_s", "tcp_rtt_s", "owd_s", "loss_ratio", "retransmits",
-    "jitter_rfc3550_s", "pdv_p95_p50_s",
-)  # fmt: skip
 # How many trials tell how much longer than planned they take: enough to level out one bad one.
 LATELY = 20
 
@@ -52,7 +47,7 @@ class FlowView:
     expected: Mapping[str, Mapping[str, float]]
     """What a lab promises, by direction and metric."""
     figures: Mapping[tuple[str, str], float] = field(default_factory=dict)
-    """Those of `LISTED`, by direction and metric."""
+    """Those people look for, by direction and metric: a run of many trials has too many others."""
 
 
 @dataclass(slots=True)
@@ -101,6 +96,8 @@ class RunView:
 
     def __init__(self, run: Run, outlines: Sequence[Outline]) -> None:
         self.run = run
+        self.vocabulary = run.vocabulary
+        self._listed = frozenset(self.vocabulary.wanted)
         self.trials = [TrialView(outline) for outline in outlines]
         self._planned_s = [0.0, *accumulate(outline.duration_s for outline in outlines)]
         self.notes: list[Note] = []
@@ -116,10 +113,10 @@ class RunView:
                 self._update(trial)
             case FlowStarted(trial, flow):
                 view = self._update(trial)
-                view.flows[flow.name] = _flow(flow, {})
+                view.flows[flow.name] = self._flow(flow, {})
             case FlowEnded(trial, flow, figures):
                 view = self._update(trial)
-                view.flows[flow.name] = _flow(flow, figures)
+                view.flows[flow.name] = self._flow(flow, figures)
             case TrialEnded(trial):
                 self._update(trial)
             case Noted(note):
@@ -136,6 +133,13 @@ class RunView:
         view.started_time, view.finished_time = trial.started_time, trial.finished_time
         view.start_skew_s, view.fairness_jain = trial.start_skew_s, trial.fairness_jain
         return view
+
+    def _flow(self, flow: Flow, figures: Figures) -> FlowView:
+        return FlowView(
+            flow.name, flow.backend, flow.attempt, flow.status, flow.error, flow.hint,
+            flow.requested, flow.expected,
+            {key: figure.value for key, figure in figures.items() if key[1] in self._listed},
+        )  # fmt: skip
 
     @property
     def died(self) -> bool:
@@ -195,11 +199,3 @@ class RunView:
     def notes_at(self, time: float) -> list[Note]:
         """Return the notes written up to a moment, the newest last."""
         return [note for note in self.notes if note.time <= time]
-
-
-def _flow(flow: Flow, figures: Figures) -> FlowView:
-    return FlowView(
-        flow.name, flow.backend, flow.attempt, flow.status, flow.error, flow.hint, flow.requested,
-        flow.expected,
-        {key: figure.value for key, figure in figures.items() if key[1] in LISTED},
-    )  # fmt: skip

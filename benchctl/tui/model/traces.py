@@ -10,13 +10,13 @@ from __future__ import annotations
 import math
 import sys
 from array import array
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from operator import itemgetter
 from typing import NamedTuple
 
-from benchctl.metrics import Fold, Metric
+from benchctl.metrics import Fold, Metric, Vocabulary
 from benchctl.store.bulk import PackedSample, SeriesSource
 from benchctl.tui.model.series import Series
 
@@ -121,13 +121,12 @@ class _Sink:
 class Traces:
     """All lines of one trial within a window.
 
-    ``split`` names the flows whose streams have lines of their own; ``describe`` says what
-    a metric of a backend means.
+    ``split`` names the flows whose streams have lines of their own.
     """
 
     window: TimeWindow
     split: Collection[str]
-    describe: Callable[[str, str], Metric]
+    vocabulary: Vocabulary
     shortest_s: float = math.inf
     """Length of the shortest interval that was told."""
     end_s: float = 0.0
@@ -172,7 +171,7 @@ class Traces:
             sink.extend(source.stream, times_s, values[place::count], weights)
 
     def _open(self, source: SeriesSource, metric: str) -> _Sink:
-        meaning = self.meanings.setdefault(metric, self.describe(source.backend, metric))
+        meaning = self.meanings.setdefault(metric, self.vocabulary.describe(metric))
         fold = meaning.fold
         self.streams.add((source.flow, source.stream))
         key = LineKey(source.flow, source.direction, metric)
@@ -202,8 +201,8 @@ class Traces:
         return next((series for series in told if series is not None), None)
 
     def metrics(self) -> list[str]:
-        """Return the metrics that have a line."""
-        return sorted({key.metric for _, key in self._series})
+        """Return the metrics that have a line, in the order of the plots."""
+        return self.vocabulary.plotted({key.metric for _, key in self._series})
 
     def keys(self, metric: str) -> list[LineKey]:
         """Return the lines of a metric, by flow, direction and stream."""

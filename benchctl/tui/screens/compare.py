@@ -13,6 +13,7 @@ from textual.widget import Widget
 
 from benchctl.analysis.compare import Comparison, Verdict
 from benchctl.errors import StoreError
+from benchctl.metrics import title_of
 from benchctl.report.comparison import (
     compare_runs,
     comparison_table,
@@ -24,7 +25,6 @@ from benchctl.store.read import Reader, Run
 from benchctl.tui.draw.columns import GAP, Cells, Column, widths
 from benchctl.tui.draw.spans import Span
 from benchctl.tui.draw.spread import HIGH, LOW, MEAN, POINT, draw_spread
-from benchctl.tui.model.metrics import title
 from benchctl.tui.screens.page import Page
 from benchctl.tui.widgets.notes import Notes
 from benchctl.tui.widgets.scrolled import Scrolled
@@ -257,7 +257,7 @@ def _told(one: Comparison) -> list[Span]:
     point = ", ".join(f"{axis}={value}" for axis, value in one.point.items())
     share = f" ({one.relative * 100:+.1f} %)" if one.relative is not None else ""
     return [
-        Span(f"{title(one.metric)}{f' of {one.flow}' if one.flow else ''}", "strong"),
+        Span(f"{title_of(one.metric)}{f' of {one.flow}' if one.flow else ''}", "strong"),
         Span(f" at {point}" if point else ""),
         Span(f": {signed(one.metric, one.difference)}{share}, 95 % {interval(one)}; "),
         Span(str(one.verdict), _role(one.verdict)),

@@ -18,7 +18,7 @@ from benchctl.store.manage import delete_run, set_tags
 from benchctl.store.read import Reader
 from benchctl.tui.draw.runs import run_columns, run_row
 from benchctl.tui.draw.spans import Span
-from benchctl.tui.model.past import BASELINE, FIGURES, Past, past_of
+from benchctl.tui.model.past import BASELINE, Past, past_of
 from benchctl.tui.screens.modals import Ask, Prompt
 from benchctl.tui.screens.page import Page
 from benchctl.tui.widgets.notes import Notes
@@ -111,7 +111,8 @@ class HistoryScreen(Page):
     def _read(self, reader: Reader, bulk: Bulk) -> None:
         runs = reader.runs()
         alive = {run.id: reader.is_alive(run) for run in runs if run.status == "running"}
-        self._all = past_of(runs, bulk.means(FIGURES), alive)
+        wanted = {name for run in runs for name in run.vocabulary.wanted}
+        self._all = past_of(runs, bulk.means(wanted), alive)
         self._show()
 
     def _show(self) -> None:

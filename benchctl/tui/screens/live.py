@@ -12,13 +12,13 @@ from textual.containers import Container
 from textual.widget import Widget
 
 from benchctl.errors import StoreError
+from benchctl.metrics import title_of
 from benchctl.tui.draw import status
-from benchctl.tui.draw.charts import Choice, in_order
+from benchctl.tui.draw.charts import Choice
 from benchctl.tui.draw.columns import Column, widths
 from benchctl.tui.draw.glyphs import SETS
 from benchctl.tui.draw.spans import Span
 from benchctl.tui.model.feed import Feed
-from benchctl.tui.model.metrics import title
 from benchctl.tui.model.playhead import Playhead
 from benchctl.tui.model.results import Results
 from benchctl.tui.model.runview import RUNNING
@@ -155,8 +155,8 @@ class LiveScreen(Page):
         if traces is None:
             return ()
         return [
-            (f"{title(name)} ({name})", traces.meanings[name].description or UNKNOWN)
-            for name in in_order(traces.metrics())
+            (f"{title_of(name)} ({name})", traces.meanings[name].description or UNKNOWN)
+            for name in traces.metrics()
         ]
 
     # --- what is shown --------------------------------------------------------------------
