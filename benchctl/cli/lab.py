@@ -303,7 +303,7 @@ def _rows(look: Look, at_once: str) -> list[tuple[str, ...]]:
     """Return what a look promised and what it measured, as two rows of a table."""
     from math import isnan
 
-    from benchctl.lab.judgement import Promise, Verdict
+    from benchctl.lab.judgement import Promise, PromiseVerdict
     from benchctl.units import format_duration, format_rate, format_ratio
 
     shown: dict[Promise, Callable[[float], str]] = {
@@ -318,7 +318,7 @@ def _rows(look: Look, at_once: str) -> list[tuple[str, ...]]:
         found = look.findings.get(promise)
         promised.append(text(found.promised) if found else "-")
         measured.append(text(found.measured) if found and not isnan(found.measured) else "-")
-    broken = [f.promise for f in look.findings.values() if f.verdict is Verdict.BROKEN]
+    broken = [f.promise for f in look.findings.values() if f.verdict is PromiseVerdict.BROKEN]
     kept = [f"no: {', '.join(broken)}" if broken else "yes"]
     if look.unverified:
         kept.append(f"not verified: {', '.join(look.unverified)}")

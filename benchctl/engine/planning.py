@@ -18,7 +18,7 @@ from benchctl.lab.model import Topology
 from benchctl.lab.topology import build_topology
 from benchctl.plan.plan import MOST_TRIALS, Plan, make_plan
 from benchctl.profile.load import Document, load_profile, shipped_topologies
-from benchctl.toml.source import Source, read_toml
+from benchctl.toml.source import TomlSource, read_toml
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Planned:
     plan: Plan
     outside: Network
     network: Network
-    topology: Source | None
+    topology: TomlSource | None
     registry: Registry
     tools: Tools
     services: tuple[tuple[str, tuple[str, ...]], ...]
@@ -100,7 +100,7 @@ def find_topology(name: str, path: Path | None = None) -> Path:
     raise ProfileError(f"{name}: no such topology", f"those that come with benchctl: {known}")
 
 
-def _topology(document: Document) -> tuple[Topology | None, Source | None]:
+def _topology(document: Document) -> tuple[Topology | None, TomlSource | None]:
     lab = document.model.lab
     if lab is None:
         return None, None
@@ -122,7 +122,7 @@ def _check_sources(document: Document, network: Network) -> None:
             )
 
 
-def _check_lab(plan: Plan, outside: Network, topology: Topology, source: Source) -> None:
+def _check_lab(plan: Plan, outside: Network, topology: Topology, source: TomlSource) -> None:
     """Check what only profile and topology together can get wrong. Raises ProfileError."""
     names = names_of(topology)
     hint = f"hosts are: {', '.join(names)}"

@@ -21,11 +21,11 @@ from benchctl.engine.network import Network, from_settings
 from benchctl.errors import LabError
 from benchctl.hosts.facts import sysctls
 from benchctl.hosts.host import LOCAL, Host, Way
-from benchctl.lab.expect import Kernel, path
+from benchctl.lab.expect import KernelBuffers, path
 from benchctl.lab.lab import Lab
 from benchctl.lab.link import Change
 from benchctl.lab.messages import DirectionCounters
-from benchctl.lab.model import Emulator, Settings, Topology
+from benchctl.lab.model import Emulator, LinkSettings, Topology
 from benchctl.lab.segments import Hop
 from benchctl.lab.strain import Carried, carried
 from benchctl.lab.topology import build_topology
@@ -33,7 +33,7 @@ from benchctl.lab.verify import ceiling_bps, together, verify
 from benchctl.plan.bind import FlowPlan, Trial
 from benchctl.plan.promise import LinkChange, Promises, loads_of, promises
 from benchctl.profile.model import LabTable
-from benchctl.toml.source import Source, parse_toml
+from benchctl.toml.source import TomlSource, parse_toml
 from benchctl.units import format_rate
 
 _BUSY = "the machine is too busy for this lab, or too slow"
@@ -94,7 +94,7 @@ def site_of(settings: Mapping[str, Any], registry: Registry, note: Callable[[str
     return LabSite(network, settings["lab"], registry, note)
 
 
-def to_lab_settings(source: Source, table: LabTable) -> dict[str, Any]:
+def to_lab_settings(source: TomlSource, table: LabTable) -> dict[str, Any]:
     """Write what `LabSite` reads: the topology file, and the profile's table of the lab."""
     changes = [change.model_dump(exclude_none=True) for change in table.changes]
     return {
@@ -172,7 +172,7 @@ def _changes(changes: Iterable[Mapping[str, Any]], start_ns: int) -> list[LinkCh
     ]
 
 
-def _kernel() -> Kernel:
+def _kernel() -> KernelBuffers:
     """Return what this machine's kernel does to socket buffers; a new one where it is not told."""
     numbers = re.match(r"(\d+)\.(\d+)", platform.release())
     version = (int(numbers[1]), int(numbers[2])) if numbers else _NEW_KERNEL
@@ -182,8 +182,8 @@ def _kernel() -> Kernel:
         float(known[name].split()[-1]) for name in ("rmem_max", "tcp_rmem") if name in known
     ]
     if not most or not receives:
-        return Kernel(version)
-    return Kernel(version, min(most), max(receives))
+        return KernelBuffers(version)
+    return KernelBuffers(version, min(most), max(receives))
 
 
 class LabSite:
@@ -205,7 +205,7 @@ class LabSite:
         self._note = note
         self._lab: Lab | None = None
         self._wishes: Mapping[str, Any] | None = None
-        self._verified: set[tuple[str, tuple[Settings, Settings]]] = set()
+        self._verified: set[tuple[str, tuple[LinkSettings, LinkSettings]]] = set()
         self._loaded: set[frozenset[tuple[Hop, float]]] = set()
         self._ceiling_bps = 0.0
         self._before: Mapping[Hop, DirectionCounters] = {}

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+from benchctl.lab.devices import program_path
 
 # linux/capability.h
 _CAP_NET_ADMIN = 12
@@ -63,14 +64,6 @@ def launcher() -> Launcher:
     return Launcher(
         ("unshare", *user, "--mount", "--pid", "--fork", "--kill-child", "--"), user_namespace
     )
-
-
-def program_path(name: str) -> str | None:
-    """Return where a program is; None where there is none.
-
-    Ordinary users of Debian have no sbin in their PATH, and tc is there.
-    """
-    return shutil.which(name) or shutil.which(name, path="/usr/sbin:/sbin")
 
 
 def examine() -> list[Ability]:

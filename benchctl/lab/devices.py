@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 import socket
 import struct
 import subprocess
@@ -11,8 +12,6 @@ import time
 from array import array
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-
-from benchctl.lab.capability import program_path
 
 # linux/sockios.h, linux/ethtool.h. Without them frames are what a cable carries: one by one, at
 # most one MTU long, with their checksums.
@@ -27,6 +26,14 @@ _OFFLOADS = {"tx checksum": 0x17, "tso": 0x1F, "gso": 0x24, "gro": _SET_GRO}
 
 class BuildError(Exception):
     """The kernel, or a program that talks to it, refused."""
+
+
+def program_path(name: str) -> str | None:
+    """Return where a program is; None where there is none.
+
+    Ordinary users of Debian have no sbin in their PATH, and tc is there.
+    """
+    return shutil.which(name) or shutil.which(name, path="/usr/sbin:/sbin")
 
 
 def run_batch(program: str, lines: Sequence[str]) -> None:

@@ -19,7 +19,7 @@ from typing import Any
 
 from benchctl.lab.link import NEVER_NS, OneWay
 from benchctl.lab.messages import AskCounters, ChangeLink, DirectionCounters, Request, receive, send
-from benchctl.lab.model import Settings
+from benchctl.lab.model import LinkSettings
 from benchctl.lab.ring import Outlet, Ring
 from benchctl.lab.syscalls import set_timer_slack
 
@@ -47,10 +47,12 @@ def hurry() -> bool:
     return True
 
 
-class _Direction:
+class _Forwarder:
     """One direction of a link: frames come in at one device and leave by another."""
 
-    def __init__(self, settings: Settings, seed: str, devices: tuple[str, str], mtu: int) -> None:
+    def __init__(
+        self, settings: LinkSettings, seed: str, devices: tuple[str, str], mtu: int
+    ) -> None:
         self.way: OneWay[bytes] = OneWay(settings, seed)
         self.source = Ring(devices[0], mtu)
         self._send = Outlet(devices[1]).send
@@ -108,7 +110,7 @@ class _Direction:
 
 
 def run_direction(
-    settings: Settings, seed: str, devices: tuple[str, str], mtu: int, control: Connection
+    settings: LinkSettings, seed: str, devices: tuple[str, str], mtu: int, control: Connection
 ) -> None:
     """Be one direction of a link, from one device to another, until ``control`` is closed.
 
@@ -117,7 +119,7 @@ def run_direction(
     # 50 us by default, which every frame would be late by.
     set_timer_slack(1)
     hurry()
-    direction = _Direction(settings, seed, devices, mtu)
+    direction = _Forwarder(settings, seed, devices, mtu)
     send(control, None)
     # Nothing here makes cycles, and a collection would stop the link for milliseconds.
     gc.disable()

@@ -92,7 +92,7 @@ class NetworkPath:
         segment = _delay_s(self.there, headers + self.segment_bytes(mss_bytes))
         return segment + _delay_s(self.back, headers)
 
-    def windowed_bps(self, buffer_bytes: float, kernel: Kernel, mss_bytes: float) -> float:
+    def windowed_bps(self, buffer_bytes: float, kernel: KernelBuffers, mss_bytes: float) -> float:
         """Return what one connection sends at most with such a buffer: its window each round trip.
 
         RFC 6349, section 3.3.1. Nagle's algorithm allows one small segment under way
@@ -115,7 +115,7 @@ class NetworkPath:
 
 
 @dataclass(frozen=True, slots=True)
-class Kernel:
+class KernelBuffers:
     """What the kernel does to socket buffers: its version, and the most that it lets one ask for.
 
     ``buffer_most_bytes`` is the smaller of net.core.rmem_max and wmem_max, ``receive_most_bytes``

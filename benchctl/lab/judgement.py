@@ -31,7 +31,7 @@ from enum import StrEnum
 
 from benchctl.lab.legs import Leg
 from benchctl.lab.link import NEVER_NS, OneWay
-from benchctl.lab.model import Settings
+from benchctl.lab.model import LinkSettings
 from benchctl.units import format_duration, format_rate, format_ratio
 
 _CHANCE = 1e-3
@@ -69,7 +69,7 @@ class Promise(StrEnum):
     CHANGE = "change"
 
 
-class Verdict(StrEnum):
+class PromiseVerdict(StrEnum):
     """What a look says of a promise; of two, the later one counts."""
 
     UNVERIFIED = "not verified"
@@ -78,7 +78,7 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class PromiseFinding:
     """One promise, what was measured of it (NaN where nothing was), and whether it is kept.
 
     Delays and jitter in seconds, rates in bits per second of Ethernet frames, queues in frames; of
@@ -89,7 +89,7 @@ class Finding:
     promise: Promise
     promised: float
     measured: float
-    verdict: Verdict
+    verdict: PromiseVerdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,23 +124,25 @@ class Look:
     """What was found of one way over a link."""
 
     leg: Leg
-    findings: Mapping[Promise, Finding] = field(default_factory=dict)
+    findings: Mapping[Promise, PromiseFinding] = field(default_factory=dict)
 
     @property
     def problem(self) -> str:
         """The promise that is broken, with both figures; empty when none is."""
         for finding in self.findings.values():
-            if finding.verdict is Verdict.BROKEN:
+            if finding.verdict is PromiseVerdict.BROKEN:
                 return f"{self.leg.name}: {_SAID[finding.promise](finding)}"
         return ""
 
     @property
     def unverified(self) -> tuple[Promise, ...]:
         """The promises of which nothing can be said."""
-        return tuple(f.promise for f in self.findings.values() if f.verdict is Verdict.UNVERIFIED)
+        return tuple(
+            f.promise for f in self.findings.values() if f.verdict is PromiseVerdict.UNVERIFIED
+        )
 
 
-_SAID: Mapping[Promise, Callable[[Finding], str]] = {
+_SAID: Mapping[Promise, Callable[[PromiseFinding], str]] = {
     Promise.DELAY: lambda f: (
         f"promises a delay of {format_duration(f.promised)}, "
         f"takes {format_duration(f.measured)} here"
@@ -172,26 +174,26 @@ _SAID: Mapping[Promise, Callable[[Finding], str]] = {
 }
 
 
-def look_at(leg: Leg, findings: Iterable[Finding]) -> Look:
+def look_at(leg: Leg, findings: Iterable[PromiseFinding]) -> Look:
     """Return the look that was made of these, each promise judged once or more."""
-    weight = list(Verdict).index
-    found: dict[Promise, Finding] = {}
+    weight = list(PromiseVerdict).index
+    found: dict[Promise, PromiseFinding] = {}
     for one in findings:
         known = found.get(one.promise, one)
         found[one.promise] = max(known, one, key=lambda each: weight(each.verdict))
     return Look(leg, found)
 
 
-def judge_train(leg: Leg, train: Train) -> list[Finding]:
+def judge_train(leg: Leg, train: Train) -> list[PromiseFinding]:
     """Judge delay, jitter, loss and order by small frames that the link never has to queue."""
     order = [] if leg.jitter_s else [_order(train)]
     return [_jitter(leg, train), _delay(leg, train), _loss(leg, train), *order]
 
 
-def _jitter(leg: Leg, train: Train) -> Finding:
+def _jitter(leg: Leg, train: Train) -> PromiseFinding:
     delays_s, jitter_s = train.delays_s, leg.jitter_s
     if len(delays_s) < _LEAST_FRAMES:
-        return Finding(Promise.JITTER, jitter_s, math.nan, Verdict.UNVERIFIED)
+        return PromiseFinding(Promise.JITTER, jitter_s, math.nan, PromiseVerdict.UNVERIFIED)
     low_s, _, high_s = statistics.quantiles(delays_s)
     more_s = high_s - low_s - jitter_s
     chance_s = _Z * jitter_s / math.sqrt(len(delays_s))
@@ -200,40 +202,42 @@ def _jitter(leg: Leg, train: Train) -> Finding:
     several = sum(hop.settings.jitter_s > 0 for hop in leg.hops) > 1  # no longer uniform
     few = jitter_s > 0 and len(delays_s) < _QUARTILE_FRAMES
     if several or few or 0 < jitter_s <= -least_s:
-        verdict = Verdict.UNVERIFIED
+        verdict = PromiseVerdict.UNVERIFIED
     else:
         verdict = _verdict(least_s <= more_s <= most_s)
-    return Finding(Promise.JITTER, jitter_s, high_s - low_s, verdict)
+    return PromiseFinding(Promise.JITTER, jitter_s, high_s - low_s, verdict)
 
 
-def _delay(leg: Leg, train: Train) -> Finding:
+def _delay(leg: Leg, train: Train) -> PromiseFinding:
     delays_s, jitter_s = train.delays_s, leg.jitter_s
     several = sum(hop.settings.jitter_s > 0 for hop in leg.hops) > 1
     if len(delays_s) < _LEAST_FRAMES or several:
         # Where every frame is lost none has a delay; where some should come, the loss is broken.
-        return Finding(Promise.DELAY, leg.delay_s, math.nan, Verdict.UNVERIFIED)
+        return PromiseFinding(Promise.DELAY, leg.delay_s, math.nan, PromiseVerdict.UNVERIFIED)
     early_s = statistics.quantiles(delays_s, n=round(1 / _EARLY), method="inclusive")[0]
     measured_s = early_s + (1 - 2 * _EARLY) * jitter_s - leg.sending_s(train.frame_bytes)
     chance_s = _Z * 2 * jitter_s * math.sqrt(_EARLY * (1 - _EARLY) / len(delays_s))
     kept = abs(measured_s - leg.delay_s) <= _DELAY_TOLERANCE_S * len(leg.hops) + chance_s
-    return Finding(Promise.DELAY, leg.delay_s, measured_s, _verdict(kept))
+    return PromiseFinding(Promise.DELAY, leg.delay_s, measured_s, _verdict(kept))
 
 
-def _loss(leg: Leg, train: Train) -> Finding:
+def _loss(leg: Leg, train: Train) -> PromiseFinding:
     frames = len(train.sent_ns) - train.unread
     lost, promised = frames - len(train.got), leg.loss_ratio
     measured = lost / frames if frames > 0 else math.nan
     low, high = binomial_bounds(frames, promised)
     if not low <= lost <= high:
-        verdict = Verdict.BROKEN
+        verdict = PromiseVerdict.BROKEN
     elif frames < _LOSSLESS_FRAMES or (promised > 0 and low == 0):
-        verdict = Verdict.UNVERIFIED  # so few would also fit a link that loses none, or far more
+        verdict = (
+            PromiseVerdict.UNVERIFIED
+        )  # so few would also fit a link that loses none, or far more
     else:
-        verdict = Verdict.KEPT
-    return Finding(Promise.LOSS, promised, measured, verdict)
+        verdict = PromiseVerdict.KEPT
+    return PromiseFinding(Promise.LOSS, promised, measured, verdict)
 
 
-def due_of(settings: Settings, frame_bytes: int, sent_ns: Sequence[int]) -> dict[int, int]:
+def due_of(settings: LinkSettings, frame_bytes: int, sent_ns: Sequence[int]) -> dict[int, int]:
     """Return when the model delivers which of these frames, over an idle link."""
     way: OneWay[int] = OneWay(settings, "")
     for number, now_ns in enumerate(sent_ns):
@@ -244,7 +248,7 @@ def due_of(settings: Settings, frame_bytes: int, sent_ns: Sequence[int]) -> dict
     return due
 
 
-def judge_burst(leg: Leg, settings: Settings, train: Train) -> list[Finding]:
+def judge_burst(leg: Leg, settings: LinkSettings, train: Train) -> list[PromiseFinding]:
     """Judge queue, order and a change by frames that came faster than the link sends.
 
     ``settings`` are those that the link was changed to, without jitter and loss, and the model says
@@ -258,7 +262,7 @@ def judge_burst(leg: Leg, settings: Settings, train: Train) -> list[Finding]:
     ]
 
 
-def _queue(leg: Leg, settings: Settings, train: Train, dropped: int) -> list[Finding]:
+def _queue(leg: Leg, settings: LinkSettings, train: Train, dropped: int) -> list[PromiseFinding]:
     promised = settings.queue_packets
     if math.isinf(settings.rate_bps):
         return []  # a link without a rate never has a queue
@@ -268,51 +272,51 @@ def _queue(leg: Leg, settings: Settings, train: Train, dropped: int) -> list[Fin
     measured = float(promised - shorter)
     rated = sum(math.isfinite(hop.settings.rate_bps) for hop in leg.hops)
     if rated > 1:
-        return [Finding(Promise.QUEUE, promised, math.nan, Verdict.UNVERIFIED)]
+        return [PromiseFinding(Promise.QUEUE, promised, math.nan, PromiseVerdict.UNVERIFIED)]
     if abs(shorter) > slack:
-        return [Finding(Promise.QUEUE, promised, measured, Verdict.BROKEN)]
+        return [PromiseFinding(Promise.QUEUE, promised, measured, PromiseVerdict.BROKEN)]
     if dropped <= slack:  # it was never full, or too shortly
-        return [Finding(Promise.QUEUE, promised, math.nan, Verdict.UNVERIFIED)]
-    return [Finding(Promise.QUEUE, promised, measured, Verdict.KEPT)]
+        return [PromiseFinding(Promise.QUEUE, promised, math.nan, PromiseVerdict.UNVERIFIED)]
+    return [PromiseFinding(Promise.QUEUE, promised, measured, PromiseVerdict.KEPT)]
 
 
-def _order(train: Train) -> Finding:
+def _order(train: Train) -> PromiseFinding:
     if len(train.got) < _LEAST_FRAMES:
-        return Finding(Promise.ORDER, 0, math.nan, Verdict.UNVERIFIED)
-    return Finding(Promise.ORDER, 0, train.overtaken, _verdict(not train.overtaken))
+        return PromiseFinding(Promise.ORDER, 0, math.nan, PromiseVerdict.UNVERIFIED)
+    return PromiseFinding(Promise.ORDER, 0, train.overtaken, _verdict(not train.overtaken))
 
 
-def _change(leg: Leg, train: Train, due_ns: Mapping[int, int]) -> Finding:
+def _change(leg: Leg, train: Train, due_ns: Mapping[int, int]) -> PromiseFinding:
     """Judge the new delay by the first half of the frames, and the new rate by the second.
 
     A queue of another length, which is judged by itself, leaves both as they are.
     """
     if not due_ns:
-        return Finding(Promise.CHANGE, 0, math.nan, Verdict.UNVERIFIED)
+        return PromiseFinding(Promise.CHANGE, 0, math.nan, PromiseVerdict.UNVERIFIED)
     common = [(got_ns, due_ns[number]) for number, got_ns in train.got if number in due_ns]
     if len(common) < min(_LEAST_FRAMES, len(due_ns)):
-        return Finding(Promise.CHANGE, 0, math.nan, Verdict.BROKEN)
+        return PromiseFinding(Promise.CHANGE, 0, math.nan, PromiseVerdict.BROKEN)
     off_s = [(got - due) / 1e9 for got, due in common]
     half = -(-len(off_s) // 2)
     early_s = min(off_s[:half])
     tolerance_s = _DELAY_TOLERANCE_S * len(leg.hops)
     if abs(early_s) > tolerance_s:
-        return Finding(Promise.CHANGE, 0, abs(early_s), Verdict.BROKEN)
+        return PromiseFinding(Promise.CHANGE, 0, abs(early_s), PromiseVerdict.BROKEN)
     span_s = (common[-1][1] - common[0][1]) / 1e9
     drift_s = abs(min(off_s[half:], default=early_s) - early_s)
     # A rate that is off by so much shows half of it from the first half to the second.
     kept = drift_s <= tolerance_s + RATE_TOLERANCE * span_s / 2
-    return Finding(Promise.CHANGE, 0, abs(early_s) if kept else drift_s, _verdict(kept))
+    return PromiseFinding(Promise.CHANGE, 0, abs(early_s) if kept else drift_s, _verdict(kept))
 
 
-def judge_rate(leg: Leg, rate_bps: float) -> list[Finding]:
+def judge_rate(leg: Leg, rate_bps: float) -> list[PromiseFinding]:
     """Judge a rate in bits per second of frames, NaN where it could not be measured."""
     if math.isinf(leg.rate_bps):
         return []
     if math.isnan(rate_bps):
-        return [Finding(Promise.RATE, leg.rate_bps, rate_bps, Verdict.UNVERIFIED)]
+        return [PromiseFinding(Promise.RATE, leg.rate_bps, rate_bps, PromiseVerdict.UNVERIFIED)]
     kept = math.isclose(rate_bps, leg.rate_bps, rel_tol=RATE_TOLERANCE)
-    return [Finding(Promise.RATE, leg.rate_bps, rate_bps, _verdict(kept))]
+    return [PromiseFinding(Promise.RATE, leg.rate_bps, rate_bps, _verdict(kept))]
 
 
 def binomial_bounds(count: int, probability: float) -> tuple[int, int]:
@@ -342,5 +346,5 @@ def _below(count: int, probability: float) -> int:
     return count
 
 
-def _verdict(kept: bool) -> Verdict:
-    return Verdict.KEPT if kept else Verdict.BROKEN
+def _verdict(kept: bool) -> PromiseVerdict:
+    return PromiseVerdict.KEPT if kept else PromiseVerdict.BROKEN

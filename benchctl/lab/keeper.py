@@ -21,7 +21,7 @@ from typing import Any, NoReturn
 
 from benchctl.lab.devices import BuildError
 from benchctl.lab.emulator import run_direction
-from benchctl.lab.kernel import KernelLinks, Place, refusal, several_processors, unpunctual
+from benchctl.lab.kernel import KernelLinks, LinkPlace, refusal, several_processors, unpunctual
 from benchctl.lab.messages import AskCounters, AskStanding, Broken, Built, Request, receive, send
 from benchctl.lab.model import Emulator, Link, Topology
 from benchctl.lab.namespaces import Namespaces
@@ -64,7 +64,7 @@ class Keeper:
             known = {}
             for name, link in links.items():
                 a, b = link.ends
-                known[name] = Place(link, devices[name], (within[a.node], within[b.node]))
+                known[name] = LinkPlace(link, devices[name], (within[a.node], within[b.node]))
             self._kernel = KernelLinks(self._namespaces.emulator, known)
         else:
             for name, link in links.items():

@@ -21,7 +21,7 @@ from benchctl.lab import netem
 from benchctl.lab.devices import BuildError, LastingTc, ask, await_running, run_batch, set_offloads
 from benchctl.lab.link import NEVER_NS, Change, Course
 from benchctl.lab.messages import DirectionCounters
-from benchctl.lab.model import Interface, Link, Settings
+from benchctl.lab.model import Interface, Link, LinkSettings
 from benchctl.lab.namespaces import new_quiet_network
 from benchctl.lab.script import Ends
 from benchctl.lab.syscalls import enter_network
@@ -46,7 +46,7 @@ def several_processors() -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class LinkPlace:
     """A link, the emulator's devices of its ends, and the networks of the nodes at them."""
 
     link: Link
@@ -55,7 +55,7 @@ class Place:
 
 
 @dataclass(slots=True)
-class _Direction:
+class _KernelDirection:
     """One direction of a link; ``known`` are the lines that the kernel has got.
 
     ``source`` is the device that its frames leave by, and the network where that is.
@@ -75,7 +75,7 @@ class _Direction:
         """The wires that its frames pass."""
         return self.wires if self.long else self.wires[:1]
 
-    def lines(self, settings: Settings, empty: Callable[[_Direction], bool]) -> list[str]:
+    def lines(self, settings: LinkSettings, empty: Callable[[_KernelDirection], bool]) -> list[str]:
         """Return what the kernel does not know yet of these settings.
 
         ``empty`` says whether no frame is on the way, and so none can be overtaken.
@@ -100,9 +100,9 @@ class KernelLinks:
     ``network`` is where the emulator's devices are. Raises BuildError.
     """
 
-    def __init__(self, network: int, places: Mapping[str, Place]) -> None:
+    def __init__(self, network: int, places: Mapping[str, LinkPlace]) -> None:
         self._network = network
-        self._directions: dict[tuple[str, int], _Direction] = {}
+        self._directions: dict[tuple[str, int], _KernelDirection] = {}
         self._laid: set[str] = set()
         self._next_ns = 0
         self._ramping: LastingTc | None = None
@@ -110,7 +110,7 @@ class KernelLinks:
             link = place.link
             for number, settings in enumerate(link.settings):
                 wires = netem.wires(index)
-                self._directions[name, number] = _Direction(
+                self._directions[name, number] = _KernelDirection(
                     source=(place.networks[number], link.ends[number].device),
                     ends=_turned(place.devices) if number else place.devices,
                     wires=[_turned(wire) for wire in wires] if number else wires,
@@ -162,7 +162,7 @@ class KernelLinks:
             late=None, late_max_ns=None, missed=missed, refused=refused,
         )  # fmt: skip
 
-    def _tell(self, due: Iterable[tuple[_Direction, Settings]]) -> None:
+    def _tell(self, due: Iterable[tuple[_KernelDirection, LinkSettings]]) -> None:
         """Let the kernel know new settings, all in one go."""
         lines: list[str] = []
         laid: list[str] = []
@@ -191,7 +191,7 @@ class KernelLinks:
             ended, self._ramping = self._ramping, None
             ended.end()
 
-    def _empty(self, direction: _Direction) -> bool:
+    def _empty(self, direction: _KernelDirection) -> bool:
         """Return whether no frame waits or is on its way."""
         # A ramp has no time to ask, at every step.
         if direction.course.next_ns <= time.monotonic_ns():
@@ -247,11 +247,11 @@ def _try() -> None:
         run_batch("ip", lines)
         set_offloads([*outer, *inner], several_processors())
         await_running([*outer, *inner])
-        slow = Settings(rate_bps=10e6, delay_s=1e-3, loss_ratio=0.0, queue_packets=10)
+        slow = LinkSettings(rate_bps=10e6, delay_s=1e-3, loss_ratio=0.0, queue_packets=10)
         lossy = replace(slow, loss_ratio=1.0)
         ends = [Interface("", device, "") for device in outer]
         link = Link("self-test", (ends[0], ends[1]), (lossy, slow))
-        links = KernelLinks(network, {link.name: Place(link, inner, (network, network))})
+        links = KernelLinks(network, {link.name: LinkPlace(link, inner, (network, network))})
         with ExitStack() as stack:
             there, back = (stack.enter_context(_Wire(device)) for device in outer)
             there.send(b"lost")

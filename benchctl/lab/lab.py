@@ -58,7 +58,7 @@ class _GoneError(Exception):
         self.forbidden = forbidden
 
 
-class _Keeper:
+class _KeeperProcess:
     """The keeper process, and the connection to it."""
 
     def __init__(self, launcher: Launcher) -> None:
@@ -121,7 +121,7 @@ class Lab:
     """
 
     def __init__(
-        self, topology: Topology, built: Built, launcher: Launcher, keeper: _Keeper
+        self, topology: Topology, built: Built, launcher: Launcher, keeper: _KeeperProcess
     ) -> None:
         self.topology = topology
         self.emulator = built.emulator
@@ -139,7 +139,7 @@ class Lab:
         Raises LabError when the kernel refuses, or a service of the lab does not start.
         """
         launcher = capability.launcher()
-        keeper = _Keeper(launcher)
+        keeper = _KeeperProcess(launcher)
         try:
             keeper.tell((topology, emulator or topology.emulator))
             built: Built = keeper.hear(_BUILD_TIMEOUT_S)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import permutations
 
 from benchctl.errors import LabError
-from benchctl.lab.model import ETHERNET_HEADER_BYTES, Interface, Link, Settings, Topology
+from benchctl.lab.model import ETHERNET_HEADER_BYTES, Interface, Link, LinkSettings, Topology
 from benchctl.lab.segments import Hop, cables, segments
 
 
@@ -58,7 +58,7 @@ class Leg:
         """The size of the largest frame."""
         return min(hop.link.mtu for hop in self.hops) + ETHERNET_HEADER_BYTES
 
-    def having(self, how: Callable[[Settings], Settings]) -> Leg:
+    def having(self, how: Callable[[LinkSettings], LinkSettings]) -> Leg:
         """Return the leg with other settings on each link."""
         hops = (
             Hop(replace(hop.link, settings=(how(there), how(back))), hop.direction)

@@ -26,7 +26,7 @@ from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import Generic, TypeVar
 
-from benchctl.lab.model import Settings
+from benchctl.lab.model import LinkSettings
 
 NEVER_NS = 1 << 63
 """A time that does not come."""
@@ -71,7 +71,7 @@ class _Ramp:
 class Course:
     """The settings of one direction as a function of time: steps and ramps."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: LinkSettings) -> None:
         self.settings = settings
         self.next_ns = NEVER_NS
         """When `settings` will no longer hold; in the past while a ramp is under way."""
@@ -96,7 +96,7 @@ class Course:
         coming_ns = self._changes[0][0] if self._changes else NEVER_NS
         self.next_ns = now_ns if self._ramps else coming_ns
 
-    def at(self, later_ns: int) -> Settings:
+    def at(self, later_ns: int) -> LinkSettings:
         """Return the settings as the ramps under way will have them at a later time."""
         values = {name: ramp.value(later_ns) for name, ramp in self._ramps.items()}
         return replace(self.settings, **values)  # type: ignore[arg-type]
@@ -144,7 +144,7 @@ class _Costs(dict[int, int]):
 class OneWay(Generic[Frame]):
     """One direction of a link. A frame is anything; its size in bytes comes beside it."""
 
-    def __init__(self, settings: Settings, seed: str) -> None:
+    def __init__(self, settings: LinkSettings, seed: str) -> None:
         self.counters = Counters()
         self._course = Course(settings)
         self._random = random.Random(seed).random

@@ -39,7 +39,7 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class LinkSettings:
     """What one direction of a link does to frames, in this order.
 
     A frame waits in a queue of at most ``queue_packets`` (the one being sent not counted) and is
@@ -89,7 +89,7 @@ class Link:
 
     name: str
     ends: tuple[Interface, Interface]
-    settings: tuple[Settings, Settings] = (Settings(), Settings())
+    settings: tuple[LinkSettings, LinkSettings] = (LinkSettings(), LinkSettings())
     mtu: int = 1500
 
     @property

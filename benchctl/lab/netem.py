@@ -29,7 +29,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from benchctl.lab.model import ETHERNET_HEADER_BYTES, Settings
+from benchctl.lab.model import ETHERNET_HEADER_BYTES, LinkSettings
 from benchctl.lab.script import WHOLE_FRAMES, Ends
 
 # More than a cable between namespaces carries on any machine.
@@ -58,7 +58,9 @@ def cable(wire: Ends, mtu: int) -> list[str]:
     ]
 
 
-def direction(link: Ends, passed: Sequence[Ends], settings: Settings, mtu: int) -> dict[str, str]:
+def direction(
+    link: Ends, passed: Sequence[Ends], settings: LinkSettings, mtu: int
+) -> dict[str, str]:
     """Return what emulates a direction, over one wire or two; lines for tc, by what they set.
 
     A change needs only the lines that differ, in this order; for one wire instead of two, also

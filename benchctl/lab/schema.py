@@ -13,8 +13,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from benchctl.api import Duration, Rate, Ratio
 from benchctl.lab.model import Emulator
-from benchctl.profile.model import Table
-from benchctl.profile.values import Ports
+from benchctl.toml.table import Ports, Table
 
 
 def _not_negative(value: Any) -> Any:
@@ -117,7 +116,7 @@ class RouterTable(Table):
     routes: list[RouteTable] = Field([], description="routes that replace the computed ones")
 
 
-class HostTable(RouterTable):
+class TopologyHostTable(RouterTable):
     """A node where commands run."""
 
     aliases: list[str] = Field([], description="additional names, valid inside the lab only")
@@ -147,7 +146,9 @@ class TopologyFile(Table):
     )
     seed: int = Field(1, ge=0, description="seed of loss and jitter")
     sysctl: dict[str, Scalar] = Field({}, description="kernel settings of every host and router")
-    hosts: dict[str, HostTable] = Field(min_length=1, description="hosts, which run commands")
+    hosts: dict[str, TopologyHostTable] = Field(
+        min_length=1, description="hosts, which run commands"
+    )
     routers: dict[str, RouterTable] = Field({}, description="routers, which forward packets")
     switches: dict[str, SwitchTable] = Field({}, description="switches, which forward frames")
     links: dict[str, LinkTable] = Field({}, description="links between hosts, routers and switches")

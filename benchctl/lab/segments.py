@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from benchctl.lab.model import Interface, Kind, Link, Settings, Topology
+from benchctl.lab.model import Interface, Kind, Link, LinkSettings, Topology
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class Hop:
     direction: int
 
     @property
-    def settings(self) -> Settings:
+    def settings(self) -> LinkSettings:
         """What this direction of the link does to frames."""
         return self.link.settings[self.direction]
 

@@ -15,21 +15,21 @@ from pydantic import ValidationError
 
 from benchctl.errors import nearest
 from benchctl.lab.addressing import AddressError, assign
-from benchctl.lab.model import Interface, Kind, Link, Node, Route, Service, Settings, Topology
+from benchctl.lab.model import Interface, Kind, Link, LinkSettings, Node, Route, Service, Topology
 from benchctl.lab.routing import Forwarding, interface_tables, route
 from benchctl.lab.schema import (
     DirectionTable,
-    HostTable,
     LinkTable,
     RouterTable,
     RouteTable,
     ServiceTable,
     SwitchTable,
     TopologyFile,
+    TopologyHostTable,
 )
 from benchctl.lab.segments import SwitchLoopError, segments
 from benchctl.toml.explain import explain, names_in
-from benchctl.toml.source import Key, Source, merge, read_toml
+from benchctl.toml.source import Key, TomlSource, merge, read_toml
 from benchctl.units import quoted
 
 _KINDS = {"hosts": Kind.HOST, "routers": Kind.ROUTER, "switches": Kind.SWITCH}
@@ -48,7 +48,7 @@ def load_topology(path: Path, settings: Mapping[str, Any] | None = None) -> Topo
     return build_topology(read_toml(path), settings or {})
 
 
-def build_topology(source: Source, settings: Mapping[str, Any]) -> Topology:
+def build_topology(source: TomlSource, settings: Mapping[str, Any]) -> Topology:
     """Check what a topology file says, with values replaced as in `load_topology`.
 
     Raises ProfileError.
@@ -72,7 +72,7 @@ def build_topology(source: Source, settings: Mapping[str, Any]) -> Topology:
 class _Builder:
     """Turns tables that are well formed into a topology, or says why they are none."""
 
-    def __init__(self, source: Source, tables: TopologyFile) -> None:
+    def __init__(self, source: TomlSource, tables: TopologyFile) -> None:
         self._source = source
         self._tables = tables
         self._elements: dict[str, tuple[Key, RouterTable | SwitchTable]] = {}
@@ -140,7 +140,7 @@ class _Builder:
                         "write tcp_sack, or in full net.ipv4.tcp_sack",
                     )  # fmt: skip
                 sysctl[full] = str(value)
-        if not isinstance(table, HostTable):
+        if not isinstance(table, TopologyHostTable):
             return Node(name, kind, sysctl=sysctl)
         services = tuple(service for each in table.services for service in _services(each))
         return Node(name, kind, tuple(table.aliases), sysctl, table.initcwnd, services)
@@ -148,7 +148,7 @@ class _Builder:
     def _check_aliases(self) -> None:
         taken = dict.fromkeys(self._elements, "a node")
         for name, (key, table) in self._elements.items():
-            for alias in table.aliases if isinstance(table, HostTable) else ():
+            for alias in table.aliases if isinstance(table, TopologyHostTable) else ():
                 where = (*key, "aliases")
                 if not all(_NAME.match(part) for part in alias.split(".")):
                     raise self._source.error(where, f"{quoted(alias)} is not a host name")
@@ -199,7 +199,7 @@ class _Builder:
             raise self._source.error((*key, "addresses", node), "a switch has no address")
         return Interface(node, device, mac, label, address)
 
-    def _settings(self, key: Key, table: LinkTable, toward: str) -> Settings:
+    def _settings(self, key: Key, table: LinkTable, toward: str) -> LinkSettings:
         """Return the settings of the direction toward a node."""
         own = table.toward.get(toward, DirectionTable())
         names = {
@@ -214,7 +214,7 @@ class _Builder:
             ]
             if value is not None
         }
-        settings = Settings(**given)
+        settings = LinkSettings(**given)
         if settings.jitter_s > settings.delay_s:
             where = (*key, "toward", toward) if own.jitter or own.delay else key
             raise self._source.error(

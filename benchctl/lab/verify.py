@@ -25,8 +25,8 @@ from benchctl.lab.addressing import assign
 from benchctl.lab.expect import UDP_HEADER_BYTES, tcp_payload_ratio
 from benchctl.lab.judgement import (
     RATE_TOLERANCE,
-    Finding,
     Look,
+    PromiseFinding,
     Train,
     due_of,
     judge_burst,
@@ -43,8 +43,8 @@ from benchctl.lab.model import (
     Interface,
     Kind,
     Link,
+    LinkSettings,
     Node,
-    Settings,
     Topology,
 )
 from benchctl.lab.prober import Prober
@@ -163,7 +163,7 @@ def ceiling_bps(emulator: Emulator | None = None) -> float:
     The best of several looks, as other work on the machine only takes away. Builds a lab of two
     hosts for some seconds. Raises LabError.
     """
-    settings = Settings(rate_bps=_EVERYTHING_BPS)
+    settings = LinkSettings(rate_bps=_EVERYTHING_BPS)
     ends = [Interface(name, "eth0", f"02:00:00:00:00:0{i}") for i, name in enumerate("ab", 1)]
     link = Link("link", (ends[0], ends[1]), (settings, settings))
     nodes = {name: Node(name, Kind.HOST) for name in "ab"}
@@ -188,7 +188,7 @@ def _probing(lab: Lab, pairs: Iterable[Pair]) -> Iterator[_Probers]:
 
 
 def _look(lab: Lab, pair: Pair, probers: _Probers) -> list[Look]:
-    findings: dict[Leg, list[Finding]] = {leg: [] for leg in pair.legs}
+    findings: dict[Leg, list[PromiseFinding]] = {leg: [] for leg in pair.legs}
     with _changed(lab, [pair], _other):
         for leg in pair.legs:
             findings[leg] += _burst(leg, probers)
@@ -202,7 +202,7 @@ def _look(lab: Lab, pair: Pair, probers: _Probers) -> list[Look]:
 
 @contextmanager
 def _changed(
-    lab: Lab, pairs: Iterable[Pair], how: Callable[[Settings], Settings]
+    lab: Lab, pairs: Iterable[Pair], how: Callable[[LinkSettings], LinkSettings]
 ) -> Iterator[None]:
     """Give links other settings for a while, and those of the topology again."""
     hops = [hop for pair in pairs for leg in pair.legs for hop in leg.hops]
@@ -213,7 +213,7 @@ def _changed(
         _set(lab, {hop: hop.settings for hop in hops})
 
 
-def _set(lab: Lab, settings: Mapping[Hop, Settings]) -> None:
+def _set(lab: Lab, settings: Mapping[Hop, LinkSettings]) -> None:
     for hop, new in settings.items():
         change = Change(
             rate_bps=new.rate_bps,
@@ -227,20 +227,20 @@ def _set(lab: Lab, settings: Mapping[Hop, Settings]) -> None:
         lab.counters(hop.link.name, hop.start.node)  # an answer comes after what was asked before
 
 
-def _emptied(settings: Settings) -> Settings:
-    return Settings(rate_bps=settings.rate_bps)
+def _emptied(settings: LinkSettings) -> LinkSettings:
+    return LinkSettings(rate_bps=settings.rate_bps)
 
 
-def _other(settings: Settings) -> Settings:
+def _other(settings: LinkSettings) -> LinkSettings:
     delay_s, rate_bps = settings.delay_s, settings.rate_bps
-    return Settings(
+    return LinkSettings(
         rate_bps=rate_bps if math.isinf(rate_bps) else min(rate_bps / 2, _BURST_BPS),
         delay_s=0.0 if delay_s >= _OTHER_DELAY_S else delay_s + _OTHER_DELAY_S,
         queue_packets=settings.queue_packets,
     )
 
 
-def _burst(leg: Leg, probers: _Probers) -> list[Finding]:
+def _burst(leg: Leg, probers: _Probers) -> list[PromiseFinding]:
     """Send more frames than the queue holds, and judge what becomes of them."""
     changed = leg.having(_other)
     slowest = min((hop.settings for hop in changed.hops), key=lambda one: one.rate_bps)

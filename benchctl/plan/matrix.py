@@ -16,7 +16,7 @@ from typing import Any
 
 from benchctl.errors import UsageError, nearest
 from benchctl.profile.load import Document
-from benchctl.profile.model import Axis
+from benchctl.profile.model import AxisTable
 from benchctl.profile.values import Scalar, as_text
 from benchctl.toml.source import Key
 from benchctl.units import quoted
@@ -162,7 +162,7 @@ def build_matrix(document: Document) -> Matrix:
     return replace(matrix, included=_included(document, known, matrix))
 
 
-def _values(name: str, axis: Axis, key: Key) -> tuple[Value, ...]:
+def _values(name: str, axis: AxisTable, key: Key) -> tuple[Value, ...]:
     values = []
     for index, item in enumerate(axis.values):
         where = (*key, "values", index)
@@ -174,7 +174,7 @@ def _values(name: str, axis: Axis, key: Key) -> tuple[Value, ...]:
     return tuple(values)
 
 
-def _plain(name: str, axis: Axis, shown: Scalar, key: Key) -> Value:
+def _plain(name: str, axis: AxisTable, shown: Scalar, key: Key) -> Value:
     return Value(name, shown, tuple((target, shown, key) for target in axis.sets or [name]), key)
 
 
@@ -236,7 +236,7 @@ def check_value(document: Document, known: Known, key: Key, shown: Scalar, *posi
     """
     check_axis(document, known, key)
     values = known[str(key[-1])]
-    if shown not in values and ("axes", key[-1]) not in document.settings.lines:
+    if shown not in values and ("axes", key[-1]) not in document.overrides.lines:
         texts = [as_text(value) for value in values]
         hint = nearest(as_text(shown), texts) or f"values are: {', '.join(texts)}"
         raise document.error(

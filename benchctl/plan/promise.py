@@ -16,7 +16,7 @@ from benchctl.api import Demand
 from benchctl.backends import Registry
 from benchctl.lab.expect import (
     PING_PAYLOAD_BYTES,
-    Kernel,
+    KernelBuffers,
     NetworkPath,
     PathDemand,
     fair_shares,
@@ -25,7 +25,7 @@ from benchctl.lab.expect import (
     udp_payload_ratio,
 )
 from benchctl.lab.link import Change, Course
-from benchctl.lab.model import Settings, Topology
+from benchctl.lab.model import LinkSettings, Topology
 from benchctl.lab.segments import Hop
 from benchctl.metrics import Direction
 from benchctl.plan.bind import FlowPlan
@@ -56,7 +56,7 @@ def promises(
     ends: Mapping[str, tuple[str, str]],
     topology: Topology,
     registry: Registry,
-    kernel: Kernel,
+    kernel: KernelBuffers,
     changes: Sequence[LinkChange] = (),
 ) -> dict[str, Promises]:
     """Return what is expected of each flow.
@@ -109,7 +109,7 @@ def _span(flow: FlowPlan, registry: Registry) -> tuple[float, float, float]:
 def _at(topology: Topology, changes: Sequence[LinkChange], at_s: float) -> Topology:
     """Return the topology with its links as they are at a moment of the trial."""
 
-    def then(settings: Settings, name: str) -> Settings:
+    def then(settings: LinkSettings, name: str) -> LinkSettings:
         course = Course(settings)
         for changed, change in changes:
             if changed == name:
@@ -129,7 +129,7 @@ def _promises(
     ends: Mapping[str, tuple[str, str]],
     topology: Topology,
     registry: Registry,
-    kernel: Kernel,
+    kernel: KernelBuffers,
 ) -> dict[str, Promises]:
     expected: dict[str, Promises] = {}
     legs: list[_DirectedFlow] = []
@@ -150,7 +150,7 @@ def loads_of(
     ends: Mapping[str, tuple[str, str]],
     topology: Topology,
     registry: Registry,
-    kernel: Kernel,
+    kernel: KernelBuffers,
 ) -> dict[Hop, float]:
     """Return how many bits per second of frames the flows together bring onto each link."""
     ways = _ways(flows, ends, topology, registry)
@@ -196,7 +196,9 @@ def _directions(flow: FlowPlan, way: NetworkPath) -> list[tuple[Direction, Netwo
     return [each for each in both if flow.direction in (each[0], Direction.BOTH)]
 
 
-def _legs(flow: FlowPlan, demand: Demand, way: NetworkPath, kernel: Kernel) -> list[_DirectedFlow]:
+def _legs(
+    flow: FlowPlan, demand: Demand, way: NetworkPath, kernel: KernelBuffers
+) -> list[_DirectedFlow]:
     if not demand.rate_bps:
         return []
     legs = []

@@ -55,7 +55,7 @@ class Targets:
         }
         set_here = [
             (".".join(map(str, key)), setting, key)
-            for key, setting in document.settings.targets.items()
+            for key, setting in document.overrides.targets.items()
         ]
         values = tuple(matrix.values())
         assignments = [one for value in values for one in value.sets]
@@ -178,7 +178,7 @@ class Targets:
                     what = f"axis {quoted(writers[target])} sets {target} too"
                     raise self._document.error(key, what, "remove one of them")
         replaced = set().union(*always.values())
-        for key in self._document.settings.targets:
+        for key in self._document.overrides.targets:
             targets = [target for target, by in self.constants.keys.items() if by == key]
             if targets and replaced.issuperset(targets):
                 what = f"axis {quoted(writers[targets[0]])} sets it at every point"

@@ -18,10 +18,10 @@ from pydantic import ValidationError
 
 from benchctl.errors import ProfileError, nearest
 from benchctl.profile.model import Profile
-from benchctl.profile.settings import Settings, read_settings
+from benchctl.profile.overrides import Overrides, read_overrides
 from benchctl.profile.values import as_text
 from benchctl.toml.explain import as_written, explain, names_in
-from benchctl.toml.source import Key, Source, merge, read_toml
+from benchctl.toml.source import Key, TomlSource, merge, read_toml
 from benchctl.units import quoted
 
 PACKAGE = Path(__file__).resolve().parent.parent
@@ -31,12 +31,12 @@ PACKAGE = Path(__file__).resolve().parent.parent
 class Document:
     """A validated profile and where each of its keys was written.
 
-    ``sources`` goes from the profile itself to its last base; ``settings`` is what ``--set`` says.
+    ``sources`` goes from the profile itself to its last base; ``overrides`` is what ``--set`` says.
     """
 
     model: Profile
-    sources: tuple[Source, ...]
-    settings: Settings
+    sources: tuple[TomlSource, ...]
+    overrides: Overrides
 
     @property
     def name(self) -> str:
@@ -47,7 +47,9 @@ class Document:
     def text(self) -> str:
         """The text of all files, the profile's own first, and the ``--set`` values."""
         files = [f"# {source.path.name}\n{source.text}" for source in self.sources]
-        return "\n".join([*files, *(f"# --set {line}" for line in self.settings.text.splitlines())])
+        return "\n".join(
+            [*files, *(f"# --set {line}" for line in self.overrides.text.splitlines())]
+        )
 
     @property
     def sha256(self) -> str:
@@ -59,14 +61,14 @@ class Document:
         """The lab's topology file; its path is relative to the file that names it."""
         if self.model.lab is None:
             return None
-        source = _locate(self.settings, self.sources, ("lab", "topology"))
+        source = _locate(self.overrides, self.sources, ("lab", "topology"))
         return source.path.parent / self.model.lab.topology
 
     def error(self, key: Key, what: str, hint: str = "") -> ProfileError:
         """Return the error of one key, at the file and line that wrote it."""
-        if key not in self.settings.targets:
-            key = as_written(self.settings.data, key)
-        return _locate(self.settings, self.sources, key).error(key, what, hint)
+        if key not in self.overrides.targets:
+            key = as_written(self.overrides.data, key)
+        return _locate(self.overrides, self.sources, key).error(key, what, hint)
 
 
 def packaged_profiles() -> Path:
@@ -118,26 +120,26 @@ def load_profile(name: str, assignments: Sequence[str] = ()) -> Document:
     data: dict[str, Any] = {}
     for source in reversed(sources):
         data = merge(data, source.data)
-    settings = read_settings(assignments, data)
+    overrides = read_overrides(assignments, data)
     try:
-        model = Profile.model_validate(settings.data)
+        model = Profile.model_validate(overrides.data)
     except ValidationError as error:
-        key, what, hint = explain(error, settings.data, partial(names_in, Profile))
-        flows = settings.data.get("flows")
+        key, what, hint = explain(error, overrides.data, partial(names_in, Profile))
+        flows = overrides.data.get("flows")
         owners = {"lab", *(flows if isinstance(flows, dict) else ())}
         if key[:1] in [("axes",), ("zip",)] and owners.intersection(key[1:-1]):
             hint = 'put a name with dots in quotes, as in "main.window" = […]'
-        raise _locate(settings, sources, key).error(key, what, hint) from None
-    return Document(model, tuple(sources), settings)
+        raise _locate(overrides, sources, key).error(key, what, hint) from None
+    return Document(model, tuple(sources), overrides)
 
 
-def _locate(settings: Settings, sources: Sequence[Source], key: Key) -> Source:
-    """Return the settings if they write the key or what holds it.
+def _locate(overrides: Overrides, sources: Sequence[TomlSource], key: Key) -> TomlSource:
+    """Return the overrides if they write the key or what holds it.
 
     Else the first of the sources that writes the key, or its nearest ancestor.
     """
-    if any(key[:length] in settings.lines for length in range(1, len(key) + 1)):
-        return settings
+    if any(key[:length] in overrides.lines for length in range(1, len(key) + 1)):
+        return overrides
     while key:
         for source in sources:
             if key in source.lines:
@@ -146,8 +148,8 @@ def _locate(settings: Settings, sources: Sequence[Source], key: Key) -> Source:
     return sources[0]
 
 
-def _with_bases(path: Path) -> list[Source]:
-    sources: list[Source] = []
+def _with_bases(path: Path) -> list[TomlSource]:
+    sources: list[TomlSource] = []
     while True:
         source = read_toml(path)
         sources.append(source)

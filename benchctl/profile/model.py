@@ -21,21 +21,14 @@ from benchctl.profile.values import (
     FlowName,
     HostName,
     Name,
-    Ports,
     Targets,
 )
-
-
-class Table(BaseModel):
-    """Base of every table: an unknown key is an error, and so is a value of another type."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
+from benchctl.toml.table import Ports, Table
 
 # --- places ----------------------------------------------------------------------------------
 
 
-class Server(Table):
+class ServerTable(Table):
     """A peer that somebody else runs; benchctl only connects to it."""
 
     host: HostName = Field(description="host name or IP address")
@@ -50,7 +43,7 @@ class Server(Table):
     )
 
 
-class Interface(Table):
+class InterfaceTable(Table):
     """A way out of a host, under the name a person gives it: wired, wireless."""
 
     device: str | None = Field(None, min_length=1, description="network device, such as eth0")
@@ -58,13 +51,13 @@ class Interface(Table):
     note: str = Field("", description="for people")
 
     @model_validator(mode="after")
-    def _something(self) -> Interface:
+    def _something(self) -> InterfaceTable:
         if self.device is None and self.address is None:
             raise ValueError("give a device, an address, or both")
         return self
 
 
-class Host(Table):
+class HostTable(Table):
     """A place where commands run, beside "local" and the hosts of a lab."""
 
     on: Literal["local"] = Field(
@@ -109,7 +102,7 @@ FLOW_KEYS = tuple(field.alias or name for name, field in FlowTable.model_fields.
 # --- the matrix ------------------------------------------------------------------------------
 
 
-class Axis(Table):
+class AxisTable(Table):
     """One swept parameter, in long form: what it sets, and its values."""
 
     sets: Targets | None = Field(
@@ -129,10 +122,10 @@ def _list_as_long_form(value: object) -> object:
 
 
 AxisForm = Annotated[
-    Axis,
+    AxisTable,
     BeforeValidator(
         _list_as_long_form,
-        json_schema_input_type=Annotated[list[AxisValue], Field(min_length=1)] | Axis,
+        json_schema_input_type=Annotated[list[AxisValue], Field(min_length=1)] | AxisTable,
     ),
 ]
 
@@ -176,7 +169,7 @@ class RunTable(Table):
     )
 
 
-class Change(Table):
+class ChangeTable(Table):
     """A setting of a link that changes while a trial runs."""
 
     at: Duration = Field(description="time after the trial's common start")
@@ -188,7 +181,7 @@ class Change(Table):
     loss: Ratio | None = Field(None, description="new share of packets lost")
 
     @model_validator(mode="after")
-    def _something(self) -> Change:
+    def _something(self) -> ChangeTable:
         if (self.rate, self.delay, self.jitter, self.loss) == (None, None, None, None):
             raise ValueError("give a rate, delay, jitter or loss")
         return self
@@ -202,7 +195,7 @@ class LabTable(Table):
         None, description="emulator that delays and drops packets; default: that of the topology"
     )
     verify: bool = Field(True, description="verify the links in use before the first trial")
-    changes: list[Change] = Field([], description="settings that change during every trial")
+    changes: list[ChangeTable] = Field([], description="settings that change during every trial")
 
 
 # --- the whole -------------------------------------------------------------------------------
@@ -261,9 +254,11 @@ class Profile(Table):
     title: str = Field("", description="one-line title")
     description: str = Field("", description="what is measured and why")
     extends: str | None = Field(None, description="profile that this one extends")
-    servers: dict[Name, Server] = Field({}, description="servers that somebody else runs")
-    interfaces: dict[Name, Interface] = Field({}, description="network interfaces to measure over")
-    hosts: dict[Name, Host] = Field({}, description="hosts that run commands")
+    servers: dict[Name, ServerTable] = Field({}, description="servers that somebody else runs")
+    interfaces: dict[Name, InterfaceTable] = Field(
+        {}, description="network interfaces to measure over"
+    )
+    hosts: dict[Name, HostTable] = Field({}, description="hosts that run commands")
     defaults: DefaultsTable = Field(
         DefaultsTable(), description="parameters of all flows that accept them"
     )

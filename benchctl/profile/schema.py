@@ -158,7 +158,7 @@ def _add_axes(schema: Schema, settable: Schema) -> None:
                 "description": one["description"],
                 "anyOf": [
                     {"type": "array", "minItems": 1, "items": {"anyOf": [one, _LABELLED]}},
-                    {"$ref": "#/$defs/Axis"},
+                    {"$ref": "#/$defs/AxisTable"},
                 ],
             }
             for name, one in {**settable, "flows": flow}.items()
@@ -167,7 +167,7 @@ def _add_axes(schema: Schema, settable: Schema) -> None:
     }
     axes["$ref"] = "#/$defs/Axes"
     # An axis may be a list, too.
-    axis = {"anyOf": [{"type": "array"}, {"required": defs["Axis"].pop("required")}]}
+    axis = {"anyOf": [{"type": "array"}, {"required": defs["AxisTable"].pop("required")}]}
     defs["WholeAxes"] = {"additionalProperties": axis}
     whole = [{"$ref": "#/$defs/Axes"}, {"$ref": "#/$defs/WholeAxes"}, {"minProperties": 1}]
     schema["properties"]["zip"]["items"] = {"allOf": whole}

@@ -1,4 +1,4 @@
-"""The values that a profile is made of, beside units: names, scalars, axis values, ports.
+"""The values that a profile is made of, beside units: names, scalars, axis values.
 
 Each is a type for pydantic: what is accepted, and how a schema describes it to editors.
 """
@@ -135,37 +135,3 @@ _NUMBER = re.compile(r"\d+|0[xX][0-9A-Fa-f]*")
 Address = Annotated[str, AfterValidator(_check_address)]
 HostName = Annotated[str, Field(min_length=1), AfterValidator(_check_host)]
 """A host's name or address."""
-
-
-def _read_ports(value: object) -> object:
-    if isinstance(value, int) and not isinstance(value, bool):
-        return (value, value)
-    if isinstance(value, str) and (match := re.fullmatch(r"([0-9]{1,9})-([0-9]{1,9})", value)):
-        return (int(match[1]), int(match[2]))
-    raise ValueError('write a port as 5201, a range of ports as "5201-5210"')
-
-
-def _check_ports(ports: tuple[int, int]) -> tuple[int, int]:
-    low, high = ports
-    for port in ports:
-        if not 1 <= port <= 65535:
-            raise ValueError(f"port {port} is not between 1 and 65535")
-    if low > high:
-        raise ValueError(f"the range {low}-{high} is reversed")
-    return ports
-
-
-Ports = Annotated[
-    tuple[int, int],
-    BeforeValidator(_read_ports),
-    AfterValidator(_check_ports),
-    WithJsonSchema(
-        {
-            "anyOf": [
-                {"type": "integer", "minimum": 1, "maximum": 65535},
-                {"type": "string", "pattern": "^[0-9]{1,5}-[0-9]{1,5}$", "examples": ["5201-5210"]},
-            ]
-        }
-    ),
-]
-"""First and last port of a range, both included."""

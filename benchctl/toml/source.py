@@ -31,7 +31,7 @@ _TOKEN = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class TomlSource:
     """One TOML file: its data, its text, and the line of every key."""
 
     path: Path
@@ -76,7 +76,7 @@ def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     return merged
 
 
-def read_toml(path: Path) -> Source:
+def read_toml(path: Path) -> TomlSource:
     """Read a TOML file.
 
     Raises ProfileError when the file cannot be read or is not TOML.
@@ -94,10 +94,10 @@ def read_toml(path: Path) -> Source:
         raise ProfileError(f"{path}: not UTF-8 text (byte {error.start})") from error
 
 
-def parse_toml(text: str, path: Path) -> Source:
+def parse_toml(text: str, path: Path) -> TomlSource:
     """Parse TOML text that came from ``path``. Raises ProfileError."""
     try:
-        return Source(path, text, tomllib.loads(text), _Locator(text).lines)
+        return TomlSource(path, text, tomllib.loads(text), _Locator(text).lines)
     except RecursionError:
         raise ProfileError(f"{path}:1: invalid TOML: nested too deeply") from None
     except ValueError as error:  # TOMLDecodeError, or an integer of thousands of digits

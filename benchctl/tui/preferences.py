@@ -20,7 +20,7 @@ from typing import Any
 import platformdirs
 
 from benchctl.errors import UsageError, nearest
-from benchctl.toml.source import Key, Source, read_toml
+from benchctl.toml.source import Key, TomlSource, read_toml
 from benchctl.tui.draw.glyphs import BRAILLE, SETS, Glyphs
 
 KNOWN = ("theme", "glyphs", "keys")
@@ -77,7 +77,7 @@ def theme_of(name: str) -> str:
     return name
 
 
-def _check(source: Source, key: Key, value: Any, known: list[str]) -> None:
+def _check(source: TomlSource, key: Key, value: Any, known: list[str]) -> None:
     if value not in known:
         hint = nearest(str(value), known) or f"available: {', '.join(known)}"
         raise source.error(key, f'there is no "{value}"', hint)

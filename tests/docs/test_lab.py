@@ -5,15 +5,15 @@ from docs.documents import blocks_of, filled, names_in, section, table, write_fi
 
 from benchctl.engine.planning import planned
 from benchctl.lab import schema
-from benchctl.lab.model import Settings
+from benchctl.lab.model import LinkSettings
 from benchctl.lab.topology import load_topology
-from benchctl.profile.model import Change, LabTable
+from benchctl.profile.model import ChangeTable, LabTable
 from benchctl.units import format_duration, format_rate, format_ratio
 
 DOCUMENT = "lab.md"
 TABLES = {
     "topology": schema.TopologyFile,
-    "host": schema.HostTable,
+    "host": schema.TopologyHostTable,
     "service": schema.ServiceTable,
     "router": schema.RouterTable,
     "route": schema.RouteTable,
@@ -25,11 +25,11 @@ WRITTEN = {
 }  # fmt: skip
 # What a link does where its file says nothing.
 UNSET = {
-    "rate": format_rate(Settings().rate_bps),
-    "delay": format_duration(Settings().delay_s),
-    "jitter": format_duration(Settings().jitter_s),
-    "loss": format_ratio(Settings().loss_ratio),
-    "queue": Settings().queue_packets,
+    "rate": format_rate(LinkSettings().rate_bps),
+    "delay": format_duration(LinkSettings().delay_s),
+    "jitter": format_duration(LinkSettings().jitter_s),
+    "loss": format_ratio(LinkSettings().loss_ratio),
+    "queue": LinkSettings().queue_packets,
 }
 SESSIONS = blocks_of(DOCUMENT, "console")
 BUILDING = [block for block in SESSIONS if "lab show" not in block.text]
@@ -80,7 +80,7 @@ def test_the_keys_of_a_profiles_lab_are_all_described():
     tables = section(DOCUMENT, "## Measuring in a lab").split("| key of ")
     of_lab, of_changes = (names_in(table(f"\n| key of {text}")) for text in tables[1:])
     assert of_lab == list(LabTable.model_fields)
-    assert sorted(of_changes) == sorted(Change.model_fields)
+    assert sorted(of_changes) == sorted(ChangeTable.model_fields)
 
 
 def test_the_map_is_shown_as_printed(shell):

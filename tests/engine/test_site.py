@@ -16,7 +16,7 @@ from benchctl.engine.site import LabSite, PlainSite, site_of, to_lab_settings
 from benchctl.errors import LabError
 from benchctl.hosts.host import LOCAL, Host, Way
 from benchctl.hosts.spawn import LocalSpawner, run
-from benchctl.lab.judgement import Finding, Look, Promise, Verdict
+from benchctl.lab.judgement import Look, Promise, PromiseFinding, PromiseVerdict
 from benchctl.lab.legs import pairs_of
 from benchctl.lab.link import Change
 from benchctl.lab.messages import DirectionCounters
@@ -113,9 +113,9 @@ def keeps_promises(lab, links):
     return looks(lab, links)
 
 
-def looks(lab, links, promise=Promise.DELAY, verdict=Verdict.KEPT):
+def looks(lab, links, promise=Promise.DELAY, verdict=PromiseVerdict.KEPT):
     """Return looks at links that found a single thing."""
-    finding = Finding(promise, 0.01, 0.05, verdict)
+    finding = PromiseFinding(promise, 0.01, 0.05, verdict)
     pairs = pairs_of(lab.topology, links)
     return [Look(leg, {promise: finding}) for pair in pairs for leg in pair.legs]
 
@@ -233,7 +233,7 @@ def test_a_link_with_new_settings_is_measured_again(lab, site):
 
 def test_a_link_that_breaks_its_promise_is_refused_with_both_figures(lab, site, monkeypatch):
     def breaks(lab, links):
-        return looks(lab, links, verdict=Verdict.BROKEN)
+        return looks(lab, links, verdict=PromiseVerdict.BROKEN)
 
     monkeypatch.setattr(site_module, "verify", breaks)
     refusing = site()
@@ -245,7 +245,7 @@ def test_a_link_that_breaks_its_promise_is_refused_with_both_figures(lab, site, 
 
 def test_what_of_a_link_cannot_be_verified_is_noted_and_the_run_goes_on(lab, site, monkeypatch):
     def cannot(lab, links):
-        return looks(lab, links, Promise.QUEUE, Verdict.UNVERIFIED)
+        return looks(lab, links, Promise.QUEUE, PromiseVerdict.UNVERIFIED)
 
     monkeypatch.setattr(site_module, "verify", cannot)
     notes = []

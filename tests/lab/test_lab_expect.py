@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchctl.lab.expect import (
-    Kernel,
+    KernelBuffers,
     PathDemand,
     fair_shares,
     path,
@@ -90,7 +90,7 @@ def test_timestamps_need_both_ends():
     ],
 )
 def test_the_window_is_what_the_kernel_makes_of_the_buffer(version, most, asked, window):
-    assert Kernel(version, most, 32 * 2**20).window_bytes(asked, 1448, 1514) == window
+    assert KernelBuffers(version, most, 32 * 2**20).window_bytes(asked, 1448, 1514) == window
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_the_window_is_what_the_kernel_makes_of_the_buffer(version, most, asked,
     [(5000, 5120), (10240, 10240), (16384, 16384), (32768, 32768), (50000, 50176)],
 )
 def test_segments_of_536_bytes_and_less_leave_the_window_at_half_of_the_buffer(asked, window):
-    assert Kernel((6, 18), math.inf, 32 * 2**20).window_bytes(asked, 524, 590) == window
+    assert KernelBuffers((6, 18), math.inf, 32 * 2**20).window_bytes(asked, 524, 590) == window
 
 
 def test_a_round_trip_is_twice_the_delays_and_the_time_to_send_the_probe():
@@ -180,7 +180,7 @@ def test_a_round_trip_carries_a_whole_window_whose_last_segment_may_be_small():
     )
     way = path(build_topology(parse_toml(text, Path("lab.toml")), {}), "a", "b")
     rtt_s = 0.020 + (1514 + 66) * 8 / 100e6
-    found = way.windowed_bps(10240, Kernel((6, 18), math.inf, 32 * 2**20), math.inf)
+    found = way.windowed_bps(10240, KernelBuffers((6, 18), math.inf, 32 * 2**20), math.inf)
     assert found == pytest.approx(13312 * 8 / rtt_s)
 
 

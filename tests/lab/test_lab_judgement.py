@@ -11,8 +11,8 @@ from lab.lab_support import topology
 from benchctl.lab.judgement import (
     Look,
     Promise,
+    PromiseVerdict,
     Train,
-    Verdict,
     binomial_bounds,
     due_of,
     judge_burst,
@@ -22,12 +22,14 @@ from benchctl.lab.judgement import (
 )
 from benchctl.lab.legs import pair_of
 from benchctl.lab.link import NEVER_NS, OneWay
-from benchctl.lab.model import Settings
+from benchctl.lab.model import LinkSettings
 
 MS = 1_000_000
 BYTES = 50
-KEPT, BROKEN, UNVERIFIED = Verdict.KEPT, Verdict.BROKEN, Verdict.UNVERIFIED
-PROMISED = Settings(rate_bps=30e6, delay_s=0.010, jitter_s=0.003, loss_ratio=0.02, queue_packets=50)
+KEPT, BROKEN, UNVERIFIED = PromiseVerdict.KEPT, PromiseVerdict.BROKEN, PromiseVerdict.UNVERIFIED
+PROMISED = LinkSettings(
+    rate_bps=30e6, delay_s=0.010, jitter_s=0.003, loss_ratio=0.02, queue_packets=50
+)
 CALM = replace(PROMISED, jitter_s=0.0, loss_ratio=0.0)
 
 
@@ -240,7 +242,7 @@ def test_a_link_that_carries_nothing_with_new_settings_has_not_taken_them():
 
 
 def test_the_model_says_when_frames_are_due():
-    due_ns = due_of(Settings(rate_bps=8e6, delay_s=0.001, queue_packets=1), 1000, [0, 0, 0])
+    due_ns = due_of(LinkSettings(rate_bps=8e6, delay_s=0.001, queue_packets=1), 1000, [0, 0, 0])
     assert due_ns == {0: 2 * MS, 1: 3 * MS}  # and the third finds the queue full
 
 
@@ -257,7 +259,7 @@ def test_a_rate_is_kept_within_its_tolerance(rate_bps, verdict):
 
 
 def test_a_link_without_a_rate_promises_none():
-    assert judge_rate(leg_of(Settings(delay_s=0.01)), float("nan")) == []
+    assert judge_rate(leg_of(LinkSettings(delay_s=0.01)), float("nan")) == []
 
 
 def test_several_links_in_a_row_are_judged_as_one():

@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchctl.lab.link import NEVER_NS, Change, Course, OneWay
-from benchctl.lab.model import Settings
+from benchctl.lab.model import LinkSettings
 
 S = 1_000_000_000
 MS = 1_000_000
 
 rates = st.floats(1e3, 1e10)
 settings = st.builds(
-    Settings,
+    LinkSettings,
     rate_bps=st.one_of(rates, st.just(math.inf)),
     delay_s=st.floats(0, 0.2),
     loss_ratio=st.sampled_from([0.0, 0.0, 0.02, 0.5, 1.0]),
@@ -145,7 +145,7 @@ def test_order_and_conservation_survive_changes(settings, arrivals, changes):
 
 
 def test_a_busy_link_sends_back_to_back_and_drops_what_finds_the_queue_full():
-    way = OneWay(Settings(rate_bps=8e6, delay_s=0.01, queue_packets=2), "seed")
+    way = OneWay(LinkSettings(rate_bps=8e6, delay_s=0.01, queue_packets=2), "seed")
     for number in range(4):
         way.arrive(0, 1000, number)
     assert way.counters.dropped == 1
@@ -156,7 +156,7 @@ def test_a_busy_link_sends_back_to_back_and_drops_what_finds_the_queue_full():
 
 def test_loss_is_the_same_for_the_same_seed_and_near_its_promise():
     def survivors(seed):
-        way = OneWay(Settings(loss_ratio=0.02), seed)
+        way = OneWay(LinkSettings(loss_ratio=0.02), seed)
         _, got = drive(way, [(0, 100)] * 20_000)
         return [frame for _, frame in got]
 
@@ -166,7 +166,7 @@ def test_loss_is_the_same_for_the_same_seed_and_near_its_promise():
 
 
 def test_a_new_rate_holds_for_the_frames_that_wait():
-    way = OneWay(Settings(rate_bps=8e6), "seed")
+    way = OneWay(LinkSettings(rate_bps=8e6), "seed")
     for number in range(3):
         way.arrive(0, 1000, number)
     way.change(Change(rate_bps=8e5), 0)
@@ -176,7 +176,7 @@ def test_a_new_rate_holds_for_the_frames_that_wait():
 
 
 def test_a_shorter_delay_lets_no_frame_overtake():
-    way = OneWay(Settings(delay_s=0.1), "seed")
+    way = OneWay(LinkSettings(delay_s=0.1), "seed")
     way.arrive(0, 100, "early")
     way.change(Change(delay_s=0.001), 1 * MS)
     way.arrive(2 * MS, 100, "late")
@@ -193,7 +193,7 @@ def values(course, moments_s):
 
 
 def test_a_ramp_moves_linearly_and_a_later_change_of_the_same_value_cuts_it_short():
-    course = Course(Settings(rate_bps=10e6, delay_s=0.25))
+    course = Course(LinkSettings(rate_bps=10e6, delay_s=0.25))
     course.add(Change(at_ns=1 * S, over_ns=2 * S, rate_bps=2e6, delay_s=0.75), now_ns=0)
     course.add(Change(at_ns=5 * S, over_ns=1 * S, rate_bps=4e6), now_ns=0)
     course.add(Change(at_ns=int(5.5 * S), rate_bps=9e6), now_ns=0)
@@ -205,7 +205,7 @@ def test_a_ramp_moves_linearly_and_a_later_change_of_the_same_value_cuts_it_shor
 
 
 def test_values_move_on_their_own_when_another_changes():
-    course = Course(Settings(rate_bps=8e6, delay_s=0.0))
+    course = Course(LinkSettings(rate_bps=8e6, delay_s=0.0))
     course.add(Change(at_ns=0, over_ns=4 * S, rate_bps=4e6), now_ns=0)
     course.add(Change(at_ns=0, over_ns=2 * S, delay_s=0.5), now_ns=0)
     course.add(Change(at_ns=3 * S, queue_packets=7), now_ns=0)
@@ -214,6 +214,6 @@ def test_values_move_on_their_own_when_another_changes():
 
 
 def test_a_ramp_to_or_from_no_limit_is_a_step_at_its_end():
-    course = Course(Settings(delay_s=0.0))
+    course = Course(LinkSettings(delay_s=0.0))
     course.add(Change(at_ns=0, over_ns=2 * S, rate_bps=1e6), now_ns=0)
     assert values(course, [1, 2]) == [(math.inf, 0.0), (1e6, 0.0)]

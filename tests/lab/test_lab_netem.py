@@ -1,11 +1,11 @@
 """What the kernel is asked for when it emulates a link, and what a change asks for."""
 
 from benchctl.lab import netem
-from benchctl.lab.model import Settings
+from benchctl.lab.model import LinkSettings
 
 LINK = ("link0a", "link0b")
 WIRES = netem.wires(0)
-SETTINGS = Settings(8e6, 0.005, 0, 0.025, 50)
+SETTINGS = LinkSettings(8e6, 0.005, 0, 0.025, 50)
 
 
 def changed(before, after):
@@ -30,7 +30,7 @@ def test_a_frame_waits_for_the_link_and_is_delayed_and_lost_after_its_transmissi
 
 
 def test_jitter_comes_after_a_wire_that_only_transmits():
-    jitter = Settings(8e6, 0.005, 0.001, 0, 50)
+    jitter = LinkSettings(8e6, 0.005, 0.001, 0, 50)
     lines = netem.direction(LINK, WIRES, jitter, 1500)
     assert lines["wire0c root"].endswith("netem limit 825000 rate 8000000bit")
     assert lines["link0b root"].endswith("delay 5000us 1000us loss 0.000000% rate 0bit")
@@ -38,9 +38,9 @@ def test_jitter_comes_after_a_wire_that_only_transmits():
 
 def test_a_change_asks_for_what_differs_and_nothing_else():
     before = netem.direction(LINK, WIRES[:1], SETTINGS, 1500)
-    slower = netem.direction(LINK, WIRES[:1], Settings(1e6, 0.005, 0, 0.025, 50), 1500)
+    slower = netem.direction(LINK, WIRES[:1], LinkSettings(1e6, 0.005, 0, 0.025, 50), 1500)
     assert [line.split()[3] for line in changed(before, slower)] == ["wire0a", "link0b"]
-    lossy = netem.direction(LINK, WIRES[:1], Settings(8e6, 0.005, 0, 0.5, 50), 1500)
+    lossy = netem.direction(LINK, WIRES[:1], LinkSettings(8e6, 0.005, 0, 0.5, 50), 1500)
     assert [line.split()[3] for line in changed(before, lossy)] == ["link0b"]
     assert changed(before, before) == []
 
@@ -62,6 +62,6 @@ def test_the_two_directions_of_a_link_share_its_wires_and_no_discipline():
 
 
 def test_a_link_without_a_rate_carries_what_a_cable_does_in_order():
-    lines = netem.direction(LINK, WIRES[:1], Settings(delay_s=0.001), 9000)
+    lines = netem.direction(LINK, WIRES[:1], LinkSettings(delay_s=0.001), 9000)
     assert "rate 100000000000bit burst 1250000 cburst 1250000 quantum 9014" in lines["wire0a rate"]
     assert lines["link0b root"].endswith("delay 1000us 0us loss 0.000000% rate 100000000000bit")

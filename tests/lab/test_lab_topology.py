@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchctl.errors import ProfileError
-from benchctl.lab.model import Emulator, Kind, Settings
+from benchctl.lab.model import Emulator, Kind, LinkSettings
 from benchctl.lab.routing import Forwarding
 from benchctl.lab.topology import build_topology, load_topology
 from benchctl.toml.source import parse_toml
@@ -50,7 +50,7 @@ def refusal(text, settings=None):
 
 def test_a_link_has_the_same_settings_in_both_directions_unless_told_otherwise():
     link = build(TWO_HOSTS).links["core"]
-    assert link.settings == (Settings(10e6, 0.005, queue_packets=20),) * 2
+    assert link.settings == (LinkSettings(10e6, 0.005, queue_packets=20),) * 2
     asymmetric = TWO_HOSTS.replace("queue = 20", 'queue = 20, toward = { h1 = { rate = "1Mbit" } }')
     there, back = build(asymmetric).links["core"].settings
     assert (there.rate_bps, back.rate_bps) == (10e6, 1e6)

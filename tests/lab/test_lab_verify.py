@@ -11,7 +11,7 @@ from lab.lab_support import topology
 
 from benchctl.errors import LabError
 from benchctl.lab import verify as verify_module
-from benchctl.lab.judgement import Promise, Verdict
+from benchctl.lab.judgement import Promise, PromiseVerdict
 from benchctl.lab.lab import Lab
 from benchctl.lab.verify import together, verify
 
@@ -51,7 +51,11 @@ def disobeying(lab, monkeypatch):
 def broken(looks):
     """Return the promises that are broken in both directions."""
     found = [
-        {name for name, finding in look.findings.items() if finding.verdict is Verdict.BROKEN}
+        {
+            name
+            for name, finding in look.findings.items()
+            if finding.verdict is PromiseVerdict.BROKEN
+        }
         for look in looks
     ]
     return set.intersection(*found)

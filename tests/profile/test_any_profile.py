@@ -15,7 +15,7 @@ from benchctl.plan.plan import make_plan
 from benchctl.profile import load as load_module
 from benchctl.profile.load import load_profile
 from benchctl.profile.schema import json_schema
-from benchctl.toml.source import Source
+from benchctl.toml.source import TomlSource
 
 GOOD = {
     "title": "x",
@@ -99,7 +99,7 @@ def plan_data(registry, monkeypatch):
     """Plan a profile's data as if it had been read from ``p.toml``."""
 
     def plan_data(data):
-        source = Source(Path("p.toml"), "", data, {})
+        source = TomlSource(Path("p.toml"), "", data, {})
         monkeypatch.setattr(load_module, "_with_bases", lambda path: [source])
         monkeypatch.setattr(load_module, "find_profile", Path)
         return make_plan(load_profile("p.toml"), registry, interfaces=["wired"])

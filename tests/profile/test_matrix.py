@@ -10,8 +10,8 @@ from benchctl.errors import UsageError
 from benchctl.plan.matrix import build_matrix
 from benchctl.profile.load import Document
 from benchctl.profile.model import Profile
-from benchctl.profile.settings import Settings
-from benchctl.toml.source import Source
+from benchctl.profile.overrides import Overrides
+from benchctl.toml.source import TomlSource
 
 VALUES = ["1", 1, "b", 2.5, "c", 7, False]
 values = st.lists(st.sampled_from(VALUES), min_size=1, max_size=4, unique=True)
@@ -21,8 +21,8 @@ axes = st.dictionaries(axis_names, values, max_size=4)
 
 def matrix_of(data):
     profile = Profile.model_validate({"flows": {"main": {"backend": "x"}}, **data})
-    settings = Settings(Path("--set"), "", data, {})
-    return build_matrix(Document(profile, (Source(Path("p.toml"), "", data, {}),), settings))
+    settings = Overrides(Path("--set"), "", data, {})
+    return build_matrix(Document(profile, (TomlSource(Path("p.toml"), "", data, {}),), settings))
 
 
 def shown(points):

@@ -71,7 +71,7 @@ def test_every_example_is_planned_and_allowed_by_the_schema(written, schema, pie
     (written / "p.toml").write_text(f'extends = "start.toml"\n{piece}', encoding="utf-8")
     document = load_profile("p.toml")
     assert len(plan(document)) > 0
-    schema.validate(document.settings.data)
+    schema.validate(document.overrides.data)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -116,14 +116,14 @@ def tables():
 
 MODELS = {
     "The profile itself": model.Profile,
-    "servers": model.Server,
-    "interfaces": model.Interface,
-    "hosts": model.Host,
+    "servers": model.ServerTable,
+    "interfaces": model.InterfaceTable,
+    "hosts": model.HostTable,
     "defaults": model.DefaultsTable,
     "run": model.RunTable,
     "lab": model.LabTable,
-    "lab.changes": model.Change,
-    "A table with sets and values": model.Axis,
+    "lab.changes": model.ChangeTable,
+    "A table with sets and values": model.AxisTable,
     "Expectations": model.Expectation,
     "Reported figures": model.ReportedTable,
 }

@@ -100,7 +100,7 @@ def test_every_profile_that_comes_with_benchctl_is_allowed(schema, path):
     """As it is written, and with what it extends."""
     validator = Draft7Validator(schema)
     validator.validate(tomllib.loads(path.read_text(encoding="utf-8")))
-    validator.validate(load_profile(str(path)).settings.data)
+    validator.validate(load_profile(str(path)).overrides.data)
 
 
 @pytest.mark.parametrize("path", TOPOLOGIES, ids=lambda path: path.stem)

@@ -20,11 +20,11 @@ from typing import Any
 from benchctl.errors import ProfileError, UsageError
 from benchctl.profile.model import LabTable, Profile
 from benchctl.profile.values import Scalar, as_text, check_setting
-from benchctl.toml.source import Key, Source, dotted, merge
+from benchctl.toml.source import Key, TomlSource, dotted, merge
 
 
 @dataclass(frozen=True, slots=True)
-class Settings(Source):
+class Overrides(TomlSource):
     """The ``--set`` values, as a source that goes before every file.
 
     ``data`` is the whole profile with the values laid over it; ``targets`` are the values that
@@ -37,7 +37,7 @@ class Settings(Source):
         return ProfileError(f"--set {dotted(key)}: {what}", hint)
 
 
-def read_settings(texts: Sequence[str], data: dict[str, Any]) -> Settings:
+def read_overrides(texts: Sequence[str], data: dict[str, Any]) -> Overrides:
     """Lay ``--set`` texts over a profile's data. Raises UsageError."""
     targets: dict[Key, Any] = {}
     lines: dict[Key, int] = {}
@@ -64,7 +64,7 @@ def read_settings(texts: Sequence[str], data: dict[str, Any]) -> Settings:
         for part in reversed(key):
             value = {part: value}
         data = merge(data, value)
-    return Settings(Path("--set"), "\n".join(texts), data, lines, targets)
+    return Overrides(Path("--set"), "\n".join(texts), data, lines, targets)
 
 
 def _read_key(name: str) -> tuple[str, ...]:
