@@ -1,4 +1,4 @@
-"""Prints what links promise and what they did: ``python tests/guest/table.py kernel|user``.
+"""Prints what links promise and what they did: ``python tests/guest/table.py kernel|user [PART]``.
 
 Rows of a Markdown table. `test_promises` holds the same to bounds.
 """
@@ -12,11 +12,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from guest.measuring import flood, pair, start, transfer
 
-from benchctl.lab.lab import Lab
 from benchctl.lab.link import Change
 from benchctl.lab.model import Emulator
-from benchctl.lab.topology import build_topology
-from benchctl.toml.source import parse_toml
 
 EMULATOR = Emulator(sys.argv[1])
 
@@ -91,22 +88,17 @@ def changes():
 
 def rates():
     def together(link, count):
-        hosts = "\n".join(f"a{i} = {{}}\nb{i} = {{}}" for i in range(count))
-        links = "\n".join(f'L{i} = {{ between = ["a{i}", "b{i}"], {link} }}' for i in range(count))
-        # Every host of a lab has a way to every other one.
-        ways = "\n".join(f'w{i} = {{ between = ["a{i}", "hub"] }}' for i in range(count))
-        text = f"[hosts]\n{hosts}\n[routers]\nhub = {{}}\n[links]\n{links}\n{ways}\n"
-        source = parse_toml(text, Path("lab.toml"))
-        with Lab.build(build_topology(source, {}), EMULATOR) as lab, ExitStack() as stack:
-            for i in range(count):
-                stack.enter_context(start(lab, f"b{i}", "iperf3", "-s", "-1"))
+        with ExitStack() as stack:
+            labs = [stack.enter_context(pair(EMULATOR, link)) for _ in range(count)]
+            for lab in labs:
+                stack.enter_context(start(lab, "b", "iperf3", "-s", "-1"))
             time.sleep(1)
             clients = [
                 stack.enter_context(
-                    start(lab, f"a{i}", "iperf3", "-c", lab.nodes[f"b{i}"].address,
+                    start(lab, "a", "iperf3", "-c", lab.nodes["b"].address,
                           *["-t", "3", "-C", "reno", "-f", "k"])
                 )
-                for i in range(count)
+                for lab in labs
             ]  # fmt: skip
             texts = [client.stdout.read() for client in clients]
         received = [text.split("receiver")[0].splitlines()[-1].split() for text in texts]
@@ -121,4 +113,5 @@ def rates():
 
 if __name__ == "__main__":
     for part in (as_built, tcp, changes, rates):
-        part()
+        if part.__name__ in (sys.argv[2:] or [part.__name__]):
+            part()
