@@ -404,8 +404,13 @@ class Backend(ABC, Generic[P]):
         """Return the expected time of the client from its start to its end, omit included."""
 
     def traffic_bytes(self, params: P) -> float | None:
-        """Return the payload bytes the flow will send, or None when only the network decides."""
-        return None
+        """Return the payload bytes the flow will send, or None when only the network decides.
+
+        This one takes the rate of `demand` for the whole duration; of a probe it knows nothing.
+        """
+        demand = self.demand(params)
+        rate_bps = demand.rate_bps * demand.streams
+        return rate_bps * self.duration_s(params) / 8 if 0 < rate_bps < math.inf else None
 
     def demand(self, params: P) -> Demand:
         """Return what a flow asks of the network.

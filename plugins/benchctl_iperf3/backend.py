@@ -108,11 +108,7 @@ class Iperf3(Backend[Iperf3Parameters]):
         return params.omit + (params.duration or _transfer_s(params))
 
     def traffic_bytes(self, params: Iperf3Parameters) -> float | None:
-        if params.bytes is not None:
-            return params.bytes
-        if math.isinf(params.rate):
-            return None
-        return params.rate * params.streams * self.duration_s(params) / 8
+        return super().traffic_bytes(params) if params.bytes is None else params.bytes
 
     def demand(self, params: Iperf3Parameters) -> Demand:
         return Demand(

@@ -116,10 +116,8 @@ class Iperf3Parameters(Parameters):
 
     @model_validator(mode="after")
     def _fits_together(self) -> Iperf3Parameters:
-        if self.bytes is not None and self.duration is not None:
-            raise ValueError("duration and bytes exclude each other: remove one")
-        if self.bytes is None and self.duration is None:
-            raise ValueError("duration or bytes must be given")
+        if (self.bytes is None) == (self.duration is None):
+            raise ValueError("give either duration or bytes, not both")
         if self.protocol == "udp":
             for name in TCP_ONLY:
                 if getattr(self, name) != type(self).model_fields[name].default:

@@ -67,7 +67,7 @@ class Interval:
 
 
 @dataclass(slots=True)
-class Stream:
+class StreamState:
     """One connection: its number, which way its data goes, and its last interval."""
 
     number: int
@@ -125,7 +125,7 @@ class Report(LineParser):
         super().__init__()
         self.flow = flow
         self.role = role
-        self.streams: dict[int, Stream] = {}
+        self.streams: dict[int, StreamState] = {}
         self.settings: dict[str, Any] = {}
         """What was in force: ``version``, ``protocol``, ``streams``, ``length_bytes``,
         ``rate_bps`` of a stream, ``dscp``, ``mss_bytes``, ``send_buffer_bytes``,
@@ -163,12 +163,12 @@ class Report(LineParser):
     def line(self, text: str, channel: Channel) -> Iterable[Event]:
         return self.report(text) if channel is Channel.STDOUT else self._complaint(text)
 
-    def stream(self, socket: int) -> Stream:
+    def stream(self, socket: int) -> StreamState:
         """Return the stream of a socket; streams are numbered as they connect."""
         if socket not in self.streams:
             if len(self.streams) == MAX_STREAMS:
                 raise ParserError(f"iperf3 tells of more than {MAX_STREAMS} streams")
-            self.streams[socket] = Stream(len(self.streams))
+            self.streams[socket] = StreamState(len(self.streams))
         return self.streams[socket]
 
     def direction(self, sends: bool) -> Direction:

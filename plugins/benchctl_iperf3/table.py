@@ -30,7 +30,7 @@ _BYTES = {"": 1.0, "K": 2.0**10, "M": 2.0**20, "G": 2.0**30, "T": 2.0**40}
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class TableRow:
     """One line of a table: of a stream or of their sum, of an interval or of the whole run."""
 
     socket: int | None
@@ -51,7 +51,7 @@ class Row:
     """``(omitted)`` for an interval; ``sender`` or ``receiver`` for the whole run."""
 
 
-def read_row(text: str) -> Row | None:
+def read_row(text: str) -> TableRow | None:
     """Return a line of a table, or None for any other line, or for a rate over no time at all.
 
     Raises ParserError for a line that only looks like one.
@@ -71,7 +71,7 @@ def read_row(text: str) -> Row | None:
     elif sender := _COUNT.match(rest):
         count = float(sender[1])
         cwnd_bytes = _whole_bytes(sender[2], sender[3]) if sender[2] else None
-    return Row(
+    return TableRow(
         None if name == "SUM" else int(name),
         way or "",
         float(start),

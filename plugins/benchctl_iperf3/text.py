@@ -19,7 +19,7 @@ from benchctl_iperf3.details import Details
 from benchctl_iperf3.errors import classify, ended
 from benchctl_iperf3.parameters import Iperf3Parameters, ends_late, interval_s
 from benchctl_iperf3.report import MAX_STREAMS, Interval, Report, arrivals, without_rates
-from benchctl_iperf3.table import Row, read_row
+from benchctl_iperf3.table import TableRow, read_row
 from benchctl_iperf3.values import JsonObject, number, objects
 from benchctl_iperf3.weigh import Final
 
@@ -80,7 +80,7 @@ class TextReport(Report):
             return self.other(text)
         return ()
 
-    def final(self, row: Row) -> None:
+    def final(self, row: TableRow) -> None:
         """Take a line of the table for the whole run."""
 
     def other(self, text: str) -> Iterable[Event]:
@@ -92,13 +92,13 @@ class TextReport(Report):
             self.window_was_set()
         return ()
 
-    def sends(self, row: Row) -> bool:
+    def sends(self, row: TableRow) -> bool:
         """Return whether this end is the sender of a line's data."""
         if row.way:
             return row.way == "TX"
         return (self.flow.direction is Direction.SEND) is (self.role is Role.CLIENT)
 
-    def _interval(self, socket: int, row: Row) -> Interval:
+    def _interval(self, socket: int, row: TableRow) -> Interval:
         sends = self.sends(row)
         metrics = self.sent(row) if sends else self.received(row)
         if detail := self.details.of(row.rate_bps):
@@ -112,7 +112,7 @@ class TextReport(Report):
             end_s = interval_s(self.flow)  # shown with two decimals
         return Interval(socket, row.start_s, end_s, sends, row.mark == "(omitted)", metrics)
 
-    def sent(self, row: Row) -> dict[str, float]:
+    def sent(self, row: TableRow) -> dict[str, float]:
         """Return what a line tells as the sender's count."""
         metrics = {"sent_bps": row.rate_bps, "bytes_sent": row.bytes}
         if self._udp:
@@ -126,7 +126,7 @@ class TextReport(Report):
             metrics["cwnd_bytes"] = row.cwnd_bytes
         return metrics
 
-    def received(self, row: Row) -> dict[str, float]:
+    def received(self, row: TableRow) -> dict[str, float]:
         """Return what a line tells as the receiver's count."""
         metrics = {"throughput_bps": row.rate_bps, "bytes_received": row.bytes}
         if row.packets and row.lost is not None:
@@ -148,7 +148,7 @@ class TextClient(TextReport):
         self._cpu: tuple[float, float] | None = None
         self._reordered = 0.0
 
-    def final(self, row: Row) -> None:
+    def final(self, row: TableRow) -> None:
         # Lines of the sum come last, and so replace those of the streams.
         final = self.finals.setdefault(self.direction(self.sends(row)), Final())
         if row.mark == "sender":
@@ -226,7 +226,7 @@ class TextServer(TextReport):
         self._ready = False
         self._arrived: dict[str, float] = {}
 
-    def final(self, row: Row) -> None:
+    def final(self, row: TableRow) -> None:
         if row.mark == "receiver" and not self.sends(row):
             received = self.received(row)
             self._arrived = {name: received[name] for name in _OF_ARRIVALS if name in received}

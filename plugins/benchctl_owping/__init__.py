@@ -6,6 +6,4 @@
 
 from benchctl_owping.backend import Owping
 
-__all__ = ["BACKEND"]
-
 BACKEND = Owping()

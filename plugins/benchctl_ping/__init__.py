@@ -6,6 +6,4 @@ what their complaints mean.
 
 from benchctl_ping.backend import Ping
 
-__all__ = ["BACKEND"]
-
 BACKEND = Ping()

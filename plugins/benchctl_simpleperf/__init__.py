@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["BACKEND"]
-
 
 def __getattr__(name: str) -> Any:
     if name == "BACKEND":

@@ -23,8 +23,6 @@ from benchctl_simpleperf.metrics import OWN_METRICS
 from benchctl_simpleperf.parameters import SimpleperfParameters
 from benchctl_simpleperf.parser import ClientParser, ServerParser
 
-__all__ = ["BACKEND", "Simpleperf"]
-
 # -I and -S leave out site-packages and the environment: the tool needs neither, and starts sooner.
 _PROGRAM = (sys.executable, "-I", "-S", str(Path(__file__).parent / "simpleperf" / "__main__.py"))
 _DIRECTION_FLAGS = {Direction.SEND: (), Direction.RECEIVE: ("-R",), Direction.BOTH: ("--both",)}
@@ -82,11 +80,7 @@ class Simpleperf(Backend[SimpleperfParameters]):
         return params.omit + (params.duration or _transfer_s(params))
 
     def traffic_bytes(self, params: SimpleperfParameters) -> float | None:
-        if params.bytes is not None:
-            return params.bytes
-        if math.isinf(params.rate):
-            return None
-        return params.rate * params.streams * self.duration_s(params) / 8
+        return super().traffic_bytes(params) if params.bytes is None else params.bytes
 
     def demand(self, params: SimpleperfParameters) -> Demand:
         return Demand(

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from benchctl.api import Fold, Metric
 
-__all__ = ["OWN_METRICS"]
-
 OWN_METRICS = (
     Metric(
         "delivery_rate_bps",

@@ -17,8 +17,6 @@ from benchctl_simpleperf.simpleperf.settings import (
     WINDOW_LIMIT,
 )
 
-__all__ = ["SimpleperfParameters"]
-
 _TCP_ONLY = ("congestion_control", "mss", "no_delay", "zero_copy")
 _NOT_PLAIN = ("omit", "zero_copy")
 
@@ -108,10 +106,8 @@ class SimpleperfParameters(Parameters):
 
     @model_validator(mode="after")
     def _fits_together(self) -> SimpleperfParameters:
-        if self.bytes is not None and self.duration is not None:
-            raise ValueError("duration and bytes exclude each other: remove one")
-        if self.bytes is None and self.duration is None:
-            raise ValueError("duration or bytes must be given")
+        if (self.bytes is None) == (self.duration is None):
+            raise ValueError("give either duration or bytes, not both")
         if self.protocol == "udp":
             self._refuse(_TCP_ONLY, "TCP only")
             if not UDP_LENGTH_LEAST <= self.length <= UDP_LENGTH_MOST:

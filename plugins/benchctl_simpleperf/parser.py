@@ -22,8 +22,6 @@ from benchctl.api import (
     Warn,
 )
 
-__all__ = ["ClientParser", "ServerParser"]
-
 _DISTRIBUTION = ("min", "mean", "median", "p95", "max")
 _STREAMS_LIMIT = 1 << 16
 

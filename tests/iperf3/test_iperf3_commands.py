@@ -87,9 +87,9 @@ def test_bytes_replace_the_default_duration_but_not_a_given_one():
     assert "-t" not in client(bytes="10M").split()
     assert parameters(bytes="10M").duration is None
     assert parameters().duration == 10
-    with pytest.raises(ValidationError, match="duration and bytes exclude each other"):
+    with pytest.raises(ValidationError, match="give either duration or bytes, not both"):
         parameters(bytes="10M", duration="10s")
-    with pytest.raises(ValidationError, match="duration or bytes must be given"):
+    with pytest.raises(ValidationError, match="give either duration or bytes"):
         parameters(duration=None)
 
 

@@ -13,11 +13,11 @@ from hypothesis import settings
 
 import benchctl_simpleperf
 from benchctl_simpleperf.simpleperf.control_client import run_control_client
-from benchctl_simpleperf.simpleperf.output import Output
+from benchctl_simpleperf.simpleperf.output import ResultOutput
 from benchctl_simpleperf.simpleperf.plain_client import run_plain_client
 from benchctl_simpleperf.simpleperf.protocol import CLIENT, Conversation
 from benchctl_simpleperf.simpleperf.server import Server
-from benchctl_simpleperf.simpleperf.settings import Limits, Settings
+from benchctl_simpleperf.simpleperf.settings import Limits, MeasurementSettings
 from benchctl_simpleperf.simpleperf.sockets import Target, listen
 from benchctl_simpleperf.simpleperf.waker import Waker
 from benchctl_simpleperf.simpleperf.wire import CONTROL_PREAMBLE
@@ -29,7 +29,7 @@ TOOL = Path(benchctl_simpleperf.__file__).parent / "simpleperf" / "__main__.py"
 COMMAND = (sys.executable, "-I", "-S", str(TOOL))
 
 
-class Notes(Output):
+class Notes(ResultOutput):
     """An output that remembers everything."""
 
     def __init__(self):
@@ -114,7 +114,7 @@ class Running:
 def _settings(asked):
     if "total_bytes" in asked:
         asked = {"duration_s": None, **asked}
-    return Settings()._replace(**{"duration_s": 0.4, "interval_s": 0.1, **asked})
+    return MeasurementSettings()._replace(**{"duration_s": 0.4, "interval_s": 0.1, **asked})
 
 
 class ControlClient:
@@ -144,7 +144,7 @@ class ControlClient:
         """Say hello and ask for a measurement; returns the answer."""
         self.say("hello", version=1, agent="test")
         assert self.hear()[0] == "welcome"
-        settings = Settings()._replace(**asked)
+        settings = MeasurementSettings()._replace(**asked)
         self.say("test", **settings._asdict())
         return self.hear()
 

@@ -28,7 +28,7 @@ from benchctl_simpleperf.simpleperf import server as server_module
 from benchctl_simpleperf.simpleperf.addresses import parse_network
 from benchctl_simpleperf.simpleperf.auth import prove
 from benchctl_simpleperf.simpleperf.errors import Problem
-from benchctl_simpleperf.simpleperf.settings import WINDOW_LIMIT, Limits, Settings
+from benchctl_simpleperf.simpleperf.settings import WINDOW_LIMIT, Limits, MeasurementSettings
 from benchctl_simpleperf.simpleperf.wire import (
     CONTROL_PREAMBLE,
     MAGIC,
@@ -378,7 +378,7 @@ def test_a_proof_that_was_overheard_opens_nothing():
 def test_without_the_proof_nothing_can_be_asked(kind):
     with running_server(key=b"sesame") as server:
         client, _ = keyed_client(server)
-        members = Settings()._asdict() if kind == "test" else {}
+        members = MeasurementSettings()._asdict() if kind == "test" else {}
         client.sock.sendall(encode_message({"type": kind, **members}))
         assert client.hear()[0] == "problem"
         assert server.server._quota.claims == 0
@@ -514,7 +514,7 @@ def test_a_system_without_more_threads_costs_one_measurement(monkeypatch, thread
 def test_nobody_takes_the_streams_that_another_client_of_its_address_awaits():
     with running_server() as server:
         honest, liar = ControlClient(server), ControlClient(server)
-        asked = {**Settings()._asdict(), "duration_s": 60.0}
+        asked = {**MeasurementSettings()._asdict(), "duration_s": 60.0}
         answers = []
         for client in (honest, liar):
             client.say("hello", version=1, agent="test")

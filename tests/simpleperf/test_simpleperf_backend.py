@@ -64,8 +64,8 @@ def test_defaults_are_those_of_the_tool():
 @pytest.mark.parametrize(
     ("params", "words"),
     [
-        ({"bytes": "1MB", "duration": "1s"}, "exclude each other"),
-        ({"duration": None}, "must be given"),
+        ({"bytes": "1MB", "duration": "1s"}, "give either"),
+        ({"duration": None}, "give either"),
         ({"interval": "1ms"}, "0.01"),
         ({"streams": 129}, "128"),
         ({"protocol": "udp", "mss": "1448B"}, "mss is for TCP only"),

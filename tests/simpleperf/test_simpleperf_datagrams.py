@@ -8,13 +8,15 @@ import pytest
 
 from benchctl_simpleperf.simpleperf.datagrams import HEADER, SECOND_0
 from benchctl_simpleperf.simpleperf.measurement import Measurement
-from benchctl_simpleperf.simpleperf.settings import Settings
+from benchctl_simpleperf.simpleperf.settings import MeasurementSettings
 from benchctl_simpleperf.simpleperf.side import Side
 from benchctl_simpleperf.simpleperf.stream import Timeline
 from benchctl_simpleperf.simpleperf.udp import UdpSender
 
 LENGTH = 100
-UDP = Settings()._replace(protocol="udp", length_bytes=LENGTH, rate_bps=8e5, interval_s=0.1)
+UDP = MeasurementSettings()._replace(
+    protocol="udp", length_bytes=LENGTH, rate_bps=8e5, interval_s=0.1
+)
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from benchctl_simpleperf.simpleperf.errors import Problem
 from benchctl_simpleperf.simpleperf.histogram import Histogram
 from benchctl_simpleperf.simpleperf.intervals import (
     IntervalMerger,
-    Row,
+    IntervalRow,
     decode_rows,
     encode_rows,
 )
@@ -369,16 +369,18 @@ def test_a_least_round_trip_time_that_is_not_known_yet_is_left_out():
 
 def sender_row(number, stream=0, count=1000, start_s=None):
     start_s = number * 0.1 if start_s is None else start_s
-    return Row(stream, number, start_s, number * 0.1 + 0.1, {"bytes_sent": count, "retransmits": 1})
+    return IntervalRow(
+        stream, number, start_s, number * 0.1 + 0.1, {"bytes_sent": count, "retransmits": 1}
+    )
 
 
 def receiver_row(number, stream=0, count=900):
-    return Row(stream, number, number * 0.1, number * 0.1 + 0.1, {"bytes_received": count})
+    return IntervalRow(stream, number, number * 0.1, number * 0.1 + 0.1, {"bytes_received": count})
 
 
 rows = st.lists(
     st.builds(
-        Row,
+        IntervalRow,
         st.integers(0, 7), st.integers(0, 99), st.floats(0, 10), st.floats(10, 20),
         st.dictionaries(st.sampled_from(["a", "b"]), st.integers(0, 9)).map(
             lambda more: {"bytes_sent": 1, **more}
@@ -445,7 +447,7 @@ def test_intervals_are_told_in_order_with_all_their_streams():
 
 def test_the_omitted_part_is_marked():
     merger = IntervalMerger("send", ["here:1"])
-    merger.add(False, [Row(0, 0, -0.5, 0.0001, {"bytes_received": 1})])
+    merger.add(False, [IntervalRow(0, 0, -0.5, 0.0001, {"bytes_received": 1})])
     assert merger.take(everything=True)[0]["omitted"]
 
 

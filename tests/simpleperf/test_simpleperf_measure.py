@@ -14,7 +14,7 @@ from benchctl_simpleperf.simpleperf import control_client
 from benchctl_simpleperf.simpleperf import server as server_module
 from benchctl_simpleperf.simpleperf.errors import Problem
 from benchctl_simpleperf.simpleperf.kernel import Kernel
-from benchctl_simpleperf.simpleperf.settings import Limits, Settings
+from benchctl_simpleperf.simpleperf.settings import Limits, MeasurementSettings
 from benchctl_simpleperf.simpleperf.sockets import Target
 from benchctl_simpleperf.simpleperf.stream import Timeline
 from benchctl_simpleperf.simpleperf.tcp import TcpReceiver
@@ -217,7 +217,7 @@ def test_a_server_on_all_addresses_serves_ipv4_on_its_ipv6_socket(protocol):
 @linux
 @pytest.mark.parametrize(("window_bytes", "gathers"), [(None, True), (1 << 20, False)])
 def test_a_fast_receiver_is_woken_seldom_unless_the_window_was_asked(window_bytes, gathers):
-    settings = Settings()._replace(window_bytes=window_bytes)
+    settings = MeasurementSettings()._replace(window_bytes=window_bytes)
     near, far = socket.socketpair()
     receiver = TcpReceiver(0, Timeline(settings.schedule()), near, settings, {})
     thread = threading.Thread(target=receiver.move)
@@ -241,7 +241,9 @@ def test_a_fast_receiver_has_room_for_many_times_what_it_waits_for():
     with socket.create_server(("127.0.0.1", 0)) as door:
         far = socket.create_connection(door.getsockname())
         near, _ = door.accept()
-    receiver = TcpReceiver(0, Timeline(Settings().schedule()), near, Settings(), {})
+    receiver = TcpReceiver(
+        0, Timeline(MeasurementSettings().schedule()), near, MeasurementSettings(), {}
+    )
     thread = threading.Thread(target=receiver.move)
     thread.start()
     with near, far:
@@ -262,7 +264,7 @@ def test_streams_come_from_the_address_and_ports_that_were_asked(server):
         port = free.getsockname()[1]
     notes, waker = Notes(), Waker()
     target = Target(server.host, server.port, source="127.0.0.1", source_port=port)
-    settings = Settings()._replace(duration_s=None, total_bytes=1000, interval_s=0.0)
+    settings = MeasurementSettings()._replace(duration_s=None, total_bytes=1000, interval_s=0.0)
     control_client.run_control_client(target, settings, notes, waker)
     waker.close()
     assert only(notes.results[0])["streams"][0]["id"] == f"127.0.0.1:{port}"
@@ -309,7 +311,7 @@ def interrupted_after(notes_needed, **asked):
 
         thread = threading.Thread(target=interrupt)
         thread.start()
-        settings = Settings()._replace(interval_s=0.05, **asked)
+        settings = MeasurementSettings()._replace(interval_s=0.05, **asked)
         try:
             control_client.run_control_client(server.target(), settings, notes, waker)
         finally:
@@ -342,7 +344,7 @@ def test_a_client_that_is_interrupted_before_the_start_ends_without_a_result():
         waker.interrupted = True
         waker.wake()
         with pytest.raises(Interrupted):
-            control_client.run_control_client(server.target(), Settings(), notes, waker)
+            control_client.run_control_client(server.target(), MeasurementSettings(), notes, waker)
         waker.close()
     assert notes.results == []
 
@@ -352,7 +354,9 @@ def test_nobody_at_the_port_is_told_as_unreachable():
         port = gone.getsockname()[1]
     waker = Waker()
     with pytest.raises(Problem) as raised:
-        control_client.run_control_client(Target("127.0.0.1", port), Settings(), Notes(), waker)
+        control_client.run_control_client(
+            Target("127.0.0.1", port), MeasurementSettings(), Notes(), waker
+        )
     waker.close()
     assert raised.value.kind == "unreachable"
     assert raised.value.message == f"127.0.0.1:{port}: Connection refused"
@@ -362,7 +366,7 @@ def test_an_address_of_the_other_ip_version_is_a_wrong_parameter():
     waker = Waker()
     target = Target("127.0.0.1", 1, socket.AF_INET6)
     with pytest.raises(Problem, match=r"127\.0\.0\.1") as raised:
-        control_client.run_control_client(target, Settings(), Notes(), waker)
+        control_client.run_control_client(target, MeasurementSettings(), Notes(), waker)
     waker.close()
     assert raised.value.kind == "parameter"
     assert "IP version" in raised.value.hint
@@ -374,7 +378,7 @@ def test_a_name_is_told_with_the_address_that_did_not_answer():
     waker = Waker()
     target = Target("localhost", port, socket.AF_INET)
     with pytest.raises(Problem) as raised:
-        control_client.run_control_client(target, Settings(), Notes(), waker)
+        control_client.run_control_client(target, MeasurementSettings(), Notes(), waker)
     waker.close()
     assert raised.value.message == f"localhost (127.0.0.1:{port}): Connection refused"
 
@@ -403,7 +407,7 @@ def test_a_server_that_dies_in_the_middle_is_told_as_the_peers_end():
 
     thread = threading.Thread(target=end_it)
     thread.start()
-    settings = Settings()._replace(duration_s=60.0, interval_s=0.05)
+    settings = MeasurementSettings()._replace(duration_s=60.0, interval_s=0.05)
     with pytest.raises(Problem) as raised:
         control_client.run_control_client(server.target(), settings, notes, waker)
     thread.join()

@@ -17,7 +17,7 @@ from benchctl_simpleperf.simpleperf.protocol import (
     TRANSITIONS,
     Conversation,
 )
-from benchctl_simpleperf.simpleperf.settings import Limits, Settings
+from benchctl_simpleperf.simpleperf.settings import Limits, MeasurementSettings
 from benchctl_simpleperf.simpleperf.wire import (
     CONTROL_PREAMBLE,
     MAGIC,
@@ -37,7 +37,7 @@ EXAMPLES = {
     "proof": {"nonce": "1" * 64, "mac": "2" * 64},
     "welcome": {"version": 1, "agent": "test"},
     "test": {
-        **Settings()._asdict(),
+        **MeasurementSettings()._asdict(),
         "directions": ["send"],
         "known_by": {"control": "127.0.0.1:4000", "ports": [4001]},
     },
@@ -201,7 +201,7 @@ def test_settings_survive_the_wire_or_are_refused(data):
     try:
         [(_, checked)] = server.receive(encode_message({"type": "test", **members}))
         del checked["known_by"]
-        settings = Settings.from_message(checked)
+        settings = MeasurementSettings.from_message(checked)
         Limits().check(settings)
     except Problem:
         return

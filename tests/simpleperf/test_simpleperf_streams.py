@@ -15,7 +15,7 @@ from benchctl_simpleperf.simpleperf import stream as stream_module
 from benchctl_simpleperf.simpleperf.kernel import Kernel
 from benchctl_simpleperf.simpleperf.measurement import Measurement
 from benchctl_simpleperf.simpleperf.schedule import Schedule
-from benchctl_simpleperf.simpleperf.settings import Settings
+from benchctl_simpleperf.simpleperf.settings import MeasurementSettings
 from benchctl_simpleperf.simpleperf.stream import Reading, Stream, Timeline
 from benchctl_simpleperf.simpleperf.tcp import TcpSender
 from benchctl_simpleperf.simpleperf.tcp_info import TCP_INFO_BYTES, read_tcp_info
@@ -114,7 +114,7 @@ def test_a_sender_counts_what_the_kernel_sent_and_not_what_it_took():
         far, _ = listener.accept()
     near.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 22)
     near.sendall(b"a preamble")
-    settings = Settings()._replace(duration_s=0.3, interval_s=0.05)
+    settings = MeasurementSettings()._replace(duration_s=0.3, interval_s=0.05)
     timeline = Timeline(settings.schedule())
     sender = TcpSender(0, timeline, near, settings, {})
     measurement = Measurement([sender], timeline, lambda: None)
@@ -140,7 +140,9 @@ def test_a_sender_of_bytes_ends_when_all_are_acknowledged():
         near = socket.create_connection(listener.getsockname())
         far, _ = listener.accept()
     far.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    settings = Settings()._replace(duration_s=None, total_bytes=1_000_000, interval_s=0.0)
+    settings = MeasurementSettings()._replace(
+        duration_s=None, total_bytes=1_000_000, interval_s=0.0
+    )
     timeline = Timeline(settings.schedule())
     sender = TcpSender(0, timeline, near, settings, {})
     measurement = Measurement([sender], timeline, lambda: None)
@@ -197,7 +199,7 @@ def test_a_client_whose_address_is_changed_on_the_way_says_which_stream_each_is(
 def test_who_waits_for_the_first_byte_finds_it_sent(monkeypatch):
     monkeypatch.setattr(Kernel, "TCP_INFO", None)  # A pair of local sockets has none.
     near, far = socket.socketpair()
-    settings = Settings()._replace(duration_s=None, total_bytes=1000)
+    settings = MeasurementSettings()._replace(duration_s=None, total_bytes=1000)
     timeline = Timeline(settings.schedule())
     sender = TcpSender(0, timeline, near, settings, {})
     came = []

@@ -20,7 +20,7 @@ from benchctl_simpleperf.simpleperf import control_client, session
 from benchctl_simpleperf.simpleperf import server as server_module
 from benchctl_simpleperf.simpleperf.auth import KEY_VARIABLE, prove, proves, read_key
 from benchctl_simpleperf.simpleperf.errors import Problem
-from benchctl_simpleperf.simpleperf.settings import Limits, Settings
+from benchctl_simpleperf.simpleperf.settings import Limits, MeasurementSettings
 from benchctl_simpleperf.simpleperf.waker import Waker
 from benchctl_simpleperf.simpleperf.wire import CONTROL_PREAMBLE, MAGIC, stream_preamble
 
@@ -108,7 +108,7 @@ def test_what_goes_beyond_a_limit_is_refused_with_the_limit(limits, asked, words
 
 
 def test_a_client_that_sends_faster_than_it_said_is_cut_off(monkeypatch):
-    settings = Settings()._replace(rate_bps=1e6, duration_s=5.0)
+    settings = MeasurementSettings()._replace(rate_bps=1e6, duration_s=5.0)
     with running_server(limits=Limits(rate_bps=2e6)) as server:
         client = ControlClient(server)
         assert client.ask(**settings._asdict())[0] == "accepted"
@@ -216,7 +216,7 @@ def test_a_stream_that_stands_still_ends_the_measurement():
 def test_a_client_that_vanishes_frees_the_server_at_once(protocol, direction):
     with running_server() as server:
         notes, waker = Notes(), Waker()
-        settings = Settings()._replace(
+        settings = MeasurementSettings()._replace(
             protocol=protocol, directions=(direction,), length_bytes=1448, rate_bps=50e6,
             duration_s=60.0, interval_s=0.05,
         )  # fmt: skip
@@ -325,7 +325,7 @@ def mutated(rng, message):
 def test_messages_with_something_wrong_about_them_leave_the_server_serving():
     rng = random.Random(6)
     hello = {"type": "hello", "version": 1, "agent": "x"}
-    test = {"type": "test", **Settings()._asdict()}
+    test = {"type": "test", **MeasurementSettings()._asdict()}
     with running_server(limits=Limits(idle_s=0.3)) as server:
         for _ in range(150):
             script = [hello, test, {"type": "start"}, {"type": "sent"}, {"type": "stop"}]
@@ -388,7 +388,7 @@ def test_a_server_that_talks_nonsense_is_told_as_the_peers_fault(answers):
     waker = Waker()
     target = control_client.Target("127.0.0.1", port)
     with pytest.raises(Problem) as raised:
-        control_client.run_control_client(target, Settings(), Notes(), waker)
+        control_client.run_control_client(target, MeasurementSettings(), Notes(), waker)
     waker.close()
     thread.join()
     assert raised.value.kind == "peer"

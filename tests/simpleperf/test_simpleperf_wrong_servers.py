@@ -11,7 +11,7 @@ from simpleperf.simpleperf_harness import Notes
 from benchctl_simpleperf.simpleperf import control_client, plain_client
 from benchctl_simpleperf.simpleperf.errors import Problem
 from benchctl_simpleperf.simpleperf.plain import ANSWER
-from benchctl_simpleperf.simpleperf.settings import Settings
+from benchctl_simpleperf.simpleperf.settings import MeasurementSettings
 from benchctl_simpleperf.simpleperf.sockets import Target
 from benchctl_simpleperf.simpleperf.waker import Waker
 from benchctl_simpleperf.simpleperf.wire import encode_message
@@ -20,7 +20,7 @@ from benchctl_simpleperf.simpleperf.wire import encode_message
 def measure(port, plain):
     """Measure against a port; returns the problem that it ends with."""
     waker = Waker()
-    settings = Settings()._replace(duration_s=None, total_bytes=10_000)
+    settings = MeasurementSettings()._replace(duration_s=None, total_bytes=10_000)
     run = plain_client.run_plain_client if plain else control_client.run_control_client
     try:
         with pytest.raises(Problem) as raised:

@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["Network", "allows", "origin_of", "parse_network", "same_host"]
-
 Network = Any
 """An `ipaddress` network. That module is imported when it is needed: clients never do."""
 

@@ -6,8 +6,6 @@ import os
 
 from .errors import Problem, describe_os_error
 
-__all__ = ["KEY_VARIABLE", "new_secret", "prove", "proves", "read_key"]
-
 KEY_VARIABLE = "SIMPLEPERF_KEY"
 _KEY_LIMIT = 4096
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 import re
 import sys
 
-__all__ = ["program_text"]
-
 _LEFT_OUT = ("__main__",)
 _IMPORT = re.compile(r"^from \.(\w*) import (\w+)", re.MULTILINE)
 

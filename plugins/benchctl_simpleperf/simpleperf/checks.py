@@ -9,23 +9,6 @@ from typing import Any, Callable
 
 from .errors import Problem
 
-__all__ = [
-    "Check",
-    "Later",
-    "check_fields",
-    "choice",
-    "figures",
-    "flag",
-    "integer",
-    "list_of",
-    "mapping_of",
-    "number",
-    "object_of",
-    "optional",
-    "scalar",
-    "text",
-]
-
 Check = Callable[[Any], Any]
 
 

@@ -16,13 +16,11 @@ from .bundle import program_text
 from .control_client import run_control_client
 from .errors import Problem
 from .flags import limits_of, parse_flags, settings_of, target_of
-from .output import EventsOutput, JsonOutput, Output, TextOutput
+from .output import EventsOutput, JsonOutput, ResultOutput, TextOutput
 from .plain_client import run_plain_client
 from .server import Server
 from .sockets import listen
 from .waker import Interrupted, Waker
-
-__all__ = ["main"]
 
 # Streams ask for the interpreter after every call of the kernel. While another thread puts figures
 # together they would wait Python's 5 ms for it, which is long enough to fill a socket's buffer.
@@ -56,13 +54,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 130 if waker.interrupted else 0
 
 
-def _output(flags: argparse.Namespace) -> Output:
+def _output(flags: argparse.Namespace) -> ResultOutput:
     if flags.events:
         return EventsOutput()
     return JsonOutput() if flags.json else TextOutput(flags.format)
 
 
-def _serve(flags: argparse.Namespace, output: Output, waker: Waker) -> None:
+def _serve(flags: argparse.Namespace, output: ResultOutput, waker: Waker) -> None:
     key = read_key(flags.key_file)
     listener, datagrams = listen(target_of(flags))
     if datagrams is None:
@@ -71,7 +69,7 @@ def _serve(flags: argparse.Namespace, output: Output, waker: Waker) -> None:
     Server(listener, datagrams, output, waker, limits, key, flags.interval, flags.one_off).run()
 
 
-def _measure(flags: argparse.Namespace, output: Output, waker: Waker) -> None:
+def _measure(flags: argparse.Namespace, output: ResultOutput, waker: Waker) -> None:
     target, settings = target_of(flags), settings_of(flags)
     if flags.plain:
         run_plain_client(target, settings, output, waker, flags.start_at)

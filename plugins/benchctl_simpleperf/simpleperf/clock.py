@@ -6,8 +6,6 @@ import time
 
 from .schedule import SECOND_NS
 
-__all__ = ["unix_time_s"]
-
 _READINGS = 5
 
 

@@ -14,17 +14,15 @@ from .cpu import CpuMeter
 from .errors import Problem, describe_os_error
 from .intervals import IntervalMerger, decode_rows
 from .options import set_options
-from .output import Output
+from .output import ResultOutput
 from .plain import ANSWER, GOODBYE
 from .protocol import CLIENT, VERSION, Conversation
 from .results import check_figures, direction_result
-from .settings import Settings
+from .settings import MeasurementSettings
 from .side import Side
 from .sockets import NOT_OURS, Target, address_text, bind_again, connect, connect_again
 from .waker import Interrupted, Waker, await_readable
 from .wire import CONTROL_PREAMBLE, stream_preamble
-
-__all__ = ["run_control_client"]
 
 # How long the server may take for its result, and a stream to stand still.
 _PATIENCE_S = 30.0
@@ -48,8 +46,8 @@ Message = tuple[str, dict[str, Any]]
 
 def run_control_client(
     target: Target,
-    settings: Settings,
-    output: Output,
+    settings: MeasurementSettings,
+    output: ResultOutput,
     waker: Waker,
     key: bytes | None = None,
     start_at_s: float | None = None,
@@ -70,7 +68,9 @@ def run_control_client(
 class _ControlClient:
     """One measurement, from the control connection to the result; the steps in their order."""
 
-    def __init__(self, target: Target, settings: Settings, output: Output, waker: Waker) -> None:
+    def __init__(
+        self, target: Target, settings: MeasurementSettings, output: ResultOutput, waker: Waker
+    ) -> None:
         self._target = target
         self._settings = settings
         self._output = output

@@ -12,8 +12,6 @@ from bisect import bisect_right
 
 from .histogram import Histogram
 
-__all__ = ["HEADER", "SECOND_0", "STAMPS_FROM", "Arrivals", "row_of", "train_struct"]
-
 HEADER = struct.Struct(">QQ")
 # A monotonic clock needs 73 years to reach the first, and no omitted part begins before it.
 STAMPS_FROM = 1 << 61

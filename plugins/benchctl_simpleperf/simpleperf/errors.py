@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["Problem", "describe_os_error"]
-
 
 class Problem(Exception):  # noqa: N818 - it is also a value that is sent and printed
     """A measurement that cannot be made or went wrong.

@@ -21,12 +21,10 @@ from .settings import (
     UDP_LENGTH_BYTES,
     UDP_RATE_BPS,
     Limits,
-    Settings,
+    MeasurementSettings,
 )
 from .sockets import Target
 from .units import BYTE_UNITS, parse_rate, parse_seconds, parse_size
-
-__all__ = ["limits_of", "parse_flags", "settings_of", "target_of"]
 
 _INTERVAL_LEAST_S = 0.01
 
@@ -180,12 +178,12 @@ def parse_flags(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     return flags
 
 
-def _check(settings: Settings) -> None:
+def _check(settings: MeasurementSettings) -> None:
     """Check the settings as the server will, so that mistakes show before it is asked."""
     members = {**settings._asdict(), "directions": list(settings.directions)}
     for name, check in SETTINGS_CHECKS.items():
         check(members[name])
-    Settings.from_message(members)
+    MeasurementSettings.from_message(members)
 
 
 def _refuse_beside_plain(parser: argparse.ArgumentParser, flags: argparse.Namespace) -> None:
@@ -205,13 +203,13 @@ def _refuse_beside_plain(parser: argparse.ArgumentParser, flags: argparse.Namesp
             parser.error(f"the plain protocol has no {name}")
 
 
-def settings_of(flags: argparse.Namespace) -> Settings:
+def settings_of(flags: argparse.Namespace) -> MeasurementSettings:
     """Return what a client's flags ask for."""
     length = flags.length or (UDP_LENGTH_BYTES if flags.udp else TCP_LENGTH_BYTES)
     total = flags.blocks * length if flags.blocks else flags.num
     default_s = 10.0 if total is None else None
     rate_bps = flags.rate or (UDP_RATE_BPS if flags.udp else math.inf)
-    return Settings(
+    return MeasurementSettings(
         protocol="udp" if flags.udp else "tcp",
         directions=("send", "receive") if flags.both else ("receive" if flags.reverse else "send",),
         streams=flags.parallel,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["Histogram"]
-
 # So many values are kept as they are. Beyond, values share buckets, as few as keep to this.
 _BUCKETS_LIMIT = 8192
 # At worst 128 steps between a value and its double: half a step is 0.4 %.

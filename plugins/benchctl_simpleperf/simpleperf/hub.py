@@ -18,13 +18,11 @@ from typing import Any, Callable
 
 from .waker import Waker
 
-__all__ = ["Hub", "Peer"]
-
 _SWEEP_S = 0.025
 _BUFFER_BYTES = 1 << 20
 
 
-class Peer:
+class HubConnection:
     """A connection that the hub watches, of the client ``origin``.
 
     `deadline_s` is on the monotonic clock.
@@ -68,7 +66,7 @@ class Hub:
     """Waits for peers and calls them; ``warn`` is told of defects."""
 
     def __init__(self, waker: Waker, warn: Callable[[str], None]) -> None:
-        self.peers: set[Peer] = set()
+        self.peers: set[HubConnection] = set()
         self._warn = warn
         self._waker = waker
         self._selector = selectors.DefaultSelector()
@@ -76,13 +74,13 @@ class Hub:
         self._swept_s = 0.0
         self._buffer = memoryview(bytearray(_BUFFER_BYTES))
 
-    def add(self, peer: Peer) -> None:
+    def add(self, peer: HubConnection) -> None:
         """Watch a peer; its socket becomes non-blocking."""
         peer.sock.setblocking(False)
         self._selector.register(peer.sock, selectors.EVENT_READ, peer)
         self.peers.add(peer)
 
-    def remove(self, peer: Peer, close: bool = True) -> None:
+    def remove(self, peer: HubConnection, close: bool = True) -> None:
         """Watch a peer no longer; nothing happens when it is not watched."""
         if peer in self.peers:
             self.peers.remove(peer)
@@ -90,7 +88,7 @@ class Hub:
             if close:
                 peer.close()
 
-    def watch_writing(self, peer: Peer, wanted: bool) -> None:
+    def watch_writing(self, peer: HubConnection, wanted: bool) -> None:
         """Call `on_writable` when there is room, or no longer."""
         events = selectors.EVENT_READ | (selectors.EVENT_WRITE if wanted else 0)
         self._selector.modify(peer.sock, events, peer)
@@ -116,7 +114,7 @@ class Hub:
             self._swept_s = now_s
             self._sweep(now_s)
 
-    def turn(self, peer: Peer, handler: Callable[..., None], *arguments: Any) -> None:
+    def turn(self, peer: HubConnection, handler: Callable[..., None], *arguments: Any) -> None:
         """Let a peer deal with something; an error is its end, and nobody else's."""
         try:
             handler(*arguments)

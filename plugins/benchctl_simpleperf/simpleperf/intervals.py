@@ -7,22 +7,11 @@ from typing import Any, NamedTuple
 
 from .errors import Problem
 
-__all__ = [
-    "IntervalMerger",
-    "Row",
-    "check_names",
-    "decode_rows",
-    "encode_rows",
-    "interval_figures",
-    "rate_bps",
-    "rate_names",
-]
-
 # Rows of one message: well within the limit of a message, whatever their fields.
 _ROWS_A_MESSAGE = 200
 
 
-class Row(NamedTuple):
+class IntervalRow(NamedTuple):
     """One interval of one stream at one end; seconds from the end of the omitted part.
 
     ``number`` counts the intervals; an interval has the same number at both ends.
@@ -52,7 +41,7 @@ def check_names(names: Iterable[str], sends: bool) -> None:
         raise Problem("peer", f"figures without {needed}")
 
 
-def encode_rows(rows: Sequence[Row]) -> Iterator[dict[str, Any]]:
+def encode_rows(rows: Sequence[IntervalRow]) -> Iterator[dict[str, Any]]:
     """Yield the members of ``samples`` messages: fields named once, then values only."""
     start = 0
     for end in range(1, len(rows) + 1):
@@ -66,7 +55,7 @@ def encode_rows(rows: Sequence[Row]) -> Iterator[dict[str, Any]]:
             start = end
 
 
-def decode_rows(members: Mapping[str, Any], sends: bool, streams: int) -> list[Row]:
+def decode_rows(members: Mapping[str, Any], sends: bool, streams: int) -> list[IntervalRow]:
     """Read the members of a ``samples`` message of an end. Raises Problem."""
     fields = members["fields"]
     check_names(fields, sends)
@@ -75,11 +64,13 @@ def decode_rows(members: Mapping[str, Any], sends: bool, streams: int) -> list[R
         if len(row) != 4 + len(fields) or row[0] not in range(streams) or row[1] < 0:
             raise Problem("peer", "a row that does not fit its fields")
         stream, number, start_s, end_s, *values = row
-        rows.append(Row(int(stream), int(number), start_s, end_s, dict(zip(fields, values))))
+        rows.append(
+            IntervalRow(int(stream), int(number), start_s, end_s, dict(zip(fields, values)))
+        )
     return rows
 
 
-def interval_figures(direction: str, name: str, ends: Mapping[bool, Row]) -> dict[str, Any]:
+def interval_figures(direction: str, name: str, ends: Mapping[bool, IntervalRow]) -> dict[str, Any]:
     """Return one interval from the rows of the sending (True) and receiving (False) end.
 
     The times are the receiver's where it told them; each rate is over its own end's time.
@@ -106,10 +97,10 @@ class IntervalMerger:
     def __init__(self, direction: str, names: Sequence[str]) -> None:
         self._direction = direction
         self._names = names
-        self._rows: dict[tuple[int, int], dict[bool, Row]] = {}
+        self._rows: dict[tuple[int, int], dict[bool, IntervalRow]] = {}
         self._latest = {(end, stream): -1 for end in (True, False) for stream in range(len(names))}
 
-    def add(self, sends: bool, rows: Iterable[Row]) -> None:
+    def add(self, sends: bool, rows: Iterable[IntervalRow]) -> None:
         """Take rows of the sending or of the receiving end, in their order."""
         for row in rows:
             self._rows.setdefault((row.number, row.stream), {})[sends] = row

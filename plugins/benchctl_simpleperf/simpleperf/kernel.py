@@ -12,8 +12,6 @@ import sys
 import termios
 from typing import Any
 
-__all__ = ["Kernel"]
-
 _LINUX = sys.platform.startswith("linux") and not os.uname().machine.startswith(
     ("alpha", "parisc", "sparc")
 )

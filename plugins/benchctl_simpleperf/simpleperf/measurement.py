@@ -13,12 +13,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Callable, NamedTuple
 
 from .clock import unix_time_s
-from .intervals import Row
+from .intervals import IntervalRow
 from .pacing import sharpen_timers, woken_first
 from .schedule import SECOND_NS, Boundary
-from .stream import Note, Stream, Timeline
-
-__all__ = ["Measurement", "Totals"]
+from .stream import IntervalNote, Stream, Timeline
 
 # A stopped stream ends at once; this bounds the wait for one that the system keeps.
 _JOIN_S = 2.0
@@ -50,7 +48,7 @@ class Measurement(threading.Thread):
         drain_s: float = 0.0,
     ) -> None:
         super().__init__(daemon=True)
-        self.rows: deque[Row] = deque()
+        self.rows: deque[IntervalRow] = deque()
         self.totals: Totals | None = None
         self.start_epoch_s = 0.0
         """Wall-clock time of the first byte."""
@@ -208,7 +206,7 @@ class _Ledger:
             None if timeline.schedule.omit_ns else {} for _ in streams
         ]
 
-    def collect(self) -> list[Row]:
+    def collect(self) -> list[IntervalRow]:
         """Return the rows of the intervals that the streams have noted."""
         return [
             self._row(position, note)
@@ -216,7 +214,7 @@ class _Ledger:
             for note in (stream.notes.popleft() for _ in range(len(stream.notes)))
         ]
 
-    def finish(self, ended_ns: int) -> list[Row]:
+    def finish(self, ended_ns: int) -> list[IntervalRow]:
         """Return the last rows, the streams having ended at a time."""
         for stream in self._streams:
             if not stream.last:
@@ -226,7 +224,7 @@ class _Ledger:
             # What ended before the last interval's end leaves one in which nothing moved.
             at_ns = ended_ns if ended_ns > self._from_ns[position] else time.monotonic_ns()
             boundary = Boundary(self._numbers[position], 0, last=True)
-            note = stream.last or Note(boundary, at_ns, at_ns, stream.reading())
+            note = stream.last or IntervalNote(boundary, at_ns, at_ns, stream.reading())
             rows.append(self._row(position, note))
         return rows
 
@@ -241,7 +239,7 @@ class _Ledger:
             ],
         )
 
-    def _row(self, position: int, note: Note) -> Row:
+    def _row(self, position: int, note: IntervalNote) -> IntervalRow:
         zero_ns = self._timeline.zero_ns
         if note.due_ns < zero_ns:
             # Of the omitted part, whose end may not be known yet: as if it lasted what was asked.
@@ -249,7 +247,7 @@ class _Ledger:
         metrics = {**_less(note.reading.counts, self._last[position]), **note.reading.values}
         if self._streams[position].asks_the_kernel:
             metrics["reading_late_s"] = (note.at_ns - note.due_ns) / SECOND_NS
-        row = Row(
+        row = IntervalRow(
             position,
             note.boundary.number,
             (self._from_ns[position] - zero_ns) / SECOND_NS,

@@ -15,18 +15,7 @@ from typing import Any
 
 from .errors import Problem, describe_os_error
 from .kernel import Kernel
-from .settings import Settings
-
-__all__ = [
-    "bind_device",
-    "effective_options",
-    "get_patience",
-    "kernel_paces",
-    "notice_absence",
-    "set_options",
-    "set_patience",
-    "unacknowledged_bytes",
-]
+from .settings import MeasurementSettings
 
 _TCP_CONGESTION_BYTES = 16
 _INT = struct.Struct("@i")
@@ -36,7 +25,9 @@ _TIMEVAL = struct.Struct("@ll")
 _UDP_BUFFER_BYTES = 32 << 20
 
 
-def set_options(sock: socket.socket, settings: Settings, unavailable: dict[str, str]) -> None:
+def set_options(
+    sock: socket.socket, settings: MeasurementSettings, unavailable: dict[str, str]
+) -> None:
     """Set the options of a stream, best before it connects. Raises Problem."""
     window = settings.window_bytes
     if window:
@@ -53,7 +44,9 @@ def set_options(sock: socket.socket, settings: Settings, unavailable: dict[str, 
         _set_tcp_options(sock, settings, unavailable)
 
 
-def _set_tcp_options(sock: socket.socket, settings: Settings, unavailable: dict[str, str]) -> None:
+def _set_tcp_options(
+    sock: socket.socket, settings: MeasurementSettings, unavailable: dict[str, str]
+) -> None:
     if settings.no_delay:
         _set(sock, socket.IPPROTO_TCP, socket.TCP_NODELAY, 1, "no-delay")
     if settings.mss_bytes:

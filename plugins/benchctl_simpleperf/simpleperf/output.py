@@ -15,10 +15,8 @@ from .errors import Problem
 from .units import BYTE_UNITS, scaled
 from .visible import say
 
-__all__ = ["EventsOutput", "JsonOutput", "Output", "TextOutput"]
 
-
-class Output:
+class ResultOutput:
     """Takes what happens, in order; the methods do nothing by default."""
 
     def listening(self, host: str, port: int) -> None:
@@ -48,7 +46,7 @@ class Output:
             say(f"simpleperf: {problem.hint}", sys.stderr)
 
 
-class EventsOutput(Output):
+class EventsOutput(ResultOutput):
     """One JSON object a line, each as soon as it is known."""
 
     def listening(self, host: str, port: int) -> None:
@@ -74,7 +72,7 @@ class EventsOutput(Output):
         sys.stdout.flush()
 
 
-class JsonOutput(Output):
+class JsonOutput(ResultOutput):
     """One JSON object for each measurement, at its end."""
 
     def __init__(self) -> None:
@@ -108,7 +106,7 @@ def problem_object(problem: Problem) -> dict[str, str]:
     return {"kind": problem.kind, "message": problem.message, "hint": problem.hint}
 
 
-class TextOutput(Output):
+class TextOutput(ResultOutput):
     """Tables for people. ``unit`` fixes the unit of transfers (B, KB, MB) and rates to Mbps."""
 
     def __init__(self, unit: str | None = None) -> None:

@@ -14,8 +14,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-__all__ = ["Pacer", "sharpen_timers", "woken_first"]
-
 # Packets of one burst leave together: at most what the rate gives in this time.
 _BURST_S = 200e-6
 # A wake-up is rarely later than this once the timers are sharp.

@@ -8,8 +8,6 @@ of the stream, before it answers. When bytes follow after all, the ``BYE`` was p
 
 from __future__ import annotations
 
-__all__ = ["ANSWER", "CHUNK_BYTES", "GOODBYE", "QUIET_S", "PlainStream"]
-
 GOODBYE = b"BYE"
 ANSWER = b"ACK: BYE"
 CHUNK_BYTES = 1000

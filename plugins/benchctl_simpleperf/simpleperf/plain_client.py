@@ -16,16 +16,14 @@ from .errors import Problem, describe_os_error
 from .intervals import interval_figures, rate_bps
 from .measurement import Measurement
 from .options import set_options, unacknowledged_bytes
-from .output import Output
+from .output import ResultOutput
 from .plain import ANSWER, GOODBYE
 from .schedule import SECOND_NS
-from .settings import Settings
+from .settings import MeasurementSettings
 from .sockets import NOT_OURS, Target, address_text, connect
 from .stream import Timeline
 from .tcp import PlainSender
 from .waker import Waker, await_readable
-
-__all__ = ["run_plain_client"]
 
 # How long all bytes may take to arrive when they are with the kernel, and then the answer.
 _ARRIVAL_S = 30.0
@@ -37,8 +35,8 @@ _NOT_PLAIN = f"{NOT_OURS}; a server with a key, or without room, refuses plain c
 
 def run_plain_client(
     target: Target,
-    settings: Settings,
-    output: Output,
+    settings: MeasurementSettings,
+    output: ResultOutput,
     waker: Waker,
     start_at_s: float | None = None,
 ) -> None:
@@ -56,7 +54,7 @@ def run_plain_client(
             sock.close()
 
 
-def _connect_all(target: Target, settings: Settings) -> list[socket.socket]:
+def _connect_all(target: Target, settings: MeasurementSettings) -> list[socket.socket]:
     ports = [
         target.source_port + stream if target.source_port else 0
         for stream in range(settings.streams)
@@ -69,7 +67,11 @@ def _connect_all(target: Target, settings: Settings) -> list[socket.socket]:
 
 
 def _measure(
-    sockets: list[socket.socket], where: str, settings: Settings, output: Output, waker: Waker
+    sockets: list[socket.socket],
+    where: str,
+    settings: MeasurementSettings,
+    output: ResultOutput,
+    waker: Waker,
 ) -> None:
     names = [address_text(sock.getsockname()) for sock in sockets]
     timeline = Timeline(settings.schedule())

@@ -7,7 +7,7 @@ import time
 from contextlib import suppress
 from typing import Any, Callable
 
-from .hub import Hub, Peer
+from .hub import Hub, HubConnection
 from .intervals import rate_bps
 from .options import notice_absence
 from .plain import ANSWER, CHUNK_BYTES, QUIET_S, PlainStream
@@ -15,13 +15,11 @@ from .quota import Claim, Quota
 from .schedule import SECOND_NS
 from .settings import Limits
 
-__all__ = ["PlainPeer"]
-
 # How long a client may take to close after its answer.
 _CLOSING_S = 5.0
 
 
-class PlainPeer(Peer):
+class PlainPeer(HubConnection):
     """One plain client, the server's ``number``-th. ``name`` is its address.
 
     ``show`` gets its intervals, where some are wanted, and ``done`` its result.

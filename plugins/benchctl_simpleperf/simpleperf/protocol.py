@@ -29,8 +29,6 @@ from .errors import Problem
 from .settings import SETTINGS_CHECKS, STREAMS_LIMIT
 from .wire import MESSAGE_LIMIT, REQUEST_LIMIT, LineReader, encode_message
 
-__all__ = ["CLIENT", "MESSAGES", "SERVER", "TRANSITIONS", "VERSION", "Conversation"]
-
 VERSION = 1
 CLIENT, SERVER = "client", "server"
 

@@ -9,10 +9,8 @@ import math
 from typing import NamedTuple
 
 from .errors import Problem
-from .settings import Limits, Settings
+from .settings import Limits, MeasurementSettings
 from .units import scaled
-
-__all__ = ["Claim", "Quota"]
 
 # A rate holds over this time, with this much slack, and beyond what one stream sends at a time.
 _RATE_SPAN_S = 1.0
@@ -68,7 +66,7 @@ class Quota:
         self.claims = 0
         """Claims that are held."""
 
-    def claim(self, origin: bytes, settings: Settings | None) -> Claim:
+    def claim(self, origin: bytes, settings: MeasurementSettings | None) -> Claim:
         """Return what a measurement needs; a plain client says nothing of it (None).
 
         Raises Problem for what the server allows nobody.

@@ -12,8 +12,6 @@ from typing import Any
 from .errors import Problem
 from .intervals import check_names, rate_bps, rate_names
 
-__all__ = ["check_figures", "direction_result", "one_sided_result"]
-
 # Figures that have no sum over streams: of values their mean stands for all, and distributions
 # cannot be put together. The rest are counts.
 _DISTRIBUTION = "packet_gap_s"

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-__all__ = ["SECOND_NS", "Boundary", "Schedule"]
-
 SECOND_NS = 1_000_000_000
 # A century: where bytes decide the end, time does not.
 _FAR_NS = 100 * 366 * 86400 * SECOND_NS

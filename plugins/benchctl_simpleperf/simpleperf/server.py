@@ -11,18 +11,16 @@ from typing import Any, Callable
 
 from .addresses import allows, origin_of
 from .errors import Problem
-from .hub import Hub, Peer
-from .output import Output
+from .hub import Hub, HubConnection
+from .output import ResultOutput
 from .plain_peer import PlainPeer
 from .protocol import SERVER, Conversation
 from .quota import Claim, Quota
 from .session import Policy, Session
-from .settings import Limits, Settings
+from .settings import Limits, MeasurementSettings
 from .sockets import address_text, join_datagrams
 from .waker import Waker
 from .wire import Preamble, read_preamble
-
-__all__ = ["Server"]
 
 # A client says at once what it is; a plain one that has nothing to send yet gets as long.
 _GREETING_S = 10.0
@@ -51,7 +49,7 @@ class Server:
         self,
         listener: socket.socket,
         datagrams: socket.socket | None,
-        output: Output,
+        output: ResultOutput,
         waker: Waker,
         limits: Limits,
         key: bytes | None = None,
@@ -158,7 +156,7 @@ class Server:
         self.hub.add(plain)
         self.hub.turn(plain, plain.feed, data)
 
-    def _admit(self, origin: bytes, settings: Settings | None) -> Claim:
+    def _admit(self, origin: bytes, settings: MeasurementSettings | None) -> Claim:
         """Take what a measurement needs, or a plain client (None). Raises Problem."""
         claim = self._quota.claim(origin, settings)
         if self._quota.lacks(claim):
@@ -193,7 +191,7 @@ class Server:
 
     def _thin_out(self) -> None:
         """Close connections that hold no place, of whoever has most of them, the oldest first."""
-        waiting: dict[bytes, list[Peer]] = {}
+        waiting: dict[bytes, list[HubConnection]] = {}
         for peer in sorted(self.hub.peers, key=lambda peer: peer.deadline_s, reverse=True):
             if peer.waits:
                 waiting.setdefault(peer.origin, []).append(peer)
@@ -215,7 +213,7 @@ class Server:
             self._output.finished(session.result)
 
 
-class _Door(Peer):
+class _Door(HubConnection):
     """The listening socket. ``welcome`` gets each connection and its address."""
 
     def __init__(self, sock: socket.socket, welcome: Callable[[socket.socket, Any], None]) -> None:
@@ -230,7 +228,7 @@ class _Door(Peer):
         pass  # None is left, or the one that was there has gone again.
 
 
-class _DatagramDoor(Peer):
+class _DatagramDoor(HubConnection):
     """The UDP socket where streams present themselves."""
 
     def __init__(self, sock: socket.socket, sessions: Mapping[str, Session]) -> None:
@@ -256,7 +254,7 @@ class _DatagramDoor(Peer):
             sock.close()
 
 
-class _Waiting(Peer):
+class _Waiting(HubConnection):
     """A connection that holds no place."""
 
     def __init__(self, sock: socket.socket, address: Any, hub: Hub, patience_s: float) -> None:

@@ -15,17 +15,15 @@ from .addresses import origin_of, same_host
 from .auth import new_secret, proves
 from .cpu import CpuMeter
 from .errors import Problem, describe_os_error
-from .hub import Hub, Peer
+from .hub import Hub, HubConnection
 from .intervals import encode_rows, interval_figures
 from .options import notice_absence, set_options
 from .protocol import SERVER, VERSION, Conversation
 from .quota import Claim, Quota
 from .results import one_sided_result
-from .settings import Limits, Settings
+from .settings import Limits, MeasurementSettings
 from .side import Side
 from .sockets import address_text, plain_address
-
-__all__ = ["Policy", "Session"]
 
 # What a client may leave unread of what it is told.
 _UNREAD_LIMIT = 1 << 20
@@ -46,7 +44,7 @@ class Policy(NamedTuple):
 
     limits: Limits
     quota: Quota
-    admit: Callable[[bytes, Settings], Claim]
+    admit: Callable[[bytes, MeasurementSettings], Claim]
     key: bytes | None
     sessions: dict[str, Session]
     known: dict[Any, tuple[Session, int]]
@@ -55,13 +53,13 @@ class Policy(NamedTuple):
     notify: Callable[[], None]
 
 
-class Session(Peer):
+class Session(HubConnection):
     """One control connection, from a client's ``address``."""
 
     def __init__(self, sock: socket.socket, address: Any, hub: Hub, policy: Policy) -> None:
         super().__init__(sock, origin_of(address), time.monotonic() + _HANDSHAKE_S)
         notice_absence(sock, policy.limits.idle_s)
-        self.settings: Settings | None = None
+        self.settings: MeasurementSettings | None = None
         self.result: dict[str, Any] | None = None
         """What this end saw, once the measurement is over."""
         self._address = address
@@ -190,7 +188,7 @@ class Session(Peer):
 
     def _on_test(self, members: dict[str, Any]) -> None:
         known_by = members.pop("known_by")
-        settings = Settings.from_message(members)
+        settings = MeasurementSettings.from_message(members)
         self._claim = self._policy.admit(self.origin, settings)
         self.settings = settings
         self._joined = {direction: {} for direction in settings.directions}
@@ -214,7 +212,7 @@ class Session(Peer):
             self._policy.known[address] = self, stream
         return True
 
-    def _prepare(self, settings: Settings) -> None:
+    def _prepare(self, settings: MeasurementSettings) -> None:
         """All streams have joined: get ready to go."""
         idle_s = self._policy.limits.idle_s
         self._await_no_more()

@@ -11,21 +11,6 @@ from .checks import Check, choice, flag, integer, list_of, number, optional, tex
 from .errors import Problem
 from .schedule import SECOND_NS, Schedule
 
-__all__ = [
-    "DEFAULT_PORT",
-    "DSCP_NAMES",
-    "SETTINGS_CHECKS",
-    "STREAMS_LIMIT",
-    "TCP_LENGTH_BYTES",
-    "UDP_LENGTH_BYTES",
-    "UDP_LENGTH_LEAST",
-    "UDP_LENGTH_MOST",
-    "UDP_RATE_BPS",
-    "WINDOW_LIMIT",
-    "Limits",
-    "Settings",
-]
-
 DEFAULT_PORT = 8088
 STREAMS_LIMIT = 128
 # What setsockopt takes: an int.
@@ -48,7 +33,7 @@ DSCP_NAMES = {
 }
 
 
-class Settings(NamedTuple):
+class MeasurementSettings(NamedTuple):
     """One measurement. ``None`` leaves a setting to the system.
 
     ``directions`` are seen from the client. Exactly one of ``duration_s`` and ``total_bytes`` is
@@ -73,7 +58,7 @@ class Settings(NamedTuple):
     zero_copy: bool = False
 
     @classmethod
-    def from_message(cls, members: Mapping[str, Any]) -> Settings:
+    def from_message(cls, members: Mapping[str, Any]) -> MeasurementSettings:
         """Take checked members of a ``test`` message. Raises Problem for what cannot be."""
         settings = cls(**{**members, "directions": tuple(members["directions"])})
         if not settings.directions or len(set(settings.directions)) != len(settings.directions):
@@ -149,7 +134,7 @@ class Limits(NamedTuple):
     all_rate_bps: float | None = None
     networks: tuple[Network, ...] = ()
 
-    def check(self, settings: Settings) -> None:
+    def check(self, settings: MeasurementSettings) -> None:
         """Raise Problem when a test lasts longer than is allowed."""
         if settings.omit_s + (settings.duration_s or 0.0) > self.duration_s:
             raise Problem("refused", f"the server measures at most {self.duration_s:g} s")

@@ -7,15 +7,13 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any, Callable
 
-from .intervals import Row
+from .intervals import IntervalRow
 from .measurement import Measurement
 from .options import effective_options, set_patience
-from .settings import Settings
+from .settings import MeasurementSettings
 from .stream import Stream, Timeline
 from .tcp import TcpReceiver, TcpSender
 from .udp import UdpReceiver, UdpSender
-
-__all__ = ["Side"]
 
 # How long datagrams are awaited after the last interval, until the sender's count is known.
 _UDP_DRAIN_S = 10.0
@@ -40,7 +38,7 @@ class Side:
         self,
         sends: bool,
         sockets: Sequence[socket.socket],
-        settings: Settings,
+        settings: MeasurementSettings,
         idle_s: float,
         notify: Callable[[], None],
     ) -> None:
@@ -63,7 +61,7 @@ class Side:
         self._measurement = Measurement(self._streams, timeline, notify, drain_s)
 
     @property
-    def rows(self) -> deque[Row]:
+    def rows(self) -> deque[IntervalRow]:
         """Rows not yet taken."""
         return self._measurement.rows
 

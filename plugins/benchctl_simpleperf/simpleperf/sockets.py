@@ -10,18 +10,6 @@ from typing import Any, Callable, NamedTuple
 from .errors import Problem, describe_os_error
 from .options import bind_device
 
-__all__ = [
-    "NOT_OURS",
-    "Target",
-    "address_text",
-    "bind_again",
-    "connect",
-    "connect_again",
-    "join_datagrams",
-    "listen",
-    "plain_address",
-]
-
 # A server's port may be taken for UDP when the system chose it for TCP: it chooses again.
 _PORT_TRIES = 20
 _BACKLOG = 1024

@@ -18,8 +18,6 @@ from typing import Any, NamedTuple
 
 from .schedule import Boundary, Schedule
 
-__all__ = ["Note", "Reading", "Stream", "Timeline"]
-
 
 class Reading(NamedTuple):
     """What a stream shows at one moment: counts since its start, and present values."""
@@ -28,7 +26,7 @@ class Reading(NamedTuple):
     values: Mapping[str, float]
 
 
-class Note(NamedTuple):
+class IntervalNote(NamedTuple):
     """What a stream showed at the end of an interval, or shortly after it.
 
     ``due_ns`` is the interval's end and ``at_ns`` the time of the reading, on the monotonic clock.
@@ -102,8 +100,8 @@ class Stream:
         """When the last byte moved; `move` may set it, otherwise it is when `move` returned."""
         self.next_ns = _NEVER_NS
         """When the present interval ends: `move` looks at the clock and calls `note`."""
-        self.notes: deque[Note] = deque()
-        self.last: Note | None = None
+        self.notes: deque[IntervalNote] = deque()
+        self.last: IntervalNote | None = None
         """What the kernel told at the end of the last interval, of a stream that asks it."""
         self._timeline = timeline
         self._boundaries = timeline.schedule.boundaries()
@@ -166,21 +164,23 @@ class Stream:
                 return
             reading = self.reading()
             read_ns = time.monotonic_ns() if self.asks_the_kernel else 0
-            ended: list[Note] = []
+            ended: list[IntervalNote] = []
             while self.next_ns <= now_ns and not self._boundary.last:
-                ended.append(Note(self._boundary, self.next_ns, read_ns or self.next_ns, reading))
+                ended.append(
+                    IntervalNote(self._boundary, self.next_ns, read_ns or self.next_ns, reading)
+                )
                 if self._boundary.at_ns == timeline.schedule.omit_ns:
                     self.omit()
                 self._boundary = next(self._boundaries)
                 self.next_ns = timeline.due_ns(self._boundary)
             if self.next_ns <= now_ns:
                 if self.asks_the_kernel:
-                    self.last = Note(self._boundary, self.next_ns, read_ns, reading)
+                    self.last = IntervalNote(self._boundary, self.next_ns, read_ns, reading)
                 self.next_ns = _NEVER_NS
                 self.stopped = self.stopped or self.stops_in_time
             self.notes.extend(self._one_of(ended) if self.asks_the_kernel else ended)
 
-    def _one_of(self, ended: Sequence[Note]) -> Sequence[Note]:
+    def _one_of(self, ended: Sequence[IntervalNote]) -> Sequence[IntervalNote]:
         """Return of intervals that ended before one reading the last, or that of second 0."""
         omit_ns = self._timeline.schedule.omit_ns
         return [note for note in ended if note.boundary.at_ns == omit_ns] or ended[-1:]

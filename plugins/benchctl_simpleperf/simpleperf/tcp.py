@@ -17,11 +17,9 @@ from .options import get_patience, kernel_paces, set_patience
 from .pacing import Pacer, woken_first
 from .plain import CHUNK_BYTES
 from .schedule import SECOND_NS
-from .settings import Settings
+from .settings import MeasurementSettings
 from .stream import Reading, Stream, Timeline
 from .tcp_info import TCP_INFO_BYTES, read_tcp_info, read_waiting
-
-__all__ = ["PlainSender", "TcpReceiver", "TcpSender"]
 
 # One call rarely finds more, and it stays in the processor's cache.
 _RECEIVE_BYTES = 128 * 1024
@@ -56,7 +54,12 @@ class _Sender(Stream):
     asks_the_kernel = True
 
     def __init__(
-        self, index: int, timeline: Timeline, sock: socket.socket, settings: Settings, length: int
+        self,
+        index: int,
+        timeline: Timeline,
+        sock: socket.socket,
+        settings: MeasurementSettings,
+        length: int,
     ) -> None:
         super().__init__(index, timeline)
         self._sock = sock
@@ -99,7 +102,7 @@ class TcpSender(_Sender):
         index: int,
         timeline: Timeline,
         sock: socket.socket,
-        settings: Settings,
+        settings: MeasurementSettings,
         unavailable: dict[str, str],
     ) -> None:
         super().__init__(index, timeline, sock, settings, settings.length_bytes)
@@ -179,7 +182,7 @@ class PlainSender(_Sender):
     """A stream of the plain protocol: chunks, without an end that TCP would show."""
 
     def __init__(
-        self, index: int, timeline: Timeline, sock: socket.socket, settings: Settings
+        self, index: int, timeline: Timeline, sock: socket.socket, settings: MeasurementSettings
     ) -> None:
         super().__init__(index, timeline, sock, settings, CHUNK_BYTES * _CHUNKS_A_CALL)
         set_patience(sock, socket.SO_SNDTIMEO, _PLAIN_PATIENCE_S)
@@ -199,7 +202,7 @@ class TcpReceiver(Stream):
         index: int,
         timeline: Timeline,
         sock: socket.socket,
-        settings: Settings,
+        settings: MeasurementSettings,
         unavailable: dict[str, str],
     ) -> None:
         super().__init__(index, timeline)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import struct
 from typing import Callable
 
-__all__ = ["TCP_INFO_BYTES", "read_tcp_info", "read_waiting"]
-
 TCP_INFO_BYTES = 256
 
 _Scale = Callable[[float], float]

@@ -22,10 +22,8 @@ from .kernel import Kernel
 from .options import set_patience
 from .pacing import Pacer, sharpen_timers
 from .schedule import SECOND_NS
-from .settings import Settings
+from .settings import MeasurementSettings
 from .stream import Reading, Stream, Timeline
-
-__all__ = ["UdpReceiver", "UdpSender"]
 
 # The kernel's bounds of one UDP_SEGMENT send: UDP_MAX_SEGMENTS, and a UDP payload.
 _SEGMENTS_LIMIT = 64
@@ -66,7 +64,7 @@ class UdpSender(Stream):
         index: int,
         timeline: Timeline,
         sock: socket.socket,
-        settings: Settings,
+        settings: MeasurementSettings,
         unavailable: dict[str, str],
     ) -> None:
         super().__init__(index, timeline)
@@ -211,7 +209,7 @@ class UdpReceiver(Stream):
         index: int,
         timeline: Timeline,
         sock: socket.socket,
-        settings: Settings,
+        settings: MeasurementSettings,
         unavailable: dict[str, str],
     ) -> None:
         super().__init__(index, timeline)

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["BYTE_UNITS", "parse_rate", "parse_seconds", "parse_size", "scaled"]
-
 BYTE_UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9}
 _SIZE_UNITS: dict[str, int] = {
     "": 1,

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TextIO
 
-__all__ = ["say"]
-
 # Without a shape of their own, but scripts and emoji need them.
 _JOINERS = "\u200c\u200d"
 

@@ -10,9 +10,6 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
-__all__ = ["Interrupted", "Waker", "await_readable"]
-
-
 # From here on a moment is awaited by looking at the clock: a timer may be late, and poll(2) rounds
 # up to whole milliseconds.
 _SPIN_S = 0.003

@@ -15,18 +15,6 @@ from typing import Any, NamedTuple, NoReturn
 
 from .errors import Problem
 
-__all__ = [
-    "CONTROL_PREAMBLE",
-    "MAGIC",
-    "MESSAGE_LIMIT",
-    "REQUEST_LIMIT",
-    "LineReader",
-    "Preamble",
-    "encode_message",
-    "read_preamble",
-    "stream_preamble",
-]
-
 MAGIC = b"\0simpleperf "
 CONTROL_PREAMBLE = MAGIC + b"control 1\n"
 # Enough for the result of 128 streams in both directions.
