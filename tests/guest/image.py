@@ -2,11 +2,12 @@
 
 Everything comes from the package registries that this machine is set up for, and is kept under the
 user's cache directory: a kernel until apt has a newer one (asked once a day), the system until the
-lock file or this recipe changes.
+lock file, what the package says of its installation, or this recipe changes.
 """
 
 import fcntl
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -15,6 +16,7 @@ import sys
 import tarfile
 import tempfile
 import time
+import tomllib
 from pathlib import Path
 
 from archive import Archive
@@ -88,9 +90,12 @@ def _kernel(version):
 
 
 def _system():
-    sources = [ROOT / "requirements-dev.lock", ROOT / "pyproject.toml", Path(__file__)]
-    digest = hashlib.sha256(b"".join(file.read_bytes() for file in sources)).hexdigest()[:16]
-    image = CACHE / f"system-{digest}.cpio"
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    # The rest of it says how to check the project, which changes more often.
+    installed = [project["build-system"], project["project"], project["tool"]["hatch"]]
+    recipe = json.dumps(installed).encode()
+    recipe += (ROOT / "requirements-dev.lock").read_bytes() + Path(__file__).read_bytes()
+    image = CACHE / f"system-{hashlib.sha256(recipe).hexdigest()[:16]}.cpio"
     if not image.exists():
         for old in CACHE.glob("system-*.cpio"):
             old.unlink()
