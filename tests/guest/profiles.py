@@ -11,15 +11,14 @@ from pathlib import Path
 
 _PING_FIRST = (
     "flows.ping.count=10",
-    "flows.ping.interval=0.2s",
     "flows.tcp.delay=2500ms",
-    "flows.tcp.duration=10s",
+    "flows.tcp.duration=5s",
 )
 _PROFILES = {
     "portfolio/a2-links": _PING_FIRST,
     "portfolio/a3-paths": _PING_FIRST,
-    "portfolio/a4-multiplexing": ("defaults.duration=10s",),
-    "congestion-control/b1-one-pair": ("flows.main.duration=10s",),
+    "portfolio/a4-multiplexing": ("defaults.duration=5s",),
+    "congestion-control/b1-one-pair": ("flows.main.duration=5s",),
     "tcp-options/e6-walking-away": (),
 }
 _SHOWN = {"throughput_bps": ("Mbit/s", 1e-6), "rtt_s": ("ms", 1e3)}
