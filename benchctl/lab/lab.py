@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from multiprocessing import Pipe
-from types import MappingProxyType, TracebackType
+from types import MappingProxyType
 from typing import Any
 
 from benchctl.errors import LabError
@@ -155,12 +155,7 @@ class Lab:
     def __enter__(self) -> Lab:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -183,24 +178,20 @@ class Lab:
                 with _standing():
                     self._keeper.tell(ChangeLink(link, direction, change))
 
-    def counters(self, link: str, leaving: str) -> DirectionCounters | None:
+    def counters(self, link: str, leaving: str) -> DirectionCounters:
         """Return what happened so far in the direction of an emulated link that leaves a node.
 
-        None where the kernel emulates it. Raises LabError when the lab does not stand any more.
+        Raises LabError when the lab does not stand any more.
         """
         direction = 0 if self.topology.links[link].ends[0].node == leaving else 1
         with _standing():
             self._keeper.tell(AskCounters(link, direction))
-            counters: DirectionCounters | None = self._keeper.hear(_ANSWER_TIMEOUT_S)
+            counters: DirectionCounters = self._keeper.hear(_ANSWER_TIMEOUT_S)
         return counters
 
     def counted(self, hops: Iterable[Hop]) -> dict[Hop, DirectionCounters]:
-        """Return the counters of links, each in one direction; those of an emulator that counts.
-
-        Raises LabError when the lab does not stand any more.
-        """
-        counters = {hop: self.counters(hop.link.name, hop.start.node) for hop in hops}
-        return {hop: one for hop, one in counters.items() if one is not None}
+        """Return the counters of emulated links, each in one direction; raises as `counters`."""
+        return {hop: self.counters(hop.link.name, hop.start.node) for hop in hops}
 
     def check(self) -> None:
         """Raise LabError, with the reason, when the lab does not stand any more."""

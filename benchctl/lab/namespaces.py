@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from benchctl.lab import names, script
+from benchctl.lab import script
 from benchctl.lab.devices import BuildError, await_running, run_batch, set_offloads
 from benchctl.lab.model import Kind, Topology
 from benchctl.lab.syscalls import (
@@ -144,8 +144,8 @@ def _mount_names(topology: Topology) -> None:
     """Put the lab's names in place of the machine's, in this mount namespace only."""
     nsswitch = Path("/etc/nsswitch.conf")
     files = {
-        Path("/etc/hosts"): names.hosts_file(topology),
-        nsswitch: names.nsswitch_file(nsswitch.read_text() if nsswitch.exists() else ""),
+        Path("/etc/hosts"): script.hosts_file(topology),
+        nsswitch: script.nsswitch_file(nsswitch.read_text() if nsswitch.exists() else ""),
     }
     # A file system in memory, mounted only until its files are bound to their places.
     mount("lab", "/tmp", "tmpfs")

@@ -1,12 +1,13 @@
-"""What a lab is built of, as the lines that ``ip -batch`` takes. Pure.
+"""What a lab is built of, as text: lines that ``ip -batch`` takes, and files that name hosts. Pure.
 
-Each function returns the lines for one network namespace. A namespace that a cable leads to is
+`cables` and `node` return the lines for one network namespace. A namespace that a cable leads to is
 named by ``place``, a function from a node to a path (ip-link(8): ``netns`` takes a name or a
 path).
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from itertools import count
 
@@ -89,3 +90,23 @@ def node(topology: Topology, node: Node) -> list[str]:
         # The kernel has made the route to a device's own network already.
         lines.append(f"route replace {route.network} dev {route.device} {way}{where}{window}")
     return lines
+
+
+def hosts_file(topology: Topology) -> str:
+    """Return /etc/hosts: every node's name and aliases at its first address.
+
+    Names in a lab resolve from this file and from nowhere else, so an alias such as
+    ``speedtest.example.net`` reaches the lab's host and never the real one.
+    """
+    lines = ["127.0.0.1 localhost", "::1 localhost"]
+    for node in topology.nodes.values():
+        addresses = [end.ip for end in topology.interfaces(node.name) if end.address]
+        if addresses:
+            lines.append(" ".join([addresses[0], node.name, *node.aliases]))
+    return "\n".join(lines) + "\n"
+
+
+def nsswitch_file(text: str) -> str:
+    """Return a machine's /etc/nsswitch.conf with host names taken from files alone."""
+    others = re.sub(r"^\s*hosts:.*\n?", "", text, flags=re.M)
+    return f"{others.rstrip()}\nhosts: files\n".lstrip()

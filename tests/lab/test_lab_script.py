@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from benchctl.lab import names, script
+from benchctl.lab import script
 from benchctl.lab.topology import build_topology
 from benchctl.toml.source import parse_toml
 
@@ -89,7 +89,7 @@ def test_a_cable_that_shall_keep_order_merges_no_frames():
 
 
 def test_names_and_aliases_stand_at_the_first_address():
-    assert names.hosts_file(TOPOLOGY) == (
+    assert script.hosts_file(TOPOLOGY) == (
         "127.0.0.1 localhost\n::1 localhost\n"
         "10.0.0.1 phone\n10.0.2.2 web speed.example.net www\n10.0.0.2 r\n"
     )
@@ -97,5 +97,5 @@ def test_names_and_aliases_stand_at_the_first_address():
 
 def test_host_names_come_from_files_alone_and_other_names_as_before():
     text = "passwd: files\nhosts:  files mdns4_minimal [NOTFOUND=return] dns\nshadow: files\n"
-    assert names.nsswitch_file(text) == "passwd: files\nshadow: files\nhosts: files\n"
-    assert names.nsswitch_file("") == "hosts: files\n"
+    assert script.nsswitch_file(text) == "passwd: files\nshadow: files\nhosts: files\n"
+    assert script.nsswitch_file("") == "hosts: files\n"
