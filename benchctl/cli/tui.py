@@ -14,13 +14,13 @@ import click
 
 from benchctl.cli import options
 from benchctl.errors import BenchctlError, UsageError
+from benchctl.tui.registry import SCREENS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
-    from benchctl.tui.screens.page import Page
+    from benchctl.tui.screens.page import Page, Surroundings
 
-SCREENS = ("plan", "live", "summary", "history", "compare")
 # As wide as most terminals in a document can be shown.
 PICTURE = "120x40"
 PICTURES = (".svg", ".txt", "")
@@ -103,26 +103,21 @@ def tui(
     from benchctl.store.database import default_path
     from benchctl.tui.app import BenchApp
     from benchctl.tui.pictures import take_picture
-    from benchctl.tui.preferences import default_path as settings_path
+    from benchctl.tui.preferences import default_path as preferences_path
     from benchctl.tui.preferences import read_preferences, theme_of
+    from benchctl.tui.screens.page import Surroundings
     from benchctl.tui.themes import DARK
 
-    path = store or default_path()
-    settings = read_preferences(settings_path())
+    preferences = read_preferences(preferences_path())
     # Of a moment that stands, every picture is the same.
     now = time.time()
     clock = time.time if screenshot is None else lambda: now
     # Nor should a picture depend on the terminal that it is ordered from.
     of_pictures = DARK.name if screenshot is not None else None
-    page = _first_page(path, clock, names, attach, replay, _read_seconds(at), screen)
-    app = BenchApp(
-        path,
-        page,
-        clock=clock,
-        keys=settings.keys,
-        theme=theme_of(theme) if theme else settings.theme or of_pictures,
-        glyphs=settings.glyphs,
-    )
+    around = Surroundings(store or default_path(), clock, preferences.glyphs)
+    page = _first_page(around, names, attach, replay, _read_seconds(at), screen)
+    colours = theme_of(theme) if theme else preferences.theme or of_pictures
+    app = BenchApp(around, page, keys=preferences.keys, theme=colours)
     gc.freeze()
     gc.enable()
     if screenshot is None:
@@ -139,56 +134,54 @@ def tui(
 
 
 def _first_page(
-    path: Path,
-    clock: Callable[[], float],
+    around: Surroundings,
     names: Sequence[str],
     attach: bool,
     replay: str | None,
     at_s: float,
     screen: str | None,
 ) -> Page:
-    from benchctl.tui import opening
-
     if screen not in (None, *SCREENS):
-        raise UsageError(f'no screen "{screen}"', f"available: {', '.join(SCREENS)}")
+        raise UsageError(f'no screen "{screen}"', f"there are: {', '.join(SCREENS)}")
     if (replay is not None or attach) and screen not in (None, "live"):
         given = "--attach" if replay is None else "--replay"
         raise UsageError(
             f"{given} shows a run on the live screen, not on {screen}",
             f"leave one out, as in: benchctl tui --screen {screen}",
         )
-    if replay is not None:
-        return opening.open_replay(path, _run_id(path, replay), clock, at_s)
-    if attach or screen == "live":
-        return opening.open_live(path, _alive_id(path, names), clock)
-    if screen == "history":
-        return opening.open_history(path)
-    if screen == "summary":
-        return opening.open_summary(path, _run_id(path, names[0] if names else "last"))
-    if screen == "compare":
-        if len(names) < 2:
-            raise UsageError("name two runs or more to compare", "as in: --screen compare A B")
-        return opening.open_compare(path, [_run_id(path, name) for name in names])
-    from benchctl.profile.load import find_profile
+    name = screen or "plan"
+    if replay is not None or attach or name == "live":
+        from benchctl.tui.screens.live import LiveScreen
 
-    return opening.open_plan(find_profile(names[0]) if names else None)
+        chosen = names[:1] if replay is None else [replay]
+        run_id = _run_ids(around.store, chosen)[0] if chosen else _measured_now(around.store)
+        return LiveScreen(around, run_id, live=replay is None, at_s=at_s)
+    if name == "plan":
+        from benchctl.profile.load import find_profile
+        from benchctl.tui.screens.plan import PlanScreen
+
+        return PlanScreen(around, find_profile(names[0]) if names else None)
+    entry = SCREENS[name]
+    if 1 < entry.runs > len(names):
+        raise UsageError("name two runs or more to compare", "as in: --screen compare A B")
+    chosen = names if entry.runs > 1 else (names or ["last"])[: entry.runs]
+    return entry.load()(around, *_run_ids(around.store, chosen))
 
 
-def _run_id(path: Path, name: str) -> int:
+def _run_ids(store: Path, names: Sequence[str]) -> list[int]:
     from benchctl.store.read import Reader
 
-    with closing(Reader(path)) as reader:
-        return reader.find(name).id
+    if not names:
+        return []  # the history needs none, and no store
+    with closing(Reader(store)) as reader:
+        return [reader.find(name).id for name in names]
 
 
-def _alive_id(path: Path, names: Sequence[str]) -> int:
-    """Return the run that is named, or the newest that is measured now."""
+def _measured_now(store: Path) -> int:
     from benchctl.store.read import Reader
 
-    with closing(Reader(path)) as reader:
-        if names:
-            return reader.find(names[0]).id
-        for run in reader.runs():
-            if reader.is_alive(run):
-                return run.id
-    raise UsageError("no run is being measured now", "--replay last shows the newest once more")
+    with closing(Reader(store)) as reader:
+        run = reader.measured_now()
+    if run is None:
+        raise UsageError("no run is being measured now", "--replay last shows the newest once more")
+    return run.id

@@ -15,7 +15,6 @@ from typing import IO
 from benchctl.engine.signals import SIGNALS
 from benchctl.errors import StoreError
 from benchctl.store.locks import Liveness
-from benchctl.store.read import Reader, Run
 from benchctl.store.record import Recorder, reopen_run
 
 # Between two looks whether a runner has begun.
@@ -97,21 +96,21 @@ def launch_detached(store: Path, run_id: int) -> None:
     process.returncode = 0
 
 
-def stop(reader: Reader, run: Run) -> bool:
+def stop(store: Path, run_id: int) -> bool:
     """Ask whoever measures a run to stop it; False when nobody does.
 
     Raises StoreError where that is another user.
     """
-    return _signal(reader, run, signal.SIGINT)
+    return _signal(store, run_id, signal.SIGINT)
 
 
-def skip_trial(reader: Reader, run: Run) -> bool:
+def skip_trial(store: Path, run_id: int) -> bool:
     """Ask whoever measures a run to skip the trial under way; as `stop`."""
-    return _signal(reader, run, signal.SIGUSR1)
+    return _signal(store, run_id, signal.SIGUSR1)
 
 
-def _signal(reader: Reader, run: Run, number: signal.Signals) -> bool:
-    pid = reader.runner_pid(run)
+def _signal(store: Path, run_id: int, number: signal.Signals) -> bool:
+    pid = Liveness(store).runner_pid(run_id)
     if pid is None:
         return False
     try:

@@ -293,9 +293,9 @@ class Reader:
         """Return whether a runner is measuring this run now."""
         return self._liveness.is_alive(run.id)
 
-    def runner_pid(self, run: Run) -> int | None:
-        """Return the process that measures this run; see `Liveness.runner_pid`."""
-        return self._liveness.runner_pid(run.id)
+    def measured_now(self) -> Run | None:
+        """Return the newest run that is measured now, if any."""
+        return next(filter(self.is_alive, self.runs()), None)
 
     def trials(self, run_id: int, from_position: int = 0) -> Iterator[Trial]:
         """Yield the trials of a run from a position on, in order of execution."""

@@ -1,15 +1,13 @@
 """A run is read from its store in small steps, and goes on after a fault."""
 
-import sqlite3
-from contextlib import closing
-from signal import SIGINT, SIGUSR1
-from unittest.mock import Mock
+from itertools import islice
 
 import pytest
 from tui.made_runs import MadeRun, whole_run
 
 from benchctl.errors import StoreError
 from benchctl.store import bulk
+from benchctl.store.bulk import Bulk
 from benchctl.store.locks import Liveness
 from benchctl.tui.model.feed import Feed
 from benchctl.tui.model.traces import LineKey, TimeWindow
@@ -100,7 +98,7 @@ def test_without_changes_nothing_is_read(store, feed_of, monkeypatch):
     read_all(feed)
     feed.look_at(0)
     read_all(feed)
-    monkeypatch.setattr(feed._bulk, "sources", None)
+    monkeypatch.setattr(Bulk, "sources", None)
     assert not feed.poll(0.03)
 
 
@@ -161,7 +159,7 @@ def test_a_locked_store_is_an_error_and_the_next_poll_goes_on(store, feed_of, mo
     def locked(*_):
         raise StoreError("store: database is locked")
 
-    monkeypatch.setattr(feed._bulk, "extent", locked)
+    monkeypatch.setattr(Bulk, "extent", locked)
     with pytest.raises(StoreError):
         feed.poll(0.03)
     monkeypatch.undo()
@@ -173,55 +171,22 @@ def test_a_locked_store_is_an_error_and_the_next_poll_goes_on(store, feed_of, mo
 def test_a_store_that_breaks_while_it_is_read_loses_no_sample(store, feed_of, monkeypatch):
     monkeypatch.setattr(bulk, "BATCH", 10)
     whole_run(store)
-    feed = feed_of(timer=Timer())
+    feed = feed_of()
     read_all(feed)
-    feed.look_at(1)
-    feed.poll(0.0)
-    batches = feed._whole._batches
+    whole = Bulk.batches
 
-    def broken():
-        yield next(batches)
+    def broken(self, *what):
+        yield from islice(whole(self, *what), 2)
         raise StoreError("store: disk I/O error")
 
-    feed._whole._batches = broken()
-    with pytest.raises(StoreError):
-        read_all(feed)
+    feed.look_at(1)
+    with monkeypatch.context() as patch:
+        patch.setattr(Bulk, "batches", broken)
+        with pytest.raises(StoreError):
+            read_all(feed)
+    assert 0 < feed.share_read < 1
     read_all(feed)
     assert feed.traces.line(THROUGHPUT).total() / feed.traces.line(THROUGHPUT).mean() == 20.0
-
-
-def test_a_remark_is_noted_into_the_run(store, feed_of):
-    whole_run(store)
-    feed = feed_of()
-    feed.remark("the door was open", 1e9)
-    read_all(feed)
-    assert feed.view.notes[-1].text == "the door was open"
-    assert feed.view.notes[-1].level == "remark"
-
-
-def test_a_runner_that_is_there_no_more_gets_no_signal(store, feed_of, monkeypatch):
-    made = whole_run(store)
-    sent = []
-    monkeypatch.setattr("os.kill", lambda pid, number: sent.append((pid, number)))
-    feed = feed_of()
-    with closing(sqlite3.connect(store)) as connection, connection:
-        connection.execute("UPDATE run SET runner_pid = 4711 WHERE id = ?", (made.id,))
-    assert not feed.stop()
-    monkeypatch.setattr(Liveness, "runner_pid", lambda self, run_id: 4712)
-    assert (feed.stop(), feed.skip_trial()) == (True, True)
-    assert sent == [(4712, SIGINT), (4712, SIGUSR1)]  # whom the lock names, whatever the store says
-
-
-@pytest.mark.parametrize(("error", "known"), [(ProcessLookupError, True), (PermissionError, False)])
-def test_a_signal_that_does_not_arrive_is_no_bug(store, feed_of, monkeypatch, error, known):
-    whole_run(store)
-    monkeypatch.setattr("os.kill", Mock(side_effect=error))
-    monkeypatch.setattr(Liveness, "runner_pid", lambda self, run_id: 4711)
-    if known:
-        assert not feed_of().stop()
-    else:
-        with pytest.raises(StoreError, match="another user measures this run"):
-            feed_of().stop()
 
 
 def test_the_last_time_of_a_run_is_its_end_or_when_it_last_told_something(store, feed_of):

@@ -4,19 +4,11 @@ import time
 from pathlib import Path
 
 import pytest
-from tui.driving import Clock, drive, shown
+from tui.driving import Clock, drive, open_live, open_page, open_plan, open_replay, shown
 from tui.made_runs import BEGIN, MadeRun, whole_run
 
 from benchctl.store.locks import Liveness
 from benchctl.store.manage import set_tags
-from benchctl.tui.opening import (
-    open_compare,
-    open_history,
-    open_live,
-    open_plan,
-    open_replay,
-    open_summary,
-)
 
 STORE = Path("runs.sqlite")
 
@@ -76,17 +68,17 @@ def replay():
 
 def summary():
     three_runs()
-    return open_summary(STORE, 1)
+    return open_page(STORE, "summary", 1)
 
 
 def history():
     running()
-    return open_history(STORE)
+    return open_page(STORE, "history")
 
 
 def compare():
     three_runs()
-    return open_compare(STORE, [1, 2])
+    return open_page(STORE, "compare", 1, 2)
 
 
 PAGES = (plan, wrong_plan, live, replay, summary, history, compare)

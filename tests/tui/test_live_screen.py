@@ -4,13 +4,12 @@ from signal import SIGINT, SIGUSR1
 from unittest.mock import Mock
 
 import pytest
-from tui.driving import Clock, drive, notices, own_ids, press, settle, shown
+from tui.driving import Clock, drive, notices, open_live, open_replay, own_ids, press, settle, shown
 from tui.made_runs import BEGIN, MadeRun, whole_run
 
 from benchctl.errors import StoreError
 from benchctl.store.locks import Liveness
 from benchctl.store.read import Reader
-from benchctl.tui.opening import open_live, open_replay
 from benchctl.tui.screens.live import LiveScreen
 
 
@@ -282,7 +281,7 @@ def test_a_full_disk_refuses_a_remark_and_says_so(store, live, monkeypatch):
     def full(*_):
         raise StoreError("store: database or disk is full", "free some room")
 
-    monkeypatch.setattr("benchctl.tui.model.feed.add_remark", full)
+    monkeypatch.setattr("benchctl.tui.screens.live.add_remark", full)
 
     async def script(pilot):
         await press(pilot, "n", *"x", "enter")

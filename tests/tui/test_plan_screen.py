@@ -7,14 +7,13 @@ from pathlib import Path
 import pytest
 from textual.events import MouseScrollDown
 from tui.conftest import PROFILE
-from tui.driving import drive, notices, own_ids, press, settle, shown
+from tui.driving import drive, notices, open_plan, own_ids, press, settle, shown
 from tui.made_runs import MadeRun
 
 from benchctl.errors import MissingError, StoreError
 from benchctl.store.locks import Liveness
 from benchctl.store.read import Reader
 from benchctl.tui.app import BenchApp
-from benchctl.tui.opening import open_plan
 from benchctl.tui.screens.history import HistoryScreen
 from benchctl.tui.screens.live import LiveScreen
 from benchctl.tui.screens.modals import Ask, Dialog, Help, Picker, Prompt
@@ -78,14 +77,15 @@ def test_every_key_of_the_plan_does_what_it_says(monkeypatch, tmp_path):
         await press(pilot, "slash", *["backspace"] * 7, "enter")
         assert page.profile == OWN
         await tell("plan.attach", "a")
-        assert "no run is being measured now" in notices(pilot) or "no store" in notices(pilot)
+        assert "nothing was measured yet" in notices(pilot)
         await tell("plan.history", "h")
         assert isinstance(pilot.app.screen, HistoryScreen)
         await press(pilot, "1")
         await tell("plan.run", "r")
         assert isinstance(pilot.app.screen, LiveScreen)
         await until(pilot, lambda: runs()[0].status == "ok")
-        await press(pilot, "1")
+        await press(pilot, "1", "a")
+        assert "no run is being measured now" in notices(pilot)
         await tell("plan.edit", "e")
         await until(pilot, lambda: "✗ wrong" in shown(pilot))
         assert "repeat: unknown key" in shown(pilot)

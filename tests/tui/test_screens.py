@@ -3,7 +3,19 @@
 import re
 
 import pytest
-from tui.driving import Clock, drive, notices, own_ids, press, settle, shown
+from tui.driving import (
+    Clock,
+    drive,
+    notices,
+    open_live,
+    open_page,
+    open_plan,
+    open_replay,
+    own_ids,
+    press,
+    settle,
+    shown,
+)
 from tui.made_runs import BEGIN, MadeRun, whole_run
 
 from benchctl.errors import StoreError
@@ -13,14 +25,7 @@ from benchctl.store.read import Reader
 from benchctl.store.schema import VERSION
 from benchctl.tui.app import BenchApp
 from benchctl.tui.model.feed import Feed
-from benchctl.tui.opening import (
-    open_compare,
-    open_history,
-    open_live,
-    open_plan,
-    open_replay,
-    open_summary,
-)
+from benchctl.tui.registry import SCREENS
 from benchctl.tui.screens.compare import CompareScreen
 from benchctl.tui.screens.history import HistoryScreen
 from benchctl.tui.screens.live import LiveScreen
@@ -86,7 +91,7 @@ def test_every_key_of_the_history_does_what_it_says(three):
         assert "Replay" in shown(pilot)
         assert tried == own_ids(HistoryScreen)
 
-    drive(three, open_history(three), script, size=(120, 24))
+    drive(three, open_page(three, "history"), script, size=(120, 24))
     reader = Reader(three)
     assert len(reader.runs()) == 2
     reader.close()
@@ -101,7 +106,7 @@ def test_a_comparison_needs_two_marked_runs_or_one_and_the_cursor(three):
         assert shown(pilot).splitlines()[1].startswith(" A 20261121-002512-7f3a")
         assert shown(pilot).splitlines()[2].startswith(" B 20261121-022512-11aa")
 
-    drive(three, open_history(three), script)
+    drive(three, open_page(three, "history"), script)
 
 
 def test_a_run_that_is_measured_now_is_watched_and_not_deleted(store, monkeypatch):
@@ -118,7 +123,7 @@ def test_a_run_that_is_measured_now_is_watched_and_not_deleted(store, monkeypatc
         assert page_is(pilot, LiveScreen)
         assert shown(pilot).startswith(" Live")
 
-    drive(store, open_history(store), script, clock=Clock(made.now))
+    drive(store, open_page(store, "history"), script, clock=Clock(made.now))
     made.close()
 
 
@@ -128,7 +133,7 @@ def test_the_history_grows_while_it_is_seen(three):
         assert "newest" in (await press(pilot, "right"))
         assert "4 runs" in shown(pilot)
 
-    drive(three, open_history(three), script)
+    drive(three, open_page(three, "history"), script)
 
 
 def test_without_a_store_the_history_says_so_and_begins_with_the_first_run(store):
@@ -138,7 +143,7 @@ def test_without_a_store_the_history_says_so_and_begins_with_the_first_run(store
         await settle(pilot)
         assert "1 run in" in shown(pilot)
 
-    drive(store, open_history(store), script)
+    drive(store, open_page(store, "history"), script)
 
 
 # --- summary -----------------------------------------------------------------------------
@@ -170,7 +175,7 @@ def test_every_key_of_the_summary_does_what_it_says(three):
         assert "Replay" in await tell("summary.replay", "v")
         assert tried == own_ids(SummaryScreen)
 
-    drive(three, open_summary(three, 1), script)
+    drive(three, open_page(three, "summary", 1), script)
 
 
 def test_the_summary_grows_while_the_run_goes_on(store, monkeypatch):
@@ -191,7 +196,7 @@ def test_the_summary_grows_while_the_run_goes_on(store, monkeypatch):
         assert "Mbit/s" in shown(pilot)
         assert (await press(pilot, "v")).startswith(" Live")
 
-    drive(store, open_summary(store, 1), script)
+    drive(store, open_page(store, "summary", 1), script)
     made.close()
 
 
@@ -226,7 +231,7 @@ def test_every_key_of_the_comparison_does_what_it_says(three):
         assert page_is(pilot, HistoryScreen)
         assert tried == own_ids(CompareScreen)
 
-    drive(three, open_compare(three, [1, 2, 3]), script, size=(100, 30))
+    drive(three, open_page(three, "compare", 1, 2, 3), script, size=(100, 30))
 
 
 def test_the_comparison_grows_while_its_run_goes_on(three, monkeypatch):
@@ -246,7 +251,7 @@ def test_the_comparison_grows_while_its_run_goes_on(three, monkeypatch):
                 break
         assert both.search(shown(pilot))
 
-    drive(three, open_compare(three, [1, made.id]), script)
+    drive(three, open_page(three, "compare", 1, made.id), script)
     made.close()
 
 
@@ -329,20 +334,13 @@ def test_a_run_whose_last_time_cannot_be_read_is_let_go(three, monkeypatch):
 
     monkeypatch.setattr(Feed, "last_time", unreadable)
     with pytest.raises(StoreError, match="damaged"):
-        open_replay(three, 1, Clock())
+        open_page(three, "live", 1)
 
 
-@pytest.mark.parametrize(
-    ("open_page", "keys"),
-    [
-        (lambda store: open_history(store), 6), (lambda store: open_summary(store, 1), 6),
-        (lambda store: open_compare(store, [1, 2]), 6), (lambda store: open_plan(), 6),
-        (lambda store: open_replay(store, 1, Clock(), 30.0), 6),
-    ],
-    ids=["history", "summary", "compare", "plan", "live"],
-)  # fmt: skip
-def test_the_footer_shows_the_six_keys_that_matter_in_80_columns(three, open_page, keys):
+@pytest.mark.parametrize("name", SCREENS)
+def test_the_footer_shows_the_six_keys_that_matter_in_80_columns(three, name):
     async def script(pilot):
+        assert isinstance(pilot.app.page, SCREENS[name].load())
         bar = shown(pilot).splitlines()[-1]
         assert bar.endswith("? Keys  ^p Palette")
         assert len(bar) <= 80
@@ -350,9 +348,9 @@ def test_the_footer_shows_the_six_keys_that_matter_in_80_columns(three, open_pag
             binding for _, binding, _, _ in pilot.app.screen.active_bindings.values()
             if binding.show and binding.id != "app.keys"
         ]  # fmt: skip
-        assert len({binding.action for binding in shown_keys}) == keys
+        assert len({binding.action for binding in shown_keys}) == 6
 
-    drive(three, open_page(three), script)
+    drive(three, open_page(three, name, *range(1, SCREENS[name].runs + 1)), script)
 
 
 @pytest.mark.parametrize("size", [(20, 5), (1, 1), (200, 60)])
@@ -362,7 +360,7 @@ def test_every_screen_survives_any_size(three, size):
             await press(pilot, key)
         await press(pilot, "question_mark", "escape")
 
-    drive(three, open_compare(three, [1, 2]), script, size=size)
+    drive(three, open_page(three, "compare", 1, 2), script, size=size)
 
 
 @pytest.mark.parametrize("kind", [SummaryScreen, HistoryScreen, LiveScreen, CompareScreen])
@@ -382,10 +380,10 @@ def test_a_locked_store_is_said_on_every_screen_and_tried_again(three, monkeypat
         assert "database is locked" not in shown(pilot)
 
     pages = {
-        SummaryScreen: lambda: open_summary(three, 1),
-        HistoryScreen: lambda: open_history(three),
+        SummaryScreen: lambda: open_page(three, "summary", 1),
+        HistoryScreen: lambda: open_page(three, "history"),
         LiveScreen: lambda: open_replay(three, 1, Clock(), 30.0),
-        CompareScreen: lambda: open_compare(three, [1, 2]),
+        CompareScreen: lambda: open_page(three, "compare", 1, 2),
     }
     drive(three, pages[kind](), script)
 
@@ -396,7 +394,7 @@ def test_a_comparison_with_a_run_that_is_gone_says_so(three):
         await settle(pilot)
         assert "it was deleted" in shown(pilot)
 
-    drive(three, open_compare(three, [1, 99]), script)
+    drive(three, open_page(three, "compare", 1, 99), script)
 
 
 def test_a_store_of_a_newer_version_is_said_on_the_screen(three, store):

@@ -11,14 +11,12 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
 
-from benchctl.engine import launch
 from benchctl.errors import StoreError
 from benchctl.store.bulk import Bulk
 from benchctl.store.follow import Follower, RunEvent
-from benchctl.store.manage import add_remark
 from benchctl.store.read import Reader
 from benchctl.tui.model.lines import Lines
-from benchctl.tui.model.runview import RunView
+from benchctl.tui.model.runview import PLANNED, RunView
 from benchctl.tui.model.traces import TimeWindow, Traces
 
 # A runner that dies changes nothing in the store: this often someone has to look.
@@ -150,21 +148,21 @@ class Feed:
             whole = self._whole
             self._detail = Lines(self._bulk, whole.trial_id, whole.vocabulary, window, whole.split)
 
+    @property
+    def under_way(self) -> bool:
+        """Whether the run is measured now, or waits to be."""
+        run = self.view.run
+        return run.status == PLANNED or self._reader.is_alive(run)
+
+    @property
+    def begin(self) -> float:
+        """When the run began, or was planned, in Unix time."""
+        run = self.view.run
+        return run.started_time if run.started_time is not None else run.created_time
+
     def last_time(self) -> float:
         """Return when the run ended, or was last heard of, in Unix time."""
         run = self.view.run
         if run.finished_time is not None:
             return run.finished_time
-        return self._bulk.last_time(run.id) or run.started_time or run.created_time
-
-    def stop(self) -> bool:
-        """Stop the run; see `launch.stop`."""
-        return launch.stop(self._reader, self.view.run)
-
-    def skip_trial(self) -> bool:
-        """Skip the trial under way; see `launch.skip_trial`."""
-        return launch.skip_trial(self._reader, self.view.run)
-
-    def remark(self, text: str, now: float) -> None:
-        """Note a remark into the run."""
-        add_remark(self._reader.path, self.view.run.id, text, now)
+        return self._bulk.last_time(run.id) or self.begin

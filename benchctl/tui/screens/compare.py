@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import closing
-from pathlib import Path
 from typing import ClassVar
 
 from textual import work
@@ -25,7 +24,7 @@ from benchctl.store.read import Reader, Run
 from benchctl.tui.draw.columns import GAP, Cells, Column, widths
 from benchctl.tui.draw.spans import Span
 from benchctl.tui.draw.spread import HIGH, LOW, MEAN, POINT, draw_spread
-from benchctl.tui.screens.page import Page
+from benchctl.tui.screens.page import Page, Surroundings
 from benchctl.tui.widgets.notes import Notes
 from benchctl.tui.widgets.scrolled import Scrolled
 from benchctl.tui.widgets.table import Table
@@ -51,14 +50,13 @@ Standing = tuple[str, int | None]
 class CompareScreen(Page):
     """The first run, A, beside each of the others."""
 
-    NAME = "Compare"
-    KIND = "compare"
+    NAME = "compare"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("n", "other", "Next", tooltip="A beside the next run", id="compare.next"),
         Binding("w", "swap", "Swap", tooltip="A and B change places", id="compare.swap"),
         Binding("a", "all", "All", tooltip="All metrics, or the usual", id="compare.all"),
         Binding("o", "only", "Only", tooltip="Only what differs", id="compare.only"),
-        Binding("h", "app.history", "History", id="compare.history"),
+        Binding("h", "app.show('history')", "History", id="compare.history"),
         Binding("u", "summary", "Summary", tooltip="Summary of A", id="compare.summary"),
     ]
     DEFAULT_CSS = """
@@ -71,9 +69,10 @@ class CompareScreen(Page):
     }
     """
 
-    def __init__(self, store: Path, run_ids: Sequence[int]) -> None:
-        super().__init__(*run_ids)
-        self._reader = Reader(store)
+    def __init__(self, around: Surroundings, *run_ids: int) -> None:
+        """Raises StoreError."""
+        super().__init__(around, *run_ids)
+        self._reader = Reader(around.store)
         self._changes = -1
         self._standing: Sequence[Standing] = ()
         """How far each run was when they were compared."""
@@ -232,7 +231,7 @@ class CompareScreen(Page):
 
     def action_summary(self) -> None:
         """Show the results of the first run."""
-        self.bench.summarize_run(self._order[0])
+        self.want("summary", self._order[0])
 
 
 def fitting(columns: Sequence[Column], width: int) -> list[int]:

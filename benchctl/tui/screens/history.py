@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import ClassVar
 
 from textual import events
@@ -20,7 +19,7 @@ from benchctl.tui.draw.runs import run_columns, run_row
 from benchctl.tui.draw.spans import Span
 from benchctl.tui.model.past import BASELINE, Past, past_of
 from benchctl.tui.screens.modals import Ask, Prompt
-from benchctl.tui.screens.page import Page
+from benchctl.tui.screens.page import Page, Surroundings
 from benchctl.tui.widgets.notes import Notes
 from benchctl.tui.widgets.table import Table
 
@@ -28,8 +27,7 @@ from benchctl.tui.widgets.table import Table
 class HistoryScreen(Page):
     """All runs, the newest first."""
 
-    NAME = "History"
-    KIND = "history"
+    NAME = "history"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("slash", "filter", "Filter", key_display="/", id="history.filter"),
         Binding("space", "mark", "Mark", id="history.mark"),
@@ -48,9 +46,8 @@ class HistoryScreen(Page):
     }
     """
 
-    def __init__(self, store: Path) -> None:
-        super().__init__()
-        self._store = store
+    def __init__(self, around: Surroundings) -> None:
+        super().__init__(around)
         self._reader: Reader | None = None
         self._bulk: Bulk | None = None
         self._changes = -1
@@ -96,8 +93,8 @@ class HistoryScreen(Page):
         """Read the store again when it has changed."""
         self._failed = False
         try:
-            self._bulk = self._bulk or Bulk(self._store)
-            self._reader = self._reader or Reader(self._store)
+            self._bulk = self._bulk or Bulk(self.around.store)
+            self._reader = self._reader or Reader(self.around.store)
             changes = self._reader.changes()
             if changes != self._changes:
                 self._read(self._reader, self._bulk)
@@ -131,7 +128,7 @@ class HistoryScreen(Page):
         some = f" of {len(self._all)}" if len(shown) != len(self._all) else ""
         marked = [Span(f"{len(self._marked)} marked", "strong")] if self._marked else []
         noun = "run" if len(self._all) == 1 else "runs"
-        self.bar.show(f"{len(shown)}{some} {noun} in {self._store}", marked)
+        self.bar.show(f"{len(shown)}{some} {noun} in {self.around.store}", marked)
 
     @property
     def _here(self) -> Past | None:
@@ -146,10 +143,7 @@ class HistoryScreen(Page):
     def on_table_chosen(self) -> None:
         """Show the run once more, or as it happens."""
         if self._here is not None:
-            if self._here.status == "running":
-                self.bench.watch_run(self._here.run.id)
-            else:
-                self.bench.replay_run(self._here.run.id)
+            self.want("live", self._here.run.id)
 
     def action_filter(self) -> None:
         """Show only runs that hold some words."""
@@ -190,12 +184,12 @@ class HistoryScreen(Page):
         if len(runs) < 2:
             self.notify("mark two runs or more with space")
         else:
-            self.bench.compare_runs(runs)
+            self.want("compare", *runs)
 
     def action_summary(self) -> None:
         """Show the results of the run."""
         if self._here is not None:
-            self.bench.summarize_run(self._here.run.id)
+            self.want("summary", self._here.run.id)
 
     def action_tag(self) -> None:
         """Change the run's tags."""
@@ -206,7 +200,7 @@ class HistoryScreen(Page):
         def take(text: str | None) -> None:
             if text is not None:
                 tags = [tag for tag in (part.strip() for part in text.split(",")) if tag]
-                self._write(lambda: set_tags(self._store, run.id, tags))
+                self._write(lambda: set_tags(self.around.store, run.id, tags))
 
         prompt = Prompt(f"Tags of {run.name}", ", ".join(run.tags), "with commas between them")
         self.app.push_screen(prompt, take)
@@ -218,26 +212,26 @@ class HistoryScreen(Page):
             tags = [tag for tag in run.tags if tag != BASELINE]
             if BASELINE not in run.tags:
                 tags.append(BASELINE)
-            self._write(lambda: set_tags(self._store, run.id, tags))
+            self._write(lambda: set_tags(self.around.store, run.id, tags))
 
     def action_delete(self) -> None:
         """Ask, and delete the run."""
         if self._here is None:
             return
         run = self._here.run
-        if Liveness(self._store).is_alive(run.id):
+        if Liveness(self.around.store).is_alive(run.id):
             self.notify(f"{run.name} is being measured right now; stop it first", severity="error")
             return
         detail = f"{run.profile}, {run.trials} trials; its samples are gone for good."
         self.app.push_screen(
             Ask(f"Delete {run.name}?", detail),
-            lambda yes: self._write(lambda: delete_run(self._store, run.id)) if yes else None,
+            lambda yes: self._write(lambda: delete_run(self.around.store, run.id)) if yes else None,
         )
 
     def _write(self, change: Callable[[], None]) -> None:
         try:
             change()
         except BenchctlError as error:
-            self.notify(f"{error.message}\n{error.hint}", severity="error")
+            self.complain(error)
         self._changes = -1
         self.tick()

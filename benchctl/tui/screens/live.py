@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import replace
+from pathlib import Path
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
@@ -13,6 +15,7 @@ from textual.widget import Widget
 
 from benchctl.errors import StoreError
 from benchctl.metrics import title_of
+from benchctl.store.manage import add_remark
 from benchctl.tui.draw import status
 from benchctl.tui.draw.charts import Choice
 from benchctl.tui.draw.columns import Column, widths
@@ -25,7 +28,7 @@ from benchctl.tui.model.runview import RUNNING
 from benchctl.tui.model.traces import ALL
 from benchctl.tui.model.zoom import Zoom, window_for
 from benchctl.tui.screens.modals import Ask, Picker, Prompt
-from benchctl.tui.screens.page import Page
+from benchctl.tui.screens.page import Page, Surroundings
 from benchctl.tui.widgets.chartview import ChartView
 from benchctl.tui.widgets.notes import Notes
 from benchctl.tui.widgets.table import Table
@@ -43,8 +46,7 @@ UNKNOWN = "a metric of its backend, which says no more about it"
 class LiveScreen(Page):
     """One run, live or in replay."""
 
-    NAME = "Live"
-    KIND = "run"
+    NAME = "live"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space", "freeze", "Freeze", id="live.freeze"),
         Binding("plus,equals_sign", "zoom(1)", "Zoom", key_display="+", id="live.zoom_in"),
@@ -99,11 +101,27 @@ class LiveScreen(Page):
     }
     """
 
-    def __init__(self, feed: Feed, playhead: Playhead) -> None:
-        super().__init__(feed.view.run.id)
-        self._feed = feed
-        self._playhead = playhead
-        self._choice = Choice()
+    def __init__(
+        self,
+        around: Surroundings,
+        run_id: int,
+        *,
+        live: bool | None = None,
+        at_s: float = 0.0,
+    ) -> None:
+        """Show a run live or as a replay from ``at_s`` on; None: live while it is under way.
+
+        Raises StoreError.
+        """
+        super().__init__(around, run_id)
+        with ExitStack() as stores:
+            self._feed = feed = stores.enter_context(closing(Feed(around.store, run_id)))
+            live = feed.under_way if live is None else live
+            span = (None, None) if live else (feed.begin, feed.last_time())
+            stores.pop_all()
+        self._playhead = Playhead(around.clock, *span)
+        self._playhead.seek(feed.begin + at_s)
+        self._choice = Choice(glyphs=around.glyphs)
         self._zoom = Zoom()
         self._following = True
         self._results = Results(feed.view)
@@ -120,7 +138,7 @@ class LiveScreen(Page):
         self._remarks = Table(id="remarks", empty="no remarks; n notes one")
         self._notes = Notes()
         self.add_class("-list-trials")
-        if not playhead.live:
+        if not live:
             self.bar.screen_name = "Replay"
 
     def body(self) -> Sequence[Widget]:
@@ -129,13 +147,15 @@ class LiveScreen(Page):
 
     def on_mount(self) -> None:
         """Go to the list of trials."""
-        self._choice = Choice(glyphs=self.bench.glyphs)
         super().on_mount()
         self._trials.focus()
 
     def on_unmount(self) -> None:
         """Close the store; the run goes on."""
         self._feed.close()
+
+    def shows(self, run_ids: Sequence[int]) -> bool:
+        return super().shows(run_ids) and self._playhead.live == self._feed.under_way
 
     @property
     def settled(self) -> bool:
@@ -235,7 +255,7 @@ class LiveScreen(Page):
             window_for(shown, self._charts.dots, feed.traces.shortest_s, feed.whole, feed.window)
         )
         self._charts.show(
-            feed.plotted, self._choice, shown, self.bench.clock(), urgent=self._urgent
+            feed.plotted, self._choice, shown, self.around.clock(), urgent=self._urgent
         )
 
     def _show_lists(self, time: float) -> None:
@@ -381,22 +401,25 @@ class LiveScreen(Page):
 
     def action_skip(self) -> None:
         """Ask, and skip the trial that runs."""
-        detail = "It is marked as skipped; the next one begins."
-        self._steer("Skip this trial?", detail, self._feed.skip_trial)
+        from benchctl.engine.launch import skip_trial
+
+        self._steer("Skip this trial?", "It is marked as skipped; the next one begins.", skip_trial)
 
     def action_stop(self) -> None:
         """Ask, and stop the run."""
-        detail = "What was measured is kept; benchctl resume goes on with the rest."
-        self._steer("Stop the run?", detail, self._feed.stop)
+        from benchctl.engine.launch import stop
 
-    def _steer(self, question: str, detail: str, step: Callable[[], bool]) -> None:
+        detail = "What was measured is kept; benchctl resume goes on with the rest."
+        self._steer("Stop the run?", detail, stop)
+
+    def _steer(self, question: str, detail: str, step: Callable[[Path, int], bool]) -> None:
         if self._feed.view.ended:
             self.notify("the run has ended")
             return
 
         def answer(yes: bool | None) -> None:
             try:
-                if yes and not step():
+                if yes and not step(self.around.store, *self.run_ids):
                     self.notify("the run has ended")
             except StoreError as error:
                 self.notify(error.message, severity="error")
@@ -410,7 +433,7 @@ class LiveScreen(Page):
             if not text:
                 return
             try:
-                self._feed.remark(text, self.bench.clock())
+                add_remark(self.around.store, self.run_ids[0], text, self.around.clock())
             except StoreError as error:
                 self.notify(error.message, severity="error")
             self._now()

@@ -2,31 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import ClassVar
 
 from textual.app import ComposeResult
+from textual.message import Message
 from textual.screen import Screen
 from textual.timer import Timer
 from textual.widget import Widget
 
+from benchctl.errors import BenchctlError
 from benchctl.tui import roles
+from benchctl.tui.draw.glyphs import BRAILLE, Glyphs
 from benchctl.tui.widgets.bars import KeyBar, TitleBar
-
-if TYPE_CHECKING:
-    from benchctl.tui.app import BenchApp
 
 # Four times a second is as often as anyone reads a figure.
 TICK_S = 0.25
 
 
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What all screens share: the store, the clock (Unix time), the characters of the plots."""
+
+    store: Path
+    clock: Callable[[], float]
+    glyphs: Glyphs = BRAILLE
+
+
 class Page(Screen[None]):
     """One screen: a title, a body that the subclass composes, and the keys that matter."""
 
+    class Wanted(Message):
+        """Another screen is wanted: its name in the registry, and the runs it should show."""
+
+        def __init__(self, name: str, *run_ids: int) -> None:
+            super().__init__()
+            self.name = name
+            self.run_ids = run_ids
+
     NAME: ClassVar[str]
-    KIND: ClassVar[str]
-    """Of each kind, one page is open at a time."""
+    """Its name in the registry; of each name, one page is open at a time."""
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide"), (160, "-huge")]  # noqa: RUF012
     VERTICAL_BREAKPOINTS = [(0, "-tiny"), (12, "-short"), (32, "-tall")]  # noqa: RUF012
     COMPONENT_CLASSES: ClassVar[set[str]] = roles.CLASSES
@@ -39,22 +56,25 @@ class Page(Screen[None]):
     }}
     """
 
-    def __init__(self, *run_ids: int) -> None:
+    def __init__(self, around: Surroundings, *run_ids: int) -> None:
         super().__init__()
+        self.around = around
         self.run_ids = run_ids
         """The runs that this page is about."""
-        self.bar = TitleBar(self.NAME)
+        self.bar = TitleBar(self.NAME.title())
         self._timer: Timer | None = None
 
-    @property
-    def about(self) -> tuple[str, tuple[int, ...]]:
-        """What the page shows, to tell it from another of its kind."""
-        return self.bar.screen_name, self.run_ids
+    def shows(self, run_ids: Sequence[int]) -> bool:
+        """Return whether this page is the one to show these runs, or another must be opened."""
+        return self.run_ids == run_ids
 
-    @property
-    def bench(self) -> BenchApp:
-        """The program this screen belongs to."""
-        return cast("BenchApp", self.app)
+    def want(self, name: str, *run_ids: int) -> None:
+        """Ask for another screen."""
+        self.post_message(self.Wanted(name, *run_ids))
+
+    def complain(self, error: BenchctlError) -> None:
+        """Say in passing what could not be done."""
+        self.notify(f"{error.message}\n{error.hint}", severity="error")
 
     def compose(self) -> ComposeResult:
         yield self.bar
@@ -79,7 +99,7 @@ class Page(Screen[None]):
 
     def file_stem(self) -> str:
         """Return what a picture of this screen is called."""
-        return f"benchctl-{self.NAME.lower()}"
+        return f"benchctl-{self.NAME}"
 
     def meanings(self) -> Sequence[tuple[str, str]]:
         """Return what is shown here and what it means, for the help."""

@@ -6,6 +6,7 @@ import os
 import shlex
 import subprocess
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import ClassVar
 
@@ -19,11 +20,12 @@ from benchctl.engine.prepare import record_plan
 from benchctl.errors import BenchctlError
 from benchctl.hosts.priority import at_full_priority
 from benchctl.profile.load import packaged_profiles
+from benchctl.store.read import Reader
 from benchctl.tui.draw.columns import Column
 from benchctl.tui.draw.plantext import Drawn, draw_plan
 from benchctl.tui.draw.spans import Span
 from benchctl.tui.screens.modals import Ask, Prompt
-from benchctl.tui.screens.page import Page
+from benchctl.tui.screens.page import Page, Surroundings
 from benchctl.tui.widgets.scrolled import Scrolled
 from benchctl.tui.widgets.table import Table
 from benchctl.units import format_duration
@@ -52,15 +54,14 @@ def find_profiles(here: Path) -> list[tuple[str, Path]]:
 class PlanScreen(Page):
     """Pick a profile, see its plan, run it."""
 
-    NAME = "Plan"
-    KIND = "plan"
+    NAME = "plan"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("r", "run", "Run", id="plan.run"),
         Binding("e", "edit", "Edit", id="plan.edit"),
         Binding("slash", "filter", "Filter", key_display="/", id="plan.filter"),
         Binding("tab", "app.focus_next", "Focus", key_display="tab", id="plan.focus"),
-        Binding("h", "app.history", "History", id="plan.history"),
-        Binding("a", "app.attach", "Attach", id="plan.attach"),
+        Binding("h", "app.show('history')", "History", id="plan.history"),
+        Binding("a", "attach", "Attach", id="plan.attach"),
     ]
     DEFAULT_CSS = """
     PlanScreen {
@@ -74,8 +75,8 @@ class PlanScreen(Page):
     }
     """
 
-    def __init__(self, profile: Path | None) -> None:
-        super().__init__()
+    def __init__(self, around: Surroundings, profile: Path | None = None) -> None:
+        super().__init__(around)
         self._given = profile
         self._all: Sequence[tuple[str, Path]] = ()
         self._shown: Sequence[tuple[str, Path]] = ()
@@ -224,12 +225,25 @@ class PlanScreen(Page):
         assert self._drawn is not None
         assert self._drawn.prepared is not None
         try:
-            run_id, _ = record_plan(self._drawn.prepared, self.bench.store)
+            run_id, _ = record_plan(self._drawn.prepared, self.around.store)
         except BenchctlError as error:
-            self.notify(f"{error.message}\n{error.hint}", severity="error")
+            self.complain(error)
             return
-        at_full_priority(launch_detached, self.bench.store, run_id)
-        self.bench.watch_run(run_id)
+        at_full_priority(launch_detached, self.around.store, run_id)
+        self.want("live", run_id)
+
+    def action_attach(self) -> None:
+        """Show the run that is measured now."""
+        try:
+            with closing(Reader(self.around.store)) as reader:
+                run = reader.measured_now()
+        except BenchctlError as error:
+            self.complain(error)
+            return
+        if run is not None:
+            self.want("live", run.id)
+        else:
+            self.notify("no run is being measured now")
 
 
 def _written(path: Path) -> float:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
-from pathlib import Path
 from typing import ClassVar
 
 from textual import work
@@ -17,7 +16,7 @@ from benchctl.store.read import Reader, Run
 from benchctl.tui.draw.heat import STEPS, Arrangement, SummaryTable
 from benchctl.tui.draw.spans import Line, Span
 from benchctl.tui.draw.states import state
-from benchctl.tui.screens.page import Page
+from benchctl.tui.screens.page import Page, Surroundings
 from benchctl.tui.widgets.grids import Grids
 from benchctl.tui.widgets.notes import Notes
 from benchctl.tui.widgets.scrolled import Scrolled
@@ -27,16 +26,15 @@ from benchctl.tui.widgets.table import Table
 class SummaryScreen(Page):
     """The summary of one run."""
 
-    NAME = "Summary"
-    KIND = "summary"
+    NAME = "summary"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("m", "metric(1)", "Metric", tooltip="Next metric or flow", id="summary.metric"),
         Binding("M", "metric(-1)", "Metric before", show=False, id="summary.metric_before"),
         Binding("r", "rows", "Rows", tooltip="Another axis first in the rows", id="summary.rows"),
         Binding("c", "columns", "Cols", tooltip="Another axis across", id="summary.columns"),
         Binding("v", "replay", "Replay", id="summary.replay"),
-        Binding("h", "app.history", "History", id="summary.history"),
-        Binding("b", "app.compare", "Compare", id="summary.compare"),
+        Binding("h", "app.show('history')", "History", id="summary.history"),
+        Binding("b", "app.show('compare')", "Compare", id="summary.compare"),
     ]
     DEFAULT_CSS = """
     SummaryScreen {
@@ -48,10 +46,11 @@ class SummaryScreen(Page):
     }
     """
 
-    def __init__(self, store: Path, run_id: int) -> None:
-        super().__init__(run_id)
+    def __init__(self, around: Surroundings, run_id: int) -> None:
+        """Raises StoreError."""
+        super().__init__(around, run_id)
         with ExitStack() as stores:
-            self._reader = stores.enter_context(closing(Reader(store)))
+            self._reader = stores.enter_context(closing(Reader(around.store)))
             self._run = self._reader.run(run_id)
             stores.pop_all()
         self._changes = -1
@@ -176,4 +175,4 @@ class SummaryScreen(Page):
 
     def action_replay(self) -> None:
         """See the run once more."""
-        self.bench.replay_run(self._run.id)
+        self.want("live", self._run.id)

@@ -1,0 +1,33 @@
+"""Who measures a run is signalled as the kernel names them."""
+
+from signal import SIGINT, SIGUSR1
+from unittest.mock import Mock
+
+import pytest
+
+from benchctl.engine.launch import skip_trial, stop
+from benchctl.errors import StoreError
+from benchctl.store.locks import Liveness
+
+
+@pytest.fixture
+def store(tmp_path):
+    return tmp_path / "runs.sqlite"
+
+
+def test_whom_the_lock_names_is_signalled_and_nobody_where_it_names_none(store, monkeypatch):
+    sent = []
+    monkeypatch.setattr("os.kill", lambda pid, number: sent.append((pid, number)))
+    assert not stop(store, 1)
+    monkeypatch.setattr(Liveness, "runner_pid", lambda self, run_id: 4711 + run_id)
+    assert (stop(store, 1), skip_trial(store, 1)) == (True, True)
+    assert sent == [(4712, SIGINT), (4712, SIGUSR1)]
+
+
+def test_a_signal_that_does_not_arrive_is_no_bug(store, monkeypatch):
+    monkeypatch.setattr(Liveness, "runner_pid", lambda self, run_id: 4711)
+    monkeypatch.setattr("os.kill", Mock(side_effect=ProcessLookupError))
+    assert not stop(store, 1)
+    monkeypatch.setattr("os.kill", Mock(side_effect=PermissionError))
+    with pytest.raises(StoreError, match="another user measures this run"):
+        stop(store, 1)
