@@ -252,7 +252,7 @@ ab = { between = ["a", "b"], rate = "1Mbit" }
         children = Path(f"/proc/{keeper}/task/{keeper}/children").read_text().split()
         os.kill(int(children[0]), signal.SIGKILL)
         assert wait_until(lambda: complaint(lab))
-        assert complaint(lab).endswith("any more: the emulator of link ab ended")
+        assert complaint(lab).endswith("failed: the emulator of link ab ended")
         with pytest.raises(LabError):
             lab.counters("ab", "a")
 
