@@ -66,7 +66,7 @@ def _import(candidate: Candidate) -> AnyBackend:
     except (Exception, SystemExit) as error:  # a stranger's code may fail in any way at all
         raise MissingError(
             f'backend "{name}" cannot be loaded: {type(error).__name__}: {error}',
-            f"it comes from {origin}; reinstall it, or tell its author",
+            f"it comes from {origin}; reinstall it, or report it to the author of the plugin",
         ) from error
     if not isinstance(backend, Backend):
         raise MissingError(

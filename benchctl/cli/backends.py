@@ -9,7 +9,7 @@ import click
 
 
 @click.command()
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a backend.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per backend.")
 def backends(as_json: bool) -> None:
     """List what can measure here; what can't, and why."""
     for entry in _entries():

@@ -19,19 +19,19 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument(
-    "first", metavar="A", help="The run to compare with.", shell_complete=completion.runs
-)
+@click.argument("first", metavar="A", help="The baseline run.", shell_complete=completion.runs)
 @click.argument(
     "others",
     metavar="B...",
     nargs=-1,
     required=True,
-    help="One run or more to compare with it.",
+    help="One or more runs to compare with A.",
     shell_complete=completion.runs,
 )
-@click.option("--all", "every", is_flag=True, help="Every metric that was measured.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a figure, of every metric.")
+@click.option("--all", "every", is_flag=True, help="Show every measured metric.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON object per figure, for every metric."
+)
 @options.store
 def compare(
     first: str, others: Sequence[str], every: bool, as_json: bool, store: Path | None

@@ -8,7 +8,7 @@ import click
 
 
 @click.command()
-@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON list.")
 def doctor(as_json: bool) -> None:
     """Check whether this machine can measure well.
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @options.run
 @options.form
 @options.output
-@click.option("--samples", is_flag=True, help="Every sample as CSV, in SI base units.")
+@click.option("--samples", is_flag=True, help="Write every sample as CSV, in SI base units.")
 @options.store
 def export(
     name: str, form: str | None, output: Path | None, samples: bool, store: Path | None
@@ -30,7 +30,9 @@ def export(
 
     shown = options.format_for(form, output)
     if samples and shown not in ("table", "csv"):
-        raise UsageError("--samples writes CSV only", "leave --format out, or end the file in .csv")
+        raise UsageError(
+            "--samples writes CSV only", "remove --format, or use a file name that ends in .csv"
+        )
     reader = options.open_reader(store)
     run = reader.find(name)
     with Output(output) as out:

@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 _topology = click.argument(
     "topology",
     metavar="TOPOLOGY",
-    help="A topology file, or one that comes with benchctl.",
+    help="A topology file, or the name of an included topology.",
     shell_complete=completion.topologies,
 )
 _emulator = click.option(
-    "--emulator", metavar="NAME", help="auto, kernel or user; default is the file's."
+    "--emulator", metavar="NAME", help="auto, kernel or user; default: as in the file."
 )
 
 
@@ -129,7 +129,7 @@ def _pairs(lab: Topology) -> list[tuple[str, ...]]:
 
 @lab.command("exec", context_settings={"ignore_unknown_options": True})
 @_topology
-@click.argument("host", metavar="HOST", help="The host on which the command runs.")
+@click.argument("host", metavar="HOST", help="Host that runs the command.")
 @click.argument(
     "command", metavar="COMMAND...", nargs=-1, required=True, help="The command, after --."
 )
@@ -160,9 +160,10 @@ def shell(topology: str, emulator: str | None, trust: bool) -> None:
         hosts = " ".join(lab.topology.hosts)
         print(f"{lab.topology.name}: hosts {hosts}", file=sys.stderr)
         print(
-            '"HOST COMMAND" runs a command there; "&" at its end lets it run on;', file=sys.stderr
+            '"HOST COMMAND" runs a command on a host; a final "&" runs it in the background;',
+            file=sys.stderr,
         )
-        print('"exit" or Ctrl-D takes the lab away', file=sys.stderr)
+        print('"exit" or Ctrl-D removes the lab', file=sys.stderr)
         for line in _lines([*lab.topology.nodes]):
             _obey(lab, line, start)
 

@@ -77,7 +77,7 @@ class _App(InOrder):
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     multiple=True,
     metavar="FILE",
-    help="A Python file that offers a backend as BACKEND.",
+    help="A Python file that defines a backend as BACKEND; repeatable.",
 )
 @click.option(
     "--completion",
@@ -86,7 +86,7 @@ class _App(InOrder):
     is_eager=True,
     expose_value=False,
     callback=_print_completion,
-    help="Print a shell's completion: bash, zsh or fish.",
+    help="Print the completion script for bash, zsh or fish.",
 )
 def app(plugins: Sequence[Path]) -> None:
     """Measure networks by profile: throughput, delay, loss; every sample kept."""

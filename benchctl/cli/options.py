@@ -30,68 +30,66 @@ class InOrder(click.Group):
 profile = click.argument(
     "profile",
     metavar="PROFILE",
-    help="A profile's file, or the name of one that comes with benchctl.",
+    help="A profile file, or the name of an included profile.",
     shell_complete=completion.profiles,
 )
 run = click.argument(
     "name",
     metavar="[RUN]",
     default="last",
-    help='A run, a part of its name, or "last", which is the default.',
+    help='A run: its name, a unique part of it, or "last"; default: last.',
     shell_complete=completion.runs,
 )
 store = click.option(
     "--store",
     type=FILE,
     metavar="FILE",
-    help="The store's file; default BENCHCTL_STORE or your data directory.",
+    help="The store file; default: BENCHCTL_STORE, or a file in your data directory.",
 )
 assignments = click.option(
     "--set",
     "assignments",
     multiple=True,
     metavar="KEY=VALUE",
-    help="Set any value of the profile.",
+    help="Set any value of the profile; repeatable.",
 )
 only = click.option(
     "--only",
     multiple=True,
     metavar="AXIS=VALUE",
-    help="Only points with this value of an axis.",
+    help="Run only points with this value of an axis; repeatable.",
 )
 repeats = click.option(
     "--repeat",
     "repeats",
     type=click.IntRange(min=1),
     metavar="N",
-    help="How often every point is measured.",
+    help="How many times to measure each point.",
 )
 lab = click.option(
     "--lab",
     metavar="TOPOLOGY",
-    help="Run in this lab, not on the real network.",
+    help="Run in this lab instead of the real network.",
     shell_complete=completion.topologies,
 )
 trust = click.option(
     "--trust",
     is_flag=True,
-    help="Run the services of a topology that others may have written.",
+    help="Run the services of a topology that others can write.",
 )
-yes = click.option("--yes", is_flag=True, help="Accept a matrix of more than 100,000 trials.")
+yes = click.option("--yes", is_flag=True, help="Allow a matrix of more than 100,000 trials.")
 form = click.option(
     "--format",
     "form",
     type=click.Choice(FORMATS),
     metavar="FORMAT",
-    help=f"One of {', '.join(FORMATS)}; default by the output file's ending, else table.",
+    help=f"One of {', '.join(FORMATS)}; default: by the extension of the output file, else table.",
 )
 output = click.option(
-    "-o", "--output", type=FILE, metavar="FILE", help="Write to this file, not to stdout."
+    "-o", "--output", type=FILE, metavar="FILE", help="Write to this file instead of stdout."
 )
-events = click.option(
-    "--events", is_flag=True, help="Write the events as they happen, one JSON line each."
-)
-quiet = click.option("-q", "--quiet", is_flag=True, help="No progress on stderr.")
+events = click.option("--events", is_flag=True, help="Write events as they happen, as JSON lines.")
+quiet = click.option("-q", "--quiet", is_flag=True, help="Show no progress on stderr.")
 
 
 def open_reader(store: Path | None) -> Reader:
@@ -125,7 +123,7 @@ def format_for(given: str | None, output: Path | None, *, live_events: bool = Fa
         if given not in (None, "jsonl"):
             raise UsageError(
                 f"--events writes JSON lines, and not --format {given}",
-                "leave one of the two out; benchctl export writes the result afterwards",
+                "remove one of the two; benchctl export writes the result afterwards",
             )
         given = "jsonl"
     if given is None and output is not None and output.suffix:
@@ -134,7 +132,7 @@ def format_for(given: str | None, output: Path | None, *, live_events: bool = Fa
         if given not in FORMATS:
             known = ", ".join(f".{name}" for name in (*FORMATS[1:], *_ENDINGS))
             raise UsageError(
-                f"-o {output}: no format has the ending .{ending}",
-                f"endings are {known}; or name the format with --format",
+                f"-o {output}: no format has the extension .{ending}",
+                f"extensions are {known}; or choose a format with --format",
             )
     return given or "table"

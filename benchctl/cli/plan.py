@@ -28,8 +28,8 @@ SHOWN = 12
 @options.assignments
 @options.only
 @options.repeats
-@click.option("--all", "every", is_flag=True, help="Show every trial.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a trial.")
+@click.option("--all", "every", is_flag=True, help="Show every trial, not only the first twelve.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per trial.")
 @options.lab
 @options.yes
 def plan(

@@ -41,7 +41,7 @@ def resume(
     reader = options.open_reader(store)
     run = reader.find(name)
     if reader.is_alive(run):
-        raise UsageError(f"run {run.name} is being measured right now", "wait for its end")
+        raise UsageError(f"run {run.name} is being measured right now", "wait until it ends")
     left = sum(trial.status in OPEN for trial in reader.trials(run.id))
     if not left:
         raise UsageError(f"run {run.name} has nothing left to measure", "see benchctl show")

@@ -14,7 +14,7 @@ from benchctl.visible import visible
 
 @click.command()
 @options.store
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a run.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per run.")
 def runs(store: Path | None, as_json: bool) -> None:
     """List every run, the newest first."""
     import time

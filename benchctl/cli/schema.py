@@ -13,7 +13,7 @@ import click
     type=click.Choice(["profile", "topology"]),
     metavar="[KIND]",
     default="profile",
-    help="Kind of file: profile, the default, or topology.",
+    help="Kind of file: profile or topology; default: profile.",
 )
 def schema(kind: str) -> None:
     """Print the JSON schema of profiles or of topologies, for editors."""

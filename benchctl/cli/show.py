@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 @click.command()
 @options.run
-@click.option("--trials", is_flag=True, help="Every attempt of every flow.")
-@click.option("--facts", is_flag=True, help="The hosts as they were.")
-@click.option("--profile", is_flag=True, help="The profile's text.")
+@click.option("--trials", is_flag=True, help="Show every attempt of every flow.")
+@click.option("--facts", is_flag=True, help="Show facts about the host at the time of the run.")
+@click.option("--profile", is_flag=True, help="Show the text of the profile.")
 @options.store
 def show(name: str, trials: bool, facts: bool, profile: bool, store: Path | None) -> None:
     """Show one run: summary, trials, facts or profile."""

@@ -42,7 +42,7 @@ def check(store: Path | None) -> None:
 
 
 @store.command()
-@click.argument("copy", metavar="FILE", type=options.FILE, help="The new store.")
+@click.argument("copy", metavar="FILE", type=options.FILE, help="The new store file.")
 @options.store
 def salvage(copy: Path, store: Path | None) -> None:
     """Copy what can be read to a new store."""
@@ -52,4 +52,4 @@ def salvage(copy: Path, store: Path | None) -> None:
     found = salvage(store or default_path(), copy)
     print(f"store {copy}: {found.text()}")
     for problem in found.problems:
-        print(f"damaged, and left out where it cannot be read: {problem}", file=sys.stderr)
+        print(f"damaged, and skipped where unreadable: {problem}", file=sys.stderr)

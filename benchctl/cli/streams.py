@@ -52,8 +52,8 @@ class _Result(io.FileIO):
             if isinstance(error, BrokenPipeError):
                 raise NoReaderError from None
             raise BenchctlError(
-                f"the result could not be written to stdout: {error.strerror}",
-                "what was measured is in the store, and benchctl export writes it again",
+                f"cannot write the result to stdout: {error.strerror}",
+                "the measurements are in the store; benchctl export writes the result again",
             ) from None
 
 

@@ -30,15 +30,15 @@ def _check_terminal() -> None:
     # Textual reads keys from stdin and draws on stderr.
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise UsageError(
-            "the screens need a terminal, as stdin and stderr",
-            "--screenshot FILE draws one without; benchctl run, show and compare need none",
+            "the screens need a terminal on stdin and stderr",
+            "--screenshot FILE, benchctl run, show and compare work without one",
         )
 
 
 def _read_size(text: str) -> tuple[int, int]:
     match = re.fullmatch(r"(\d+)x(\d+)", text)
     if match is None or not all(0 < int(part) <= 1000 for part in match.groups()):
-        raise UsageError(f"--size {text}: not columns x lines", "as in --size 120x40")
+        raise UsageError(f"--size {text}: expected COLUMNSxLINES", "for example: --size 120x40")
     return int(match[1]), int(match[2])
 
 
@@ -56,27 +56,30 @@ def _read_seconds(text: str) -> float:
     "names",
     metavar="[NAME]...",
     nargs=-1,
-    help="A profile to plan and run; for other screens, the run or runs to show.",
+    help="Profile to plan and run; for other screens, the runs to show.",
 )
-@click.option("--attach", is_flag=True, help="Watch the run that is measured now.")
-@click.option("--replay", metavar="RUN", help="See a run once more.")
+@click.option("--attach", is_flag=True, help="Watch the run in progress.")
+@click.option("--replay", metavar="RUN", help="Replay a run.")
 @click.option(
-    "--at", default="0s", metavar="DURATION", help="Begin the replay so long after the run's start."
+    "--at",
+    default="0s",
+    metavar="DURATION",
+    help="Start the replay at this time after the start of the run.",
 )
-@click.option("--screen", metavar="SCREEN", help=f"Begin with one of {', '.join(SCREENS)}.")
+@click.option("--screen", metavar="SCREEN", help=f"Screen to start with: {', '.join(SCREENS)}.")
 @click.option(
     "--screenshot",
     type=options.FILE,
     metavar="FILE",
-    help="Write a picture (.svg, or text as .txt) without a terminal, and end.",
+    help="Write a picture (.svg or .txt) without a terminal, and exit.",
 )
 @click.option(
     "--size",
     default=PICTURE,
     metavar="WIDTHxHEIGHT",
-    help=f"Columns and lines of the picture; default {PICTURE}.",
+    help=f"Columns and lines of the picture; default: {PICTURE}.",
 )
-@click.option("--theme", metavar="THEME", help="Colours, by a theme's name.")
+@click.option("--theme", metavar="THEME", help="Colour theme.")
 @options.store
 def tui(
     names: Sequence[str],
@@ -147,7 +150,7 @@ def _first_page(
         given = "--attach" if replay is None else "--replay"
         raise UsageError(
             f"{given} shows a run on the live screen, not on {screen}",
-            f"leave one out, as in: benchctl tui --screen {screen}",
+            f"remove one, for example: benchctl tui --screen {screen}",
         )
     name = screen or "plan"
     if replay is not None or attach or name == "live":
@@ -163,7 +166,7 @@ def _first_page(
         return PlanScreen(around, find_profile(names[0]) if names else None)
     entry = SCREENS[name]
     if 1 < entry.runs > len(names):
-        raise UsageError("name two runs or more to compare", "as in: --screen compare A B")
+        raise UsageError("give two or more runs to compare", "for example: --screen compare A B")
     chosen = names if entry.runs > 1 else (names or ["last"])[: entry.runs]
     return entry.load()(around, *_run_ids(around.store, chosen))
 
@@ -183,5 +186,5 @@ def _measured_now(store: Path) -> int:
     with closing(Reader(store)) as reader:
         run = reader.measured_now()
     if run is None:
-        raise UsageError("no run is being measured now", "--replay last shows the newest once more")
+        raise UsageError("no run is in progress", "--replay last replays the newest run")
     return run.id

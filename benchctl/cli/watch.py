@@ -69,7 +69,7 @@ def measure(
     if run.status == "running":
         print(f"benchctl: the runner died (exit code {exit_code})", file=sys.stderr)
     if run.status in ("interrupted", "running"):
-        print(f"benchctl: go on with: benchctl resume {run.name}", file=sys.stderr)
+        print(f"benchctl: continue with: benchctl resume {run.name}", file=sys.stderr)
     with suppress(NoReaderError):
         if events is not None and events.error is not None:
             raise events.error

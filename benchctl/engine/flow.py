@@ -218,7 +218,9 @@ class FlowAttempt:
         except Exception as error:  # a stranger's parser may fail in any way at all
             end.mute = True
             text = f"the plugin's parser failed: {type(error).__name__}: {error}"
-            self.fail(Failure(FailureKind.TOOL, text, "tell its author"), end.role)
+            self.fail(
+                Failure(FailureKind.TOOL, text, "report it to the author of the plugin"), end.role
+            )
             return
         for event in events:
             self._take(end.role, event)

@@ -51,7 +51,9 @@ def _system(about: dict[str, Any]) -> Iterator[Finding]:
     load, cores = about["load_1min"], about["cpu"]["count"]
     text = f"load {load} on {cores} cores"
     if load > cores * _BUSY_LOAD:
-        yield Finding("load", "note", text, "something else runs here and will show in the figures")
+        yield Finding(
+            "load", "note", text, "other programs are running and will affect the results"
+        )
     else:
         yield Finding("load", "ok", text)
 
@@ -70,7 +72,7 @@ def _tcp(about: dict[str, Any]) -> Iterator[Finding]:
         if most < _ENOUGH_BUFFER:
             least, default, _ = sysctls[name].split()
             setting = f"net.ipv4.{name}='{least} {default} {_ENOUGH_BUFFER}'"
-            remedy = f"long fat paths want more: sysctl -w {setting}"
+            remedy = f"fast long-distance paths need more: sysctl -w {setting}"
             yield Finding(limit, "note", text, remedy)
         else:
             yield Finding(limit, "ok", text)
@@ -86,7 +88,7 @@ def _clock(about: dict[str, Any]) -> Iterator[Finding]:
     else:
         yield Finding(
             "clock", "note", "not synchronized",
-            "one-way delays carry an unknown offset; run chrony or ntpd on both ends",
+            "one-way delays have an unknown offset; run chrony or ntpd on both hosts",
         )  # fmt: skip
 
 

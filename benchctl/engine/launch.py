@@ -118,7 +118,7 @@ def _signal(store: Path, run_id: int, number: signal.Signals) -> bool:
     except ProcessLookupError:
         return False
     except PermissionError as error:
-        raise StoreError("another user measures this run: only they may stop it") from error
+        raise StoreError("this run belongs to another user: only they can stop it") from error
     return True
 
 

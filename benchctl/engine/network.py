@@ -60,7 +60,7 @@ class Network:
             known = ", ".join(ways) or "none"
             raise MissingError(
                 f'flow {flow.name}: host {flow.source} has no interface "{flow.interface}"',
-                f"it has: {known}",
+                f"available: {known}",
             )
         return ways[flow.interface]
 
@@ -103,7 +103,8 @@ def check_interfaces(network: Network) -> None:
         if way.device is not None and way.device not in there:
             raise MissingError(
                 f'interface "{name}": this machine has no device "{way.device}"',
-                f"it has: {', '.join(there)}; set another with --set interfaces.{name}.device=NAME",
+                f"available: {', '.join(there)}; choose one with --set "
+                f"interfaces.{name}.device=NAME",
             )
 
 
@@ -152,8 +153,8 @@ def ports_of(
         if port is not None and port not in taken:
             return [port]
     raise MissingError(
-        f"flow {flow.name}: no port can be had at {address}, host {flow.to}",
-        "only addresses of this machine can be measured to this way; another is a server",
+        f"flow {flow.name}: no free port at {address}, host {flow.to}",
+        "a host must have an address of this machine; declare other machines under [servers]",
     )
 
 

@@ -97,7 +97,7 @@ def find_topology(name: str, path: Path | None = None) -> Path:
     if bare in shipped:
         return shipped[bare]
     known = ", ".join(shipped)
-    raise ProfileError(f"{name}: no such topology", f"those that come with benchctl: {known}")
+    raise ProfileError(f"{name}: no such topology", f"included with benchctl: {known}")
 
 
 def _topology(document: Document) -> tuple[Topology | None, TomlSource | None]:
@@ -118,7 +118,7 @@ def _check_sources(document: Document, network: Network) -> None:
             raise document.error(
                 ("interfaces", name, "address"),
                 f"this machine does not have the address {way.address}",
-                f"set another with --set interfaces.{name}.address=ADDRESS",
+                f"choose another with --set interfaces.{name}.address=ADDRESS",
             )
 
 

@@ -61,7 +61,7 @@ class Runner:
         recorder.update_run(status=RUNNING, started_time=started, error="", runner_pid=os.getpid())
         for store in _other_stores(self._store):
             text = (
-                f"another run is being measured here, in store {store}: the two disturb each other"
+                f"another run is being measured here, in store {store}: the two affect each other"
             )
             recorder.add_note(text, "warning", time.time(), None, None)
         flusher = asyncio.ensure_future(self._flush(recorder))
@@ -160,7 +160,7 @@ class Runner:
                 return True
             if not told:
                 told = True
-                _note(recorder, "another run is being measured; this one waits for its end")
+                _note(recorder, "another run is being measured; this one starts when it ends")
             await self._rest(TURN_S)
         return False
 

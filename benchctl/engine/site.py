@@ -36,7 +36,7 @@ from benchctl.profile.model import LabTable
 from benchctl.toml.source import TomlSource, parse_toml
 from benchctl.units import format_rate
 
-_BUSY = "the machine is too busy for this lab, or too slow"
+_BUSY = "this machine is too busy or too slow for this lab"
 
 
 class Site(Protocol):
@@ -214,7 +214,7 @@ class LabSite:
         if self._lab is not None and (self._changes or trial.lab != self._wishes):
             await self.close()
         if reason := await self.fallen():
-            self._note(f"{reason}; it is built anew")
+            self._note(f"{reason}; it is rebuilt")
             await self.close()
         lab = self._lab or await self._build(trial)
         if self._verifies:
@@ -266,7 +266,7 @@ class LabSite:
                 raise LabError(
                     f"link {name} promises {format_rate(fastest_bps)}, but this machine emulates "
                     f"at most {format_rate(self._ceiling_bps)}",
-                    "give it a lower rate, or leave the rate out",
+                    "lower its rate, or remove the rate",
                 )
             if (name, link.settings) in self._verified:
                 continue

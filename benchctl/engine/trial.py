@@ -182,7 +182,7 @@ class TrialRunner:
         if not await self._until_asked(measuring, trial.deadline_s + _lead_s(places)):
             status = self._asked() or TIMED_OUT
             reason = (
-                f"not finished within its deadline of {trial.deadline_s:g} s"
+                f"exceeded its deadline of {trial.deadline_s:g} s"
                 if status == TIMED_OUT
                 else f"{status} by the user"
             )
@@ -324,7 +324,7 @@ class TrialRunner:
         status: str,
     ) -> str:
         failed = [f"{flow.name}: {flow.failure.message}" for flow in flows if flow.failure]
-        late = f"not finished within {trial.deadline_s:g} s"
+        late = f"exceeded its deadline of {trial.deadline_s:g} s"
         error = ": ".join([late, *failed[:1]]) if status == TIMED_OUT else (failed or [late])[0]
         pairs = zip(places, flows, strict=False)  # none where none was begun
         starts = [time for place, flow in pairs if (time := _first_sent(place, flow)) is not None]
@@ -388,8 +388,10 @@ def _command(
     except ValueError as error:  # the tool here cannot do what the flow asks
         flow.fail(Failure(FailureKind.PARAMETER, str(error)), role)
     except Exception as error:  # a stranger's code may fail in any way at all
-        text = f"the plugin has no command: {type(error).__name__}: {error}"
-        flow.fail(Failure(FailureKind.PARAMETER, text, "tell its author"), role)
+        text = f"the plugin failed to build a command: {type(error).__name__}: {error}"
+        flow.fail(
+            Failure(FailureKind.PARAMETER, text, "report it to the author of the plugin"), role
+        )
     return None
 
 

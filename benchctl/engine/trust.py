@@ -47,7 +47,7 @@ def distrust(path: Path) -> str:
         else:
             sticky = stat.S_ISDIR(found.st_mode) and found.st_mode & stat.S_ISVTX
             if found.st_mode & _OTHERS_WRITE and not sticky:
-                return f"{entry} may be written by others than its owner"
+                return f"{entry} is writable by others than its owner"
             here = entry
         if not parts:
             return ""
@@ -89,5 +89,5 @@ def untrusted(path: Path | None, why: str) -> ProfileError:
     """Return the error of services that are not run without the user's word."""
     return ProfileError(
         f"{path}: its services are commands, and {why}",
-        "benchctl plan lists what would run; if that is as you want it, add --trust",
+        "check the commands with benchctl plan; to run them, add --trust",
     )

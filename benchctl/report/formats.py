@@ -112,10 +112,10 @@ def _remarks(document: Document) -> list[str]:
             lines.append(f"{name}, repeat {trial['repeat']}: {trial['status']}{error}{hint}")
         broken = dict.fromkeys(link["link"] for link in trial["links"] if not link["kept"])
         if broken:
-            text = "its figures are not the lab's: the emulator did not keep up on"
+            text = "not valid for this lab: the emulator did not keep up on"
             lines.append(f"{name}, repeat {trial['repeat']}: {text} {', '.join(broken)}")
     lines += _sharing(document)
-    lines += [f"expected but not so: {e['text']}" for e in document["expectations"] if not e["met"]]
+    lines += [f"expectation not met: {e['text']}" for e in document["expectations"] if not e["met"]]
     done, planned = len(document["trials"]), document["run"]["trials"]
     if done < planned:
         lines.append(f"{planned - done} of {planned} trials were not measured")
@@ -136,7 +136,7 @@ def _sharing(document: Document) -> Iterator[str]:
         alone = alone or index["n"] == 1
         yield f"{_where(index['point'], '{}: ')}{line}"
     if alone:
-        yield "one trial says little of how flows share a link; --repeat 5 shows the scatter"
+        yield "one trial is not enough to show how flows share a link; use --repeat 5"
 
 
 def _scatter(document: Document, point: Mapping[str, object]) -> str:

@@ -77,8 +77,8 @@ class Output:
             raise NoReaderError from None
         except OSError as error:
             raise BenchctlError(
-                f"{self._path} could not be written: {error.strerror}",
-                "what was measured is in the store, and benchctl export writes it again",
+                f"{self._path} cannot be written: {error.strerror}",
+                "the measurements are in the store; benchctl export writes the result again",
             ) from None
 
     def __enter__(self) -> Output:

@@ -47,10 +47,10 @@ def store_errors(path: Path) -> Iterator[None]:
         kind = None if code is None else code & 0xFF
         text = f"store {path}: {error}"
         if kind in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-            hint = "another program holds it; wait, or name another store with --store"
+            hint = "another program has locked it; wait, or choose another store with --store"
             raise StoreBusyError(text, hint) from error
         if kind in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR):
-            hint = "the file is damaged or no store; name another with --store"
+            hint = "the file is damaged or not a store; choose another with --store"
             raise StoreDamagedError(text, hint) from error
         if kind in (sqlite3.SQLITE_CORRUPT, None):
             raise damaged(path, str(error)) from error
@@ -58,15 +58,15 @@ def store_errors(path: Path) -> Iterator[None]:
 
 
 _HINTS = {
-    sqlite3.SQLITE_FULL: "the disk is full; free some room, or name another store with --store",
-    sqlite3.SQLITE_READONLY: "check that the directory is there and yours to write",
-    sqlite3.SQLITE_CANTOPEN: "check that the directory is there and yours to write",
+    sqlite3.SQLITE_FULL: "the disk is full; free some space, or choose another store with --store",
+    sqlite3.SQLITE_READONLY: "check that the directory exists and is writable",
+    sqlite3.SQLITE_CANTOPEN: "check that the directory exists and is writable",
 }
 
 
 def damaged(path: Path, what: str) -> StoreDamagedError:
     """Return the error of a store in which something is not as it was written."""
-    hint = "benchctl store check says what can be read; benchctl store salvage copies that"
+    hint = "benchctl store check shows what can be read; benchctl store salvage copies it"
     return StoreDamagedError(f"store {path}: damaged: {what}", hint)
 
 
@@ -119,8 +119,8 @@ def _way_to_read(path: Path) -> str:
         return "mode=ro"
     if log.exists() and log.stat().st_size:
         raise StoreError(
-            f"store {path}: was not closed, and {log.name} holds what was written last",
-            "copy both files to a directory of yours, and read the copy",
+            f"store {path}: was not closed, and {log.name} holds the latest data",
+            "copy both files to a directory that you can write, and read the copy",
         )
     return "mode=ro&immutable=1"
 
@@ -130,7 +130,7 @@ def _check_is_there(path: Path) -> None:
         path.stat()
     except FileNotFoundError:
         raise StoreError(
-            f"store {path}: nothing was measured yet", "run a profile, or name a store with --store"
+            f"store {path}: there are no runs yet", "run a profile, or choose a store with --store"
         ) from None
     except OSError as error:
         raise StoreError(f"store {path}: {error.strerror}") from error
@@ -159,7 +159,7 @@ def _version(connection: sqlite3.Connection, path: Path) -> int:
     if version > VERSION:
         raise StoreError(
             f"store {path}: written by a newer benchctl (format {version}, here {VERSION})",
-            "update benchctl, or name another store with --store",
+            "update benchctl, or choose another store with --store",
         )
     return version
 

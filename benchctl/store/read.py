@@ -285,9 +285,9 @@ class Reader:
             return self.run(names[matches[0]])
         if matches:
             raise UsageError(
-                f'"{text}" names {len(matches)} runs', f"such as {', '.join(matches[:5])}"
+                f'"{text}" matches {len(matches)} runs', f"such as {', '.join(matches[:5])}"
             )
-        raise UsageError(f'no run "{text}"', 'see "benchctl runs"; "last" names the newest')
+        raise UsageError(f'no run "{text}"', 'see "benchctl runs"; "last" means the newest run')
 
     def is_alive(self, run: Run) -> bool:
         """Return whether a runner is measuring this run now."""

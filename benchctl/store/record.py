@@ -261,8 +261,8 @@ class Recorder:
         if self._held_since is not None:
             held_s, self._held_since = self._clock() - self._held_since, None
             if held_s >= WORTH_A_NOTE_S:
-                text = f"another program held the store for {format_duration(held_s)}; what was"
-                text += " measured waited in memory, and none of it is lost"
+                text = f"another program locked the store for {format_duration(held_s)}; what was"
+                text += " measured waited in memory; nothing is lost"
                 self.add_note(text, "info", time.time(), None, None)
 
     def _insert_series(self, key: SeriesKey) -> int:

@@ -98,7 +98,7 @@ def check(path: Path) -> Findings:
 def salvage(path: Path, copy: Path) -> Findings:
     """Copy what can be read to a new store. Raises StoreError, UsageError if the file exists."""
     if copy.exists():
-        raise UsageError(f"{copy} is there already", "name a new file")
+        raise UsageError(f"{copy} already exists", "choose a new file name")
     with closing(connect(path)) as connection, closing(connect(copy, write=True)) as target:
         columns = {
             table.name: {row["name"] for row in target.execute(f"PRAGMA table_info({table.name})")}

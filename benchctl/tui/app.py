@@ -38,7 +38,7 @@ class BenchApp(App[None]):
         ),
         Binding("y", "copy_command", "Copy the command", show=False, id="app.copy"),
         Binding("s", "save", "Save a picture", show=False, id="app.save"),
-        Binding("q", "quit", "Quit; a run goes on", show=False, id="app.quit"),
+        Binding("q", "quit", "Quit; the run continues", show=False, id="app.quit"),
     ]
 
     def __init__(
@@ -132,7 +132,7 @@ class BenchApp(App[None]):
                 self.page.complain(error)
                 return
         if len(run_ids) < runs:
-            self.notify("mark two runs or more in the history (4), then c compares them")
+            self.notify("mark two or more runs in the history (4), then press c to compare")
         elif page is not None and page.run_ids == run_ids:
             self._switch(page)
         else:

@@ -56,7 +56,7 @@ def _compare() -> type[Page]:
 
 SCREENS = {
     "plan": Entry("1", "Plan", 0, _plan),
-    "live": Entry("2", "Live, or replay", 1, _live),
+    "live": Entry("2", "Live or replay", 1, _live),
     "summary": Entry("3", "Summary", 1, _summary),
     "history": Entry("4", "History", 0, _history),
     "compare": Entry("5", "Compare", 2, _compare),

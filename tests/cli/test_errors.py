@@ -106,8 +106,8 @@ def test_a_store_that_is_none_is_refused(benchctl):
         (["--screen", "sumary"], 'no screen "sumary"'),
         (["--replay", "last", "--screen", "summary"], "--replay shows a run on the live screen"),
         (["--attach", "--screen", "history"], "--attach shows a run on the live screen"),
-        (["--screen", "compare", "last"], "name two runs or more to compare"),
-        (["--size", "80"], "--size 80: not columns x lines"),
+        (["--screen", "compare", "last"], "give two or more runs to compare"),
+        (["--size", "80"], "--size 80: expected COLUMNSxLINES"),
     ],
 )
 def test_screens_that_cannot_be_are_refused_without_a_terminal(benchctl, args, told):
@@ -119,7 +119,7 @@ def test_screens_that_cannot_be_are_refused_without_a_terminal(benchctl, args, t
 def test_nothing_measured_yet_is_said(benchctl):
     result = benchctl("show", "last")
     assert result.returncode == 4
-    assert "nothing was measured yet" in result.stderr
+    assert "there are no runs yet" in result.stderr
 
 
 @pytest.mark.parametrize("args", [["--help"], ["run", "--help"], ["--completion", "bash"]])

@@ -143,7 +143,7 @@ def test_an_expectation_that_is_not_met_ends_with_code_1(benchctl):
     text = OK + '[[expect]]\nmetric = "throughput_bps"\nat_least = "1Mbit"\n'
     result = benchctl("run", benchctl.profile(text))
     assert result.returncode == 1
-    assert "expected but not so: throughput_bps of main" in result.stdout
+    assert "expectation not met: throughput_bps of main" in result.stdout
     wrong = benchctl("run", benchctl.profile(text.replace("1Mbit", "1Mbps")))
     assert wrong.returncode == 2
     assert "p.toml:9: expect[0].at_least: " in wrong.stderr

@@ -135,7 +135,7 @@ def test_a_flow_over_ipv6_to_this_machine_looks_for_its_port_and_server_there():
 
 def test_an_address_that_is_not_this_machines_has_no_port():
     network = Network({"local": LOCAL, "far": Host("far", "192.0.2.7")})
-    with pytest.raises(MissingError, match=r"no port can be had at 192\.0\.2\.7, host far"):
+    with pytest.raises(MissingError, match=r"no free port at 192\.0\.2\.7, host far"):
         ports_of(flow(to="far"), FakeBackend(), network, ())
 
 

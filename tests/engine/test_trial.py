@@ -104,9 +104,7 @@ def test_what_a_mute_tool_says_at_the_deadline_is_kept_with_its_hint(measure):
     outcome = measure({"client": mute}, flow(to="public"), deadline_s=5.0)
     assert outcome.last.status == "timed_out"
     assert (outcome.last.failure, outcome.last.hint) == ("peer", "do something")
-    assert outcome.last.error == (
-        "not finished within its deadline of 5 s: the server said nothing"
-    )
+    assert outcome.last.error == ("exceeded its deadline of 5 s: the server said nothing")
     assert outcome.trial.error == "not finished within 5 s: main: the server said nothing"
 
 

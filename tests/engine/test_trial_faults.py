@@ -26,7 +26,7 @@ def test_an_event_that_no_store_can_keep_is_the_plugins_failure(measure, what, w
     outcome = measure({"server": SERVER, "client": tells})
     assert outcome.last.status == "failed"
     assert outcome.last.error == f"the plugin's parser failed: {why}"
-    assert outcome.last.hint == "tell its author"
+    assert outcome.last.hint == "report it to the author of the plugin"
     # What came before counts; what came after cannot be understood.
     assert len(list(outcome.reader.samples(outcome.last.id))) == 1
     assert outcome.reader.figures(outcome.last.id)["send", "throughput_bps"].value == 100
@@ -53,7 +53,7 @@ def test_a_backend_with_a_bug_fails_its_flow_and_ends_the_others(measure):
         {"server": SERVER, "client": GOOD}, flow("a"), flow("b", label="bug", backend="choosy")
     )
     assert {f.name: f.status for f in outcome.flows} == {"a": "interrupted", "b": "failed"}
-    assert outcome.trial.error == "b: the plugin has no command: KeyError: 'label'"
+    assert outcome.trial.error == "b: the plugin failed to build a command: KeyError: 'label'"
     assert all(process.has_ended for process in outcome.processes)
 
 

@@ -31,7 +31,7 @@ def test_a_file_that_only_we_can_write_is_our_word(here):
 def test_a_file_that_others_may_write_is_not(here, mode):
     file = here / "sub" / "lab.toml"
     file.chmod(mode)
-    assert distrust(file) == f"{file} may be written by others than its owner"
+    assert distrust(file) == f"{file} is writable by others than its owner"
 
 
 @pytest.mark.parametrize("mode", [0o775, 0o757, 0o777])
@@ -39,7 +39,7 @@ def test_a_file_that_others_may_write_is_not(here, mode):
 def test_nor_is_one_whose_directory_others_may_write(here, mode, place):
     (here / place).chmod(mode)
     said = distrust(here / "sub" / "lab.toml")
-    assert said == f"{here / place} may be written by others than its owner"
+    assert said == f"{here / place} is writable by others than its owner"
 
 
 def test_in_a_sticky_directory_only_the_file_counts(here):
@@ -60,7 +60,7 @@ def test_a_link_counts_with_its_own_directory(here):
     link.symlink_to("../sub/lab.toml")
     assert distrust(link) == ""
     (here / "open").chmod(0o777)
-    assert distrust(link) == f"{here / 'open'} may be written by others than its owner"
+    assert distrust(link) == f"{here / 'open'} is writable by others than its owner"
 
 
 def test_a_link_counts_with_the_directory_that_it_leads_to(here):
@@ -68,7 +68,7 @@ def test_a_link_counts_with_the_directory_that_it_leads_to(here):
     assert distrust(here / "link" / "lab.toml") == ""
     (here / "sub").chmod(0o777)
     said = distrust(here / "link" / "lab.toml")
-    assert said == f"{here / 'sub'} may be written by others than its owner"
+    assert said == f"{here / 'sub'} is writable by others than its owner"
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give links away")

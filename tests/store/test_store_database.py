@@ -151,7 +151,7 @@ def test_a_store_below_a_file_is_refused(tmp_path):
 
 def test_nothing_is_made_when_a_store_that_is_not_there_is_read(tmp_path):
     error = refused(tmp_path / "runs.sqlite", write=False)
-    assert "nothing was measured yet" in error.message
+    assert "there are no runs yet" in error.message
     assert list(tmp_path.iterdir()) == []
 
 

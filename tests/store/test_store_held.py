@@ -67,7 +67,7 @@ def test_a_whole_trial_waits_in_memory_and_is_written_as_if_nothing_had_been(sto
             ("note 0", one.id),
             ("note 1", two.id),
             (
-                "another program held the store for 30.0 s; what was measured waited in memory,"
+                "another program locked the store for 30.0 s; what was measured waited in memory,"
                 " and none of it is lost",
                 None,
             ),

@@ -99,11 +99,11 @@ def test_a_store_whose_last_words_would_go_unread_is_refused(archive, tmp_path):
         for ending in ("", "-wal"):
             shutil.copy(f"{store}{ending}", archive / f"a b?#%.sqlite{ending}")
     (said,) = read_as_a_reader(archive)
-    assert "was not closed, and a b?#%.sqlite-wal holds what was written last" in said
+    assert "was not closed, and a b?#%.sqlite-wal holds the latest data" in said
     assert "copy both files" in said
 
 
 def test_reading_makes_no_store(tmp_path):
-    with pytest.raises(Exception, match="nothing was measured yet"):
+    with pytest.raises(Exception, match="there are no runs yet"):
         Reader(tmp_path / "runs.sqlite")
     assert list(tmp_path.iterdir()) == []

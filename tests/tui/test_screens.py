@@ -138,7 +138,7 @@ def test_the_history_grows_while_it_is_seen(three):
 
 def test_without_a_store_the_history_says_so_and_begins_with_the_first_run(store):
     async def script(pilot):
-        assert "nothing was measured yet" in shown(pilot)
+        assert "there are no runs yet" in shown(pilot)
         whole_run(store)
         await settle(pilot)
         assert "1 run in" in shown(pilot)

@@ -129,11 +129,11 @@ def remarks(view: RunView, time: float) -> list[Line]:
     """Return what is to be known besides figures, the most urgent first, each in one line."""
     lines: list[Line] = []
     if view.status_at(time) == DIED:
-        hint = f"go on with: benchctl resume {view.run.name}"
-        lines.append([Span("✗ the runner died; nothing is measured any more. ", "bad"), Span(hint)])
+        hint = f"continue with: benchctl resume {view.run.name}"
+        lines.append([Span("✗ the runner died; the run has stopped. ", "bad"), Span(hint)])
     if view.run.status == PLANNED and time - view.run.created_time > START_S:
         hint = f"start it with: benchctl resume {view.run.name}"
-        lines.append([Span("! no runner has taken this run up. ", "warn"), Span(hint)])
+        lines.append([Span("! no runner has started this run. ", "warn"), Span(hint)])
     if view.run.error:
         lines.append([Span(f"✗ {view.run.error}", "bad")])
     for note in reversed(view.notes_at(time)):

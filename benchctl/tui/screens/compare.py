@@ -52,10 +52,10 @@ class CompareScreen(Page):
 
     NAME = "compare"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("n", "other", "Next", tooltip="A beside the next run", id="compare.next"),
-        Binding("w", "swap", "Swap", tooltip="A and B change places", id="compare.swap"),
-        Binding("a", "all", "All", tooltip="All metrics, or the usual", id="compare.all"),
-        Binding("o", "only", "Only", tooltip="Only what differs", id="compare.only"),
+        Binding("n", "other", "Next", tooltip="Compare A with the next run", id="compare.next"),
+        Binding("w", "swap", "Swap", tooltip="Swap A and B", id="compare.swap"),
+        Binding("a", "all", "All", tooltip="All metrics or the usual ones", id="compare.all"),
+        Binding("o", "only", "Only", tooltip="Only differences", id="compare.only"),
         Binding("h", "app.show('history')", "History", id="compare.history"),
         Binding("u", "summary", "Summary", tooltip="Summary of A", id="compare.summary"),
     ]
@@ -87,7 +87,7 @@ class CompareScreen(Page):
         self._shown: Sequence[Comparison] = ()
         self._heads = Scrolled(id="runs")
         self._heads.can_focus = False
-        self._table = Table(id="table", empty="the runs have no figure in common")
+        self._table = Table(id="table", empty="the runs have no metric in common")
         self._spread = Scrolled(id="spread")
         self._spread.can_focus = False
         self._notes = Notes()
@@ -112,7 +112,7 @@ class CompareScreen(Page):
 
     def meanings(self) -> Sequence[tuple[str, str]]:
         return [
-            ("difference", "the mean of B less that of A"),
+            ("difference", "mean of B minus mean of A"),
             ("95 % interval", "of that difference, by Welch's t: unequal variances, few repeats"),
             ("verdict", "a difference is seen where the interval leaves out zero"),
             (f"{LOW}{MEAN}{HIGH}  {POINT}", "the mean, its own 95 % interval, and the repeats"),

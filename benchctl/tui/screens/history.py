@@ -35,7 +35,7 @@ class HistoryScreen(Page):
         Binding("t", "tag", "Tag", id="history.tag"),
         Binding("d,delete", "delete", "Delete", id="history.delete"),
         Binding("u", "summary", "Summary", id="history.summary"),
-        Binding("b", "baseline", "Make it the baseline, or not", show=False, id="history.baseline"),
+        Binding("b", "baseline", "Set or clear the baseline", show=False, id="history.baseline"),
     ]
     DEFAULT_CSS = """
     HistoryScreen {
@@ -57,7 +57,7 @@ class HistoryScreen(Page):
         self._shown: Sequence[Past] = ()
         self._marked: list[int] = []
         """Ids of the marked runs, in the order of marking: the first is compared with."""
-        self._table = Table(id="runs", empty="nothing was measured yet")
+        self._table = Table(id="runs", empty="there are no runs yet")
         self._input = Input(placeholder="words to find: profile, run, status, host, tag")
         self._notes = Notes()
 
@@ -84,7 +84,7 @@ class HistoryScreen(Page):
 
     def meanings(self) -> Sequence[tuple[str, str]]:
         return [
-            ("figure", "the mean over all points of the metric people look for first"),
+            ("figure", "the mean of the headline metric over all points"),
             ("baseline", f"the difference from the newest run of the profile tagged {BASELINE}"),
             ("●", "marked for a comparison; the run marked first is A"),
         ]
@@ -182,7 +182,7 @@ class HistoryScreen(Page):
         if len(runs) < 2 and self._here is not None and self._here.run.id not in runs:
             runs.append(self._here.run.id)
         if len(runs) < 2:
-            self.notify("mark two runs or more with space")
+            self.notify("mark two or more runs with space")
         else:
             self.want("compare", *runs)
 
@@ -202,7 +202,7 @@ class HistoryScreen(Page):
                 tags = [tag for tag in (part.strip() for part in text.split(",")) if tag]
                 self._write(lambda: set_tags(self.around.store, run.id, tags))
 
-        prompt = Prompt(f"Tags of {run.name}", ", ".join(run.tags), "with commas between them")
+        prompt = Prompt(f"Tags of {run.name}", ", ".join(run.tags), "separated by commas")
         self.app.push_screen(prompt, take)
 
     def action_baseline(self) -> None:

@@ -40,7 +40,7 @@ BUDGET_S = 0.01
 # Between two parts of a long history: time for a key.
 BREATH_S = 0.01
 SEEK_S = 5.0
-UNKNOWN = "a metric of its backend, which says no more about it"
+UNKNOWN = "a metric of the backend without a description"
 
 
 class LiveScreen(Page):
@@ -403,13 +403,13 @@ class LiveScreen(Page):
         """Ask, and skip the trial that runs."""
         from benchctl.engine.launch import skip_trial
 
-        self._steer("Skip this trial?", "It is marked as skipped; the next one begins.", skip_trial)
+        self._steer("Skip this trial?", "It is marked as skipped; the next trial starts.", skip_trial)
 
     def action_stop(self) -> None:
         """Ask, and stop the run."""
         from benchctl.engine.launch import stop
 
-        detail = "What was measured is kept; benchctl resume goes on with the rest."
+        detail = "Measurements are kept; benchctl resume continues with the rest."
         self._steer("Stop the run?", detail, stop)
 
     def _steer(self, question: str, detail: str, step: Callable[[Path, int], bool]) -> None:

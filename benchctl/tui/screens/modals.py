@@ -114,7 +114,7 @@ class Prompt(Dialog[str]):
     def compose(self) -> ComposeResult:
         with Vertical() as frame:
             frame.border_title = Content(visible(self._title))
-            frame.border_subtitle = "enter takes it   escape leaves it"
+            frame.border_subtitle = "enter accepts   escape cancels"
             yield Input(visible(self._value), placeholder=self._hint, select_on_focus=False)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
@@ -123,7 +123,7 @@ class Prompt(Dialog[str]):
 
 
 class Picker(Dialog[Collection[int]]):
-    """A list of which any number can be picked; enter takes them."""
+    """A list of which any number can be picked; enter accepts."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space", "pick", "Pick", id="picker.pick"),
@@ -139,7 +139,7 @@ class Picker(Dialog[Collection[int]]):
     def compose(self) -> ComposeResult:
         with Vertical() as frame:
             frame.border_title = Content(visible(self._title))
-            frame.border_subtitle = "space picks   a all or none   enter takes them"
+            frame.border_subtitle = "space picks   a all or none   enter accepts"
             yield Table()
 
     def on_mount(self) -> None:

@@ -84,7 +84,7 @@ class PlanScreen(Page):
         self._stamps: dict[Path, float] = {}
         """The files of the plan that is shown, and when they were last written."""
         self._drawn: Drawn | None = None
-        self._profiles = Table(id="profiles", empty="no profile of that name")
+        self._profiles = Table(id="profiles", empty="no such profile")
         self._text = Scrolled(id="text")
 
     def body(self) -> Sequence[Widget]:
@@ -212,7 +212,7 @@ class PlanScreen(Page):
             self.notify("there is no plan to run", severity="warning")
             return
         if not drawn.can_run:
-            self.notify("a program is missing; see Checks", severity="warning")
+            self.notify("a tool is missing; see Checks", severity="warning")
             return
         plan = drawn.prepared.plan
         if plan.duration_s < LONG_S:
@@ -243,7 +243,7 @@ class PlanScreen(Page):
         if run is not None:
             self.want("live", run.id)
         else:
-            self.notify("no run is being measured now")
+            self.notify("no run is in progress")
 
 
 def _written(path: Path) -> float:

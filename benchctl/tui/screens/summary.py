@@ -30,8 +30,8 @@ class SummaryScreen(Page):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("m", "metric(1)", "Metric", tooltip="Next metric or flow", id="summary.metric"),
         Binding("M", "metric(-1)", "Metric before", show=False, id="summary.metric_before"),
-        Binding("r", "rows", "Rows", tooltip="Another axis first in the rows", id="summary.rows"),
-        Binding("c", "columns", "Cols", tooltip="Another axis across", id="summary.columns"),
+        Binding("r", "rows", "Rows", tooltip="Change the row axis", id="summary.rows"),
+        Binding("c", "columns", "Cols", tooltip="Change the column axis", id="summary.columns"),
         Binding("v", "replay", "Replay", id="summary.replay"),
         Binding("h", "app.show('history')", "History", id="summary.history"),
         Binding("b", "app.show('compare')", "Compare", id="summary.compare"),
@@ -128,7 +128,7 @@ class SummaryScreen(Page):
         self._turn = self._turn or self._summary.first_turn()
         failed = [trial for trial in document["trials"] if trial["status"] != "ok"]
         notes: list[Line] = [
-            [Span(f"✗ expected but not so: {told['text']}", "bad")]
+            [Span(f"✗ expectation not met: {told['text']}", "bad")]
             for told in document["expectations"]
             if not told["met"]
         ]
