@@ -21,6 +21,8 @@ CONTENTS = """
 ```{toctree}
 :hidden:
 :caption: Use
+docs/guide
+docs/troubleshooting
 docs/commands
 docs/profile
 docs/output

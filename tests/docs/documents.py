@@ -12,10 +12,11 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import dedent
 
 DOCS = Path(__file__).parents[2] / "docs"
 
-_FENCE = re.compile(r"^```(\S*)(?: (\S+))?\n(.*?)^```$", re.M | re.S)
+_FENCE = re.compile(r"^( *)```(\S*)(?: (\S+))?\n(.*?)^\1```$", re.M | re.S)
 # Names of runs, and times of day.
 _BY_THE_CLOCK = re.compile(r"\d{8}-\d{6}-[0-9a-f]{6}|\d{4}-\d\d-\d\dT[\d:.]+")
 # A busy machine adds a line that says so, and so does a run beside another.
@@ -43,7 +44,7 @@ def blocks_of(document, *languages):
     """Return the blocks of some languages, in the order of the document."""
     text = text_of(document)
     blocks = [
-        Block(match[1], match[2] or "", match[3], text.count("\n", 0, match.start()) + 1)
+        Block(match[2], match[3] or "", dedent(match[4]), text.count("\n", 0, match.start()) + 1)
         for match in _FENCE.finditer(text)
     ]
     return [block for block in blocks if block.language in languages]

@@ -11,7 +11,6 @@ DOCUMENT = "../README.md"
 NOT_RUN = {
     "benchctl run public-servers": "minutes, on servers of others or in a lab",
     "benchctl run portfolio/": "minutes",
-    "benchctl run iperf3-loopback": "minutes",
     "benchctl resume last": "what it goes on with was killed",
     "make ": "they run these tests",
     "pipx ": "CI installs by the other way that is shown",
