@@ -77,7 +77,7 @@ class Output:
             raise NoReaderError from None
         except OSError as error:
             raise BenchctlError(
-                f"{self._path} cannot be written: {error.strerror}",
+                f"cannot write {self._path}: {error.strerror}",
                 "the measurements are in the store; benchctl export writes the result again",
             ) from None
 

@@ -34,7 +34,7 @@ def test_an_ending_that_no_format_has_is_refused_unless_the_format_is_named(benc
     profile = benchctl.profile(OK)
     result = benchctl("run", profile, "-o", "res.xlsx")
     assert result.returncode == 2
-    assert "-o res.xlsx: no format has the ending .xlsx" in result.stderr
+    assert "-o res.xlsx: no format has the extension .xlsx" in result.stderr
     assert not benchctl.store.exists()
     assert benchctl("run", profile, "-q", "-o", "res.dat", "--format", "csv").returncode == 0
 
@@ -44,7 +44,7 @@ def test_resume_and_export_refuse_the_same(benchctl):
     for args in (["export"], ["export", "--samples"], ["resume"]):
         result = benchctl(args[0], "last", *args[1:], "-o", "res.xlsx")
         assert result.returncode == 2, args
-        assert "no format has the ending .xlsx" in result.stderr
+        assert "no format has the extension .xlsx" in result.stderr
     refused = benchctl("export", "--samples", "-o", "samples.json")
     assert (refused.returncode, "CSV only" in refused.stderr) == (2, True)
     picture = benchctl("tui", "--screen", "history", "--screenshot", "x.png")

@@ -123,7 +123,9 @@ def test_a_flow_that_was_ended_at_its_deadline_counts_with_what_it_showed(benchc
     result = benchctl("run", benchctl.profile(text))
     assert result.returncode == 1
     assert result.stdout.startswith("n   throughput\n─  ───────────\n1  8.00 kbit/s\n")
-    assert "trial 1 (plan=hang), repeat 1: timed_out: not finished within 0.5 s" in result.stdout
+    assert (
+        "trial 1 (plan=hang), repeat 1: timed_out: exceeded its deadline of 0.5 s" in result.stdout
+    )
     assert "[1/1]: timed_out main send 8.00 kbit/s" in result.stderr
     assert "8.00 kbit/s" in benchctl("compare", "last", "last").stdout
 
@@ -269,7 +271,7 @@ def test_runs_in_two_stores_are_told_of_each_other_before_anything_is_measured(b
     told = [line for line in other.stderr.splitlines() if "being measured here" in line]
     assert [line.split(": ", 1) for line in told if str(benchctl.store) in line] == [
         ["  warning", f"another run is being measured here, in store {benchctl.store}: the two"
-         " disturb each other"],
+         " affect each other"],
     ]  # fmt: skip
     assert other.stderr.index("being measured here") < other.stderr.index("[1/1]")
     process.send_signal(signal.SIGINT)

@@ -43,7 +43,7 @@ def test_a_full_disk_loses_the_print_and_not_the_run(benchctl, args, to):
     told = shell(benchctl, f"benchctl run {benchctl.profile(OK)} -q {args} {to} /dev/full")
     assert told.returncode == 4
     *_, error, hint = told.stderr.decode().splitlines()
-    assert "could not be written" in error
+    assert "cannot write" in error
     assert "No space left on device" in error
     assert "what was measured is in the store" in hint
     assert measured(benchctl) == ["ok"]

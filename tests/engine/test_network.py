@@ -141,7 +141,7 @@ def test_an_address_that_is_not_this_machines_has_no_port():
 
 def test_a_machine_without_a_free_port_is_told_of(monkeypatch):
     monkeypatch.setattr(network_module, "_free_port", lambda address, candidate: None)
-    with pytest.raises(MissingError, match="no port can be had"):
+    with pytest.raises(MissingError, match="no free port"):
         ports_of(flow(), FakeBackend(), HERE, ())
 
 
@@ -200,7 +200,7 @@ def test_an_interface_that_only_another_host_has_is_missing():
     )
     with pytest.raises(MissingError, match='host local has no interface "wired"') as caught:
         network.way(replace(flow(), interface="wired"))
-    assert caught.value.hint == "it has: wlan"
+    assert caught.value.hint == "available: wlan"
 
 
 def test_a_device_that_is_not_there_is_missing_and_an_address_needs_none():

@@ -309,7 +309,7 @@ def test_a_lab_that_fell_is_built_anew_and_the_user_hears_why(lab, site, monkeyp
     asyncio.run(main())
     assert notes == [
         "lab lab: auto emulator",
-        "the lab failed: out of memory; it is built anew",
+        "the lab failed: out of memory; it is rebuilt",
     ]
     assert lab.log == [("build", 50e6), ("close",), ("build", 50e6), ("close",)]
 

@@ -78,7 +78,7 @@ def test_a_tool_that_hangs_is_ended_at_its_deadline_and_keeps_its_samples(measur
     hangs = Script([(0.5, "sample 0 0.5 100")], ends_s=None, on_signal=None)
     outcome = measure({"server": SERVER, "client": hangs}, deadline_s=5.0, attempts=1)
     assert outcome.status == outcome.last.status == "timed_out"
-    assert outcome.trial.error == "not finished within 5 s"
+    assert outcome.trial.error == "exceeded its deadline of 5 s"
     assert len(outcome.flows) == 1
     assert len(list(outcome.reader.samples(outcome.last.id))) == 1
     signals = [(at, what) for at, what, name in outcome.log if name.startswith("client")][1:]
@@ -105,7 +105,7 @@ def test_what_a_mute_tool_says_at_the_deadline_is_kept_with_its_hint(measure):
     assert outcome.last.status == "timed_out"
     assert (outcome.last.failure, outcome.last.hint) == ("peer", "do something")
     assert outcome.last.error == ("exceeded its deadline of 5 s: the server said nothing")
-    assert outcome.trial.error == "not finished within 5 s: main: the server said nothing"
+    assert outcome.trial.error == "exceeded its deadline of 5 s: main: the server said nothing"
 
 
 @pytest.mark.parametrize("kind", ["tool", "peer"])

@@ -128,7 +128,7 @@ def test_what_is_saved_is_a_store_like_any_other(store, tmp_path):
         assert (run.name, [t.status for t in reader.trials(run.id)]) == ("B", ["ok"] * 4)
         assert len(list(reader.samples_of_trial(5))) == 29
         assert reader.figures(5) == figures(5)
-    with pytest.raises(UsageError, match="is there already"):
+    with pytest.raises(UsageError, match="already exists"):
         salvage(store, tmp_path / "saved.sqlite")
 
 

@@ -67,8 +67,8 @@ def test_a_whole_trial_waits_in_memory_and_is_written_as_if_nothing_had_been(sto
             ("note 0", one.id),
             ("note 1", two.id),
             (
-                "another program locked the store for 30.0 s; what was measured waited in memory,"
-                " and none of it is lost",
+                "another program locked the store for 30.0 s; what was measured waited in memory;"
+                " nothing is lost",
                 None,
             ),
         ]

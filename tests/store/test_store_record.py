@@ -211,7 +211,7 @@ def test_a_run_is_found_by_its_name_a_part_of_it_or_as_the_last(store):
         assert reader.find("last").name == names[2]
         assert reader.find(names[0]).name == names[0]
         assert reader.find(names[1][:8]).name == names[1]
-        with pytest.raises(UsageError, match="names 3 runs") as caught:
+        with pytest.raises(UsageError, match="matches 3 runs") as caught:
             reader.find(names[0][:4])
         assert names[2] in caught.value.hint
         with pytest.raises(UsageError, match='no run "yesterday"'):

@@ -216,7 +216,7 @@ def test_a_run_of_another_user_cannot_be_stopped_and_the_screen_says_so(store, l
 
     async def script(pilot):
         await press(pilot, "x", "y")
-        assert "another user measures this run" in notices(pilot)
+        assert "this run belongs to another user" in notices(pilot)
 
     drive(store, open_live(store, 1, Clock(live.now)), script, clock=Clock(live.now))
 
@@ -303,7 +303,7 @@ def test_a_metric_that_no_one_knows_has_a_plot_like_any_other(store, alive):
                 break
             await press(pilot, "m")
         assert shown(pilot).splitlines()[3].startswith(" frobs  a main 0.")
-        assert "says no more about it" in await press(pilot, "question_mark", "end")
+        assert "without a description" in await press(pilot, "question_mark", "end")
 
     drive(store, open_live(store, 1, clock), script, clock=clock)
     made.close()

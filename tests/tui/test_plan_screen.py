@@ -126,7 +126,7 @@ def test_a_profile_that_is_wrong_or_lacks_its_program_does_not_run(monkeypatch):
         OWN.write_text(PROFILE)
         await until(pilot, lambda: "✗ something is missing" in shown(pilot))
         await press(pilot, "r")
-        assert "a program is missing" in notices(pilot)
+        assert "a tool is missing" in notices(pilot)
         assert not STORE.exists()
 
     drive(STORE, open_plan(OWN), script)

@@ -100,7 +100,7 @@ def test_every_key_of_the_history_does_what_it_says(three):
 def test_a_comparison_needs_two_marked_runs_or_one_and_the_cursor(three):
     async def script(pilot):
         await press(pilot, "c")
-        assert "mark two runs" in notices(pilot)
+        assert "mark two or more runs" in notices(pilot)
         await press(pilot, "end", "space", "home", "c")
         assert page_is(pilot, CompareScreen)
         assert shown(pilot).splitlines()[1].startswith(" A 20261121-002512-7f3a")
@@ -168,7 +168,7 @@ def test_every_key_of_the_summary_does_what_it_says(three):
         assert "server  streams" in (await press(pilot, "c")).replace("    ", "  ")
         assert "streams  server" in await tell("summary.rows", "r")
         await tell("summary.compare", "b")
-        assert "mark two runs" in notices(pilot)
+        assert "mark two or more runs" in notices(pilot)
         await tell("summary.history", "h")
         assert page_is(pilot, HistoryScreen)
         await press(pilot, "3")
@@ -287,7 +287,7 @@ def test_every_key_of_the_program_does_what_it_says(three, tmp_path, monkeypatch
         assert "30.0/152.0 s" in shown(pilot)
         pilot.app.clear_notifications()
         await tell("app.compare", "5")
-        assert "mark two runs" in notices(pilot)
+        assert "mark two or more runs" in notices(pilot)
         tried.add("app.quit")
         await pilot.press("q")
         assert pilot.app._exit

@@ -115,7 +115,7 @@ def test_a_run_that_no_runner_takes_up_is_said_to_wait(tmp_path, feed_of):
     MadeRun(tmp_path / "runs.sqlite").close()
     view = feed_of().view
     assert status.remarks(view, BEGIN + 1) == []
-    assert "no runner has taken this run up" in to_text(status.remarks(view, BEGIN + 60))
+    assert "no runner has started this run" in to_text(status.remarks(view, BEGIN + 60))
 
 
 def test_the_title_says_where_a_replay_stands_and_that_a_live_screen_is_frozen(tmp_path, feed_of):

@@ -403,7 +403,9 @@ class LiveScreen(Page):
         """Ask, and skip the trial that runs."""
         from benchctl.engine.launch import skip_trial
 
-        self._steer("Skip this trial?", "It is marked as skipped; the next trial starts.", skip_trial)
+        self._steer(
+            "Skip this trial?", "It is marked as skipped; the next trial starts.", skip_trial
+        )
 
     def action_stop(self) -> None:
         """Ask, and stop the run."""
