@@ -28,7 +28,7 @@ def test_who_looks_on_gives_way_and_what_it_starts_does_not():
     )
     before, after, started = (line.split() for line in told.stdout.splitlines())
     assert started == before
-    assert int(after[0]) == int(before[0]) + 10
+    assert int(after[0]) == min(int(before[0]) + 10, 19)  # the kernel gives way no further
     version = tuple(map(int, re.findall(r"\d+", platform.release())[:2]))
     if version >= (6, 12) and before[1:]:
         assert int(after[1]) == 100_000_000
