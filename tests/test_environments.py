@@ -7,6 +7,8 @@ import sys
 import tomllib
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
 
 
@@ -59,3 +61,68 @@ def test_the_lowest_versions_that_are_tested_are_those_that_are_promised():
     for one in promised:
         name, bound = re.fullmatch(r"([\w-]+)(?:\[\w+\])?>=([\d.]+)", one).groups()
         assert lowest[name][: bound.count(".") + 1] == bound.split("."), one
+
+
+@pytest.fixture
+def history(tmp_path):
+    """Return a function that makes a repository with a commit at each of some hours."""
+
+    def git(*words, **environment):
+        argv = ["git", "-C", tmp_path, "-c", "user.name=x", "-c", "user.email=x@x.example", *words]
+        done = subprocess.run(argv, env={**os.environ, **environment}, capture_output=True,
+                              text=True, check=True)  # fmt: skip
+        return done.stdout.strip()
+
+    def make(*hours):
+        git("init", "--quiet", "--initial-branch", "main")
+        for hour in hours:
+            date = f"{1_700_000_000 + hour * 3600} +0000"
+            git(
+                "commit",
+                "--quiet",
+                "--allow-empty",
+                "--message",
+                str(hour),
+                GIT_COMMITTER_DATE=date,
+            )
+        return git
+
+    return make
+
+
+def compared_with(git):
+    """Return the message of the commit with which the gate compares."""
+    base = subprocess.run([ROOT / ".ci/base"], cwd=git("rev-parse", "--show-toplevel"),
+                          capture_output=True, text=True, check=True).stdout.strip()  # fmt: skip
+    return git("log", "-1", "--format=%s", base) if base else None
+
+
+@pytest.mark.tool("git")
+@pytest.mark.parametrize(
+    ("hours", "base"),
+    [
+        ((0, 10, 30, 40, 54, 55), "30"),
+        ((0, 1, 2), None),
+        ((0, 30, 20, 60), "20"),
+        ((0, 40, 20, 50), None),
+    ],
+    ids=["days", "hours", "out of order, long ago", "out of order"],
+)
+def test_the_gate_sees_the_work_of_a_day(history, hours, base):
+    assert compared_with(history(*hours)) == base
+
+
+@pytest.mark.tool("git")
+def test_the_gate_sees_the_whole_of_a_branch(history):
+    git = history(0, 10)
+    git("checkout", "--quiet", "-b", "branch")
+    for hour in (20, 50, 100):
+        date = f"{1_700_000_000 + hour * 3600} +0000"
+        git("commit", "--quiet", "--allow-empty", "--message", str(hour), GIT_COMMITTER_DATE=date)
+    assert compared_with(git) == "10"
+
+
+@pytest.mark.tool("git")
+def test_without_a_history_the_gate_looks_at_everything(tmp_path):
+    done = subprocess.run([ROOT / ".ci/base"], cwd=tmp_path, capture_output=True, check=True)
+    assert done.stdout == b""
