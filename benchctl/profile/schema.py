@@ -12,16 +12,16 @@ description.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from pydantic import BaseModel, TypeAdapter
+from pydantic import BaseModel
 
-from benchctl.api import Duration, Rate, Ratio, Size
 from benchctl.backends import AnyBackend
 from benchctl.metrics import METRICS
 from benchctl.profile.model import Profile
 from benchctl.profile.values import LABELLED_SCHEMA
+from benchctl.units import write_like
 
 Schema = dict[str, Any]
 
@@ -29,17 +29,6 @@ DRAFT = "http://json-schema.org/draft-07/schema#"
 _LABELLED = {"$ref": "#/$defs/LabelledValue"}
 _NULL = {"type": "null"}
 _BOUNDS = ("ge", "gt", "le", "lt", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
-
-# How a quantity that the models hold as a number is written in TOML, by the pattern of its text.
-_UNITS = {
-    TypeAdapter(kind).json_schema()["pattern"]: units
-    for kind, units in (
-        (Duration, ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))),
-        (Rate, ((1e9, "Gbit"), (1e6, "Mbit"), (1e3, "kbit"), (1.0, "bit"))),
-        (Size, ((2.0**30, "G"), (2.0**20, "M"), (2.0**10, "K"), (1.0, "B"))),
-        (Ratio, ((0.01, "%"),)),
-    )
-}
 
 
 def json_schema(backends: Iterable[AnyBackend]) -> Schema:
@@ -197,21 +186,14 @@ def _clean(node: Any) -> Any:
         if name in ("properties", "$defs"):
             cleaned[name] = {key: _clean(one) for key, one in value.items()}
         elif name == "default" and "default" not in unwanted:
-            cleaned[name] = _written(value, node.get("pattern", ""))
+            cleaned[name] = _written(value, node.get("examples"))
         elif name not in unwanted:
             cleaned[name] = _clean(value)
     return cleaned
 
 
-def _written(value: Any, pattern: str) -> Any:
-    """Return a default as a person writes it in TOML."""
-    if pattern not in _UNITS or isinstance(value, str):
+def _written(value: Any, examples: Sequence[str] | None) -> Any:
+    """Return a default as a person writes it in TOML; a quantity has examples."""
+    if examples is None or isinstance(value, str):
         return value
-    if math.isinf(value):
-        return "unlimited"
-    for factor, unit in _UNITS[pattern]:
-        number = round(value / factor)
-        if math.isclose(number * factor, value):
-            return f"{number}{unit}"
-    factor, unit = _UNITS[pattern][-1]
-    return f"{value / factor:f}{unit}"
+    return "unlimited" if math.isinf(value) else write_like(examples[0], value).replace(" ", "")
