@@ -12,7 +12,9 @@ from pathlib import Path
 import table
 
 from benchctl.analysis.figures import Figure
-from benchctl.store.record import NewRun, NewTrial, Recorder, create_run
+from benchctl.run.planned import PlannedRun, Settings
+from benchctl.run.trial import PlannedTrial
+from benchctl.store.record import Recorder, create_run
 
 SAMPLES = 2_000_000
 STREAMS = 64
@@ -34,10 +36,9 @@ def main() -> None:
 
 
 def _fill(store: Path) -> float:
-    settings = {"values": {}, "expect": [], "order": "sequential"}
-    run_id, _ = create_run(
-        store, NewRun("bench", "", 1, 1, settings, "", ""), [NewTrial(1, {}, [], {}, 1, 1)], 0.0
-    )
+    settings = Settings({}, "sequential", ())
+    trial = PlannedTrial(0, 1, {}, (), {}, 1, 1)
+    run_id, _ = create_run(store, PlannedRun("bench", "", 1, settings, [trial], ""), 0.0)
     recorder = Recorder(store, run_id)
     flow_id = recorder.add_flow(
         1, attempt=1, name="main", backend="bench", source="local", target="local",

@@ -32,9 +32,9 @@ from typing import Any, NamedTuple
 import capture
 import table
 
-from benchctl.hosts.host import Host
 from benchctl.lab.lab import Lab
 from benchctl.lab.topology import build_topology
+from benchctl.run.network import Host
 from benchctl.toml.source import parse_toml
 
 SECONDS = 3.0

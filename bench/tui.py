@@ -26,8 +26,11 @@ from pathlib import Path
 import table
 
 from benchctl.analysis.figures import Figure
+from benchctl.metrics import Direction
+from benchctl.run.planned import PlannedRun, Settings
+from benchctl.run.trial import PlannedFlow, PlannedTrial
 from benchctl.store.locks import Liveness
-from benchctl.store.record import NewRun, NewTrial, Recorder, create_run
+from benchctl.store.record import Recorder, create_run
 
 FLOWS = STREAMS = 8
 STEP_S = 0.1
@@ -116,16 +119,14 @@ def _replay(store: Path) -> None:
 
 def _record(store: Path, begin: float) -> tuple[Recorder, list[int]]:
     """Begin a run of one trial in a new store, and write all of its history."""
-    planned = [
-        {"name": f"flow{n}", "delay_s": 0.0, "backend": "iperf3", "direction": "send"}
+    flows = tuple(
+        PlannedFlow(f"flow{n}", "iperf3", "local", "local", None, Direction.SEND, 0.0, {})
         for n in range(FLOWS)
-    ]
-    settings = {"values": {}, "expect": [], "order": "sequential", "pause_s": 0.0}
+    )
     duration_s = 2.0 * HISTORY_S
-    create_run(
-        store, NewRun("bench", "", 1, 1, settings, "", ""),
-        [NewTrial(1, {}, planned, {}, duration_s, duration_s)], begin,
-    )  # fmt: skip
+    trial = PlannedTrial(0, 1, {}, flows, {}, duration_s, duration_s)
+    run = PlannedRun("bench", "", 1, Settings({}, "sequential", ()), [trial], "")
+    create_run(store, run, begin)
     recorder = Recorder(store, RUN)
     recorder.update_run(status="running", started_time=begin, runner_pid=os.getpid())
     recorder.update_trial(TRIAL, status="running", started_time=begin)

@@ -8,9 +8,8 @@ from typing import Any
 
 from benchctl.analysis.figures import Figure, Figures
 from benchctl.analysis.statistics import Spread, spread
-
-COUNTED = ("ok", "timed_out")
-"""The status of a flow whose figures count."""
+from benchctl.run.planned import Expectation, Reported
+from benchctl.run.status import Status
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,14 +24,14 @@ class Measured:
 def measured_in(
     point: Mapping[str, Any],
     fairness_jain: float | None,
-    flows: Iterable[tuple[str, str, Figures]],
+    flows: Iterable[tuple[str, Status, Figures]],
 ) -> Iterator[Measured]:
     """Yield what counts of a trial; ``flows`` are names, statuses and figures.
 
     A flow that was ended at its deadline counts with what it had shown by then.
     """
     for flow, status, figures in flows:
-        if status in COUNTED:
+        if status.counts:
             yield Measured(point, flow, figures)
     if fairness_jain is not None:
         yield Measured(point, "", {("", "fairness_jain"): Figure(fairness_jain, "samples")})
@@ -73,15 +72,15 @@ class Verdict:
     met: bool
 
 
-def judge(expectations: Sequence[Mapping[str, Any]], rows: Sequence[Row]) -> list[Verdict]:
-    """Hold rows against expectations: metric, flow, where, at_least, at_most in SI units."""
+def judge(expectations: Sequence[Expectation], rows: Sequence[Row]) -> list[Verdict]:
+    """Hold rows against expectations."""
     verdicts = []
     for wanted in expectations:
         matching = [row for row in rows if _concerns(wanted, row)]
         if not matching:
-            verdicts.append(Verdict(f"{wanted['metric']}: nothing was measured", False))
+            verdicts.append(Verdict(f"{wanted.metric}: nothing was measured", False))
         for row in matching:
-            low, high = wanted.get("at_least"), wanted.get("at_most")
+            low, high = wanted.at_least, wanted.at_most
             mean = row.spread.mean
             met = (low is None or mean >= low) and (high is None or mean <= high)
             where = ", ".join(f"{axis}={value}" for axis, value in row.point.items())
@@ -89,32 +88,29 @@ def judge(expectations: Sequence[Mapping[str, Any]], rows: Sequence[Row]) -> lis
     return verdicts
 
 
-def _concerns(wanted: Mapping[str, Any], row: Row) -> bool:
+def _concerns(wanted: Expectation, row: Row) -> bool:
     return (
-        row.metric == wanted["metric"]
-        and wanted.get("flow") in (None, row.flow)
-        and _at(row.point, wanted.get("where", {}))
+        row.metric == wanted.metric
+        and wanted.flow in (None, row.flow)
+        and _at(row.point, wanted.where)
     )
 
 
 def reported_of(
-    reported: Sequence[Mapping[str, Any]],
+    reported: Sequence[Reported],
     point: Mapping[str, Any],
     flow: str | None = None,
     direction: str | None = None,
 ) -> dict[str, float]:
-    """Return what was reported of a flow in one direction, or of a trial, at a point: by metric.
-
-    Each of ``reported`` has flow, direction, where and metrics.
-    """
+    """Return what was reported of a flow in one direction, or of a trial, at a point: by metric."""
     found: dict[str, float] = {}
     for one in reported:
         if (
-            one["flow"] in (None, flow)
-            and one["direction"] in (None, direction)
-            and _at(point, one["where"])
+            one.flow in (None, flow)
+            and one.direction in (None, direction)
+            and _at(point, one.where)
         ):
-            found |= one["metrics"]
+            found |= one.metrics
     return found
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from benchctl.analysis.compare import Comparison
-    from benchctl.store.read import Run
+    from benchctl.run.record import Run
 
 
 @click.command()

@@ -12,7 +12,8 @@ from benchctl.errors import UsageError
 
 if TYPE_CHECKING:
     from benchctl.report.output import Output
-    from benchctl.store.read import Reader, Run
+    from benchctl.run.record import Run
+    from benchctl.store.read import Reader
 
 
 @click.command()

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from benchctl.engine.planning import Planned
-    from benchctl.plan.bind import Trial
+    from benchctl.run.trial import PlannedTrial
 
 # A screen's worth; the whole of a large matrix helps nobody who did not ask for it.
 SHOWN = 12
@@ -96,20 +96,20 @@ def _print_services(prepared: Planned) -> None:
         print(visible(f"they need --trust: {prepared.distrust}"))
 
 
-def _print_trial(trial: Trial, prepared: Planned) -> None:
+def _print_trial(trial: PlannedTrial, prepared: Planned) -> None:
     from benchctl.units import format_duration
 
     point = " ".join(f"{axis}={value}" for axis, value in trial.point.items())
     repeat = f"repeat {trial.repeat}" if prepared.plan.repeats > 1 else ""
     print("\n" + "  ".join(filter(None, [
-        f"[{trial.index + 1}]", visible(point), repeat, format_duration(trial.duration_s),
+        f"[{trial.position + 1}]", visible(point), repeat, format_duration(trial.duration_s),
     ])))  # fmt: skip
     for flow, role, argv in _commands(trial, prepared):
         name = f"{flow} {role}" if len(trial.flows) > 1 else role
         print(f"  {name}: {argv}")
 
 
-def _commands(trial: Trial, prepared: Planned) -> list[tuple[str, str, str]]:
+def _commands(trial: PlannedTrial, prepared: Planned) -> list[tuple[str, str, str]]:
     from benchctl.engine.preflight import commands_of
     from benchctl.errors import MissingError
 
@@ -125,9 +125,9 @@ def _commands(trial: Trial, prepared: Planned) -> list[tuple[str, str, str]]:
     ]
 
 
-def _entry(trial: Trial, prepared: Planned) -> dict[str, object]:
+def _entry(trial: PlannedTrial, prepared: Planned) -> dict[str, object]:
     return {
-        "index": trial.index,
+        "index": trial.position,
         "repeat": trial.repeat,
         "point": trial.point,
         "duration_s": trial.duration_s,

@@ -35,14 +35,13 @@ def resume(
     from benchctl.engine.trust import distrust_run, untrusted
     from benchctl.errors import UsageError
     from benchctl.report.output import Output
-    from benchctl.store.schema import OPEN
 
     shown = options.format_for(form, output, live_events=events)
     reader = options.open_reader(store)
     run = reader.find(name)
     if reader.is_alive(run):
         raise UsageError(f"run {run.name} is being measured right now", "wait until it ends")
-    left = sum(trial.status in OPEN for trial in reader.trials(run.id))
+    left = sum(trial.status.is_open for trial in reader.trials(run.id))
     if not left:
         raise UsageError(f"run {run.name} has nothing left to measure", "see benchctl show")
     if not trust and (why := distrust_run(run.settings, reader.path)):

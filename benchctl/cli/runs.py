@@ -32,15 +32,12 @@ def runs(store: Path | None, as_json: bool) -> None:
         except StoreDamagedError as error:
             lost = lost or error
             continue
-        status = run.status
-        if status == "running" and not reader.is_alive(run):
-            status = "died"
         if as_json:
-            print(json.dumps({**run_entry(run), "status": status}))
+            print(json.dumps(run_entry(run)))
         else:
             when = time.strftime("%Y-%m-%d %H:%M", time.localtime(run.created_time))
             profile = visible(run.profile)
-            print(f"{run.name:<24}{when:<18}{profile:<24}{run.trials:>7}  {status}")
+            print(f"{run.name:<24}{when:<18}{profile:<24}{run.trials:>7}  {run.status}")
     if lost is not None:
         sys.stdout.flush()
         raise lost

@@ -13,7 +13,8 @@ from benchctl.cli import options
 from benchctl.visible import visible
 
 if TYPE_CHECKING:
-    from benchctl.store.read import Reader, Run, Trial
+    from benchctl.run.record import Run, Trial
+    from benchctl.store.read import Reader
 
 
 @click.command()
@@ -36,19 +37,18 @@ def show(name: str, trials: bool, facts: bool, profile: bool, store: Path | None
     elif trials:
         _print_trials(reader, run)
     else:
-        _print_head(reader, run)
+        _print_head(run)
         print(table(document_of(reader, run)), end="")
         for note in reader.notes(run.id):
             print(visible(f"{note.level}: {note.text}"))
 
 
-def _print_head(reader: Reader, run: Run) -> None:
+def _print_head(run: Run) -> None:
     from benchctl.report.document import timestamp
 
-    died = run.status == "running" and not reader.is_alive(run)
     print(visible(f"run {run.name}  {run.profile}{f': {run.title}' if run.title else ''}"))
-    print(f"started {timestamp(run.started_time) or '-'}  {'died' if died else run.status}", end="")
-    print(f"  {run.trials} trials, {run.settings['order']}, seed {run.seed}\n")
+    print(f"started {timestamp(run.started_time) or '-'}  {run.status}", end="")
+    print(f"  {run.trials} trials, {run.settings.order}, seed {run.seed}\n")
 
 
 def _print_trials(reader: Reader, run: Run) -> None:

@@ -17,8 +17,10 @@ from benchctl.report.events import event_lines
 from benchctl.report.formats import FORMATS
 from benchctl.report.output import Output
 from benchctl.report.progress import LiveNarrator, Narrator, PlainNarrator
+from benchctl.run.record import Run
+from benchctl.run.status import Status
 from benchctl.store.follow import Follower, RunEvent
-from benchctl.store.read import Reader, Run
+from benchctl.store.read import Reader
 
 POLL_S = 0.1
 # Of a runner that was killed.
@@ -66,9 +68,9 @@ def measure(
     run = reader.run(run_id)
     for line in said:
         print(f"benchctl: {line}", file=sys.stderr)
-    if run.status == "running":
+    if run.status is Status.DIED:
         print(f"benchctl: the runner died (exit code {exit_code})", file=sys.stderr)
-    if run.status in ("interrupted", "running"):
+    if run.status in (Status.INTERRUPTED, Status.DIED):
         print(f"benchctl: continue with: benchctl resume {run.name}", file=sys.stderr)
     with suppress(NoReaderError):
         if events is not None and events.error is not None:
@@ -151,4 +153,4 @@ def _exit_code(reader: Reader, run: Run, runner: int, asked: _Asked) -> int:
     if runner != 0:
         return runner if runner > 0 else INTERNAL
     unmet = any(not e["met"] for e in document_of(reader, run)["expectations"])
-    return 1 if run.status != "ok" or unmet else 0
+    return 1 if run.status is not Status.OK or unmet else 0

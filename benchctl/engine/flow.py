@@ -24,9 +24,10 @@ from benchctl.api import (
     Started,
     Warn,
 )
-from benchctl.hosts.host import Host
 from benchctl.hosts.spawn import Process, Spawner, has_ended, stop
 from benchctl.metrics import Sample, Summary
+from benchctl.run.network import Host
+from benchctl.run.status import Status
 from benchctl.store.record import Recorder
 
 # A server that is not ready by then will not be: a cold start of an interpreter takes tenths.
@@ -36,8 +37,6 @@ READY_S = 10.0
 GRACE_S = 2.0
 # The last lines of stderr say why; more than a screen of them is never read.
 STDERR_KEPT = 8192
-# What an end of a trial is called in the store.
-OK, FAILED, TIMED_OUT, INTERRUPTED, SKIPPED = "ok", "failed", "timed_out", "interrupted", "skipped"
 
 
 @dataclass(slots=True)
@@ -73,7 +72,7 @@ class FlowAttempt:
         self.name = name
         self.flow_id = flow_id
         self.fold = fold
-        self.status = ""
+        self.status = Status.PLANNED
         self.has_ended = False
         """Whether the client has ended by itself."""
         self.second_0: float | None = None
@@ -99,7 +98,7 @@ class FlowAttempt:
     @property
     def has_measured(self) -> bool:
         """Whether the client has told of data that moved, or has ended well."""
-        return self._sampled or self.status == OK
+        return self._sampled or self.status is Status.OK
 
     def fail(self, failure: Failure, role: Role = Role.CLIENT) -> None:
         """Note why the flow failed; of several reasons of one end the first counts."""
@@ -165,10 +164,10 @@ class FlowAttempt:
         assert process is not None, "a flow that failed is taken no further"
         return process
 
-    async def end(self, cut_short: str = "", reason: str = "") -> None:
+    async def end(self, cut_short: Status | None = None, reason: str = "") -> None:
         """End what is still running, take the last events, and write the result.
 
-        ``cut_short`` is "" for a flow that had its time; otherwise its status, with the reason.
+        ``cut_short`` is None for a flow that had its time; otherwise its status, with the reason.
         """
         client, server = self._ends.get(Role.CLIENT), self._ends.get(Role.SERVER)
         failures = dict(self._failures)
@@ -187,7 +186,7 @@ class FlowAttempt:
         if not self.has_ended:
             said = self._failures.get(Role.CLIENT)
             self._failures = failures  # what tools say to our signal is no failure of theirs
-            silent = cut_short == TIMED_OUT and not self.has_measured
+            silent = cut_short is Status.TIMED_OUT and not self.has_measured
             if silent and said and said.kind is not FailureKind.TOOL:
                 self._failures[Role.CLIENT] = said  # but it may tell what they waited for
         self._judge(cut_short)
@@ -263,7 +262,7 @@ class FlowAttempt:
 
     # --- how it went ----------------------------------------------------------------------
 
-    def _judge(self, cut_short: str) -> None:
+    def _judge(self, cut_short: Status | None) -> None:
         if cut_short:
             self.status = cut_short
             return
@@ -273,8 +272,8 @@ class FlowAttempt:
             self.fail(Failure(FailureKind.TOOL, "ended without any result"))
         elif not self.failure and moved and min(moved) <= 0:
             self.fail(Failure(FailureKind.TOOL, "moved no data"))
-        self.status = FAILED if self.failure else OK
-        for text in self.fold.disagreements() if self.status == OK else ():
+        self.status = Status.FAILED if self.failure else Status.OK
+        for text in self.fold.disagreements() if self.status is Status.OK else ():
             self._note(text)
 
     def _write(self, reason: str) -> None:

@@ -14,6 +14,7 @@ from typing import IO
 
 from benchctl.engine.signals import SIGNALS
 from benchctl.errors import StoreError
+from benchctl.run.status import Status
 from benchctl.store.locks import Liveness
 from benchctl.store.record import Recorder, reopen_run
 
@@ -48,7 +49,7 @@ class Runner:
         self._process.kill()
         self._process.wait()
         with closing(Recorder(self._store, self._run_id)) as recorder:
-            recorder.update_run(status="interrupted")
+            recorder.update_run(status=Status.INTERRUPTED)
 
     @property
     def exit_code(self) -> int:

@@ -6,17 +6,16 @@ import errno
 import itertools
 import socket
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
 from ipaddress import ip_address
 from typing import Any
 
 from benchctl.api import Demand, Flow, Role, Tool
 from benchctl.backends import AnyBackend
 from benchctl.errors import MissingError
-from benchctl.hosts.host import LOCAL, Host, Way
 from benchctl.metrics import Direction
-from benchctl.plan.bind import FlowPlan
 from benchctl.profile.model import Profile
+from benchctl.run.network import LOCAL, Host, Network, Outside, Peer, Way
+from benchctl.run.trial import PlannedFlow
 
 LOCAL_IPV6 = "::1"
 # The kernel chooses one that is free.
@@ -24,75 +23,12 @@ _ANY = 0
 _TRIES = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Peer:
-    """A server that somebody else runs: where it is, and the ports it may listen on."""
-
-    host: str
-    ports: tuple[int, int] | None
-
-
-@dataclass(frozen=True, slots=True)
-class Network:
-    """Every host, peer and interface that the flows of a run may name.
-
-    A peer goes before a host of the same name, so that a server of the profile stays the one that
-    somebody else runs where a host of the lab is called like it.
-    """
-
-    hosts: Mapping[str, Host]
-    peers: Mapping[str, Peer] = field(default_factory=dict)
-    interfaces: Mapping[str, Way] = field(default_factory=dict)
-
-    def target(self, to: str) -> Host | None:
-        """Return the host at the far end of a flow; None for a server that somebody else runs."""
-        return None if to in self.peers else self.hosts[to]
-
-    def way(self, flow: FlowPlan) -> Way:
-        """Return the way out that a flow names; one of its own host goes before the profile's.
-
-        Raises MissingError when its host has none of this name.
-        """
-        if flow.interface is None:
-            return Way()
-        ways = {**self.interfaces, **self.hosts[flow.source].interfaces}
-        if flow.interface not in ways:
-            known = ", ".join(ways) or "none"
-            raise MissingError(
-                f'flow {flow.name}: host {flow.source} has no interface "{flow.interface}"',
-                f"available: {known}",
-            )
-        return ways[flow.interface]
-
-
-def network_of(profile: Profile) -> Network:
-    """Return the network of a profile that names no lab."""
-    hosts = {name: Host(name, host.address) for name, host in profile.hosts.items()}
-    return Network(
-        {LOCAL.name: LOCAL, **hosts},
+def outside_of(profile: Profile) -> Outside:
+    """Return the network of a profile, without its lab."""
+    return Outside(
+        {LOCAL.name: LOCAL.address, **{name: one.address for name, one in profile.hosts.items()}},
         {name: Peer(server.host, server.port) for name, server in profile.servers.items()},
         {name: Way(way.device, way.address) for name, way in profile.interfaces.items()},
-    )
-
-
-def to_settings(network: Network) -> dict[str, Any]:
-    """Write what `from_settings` reads: the parts that a profile gives, as JSON-like data."""
-    return {
-        "hosts": {name: host.address for name, host in network.hosts.items()},
-        "peers": {name: [peer.host, peer.ports] for name, peer in network.peers.items()},
-        "interfaces": {name: [way.device, way.address] for name, way in network.interfaces.items()},
-    }
-
-
-def from_settings(data: Mapping[str, Any]) -> Network:
-    """Read what `to_settings` wrote."""
-    return Network(
-        {name: Host(name, address) for name, address in data["hosts"].items()},
-        {
-            name: Peer(host, tuple(ports) if ports else None)
-            for name, (host, ports) in data["peers"].items()
-        },
-        {name: Way(device, address) for name, (device, address) in data["interfaces"].items()},
     )
 
 
@@ -128,7 +64,7 @@ def address_of(host: Host, demand: Demand) -> str:
 
 
 def ports_of(
-    flow: FlowPlan, backend: AnyBackend, network: Network, taken: Collection[int]
+    flow: PlannedFlow, backend: AnyBackend, network: Network, taken: Collection[int]
 ) -> list[int | None]:
     """Return the ports to try, in order: a peer's range, or one that is free on a host of ours.
 
@@ -186,7 +122,7 @@ def _is_here(address: str, network: Network) -> bool:
 
 
 def describe_flow(
-    flow: FlowPlan,
+    flow: PlannedFlow,
     backend: AnyBackend,
     network: Network,
     port: int | None,

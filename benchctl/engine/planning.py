@@ -8,7 +8,7 @@ from ipaddress import ip_address
 from pathlib import Path
 
 from benchctl.backends import Registry, installed
-from benchctl.engine.network import Network, check_interfaces, is_own, network_of
+from benchctl.engine.network import check_interfaces, is_own, outside_of
 from benchctl.engine.preflight import Tools, check_root, look, needed
 from benchctl.engine.site import ends_of, names_of, planned_network
 from benchctl.engine.trust import distrust_services
@@ -18,6 +18,7 @@ from benchctl.lab.model import Topology
 from benchctl.lab.topology import build_topology
 from benchctl.plan.plan import MOST_TRIALS, Plan, make_plan
 from benchctl.profile.load import Document, load_profile, shipped_topologies
+from benchctl.run.network import Network, Outside
 from benchctl.toml.source import TomlSource, read_toml
 
 
@@ -31,7 +32,7 @@ class Planned:
     """
 
     plan: Plan
-    outside: Network
+    outside: Outside
     network: Network
     topology: TomlSource | None
     registry: Registry
@@ -56,9 +57,9 @@ def planned(
     chosen = [f"lab.topology={find_topology(lab).resolve()}"] if lab else []
     document = load_profile(profile, [*(assignments or ()), *chosen])
     registry = installed()
-    outside = network_of(document.model)
+    outside = outside_of(document.model)
     topology, source = _topology(document)
-    network = outside if topology is None else planned_network(outside, topology)
+    network = outside.network if topology is None else planned_network(outside, topology)
     plan = make_plan(
         document,
         registry,
@@ -122,7 +123,7 @@ def _check_sources(document: Document, network: Network) -> None:
             )
 
 
-def _check_lab(plan: Plan, outside: Network, topology: Topology, source: TomlSource) -> None:
+def _check_lab(plan: Plan, outside: Outside, topology: Topology, source: TomlSource) -> None:
     """Check what only profile and topology together can get wrong. Raises ProfileError."""
     names = names_of(topology)
     hint = f"hosts are: {', '.join(names)}"

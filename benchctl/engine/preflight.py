@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 from benchctl.api import Role, Tool
 from benchctl.backends import Registry
-from benchctl.engine.network import Network, describe_flow
+from benchctl.engine.network import describe_flow
 from benchctl.engine.tools import Toolbox
 from benchctl.errors import MissingError
-from benchctl.hosts.host import LOCAL
 from benchctl.hosts.spawn import LocalSpawner
-from benchctl.plan.bind import FlowPlan, Trial
+from benchctl.run.network import LOCAL, Network
+from benchctl.run.trial import PlannedFlow, PlannedTrial
 
 Tools = Mapping[tuple[str, Role], Tool | MissingError]
 """What was found of each end of each backend."""
@@ -29,7 +29,7 @@ class FlowCommands:
     server: tuple[str, ...]
 
 
-def needed(flows: Iterable[FlowPlan], network: Network) -> set[tuple[str, Role]]:
+def needed(flows: Iterable[PlannedFlow], network: Network) -> set[tuple[str, Role]]:
     """Return which ends of which backends benchctl has to run."""
     ways = {(flow.backend, flow.to) for flow in flows}
     clients = {(backend, Role.CLIENT) for backend, _ in ways}
@@ -62,7 +62,7 @@ def first_missing(tools: Tools) -> MissingError | None:
     return next((tool for tool in tools.values() if isinstance(tool, MissingError)), None)
 
 
-def check_root(registry: Registry, flows: Iterable[FlowPlan]) -> None:
+def check_root(registry: Registry, flows: Iterable[PlannedFlow]) -> None:
     """Raise MissingError for a flow of this machine whose tool only root can use."""
     for flow in flows:
         if os.geteuid() != 0 and registry.load(flow.backend).capabilities.needs_root:
@@ -73,7 +73,7 @@ def check_root(registry: Registry, flows: Iterable[FlowPlan]) -> None:
 
 
 def commands_of(
-    trial: Trial, registry: Registry, network: Network, tools: Tools
+    trial: PlannedTrial, registry: Registry, network: Network, tools: Tools
 ) -> list[FlowCommands]:
     """Return the commands of a trial's first attempt; ports that are looked for are the defaults.
 
@@ -82,7 +82,9 @@ def commands_of(
     return [_commands(flow, registry, network, tools) for flow in trial.flows]
 
 
-def _commands(plan: FlowPlan, registry: Registry, network: Network, tools: Tools) -> FlowCommands:
+def _commands(
+    plan: PlannedFlow, registry: Registry, network: Network, tools: Tools
+) -> FlowCommands:
     backend = registry.load(plan.backend)
     there: dict[Role, Tool] = {}
     for role in Role:

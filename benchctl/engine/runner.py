@@ -5,32 +5,26 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 from benchctl.backends import Registry
-from benchctl.engine.flow import FAILED, INTERRUPTED, OK, SKIPPED
 from benchctl.engine.site import Site, site_of
 from benchctl.engine.tools import Toolbox
 from benchctl.engine.trial import Attempts, Signals, TrialRunner
 from benchctl.errors import BenchctlError, LabError, MissingError, StoreError
 from benchctl.hosts import facts
 from benchctl.hosts.spawn import LocalSpawner
-from benchctl.metrics import Direction
-from benchctl.plan.bind import FlowPlan, Trial
+from benchctl.run.record import Run
+from benchctl.run.status import Status
 from benchctl.store.locks import Liveness, Turn
-from benchctl.store.read import Reader, Run
-from benchctl.store.read import Trial as RecordedTrial
+from benchctl.store.read import Reader
 from benchctl.store.record import Recorder
-from benchctl.store.schema import OPEN
 
 # A sample is in the store within half a second of its arrival: twice as often as that needs.
 FLUSH_S = 0.25
 # How often a run that waits for another's end looks again.
 TURN_S = 0.25
-RUNNING = "running"
 
 
 class Runner:
@@ -43,22 +37,24 @@ class Runner:
         self.signals = Signals()
         """What the outside may ask: to stop the run, or to skip the trial."""
 
-    async def run(self) -> str:
+    async def run(self) -> Status:
         """Measure what is open; returns the run's final status.
 
         Raises BenchctlError when the run cannot go on; what was measured is in the store.
         """
-        with (
-            Liveness(self._store).hold(self._run_id) as turn,
-            closing(Recorder(self._store, self._run_id)) as recorder,
-            closing(Reader(self._store)) as reader,
-        ):
-            return await self._run(recorder, reader, turn)
+        with closing(Reader(self._store)) as reader:
+            run = reader.run(self._run_id)  # which asks who is alive: see `benchctl.store.locks`
+            with (
+                Liveness(self._store).hold(run.id) as turn,
+                closing(Recorder(self._store, run.id)) as recorder,
+            ):
+                return await self._run(recorder, reader, run, turn)
 
-    async def _run(self, recorder: Recorder, reader: Reader, turn: Turn) -> str:
-        run = reader.run(self._run_id)
+    async def _run(self, recorder: Recorder, reader: Reader, run: Run, turn: Turn) -> Status:
         started = run.started_time or time.time()
-        recorder.update_run(status=RUNNING, started_time=started, error="", runner_pid=os.getpid())
+        recorder.update_run(
+            status=Status.RUNNING, started_time=started, error="", runner_pid=os.getpid()
+        )
         for store in _other_stores(self._store):
             text = (
                 f"another run is being measured here, in store {store}: the two affect each other"
@@ -77,7 +73,7 @@ class Runner:
             raise  # which cannot be written down
         except Exception as error:
             what = error.message if isinstance(error, BenchctlError) else f"a bug: {error!r}"
-            recorder.update_run(status=FAILED, error=what, finished_time=time.time())
+            recorder.update_run(status=Status.FAILED, error=what, finished_time=time.time())
             raise
         finally:
             flusher.cancel()
@@ -85,10 +81,10 @@ class Runner:
             await asyncio.sleep(FLUSH_S)
         recorder.settle()
         statuses = reader.statuses(run.id)
-        if statuses & set(OPEN):
-            status = INTERRUPTED
+        if any(status.is_open for status in statuses):
+            status = Status.INTERRUPTED
         else:
-            status = OK if statuses <= {OK, SKIPPED} else FAILED
+            status = Status.OK if statuses <= {Status.OK, Status.SKIPPED} else Status.FAILED
         recorder.update_run(status=status, finished_time=time.time())
         return status
 
@@ -126,7 +122,7 @@ class Runner:
             toolbox,
             spawner,
             recorder,
-            Attempts(settings["attempts"], settings["backoff_s"]),
+            Attempts(settings.attempts, settings.backoff_s),
             self.signals,
             time.time,
             run.seed,
@@ -134,19 +130,21 @@ class Runner:
         first = True
         position = 0
         while (row := reader.next_open(run.id, position)) is not None:
-            if not first and settings["pause_s"]:
-                await self._rest(settings["pause_s"])
+            if not first and settings.pause_s:
+                await self._rest(settings.pause_s)
             if not await self._take(turn, recorder):
                 return
             try:
                 self.signals.skip.clear()
-                await runner.run(row.id, _trial(row), reader.attempts(row.id) + 1)
+                await runner.run(row.id, row, reader.attempts(row.id) + 1)
             except (LabError, MissingError) as error:
                 # What is wrong from the start is wrong with the whole run.
                 if first:
                     raise
                 now = time.time()
-                recorder.update_trial(row.id, status=FAILED, error=error.message, finished_time=now)
+                recorder.update_trial(
+                    row.id, status=Status.FAILED, error=error.message, finished_time=now
+                )
             finally:
                 turn.give_back()
             first = False
@@ -189,14 +187,3 @@ def _other_stores(own: Path) -> list[str]:
 
 def _note(recorder: Recorder, text: str) -> None:
     recorder.add_note(text, "info", time.time(), None, None)
-
-
-def _trial(row: RecordedTrial) -> Trial:
-    flows = tuple(_flow(flow) for flow in row.flows)
-    return Trial(
-        row.position, row.repeat, row.point, flows, row.lab, row.duration_s, row.deadline_s
-    )
-
-
-def _flow(data: Mapping[str, Any]) -> FlowPlan:
-    return FlowPlan(**{**data, "direction": Direction(data["direction"])})

@@ -17,10 +17,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from benchctl.backends import Registry
-from benchctl.engine.network import Network, from_settings
 from benchctl.errors import LabError
 from benchctl.hosts.facts import sysctls
-from benchctl.hosts.host import LOCAL, Host, Way
 from benchctl.lab.expect import KernelBuffers, path
 from benchctl.lab.lab import Lab
 from benchctl.lab.link import Change
@@ -30,9 +28,11 @@ from benchctl.lab.segments import Hop
 from benchctl.lab.strain import Carried, carried
 from benchctl.lab.topology import build_topology
 from benchctl.lab.verify import ceiling_bps, together, verify
-from benchctl.plan.bind import FlowPlan, Trial
 from benchctl.plan.promise import LinkChange, Promises, loads_of, promises
 from benchctl.profile.model import LabTable
+from benchctl.run.network import LOCAL, Host, Network, Outside, Way
+from benchctl.run.planned import LabSettings, PlannedChange, Settings
+from benchctl.run.trial import PlannedFlow, PlannedTrial
 from benchctl.toml.source import TomlSource, parse_toml
 from benchctl.units import format_rate
 
@@ -42,16 +42,16 @@ _BUSY = "this machine is too busy or too slow for this lab"
 class Site(Protocol):
     """Where trials take place."""
 
-    async def prepare(self, trial: Trial) -> Network:
+    async def prepare(self, trial: PlannedTrial) -> Network:
         """Return the network of one attempt at a trial, ready to measure on. Raises LabError."""
 
     def begin(self, common_start: float) -> None:
         """Take notice of a trial's common start, in Unix time."""
 
-    def expected(self, trial: Trial) -> Mapping[str, Promises]:
+    def expected(self, trial: PlannedTrial) -> Mapping[str, Promises]:
         """Return what is expected of the trial's flows, by name."""
 
-    async def carried(self, trial: Trial) -> Sequence[Carried]:
+    async def carried(self, trial: PlannedTrial) -> Sequence[Carried]:
         """Return what the links of the trial's flows carried since it was prepared."""
 
     async def fallen(self) -> str:
@@ -67,16 +67,16 @@ class PlainSite:
 
     network: Network
 
-    async def prepare(self, trial: Trial) -> Network:
+    async def prepare(self, trial: PlannedTrial) -> Network:
         return self.network
 
     def begin(self, common_start: float) -> None:
         """Nothing changes here by itself."""
 
-    def expected(self, trial: Trial) -> Mapping[str, Promises]:
+    def expected(self, trial: PlannedTrial) -> Mapping[str, Promises]:
         return {}
 
-    async def carried(self, trial: Trial) -> Sequence[Carried]:
+    async def carried(self, trial: PlannedTrial) -> Sequence[Carried]:
         return ()
 
     async def fallen(self) -> str:
@@ -86,24 +86,20 @@ class PlainSite:
         """Nothing was built."""
 
 
-def site_of(settings: Mapping[str, Any], registry: Registry, note: Callable[[str], None]) -> Site:
+def site_of(settings: Settings, registry: Registry, note: Callable[[str], None]) -> Site:
     """Return the site that a run's settings describe; ``note`` takes what the user should know."""
-    network = from_settings(settings["network"])
-    if settings["lab"] is None:
-        return PlainSite(network)
-    return LabSite(network, settings["lab"], registry, note)
+    if settings.lab is None:
+        return PlainSite(settings.network.network)
+    return LabSite(settings.network, settings.lab, registry, note)
 
 
-def to_lab_settings(source: TomlSource, table: LabTable) -> dict[str, Any]:
-    """Write what `LabSite` reads: the topology file, and the profile's table of the lab."""
-    changes = [change.model_dump(exclude_none=True) for change in table.changes]
-    return {
-        "path": str(source.path),
-        "text": source.text,
-        "emulator": table.emulator,
-        "verify": table.verify,
-        "changes": changes,
-    }
+def to_lab_settings(source: TomlSource, table: LabTable) -> LabSettings:
+    """Return what `LabSite` needs of the topology file and of the profile's table of the lab."""
+    changes = []
+    for change in table.changes:
+        rate = "unlimited" if change.rate == math.inf else change.rate
+        changes.append(PlannedChange(**{**dict(change), "rate": rate}))
+    return LabSettings(str(source.path), source.text, table.emulator, table.verify, tuple(changes))
 
 
 def names_of(topology: Topology) -> dict[str, str]:
@@ -117,7 +113,7 @@ def names_of(topology: Topology) -> dict[str, str]:
 
 
 def ends_of(
-    outside: Network, topology: Topology, flows: Iterable[FlowPlan]
+    outside: Outside, topology: Topology, flows: Iterable[PlannedFlow]
 ) -> dict[str, tuple[str, str]]:
     """Return the lab's own names of the two hosts of each flow that has its way in the lab."""
     found = {}
@@ -130,7 +126,7 @@ def ends_of(
     return found
 
 
-def planned_network(outside: Network, topology: Topology) -> Network:
+def planned_network(outside: Outside, topology: Topology) -> Network:
     """Return the network of a lab that does not stand yet, to work out commands with."""
     nodes = {}
     for name in topology.hosts:
@@ -141,34 +137,34 @@ def planned_network(outside: Network, topology: Topology) -> Network:
     return _inside(outside, topology, nodes)
 
 
-def _inside(outside: Network, topology: Topology, nodes: Mapping[str, Host]) -> Network:
+def _inside(outside: Outside, topology: Topology, nodes: Mapping[str, Host]) -> Network:
     """Return the network of a lab: its hosts under all their names, and none of our interfaces."""
     hosts = {}
     for known, name in names_of(topology).items():
         services = topology.nodes[name].services
         taken = frozenset(port for service in services for port in service.ports)
         hosts[known] = replace(nodes[name], taken_ports=taken)
-    return replace(outside, hosts=hosts, interfaces={})
+    return Network(hosts, outside.peers)
 
 
 _NEW_KERNEL = (7, 0)
 
 
-def _changes(changes: Iterable[Mapping[str, Any]], start_ns: int) -> list[LinkChange]:
+def _changes(changes: Iterable[PlannedChange], start_ns: int) -> list[LinkChange]:
     """Return how the profile has links change, on a clock that shows ``start_ns`` at the start."""
     return [
         (
-            change["link"],
+            one.link,
             Change(
-                at_ns=start_ns + int(change["at"] * 1e9),
-                over_ns=int(change["ramp"] * 1e9),
-                rate_bps=change.get("rate"),
-                delay_s=change.get("delay"),
-                jitter_s=change.get("jitter"),
-                loss_ratio=change.get("loss"),
+                at_ns=start_ns + int(one.at * 1e9),
+                over_ns=int(one.ramp * 1e9),
+                rate_bps=math.inf if one.rate == "unlimited" else one.rate,
+                delay_s=one.delay,
+                jitter_s=one.jitter,
+                loss_ratio=one.loss,
             ),
         )
-        for change in changes
+        for one in changes
     ]
 
 
@@ -191,16 +187,16 @@ class LabSite:
 
     def __init__(
         self,
-        outside: Network,
-        settings: Mapping[str, Any],
+        outside: Outside,
+        settings: LabSettings,
         registry: Registry,
         note: Callable[[str], None],
     ) -> None:
         self._outside = outside
-        self._source = parse_toml(settings["text"], Path(settings["path"]))
-        self._emulator = Emulator(settings["emulator"]) if settings["emulator"] else None
-        self._verifies = settings["verify"]
-        self._changes = settings["changes"]
+        self._source = parse_toml(settings.text, Path(settings.path))
+        self._emulator = Emulator(settings.emulator) if settings.emulator else None
+        self._verifies = settings.verify
+        self._changes = settings.changes
         self._registry = registry
         self._note = note
         self._lab: Lab | None = None
@@ -210,7 +206,7 @@ class LabSite:
         self._ceiling_bps = 0.0
         self._before: Mapping[Hop, DirectionCounters] = {}
 
-    async def prepare(self, trial: Trial) -> Network:
+    async def prepare(self, trial: PlannedTrial) -> Network:
         if self._lab is not None and (self._changes or trial.lab != self._wishes):
             await self.close()
         if reason := await self.fallen():
@@ -222,7 +218,7 @@ class LabSite:
         self._before = await asyncio.to_thread(lab.counted, self._hops(lab.topology, trial))
         return _inside(self._outside, lab.topology, lab.nodes)
 
-    async def carried(self, trial: Trial) -> Sequence[Carried]:
+    async def carried(self, trial: PlannedTrial) -> Sequence[Carried]:
         before, self._before = self._before, {}
         if self._lab is None:
             return ()
@@ -239,7 +235,7 @@ class LabSite:
             return error.message
         return ""
 
-    async def _build(self, trial: Trial) -> Lab:
+    async def _build(self, trial: PlannedTrial) -> Lab:
         topology = build_topology(self._source, trial.lab)
         building = asyncio.ensure_future(asyncio.to_thread(Lab.build, topology, self._emulator))
         try:
@@ -252,7 +248,7 @@ class LabSite:
         self._wishes = trial.lab
         return lab
 
-    async def _verify(self, lab: Lab, trial: Trial) -> None:
+    async def _verify(self, lab: Lab, trial: PlannedTrial) -> None:
         if not self._ceiling_bps:
             self._ceiling_bps = await asyncio.to_thread(ceiling_bps, lab.emulator)
             self._note(
@@ -281,7 +277,7 @@ class LabSite:
                 self._verified.update((n, lab.topology.links[n].settings) for n in seen)
         await self._verify_together(lab, trial)
 
-    async def _verify_together(self, lab: Lab, trial: Trial) -> None:
+    async def _verify_together(self, lab: Lab, trial: PlannedTrial) -> None:
         """Load all links of a trial at the same time, as its flows will."""
         ends = ends_of(self._outside, lab.topology, trial.flows)
         loads = loads_of(trial.flows, ends, lab.topology, self._registry, _kernel())
@@ -296,7 +292,7 @@ class LabSite:
                 self._note(f"all links of the trial at once: {link.strain}")
         self._loaded.add(frozenset(loads.items()))
 
-    def _hops(self, topology: Topology, trial: Trial) -> list[Hop]:
+    def _hops(self, topology: Topology, trial: PlannedTrial) -> list[Hop]:
         """Return the emulated links that the flows of a trial use, in each direction they do."""
         ends = ends_of(self._outside, topology, trial.flows)
         flows = [flow for flow in trial.flows if flow.name in ends]
@@ -311,7 +307,7 @@ class LabSite:
         for link, change in _changes(self._changes, start_ns):
             self._lab.change(link, change)
 
-    def expected(self, trial: Trial) -> Mapping[str, Promises]:
+    def expected(self, trial: PlannedTrial) -> Mapping[str, Promises]:
         if self._lab is None:
             return {}
         topology = self._lab.topology

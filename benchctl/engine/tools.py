@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from benchctl.api import Role, Tool
 from benchctl.backends import AnyBackend
 from benchctl.errors import MissingError
-from benchctl.hosts.host import Host
 from benchctl.hosts.spawn import Spawner, run
+from benchctl.run.network import Host
 
 PROBE_TIMEOUT_S = 10.0
 

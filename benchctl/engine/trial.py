@@ -12,16 +12,17 @@ from benchctl.analysis.figures import FlowFold
 from benchctl.analysis.statistics import fairness_jain
 from benchctl.api import Command, Failure, FailureKind, Flow, Role, Tool
 from benchctl.backends import AnyBackend, Registry
-from benchctl.engine.flow import FAILED, INTERRUPTED, OK, SKIPPED, TIMED_OUT, FlowAttempt
-from benchctl.engine.network import Network, describe_flow, ports_of
+from benchctl.engine.flow import FlowAttempt
+from benchctl.engine.network import describe_flow, ports_of
 from benchctl.engine.site import Site
 from benchctl.engine.tools import Toolbox
 from benchctl.errors import LabError, MissingError
-from benchctl.hosts.host import Host
 from benchctl.hosts.spawn import Spawner
 from benchctl.metrics import Aspect, Direction, of_aspect
-from benchctl.plan.bind import FlowPlan, Trial
 from benchctl.plan.promise import Promises
+from benchctl.run.network import Host, Network
+from benchctl.run.status import Status
+from benchctl.run.trial import PlannedFlow, PlannedTrial
 from benchctl.store.record import Recorder
 
 # Flows that wait for a common start need their interpreter up and their options read by then. Each
@@ -44,7 +45,7 @@ class Attempts:
 class Place:
     """Where one attempt of a flow runs, and what it runs with."""
 
-    plan: FlowPlan
+    plan: PlannedFlow
     backend: AnyBackend
     network: Network
     source: Host
@@ -94,13 +95,13 @@ class TrialRunner:
         self._answered: set[str] = set()
         """Those at the far end of a flow that has measured something, in this run."""
 
-    async def run(self, trial_id: int, trial: Trial, first_attempt: int = 1) -> str:
+    async def run(self, trial_id: int, trial: PlannedTrial, first_attempt: int = 1) -> Status:
         """Run a trial to its end and write how it went; returns its status.
 
         Raises MissingError when a program is not there, LabError when the lab cannot be built or
         does not keep its promises, StoreError when the store fails.
         """
-        jitter = random.Random(f"{self._seed}/{trial.index}")
+        jitter = random.Random(f"{self._seed}/{trial.position}")
         places: list[Place] = []
         flows: list[FlowAttempt] = []
         turns = dict.fromkeys((flow.name for flow in trial.flows), 0)
@@ -110,7 +111,7 @@ class TrialRunner:
             if not await self._until_asked(placing):
                 placing.cancel()
                 await asyncio.wait([placing])
-                return self._finish(trial_id, trial, places, flows, self._asked())
+                return self._finish(trial_id, trial, places, flows, self._cut_short())
             try:
                 places = placing.result()
                 flows = await self._attempt(trial_id, trial, places, number)
@@ -132,7 +133,7 @@ class TrialRunner:
                 tried += 1
                 wait_s *= 1 + BACKOFF_JITTER * jitter.uniform(-1, 1)
                 if not await self._until_asked(asyncio.ensure_future(asyncio.sleep(wait_s))):
-                    return self._finish(trial_id, trial, places, flows, self._asked())
+                    return self._finish(trial_id, trial, places, flows, self._cut_short())
             number += 1
 
     async def _until_asked(self, task: asyncio.Future[Any], timeout_s: float | None = None) -> bool:
@@ -150,7 +151,7 @@ class TrialRunner:
                 wait.cancel()
         return task.done()
 
-    async def _places(self, trial: Trial, turns: Mapping[str, int]) -> list[Place]:
+    async def _places(self, trial: PlannedTrial, turns: Mapping[str, int]) -> list[Place]:
         network = await self._site.prepare(trial)
         expected = self._site.expected(trial)
         taken: set[int] = set()
@@ -173,24 +174,25 @@ class TrialRunner:
     # --- one attempt ----------------------------------------------------------------------
 
     async def _attempt(
-        self, trial_id: int, trial: Trial, places: list[Place], number: int
+        self, trial_id: int, trial: PlannedTrial, places: list[Place], number: int
     ) -> list[FlowAttempt]:
-        self._recorder.update_trial(trial_id, status="running", started_time=self._wall())
+        self._recorder.update_trial(trial_id, status=Status.RUNNING, started_time=self._wall())
         flows = [self._flow(trial_id, place, number) for place in places]
         measuring = asyncio.ensure_future(self._measure(trial_id, places, flows))
-        status, reason = "", ""
+        status: Status | None = None
+        reason = ""
         if not await self._until_asked(measuring, trial.deadline_s + _lead_s(places)):
-            status = self._asked() or TIMED_OUT
+            status = self._cut_short()
             reason = (
                 f"exceeded its deadline of {trial.deadline_s:g} s"
-                if status == TIMED_OUT
+                if status is Status.TIMED_OUT
                 else f"{status} by the user"
             )
             measuring.cancel()
             await asyncio.wait([measuring])
         error = None if measuring.cancelled() else measuring.exception()
         if error is not None:
-            status, reason = INTERRUPTED, str(error)
+            status, reason = Status.INTERRUPTED, str(error)
         await self._keep_links(trial_id, trial)
         failed = [flow for flow in flows if flow.failure]
         if failed and (fallen := await self._site.fallen()):
@@ -204,21 +206,21 @@ class TrialRunner:
                 raise one
         return flows
 
-    async def _keep_links(self, trial_id: int, trial: Trial) -> None:
+    async def _keep_links(self, trial_id: int, trial: PlannedTrial) -> None:
         """Write what the links carried, and warn of what the figures cannot bear."""
         links = await self._site.carried(trial)
         self._recorder.update_trial(trial_id, links=[link.as_entry() for link in links])
         if strains := [link.strain for link in links if link.strain]:
-            text = f"trial {trial.index + 1}: {', '.join(strains)}"
+            text = f"trial {trial.position + 1}: {', '.join(strains)}"
             self._recorder.add_note(text, "warning", self._wall(), trial_id, None)
 
-    async def _end(self, flow: FlowAttempt, status: str, reason: str) -> None:
+    async def _end(self, flow: FlowAttempt, status: Status | None, reason: str) -> None:
         if flow.failure is not None or flow.has_ended:
             await flow.end()  # it had its end before the others were cut short
         elif status:
             await flow.end(status, reason)
         else:
-            await flow.end(INTERRUPTED, "ended because another flow of its trial failed")
+            await flow.end(Status.INTERRUPTED, "ended because another flow of its trial failed")
 
     async def _measure(self, trial_id: int, places: list[Place], flows: list[FlowAttempt]) -> None:
         """Bring all flows to their gates, open them together, and wait until all have ended.
@@ -236,7 +238,7 @@ class TrialRunner:
             return
         common_start = starts if len(flows) > 1 else self._wall()
         for flow in flows:
-            self._recorder.update_flow(flow.flow_id, status="running")
+            self._recorder.update_flow(flow.flow_id, status=Status.RUNNING)
         self._recorder.update_trial(trial_id, started_time=common_start)
         self._site.begin(common_start)
         pending = {
@@ -284,7 +286,7 @@ class TrialRunner:
             target=plan.to,
             direction=str(plan.direction),
             port=place.port,
-            status="planned",
+            status=Status.PLANNED,
             client=(),
             server=(),
             expected=place.expected,
@@ -295,7 +297,7 @@ class TrialRunner:
 
     # --- between and after attempts -------------------------------------------------------
 
-    def _may_succeed(self, places: list[Place], flows: list[FlowAttempt], status: str) -> bool:
+    def _may_succeed(self, places: list[Place], flows: list[FlowAttempt], status: Status) -> bool:
         """Return whether another attempt makes sense.
 
         It does after a deadline where the peer is known to measure: what never answered has had a
@@ -303,38 +305,40 @@ class TrialRunner:
         """
         pairs = list(zip(places, flows, strict=True))
         self._answered |= {place.plan.to for place, flow in pairs if flow.has_measured}
-        if status == TIMED_OUT:
-            late = {place.plan.to for place, flow in pairs if flow.status == TIMED_OUT}
+        if status is Status.TIMED_OUT:
+            late = {place.plan.to for place, flow in pairs if flow.status is Status.TIMED_OUT}
             return late <= self._answered
         retryable = all(flow.failure.kind.retryable for flow in flows if flow.failure)
-        return status == FAILED and retryable
+        return status is Status.FAILED and retryable
 
-    def _asked(self) -> str:
-        """Return the status that the outside asked for, or ""."""
+    def _cut_short(self) -> Status:
+        """Return the status of what was not waited for: as was asked, or it took too long."""
         if self._signals.stop.is_set():
-            return INTERRUPTED
-        return SKIPPED if self._signals.skip.is_set() else ""
+            return Status.INTERRUPTED
+        return Status.SKIPPED if self._signals.skip.is_set() else Status.TIMED_OUT
 
     def _finish(
         self,
         trial_id: int,
-        trial: Trial,
+        trial: PlannedTrial,
         places: list[Place],
         flows: list[FlowAttempt],
-        status: str,
-    ) -> str:
+        status: Status,
+    ) -> Status:
         failed = [f"{flow.name}: {flow.failure.message}" for flow in flows if flow.failure]
         late = f"exceeded its deadline of {trial.deadline_s:g} s"
-        error = ": ".join([late, *failed[:1]]) if status == TIMED_OUT else (failed or [late])[0]
+        error = (
+            ": ".join([late, *failed[:1]]) if status is Status.TIMED_OUT else (failed or [late])[0]
+        )
         pairs = zip(places, flows, strict=False)  # none where none was begun
         starts = [time for place, flow in pairs if (time := _first_sent(place, flow)) is not None]
         self._recorder.update_trial(
             trial_id,
             status=status,
-            error=error if status in (FAILED, TIMED_OUT) else "",
+            error=error if status in (Status.FAILED, Status.TIMED_OUT) else "",
             finished_time=self._wall(),
             start_skew_s=max(starts) - min(starts) if len(starts) > 1 else None,
-            fairness_jain=_fairness(flows) if status == OK else None,
+            fairness_jain=_fairness(flows) if status is Status.OK else None,
         )
         return status
 
@@ -395,11 +399,18 @@ def _command(
     return None
 
 
-def _overall(flows: list[FlowAttempt]) -> str:
+def _overall(flows: list[FlowAttempt]) -> Status:
     """Return a trial's status from its flows': the worst one counts."""
     statuses = {flow.status for flow in flows}
     # Where one has failed, the others were cut short because of it.
-    return next((s for s in (FAILED, INTERRUPTED, SKIPPED, TIMED_OUT) if s in statuses), OK)
+    return next(
+        (
+            s
+            for s in (Status.FAILED, Status.INTERRUPTED, Status.SKIPPED, Status.TIMED_OUT)
+            if s in statuses
+        ),
+        Status.OK,
+    )
 
 
 def _next_port(places: list[Place], flows: list[FlowAttempt], turns: dict[str, int]) -> bool:

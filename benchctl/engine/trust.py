@@ -10,13 +10,12 @@ from __future__ import annotations
 import os
 import pwd
 import stat
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from benchctl.errors import ProfileError
 from benchctl.lab.model import Topology
 from benchctl.profile.load import packaged_profiles
+from benchctl.run.planned import Settings
 
 # As many as the kernel follows (MAXSYMLINKS, linux/namei.h).
 _MOST_LINKS = 40
@@ -73,13 +72,12 @@ def distrust_services(topology: Topology) -> str:
     return "" if path.resolve().is_relative_to(packaged_profiles()) else distrust(path)
 
 
-def distrust_run(settings: Mapping[str, Any], store: Path) -> str:
+def distrust_run(settings: Settings, store: Path) -> str:
     """Return why a recorded run's services may be another's commands, or an empty text.
 
     A store is asked only whose it is: its commands were written by whoever measured into it.
     """
-    lab = settings["lab"]
-    if lab is None or "services" not in lab["text"]:
+    if settings.lab is None or "services" not in settings.lab.text:
         return ""
     owner = store.stat().st_uid
     return "" if owner in (0, os.geteuid()) else f"it belongs to {user_name(owner)}"

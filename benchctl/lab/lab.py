@@ -16,7 +16,6 @@ from types import MappingProxyType
 from typing import Any
 
 from benchctl.errors import LabError
-from benchctl.hosts.host import Host, Way
 from benchctl.lab import capability
 from benchctl.lab.capability import Launcher
 from benchctl.lab.link import Change
@@ -33,6 +32,7 @@ from benchctl.lab.messages import (
 from benchctl.lab.model import Emulator, Topology
 from benchctl.lab.privileges import WITH_FEWER_PRIVILEGES
 from benchctl.lab.segments import Hop
+from benchctl.run.network import Host, Way
 
 # A lab of nine hosts takes one second; this is for machines in trouble.
 _BUILD_TIMEOUT_S = 60.0

@@ -8,7 +8,7 @@ the file and line that wrote the wrong value.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -21,48 +21,17 @@ from benchctl.plan.matrix import Matrix, Point
 from benchctl.plan.targets import Targets, Writes, accepts, point_text
 from benchctl.profile.load import Document
 from benchctl.profile.model import FLOW_KEYS
-from benchctl.profile.values import Scalar
+from benchctl.run.network import LOCAL
+from benchctl.run.trial import PlannedFlow, PlannedTrial
 from benchctl.toml.explain import explain
 from benchctl.toml.source import Key
 from benchctl.units import format_duration, quoted
 
 # What a tool may take beyond its own time: to connect, to exchange results, to end.
 DEADLINE_SLACK_S = 15.0
-LOCAL = "local"
 
 
-@dataclass(frozen=True, slots=True)
-class FlowPlan:
-    """One flow of a trial, bound: names as in the profile, parameters as written there."""
-
-    name: str
-    backend: str
-    source: str
-    to: str
-    interface: str | None
-    direction: Direction
-    delay_s: float
-    parameters: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Trial:
-    """One point of the matrix, one repeat.
-
-    ``index`` counts from 0 in the order of execution, ``repeat`` from 1. ``lab`` holds settings
-    of the topology for this point. ``duration_s`` is the expected time of its flows.
-    """
-
-    index: int
-    repeat: int
-    point: Mapping[str, Scalar]
-    flows: tuple[FlowPlan, ...]
-    lab: Mapping[str, Any]
-    duration_s: float
-    deadline_s: float
-
-
-_Route = tuple[FlowPlan, AnyBackend]
+_Route = tuple[PlannedFlow, AnyBackend]
 """A flow but for what the axes write to its parameters, and its backend."""
 
 
@@ -79,10 +48,10 @@ class Binder:
     ) -> None:
         profile = document.model
         self._document = document
-        self._ends = {LOCAL, *hosts, *profile.hosts}
+        self._ends = {LOCAL.name, *hosts, *profile.hosts}
         self._peers = {*self._ends, *profile.servers}
         self._interfaces = {*interfaces, *profile.interfaces}
-        self.routes: dict[tuple[str | None, ...], FlowPlan] = {}
+        self.routes: dict[tuple[str | None, ...], PlannedFlow] = {}
         """The flows bound so far, each way and backend once; the parameters are any."""
         self._check_names()
         self._targets = Targets(document, registry, matrix)
@@ -103,7 +72,7 @@ class Binder:
         """The backends that each flow may have."""
         return {flow: found.values() for flow, found in self._targets.backends.items()}
 
-    def bind(self, point: Point, index: int, repeat: int) -> Trial:
+    def bind(self, point: Point, index: int, repeat: int) -> PlannedTrial:
         """Bind one point. Raises ProfileError."""
         flows = []
         longest_s = 0.0
@@ -114,7 +83,7 @@ class Binder:
         lab = self.lab(point)
         shown = {value.axis: value.shown for value in point}
         deadline_s = self._document.model.run.deadline or longest_s + DEADLINE_SLACK_S
-        return Trial(index, repeat, shown, tuple(flows), lab, longest_s, deadline_s)
+        return PlannedTrial(index, repeat, shown, tuple(flows), lab, longest_s, deadline_s)
 
     def lab(self, point: Point) -> dict[str, Any]:
         """Return the settings of the lab at a point."""
@@ -174,7 +143,7 @@ class Binder:
             **over,
             **self._targets.constants.parameters.get(name, {}),
         }
-        flow = FlowPlan(
+        flow = PlannedFlow(
             name,
             over["backend"],
             self._known(name, "from", fields, self._ends, writes),
@@ -195,7 +164,7 @@ class Binder:
         known: Collection[str],
         writes: Sequence[Writes],
     ) -> str:
-        value = fields.get(key, LOCAL)
+        value = fields.get(key, LOCAL.name)
         if isinstance(value, str) and value in known:
             return value
         what = f"no {'host' if key == 'from' else 'host or server'} {quoted(value)}"
@@ -255,7 +224,7 @@ class Binder:
 
     def _check_names(self) -> None:
         profile = self._document.model
-        for name in (LOCAL, *profile.hosts):
+        for name in (LOCAL.name, *profile.hosts):
             if name in profile.servers:
                 raise self._document.error(
                     ("servers", name), "a host has this name too", "rename one of them"

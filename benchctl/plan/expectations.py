@@ -7,36 +7,21 @@ met is for the analysis to say.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 
 from benchctl.backends import AnyBackend
 from benchctl.errors import nearest
 from benchctl.metrics import METRICS
 from benchctl.plan.matrix import Matrix, Value, check_value
 from benchctl.profile.load import Document
-from benchctl.profile.values import Scalar
+from benchctl.run.planned import Expectation
+from benchctl.run.trial import Scalar
 from benchctl.toml.source import Key
 from benchctl.units import parse_value, quoted
 
 
-@dataclass(frozen=True, slots=True)
-class Expected:
-    """A bound on the mean of a metric over the repeats of a point, in the metric's SI unit.
-
-    ``flow`` is None where every flow that has the metric has to meet it. ``where`` maps axes to
-    the value that a point must have; empty for every point.
-    """
-
-    metric: str
-    flow: str | None
-    where: Mapping[str, Scalar]
-    at_least: float | None
-    at_most: float | None
-
-
 def read_expectations(
     document: Document, matrix: Matrix, backends: Mapping[str, Collection[AnyBackend]]
-) -> tuple[Expected, ...]:
+) -> tuple[Expectation, ...]:
     """Return the expectations of a profile; ``backends`` are those of each flow.
 
     Raises ProfileError.
@@ -51,7 +36,7 @@ def read_expectations(
         at_most = _bound(document, table.metric, table.at_most, (*key, "at_most"))
         if at_least is not None and at_most is not None and at_least > at_most:
             raise document.error(key, "at_least is greater than at_most")
-        expected.append(Expected(table.metric, table.flow, table.where, at_least, at_most))
+        expected.append(Expectation(table.metric, table.flow, table.where, at_least, at_most))
     return tuple(expected)
 
 

@@ -15,13 +15,14 @@ from typing import Any
 
 from benchctl.backends import Registry
 from benchctl.errors import UsageError
-from benchctl.plan.bind import Binder, FlowPlan, Trial
-from benchctl.plan.expectations import Expected, read_expectations
+from benchctl.plan.bind import Binder
+from benchctl.plan.expectations import read_expectations
 from benchctl.plan.matrix import Matrix, Point, build_matrix
-from benchctl.plan.reported import Reported, read_reported
+from benchctl.plan.reported import read_reported
 from benchctl.profile.load import Document
 from benchctl.profile.model import Order
-from benchctl.profile.values import Scalar
+from benchctl.run.planned import Expectation, Reported
+from benchctl.run.trial import PlannedFlow, PlannedTrial, Scalar
 
 # A person who writes an axis too many notices here, not after a week of measuring.
 MOST_TRIALS = 100_000
@@ -43,19 +44,19 @@ class Plan:
     seed: int
     duration_s: float
     """Expected time of all trials and pauses, without attempts that fail."""
-    expected: tuple[Expected, ...]
+    expected: tuple[Expectation, ...]
     reported: tuple[Reported, ...]
     _binder: Binder
 
     def __len__(self) -> int:
         return len(self.order)
 
-    def trial(self, index: int) -> Trial:
+    def trial(self, index: int) -> PlannedTrial:
         """Return the trial that runs as number ``index``, from 0."""
         point, repeat = divmod(self.order[index], self.repeats)
         return self._binder.bind(self.points[point], index, repeat + 1)
 
-    def __iter__(self) -> Iterator[Trial]:
+    def __iter__(self) -> Iterator[PlannedTrial]:
         return map(self.trial, range(len(self)))
 
     @property
@@ -72,7 +73,7 @@ class Plan:
         return tuple(axis for axis, values in self.values.items() if len(values) > 1)
 
     @property
-    def routes(self) -> tuple[FlowPlan, ...]:
+    def routes(self) -> tuple[PlannedFlow, ...]:
         """Every flow of the plan, each way and backend once; the parameters are any of them."""
         return tuple(self._binder.routes.values())
 

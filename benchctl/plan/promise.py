@@ -28,7 +28,7 @@ from benchctl.lab.link import Change, Course
 from benchctl.lab.model import LinkSettings, Topology
 from benchctl.lab.segments import Hop
 from benchctl.metrics import Direction
-from benchctl.plan.bind import FlowPlan
+from benchctl.run.trial import PlannedFlow
 
 Promises = dict[str, dict[str, float]]
 """Expected value by direction and metric."""
@@ -52,7 +52,7 @@ class _DirectedFlow:
 
 
 def promises(
-    flows: Sequence[FlowPlan],
+    flows: Sequence[PlannedFlow],
     ends: Mapping[str, tuple[str, str]],
     topology: Topology,
     registry: Registry,
@@ -98,7 +98,7 @@ def promises(
     }
 
 
-def _span(flow: FlowPlan, registry: Registry) -> tuple[float, float, float]:
+def _span(flow: PlannedFlow, registry: Registry) -> tuple[float, float, float]:
     """Return when a flow begins, when it begins to count, and when it ends."""
     backend = registry.load(flow.backend)
     parameters = backend.parameters.model_validate(flow.parameters)
@@ -125,7 +125,7 @@ def _at(topology: Topology, changes: Sequence[LinkChange], at_s: float) -> Topol
 
 
 def _promises(
-    flows: Sequence[FlowPlan],
+    flows: Sequence[PlannedFlow],
     ends: Mapping[str, tuple[str, str]],
     topology: Topology,
     registry: Registry,
@@ -146,7 +146,7 @@ def _promises(
 
 
 def loads_of(
-    flows: Sequence[FlowPlan],
+    flows: Sequence[PlannedFlow],
     ends: Mapping[str, tuple[str, str]],
     topology: Topology,
     registry: Registry,
@@ -163,11 +163,11 @@ def loads_of(
 
 
 def _ways(
-    flows: Sequence[FlowPlan],
+    flows: Sequence[PlannedFlow],
     ends: Mapping[str, tuple[str, str]],
     topology: Topology,
     registry: Registry,
-) -> Iterator[tuple[FlowPlan, Demand, NetworkPath]]:
+) -> Iterator[tuple[PlannedFlow, Demand, NetworkPath]]:
     """Yield the flows within a lab, each with what it asks of the network, and its path."""
     for flow in flows:
         if flow.name in ends:
@@ -177,7 +177,7 @@ def _ways(
             yield flow, backend.demand(parameters), way
 
 
-def _delays(flow: FlowPlan, demand: Demand, way: NetworkPath) -> Promises:
+def _delays(flow: PlannedFlow, demand: Demand, way: NetworkPath) -> Promises:
     if not all(hop.capacity_bps for hop in (*way.there, *way.back)):
         return {}  # nothing arrives
     payload = int(demand.payload_bytes or PING_PAYLOAD_BYTES)
@@ -190,14 +190,14 @@ def _delays(flow: FlowPlan, demand: Demand, way: NetworkPath) -> Promises:
     return told or {str(flow.direction): {"rtt_s": way.rtt_s(payload)}}
 
 
-def _directions(flow: FlowPlan, way: NetworkPath) -> list[tuple[Direction, NetworkPath]]:
+def _directions(flow: PlannedFlow, way: NetworkPath) -> list[tuple[Direction, NetworkPath]]:
     """Return the ways in which a flow's data goes, with their paths; none of a round trip."""
     both = ((Direction.SEND, way), (Direction.RECEIVE, way.reverse))
     return [each for each in both if flow.direction in (each[0], Direction.BOTH)]
 
 
 def _legs(
-    flow: FlowPlan, demand: Demand, way: NetworkPath, kernel: KernelBuffers
+    flow: PlannedFlow, demand: Demand, way: NetworkPath, kernel: KernelBuffers
 ) -> list[_DirectedFlow]:
     if not demand.rate_bps:
         return []

@@ -7,29 +7,14 @@ there, as with the expectations.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 
 from benchctl.backends import AnyBackend
-from benchctl.metrics import OF_TRIALS, Direction
+from benchctl.metrics import OF_TRIALS
 from benchctl.plan.expectations import Names, read_figure
 from benchctl.plan.matrix import Matrix
 from benchctl.profile.load import Document
-from benchctl.profile.values import Scalar
+from benchctl.run.planned import Reported
 from benchctl.toml.source import Key
-
-
-@dataclass(frozen=True, slots=True)
-class Reported:
-    """Figures by metric, in SI units, of the flows, directions and points that they are about.
-
-    ``flow`` and ``direction`` are None where they hold for all; ``where`` maps axes to the value
-    that a point must have.
-    """
-
-    flow: str | None
-    direction: Direction | None
-    where: Mapping[str, Scalar]
-    metrics: Mapping[str, float]
 
 
 def read_reported(

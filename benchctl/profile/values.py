@@ -12,9 +12,9 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
+from benchctl.run.trial import Scalar
 from benchctl.units import quoted
 
-Scalar = str | int | float | bool
 _SCALAR_SCHEMA = {"type": ["string", "number", "boolean"]}
 
 

@@ -9,7 +9,8 @@ from benchctl.analysis.compare import Comparison, compare
 from benchctl.analysis.summary import Measured, measured_in
 from benchctl.metrics import OF_TRIALS, Vocabulary
 from benchctl.report.pivot import Pivot
-from benchctl.store.read import Reader, Run
+from benchctl.run.record import Run
+from benchctl.store.read import Reader
 from benchctl.units import format_ratio, format_value, scale_of, unit_of, without_unit
 
 NOTHING = "-"

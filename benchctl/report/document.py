@@ -13,7 +13,9 @@ from typing import Any
 from benchctl.analysis.figures import Figure, Figures
 from benchctl.analysis.summary import Measured, Row, judge, measured_in, reported_of, summarize
 from benchctl.metrics import OF_TRIALS
-from benchctl.store.read import Flow, Reader, Run, Trial
+from benchctl.run.record import Flow, Run, Trial
+from benchctl.run.status import Status
+from benchctl.store.read import Reader
 from benchctl.units import unit_of
 
 SCHEMA_VERSION = 1
@@ -25,13 +27,12 @@ def document_of(reader: Reader, run: Run) -> Document:
     """Read a run, finished or not, as a document. Raises StoreError."""
     trials: list[dict[str, Any]] = []
     measured: list[Measured] = []
-    # A store may hold runs from before profiles had any.
-    reported = run.settings.get("reported", ())
+    reported = run.settings.reported
     for trial in reader.trials(run.id):
-        if trial.status in ("planned", "running"):
+        if not trial.status.has_ended:
             continue
         flows: list[dict[str, Any]] = []
-        found: list[tuple[str, str, Figures]] = []
+        found: list[tuple[str, Status, Figures]] = []
         attempts = reader.attempts(trial.id)
         for flow in reader.flows(trial.id):
             figures = reader.figures(flow.id)
@@ -43,7 +44,7 @@ def document_of(reader: Reader, run: Run) -> Document:
         known = reported_of(reported, trial.point)
         trials.append(trial_entry(trial, flows) | {"reported": _only(known, OF_TRIALS)})
     rows = sorted(summarize(measured), key=lambda row: _place(run, row))
-    verdicts = judge(run.settings["expect"], rows)
+    verdicts = judge(run.settings.expect, rows)
     return {
         "schema_version": SCHEMA_VERSION,
         "run": run_entry(run),
@@ -76,7 +77,7 @@ def run_entry(run: Run) -> dict[str, Any]:
         "status": run.status,
         "error": run.error,
         "seed": run.seed,
-        "order": run.settings["order"],
+        "order": run.settings.order,
         "trials": run.trials,
         "axes": run.values,
         "profile_sha256": run.profile_sha256,

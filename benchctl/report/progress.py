@@ -13,8 +13,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 from rich.text import Text
 
-from benchctl.analysis.summary import COUNTED
 from benchctl.metrics import Fold
+from benchctl.run.record import Run, Trial
+from benchctl.run.status import Status
 from benchctl.store.follow import (
     FlowEnded,
     FlowStarted,
@@ -24,7 +25,6 @@ from benchctl.store.follow import (
     TrialEnded,
     TrialStarted,
 )
-from benchctl.store.read import Run, Trial
 from benchctl.units import format_duration, format_value
 from benchctl.visible import visible
 
@@ -58,12 +58,12 @@ class PlainNarrator:
             case TrialStarted():
                 self._figures = {}
             case FlowEnded(_, flow, figures):
-                for direction in dict.fromkeys(d for d, _ in figures if flow.status in COUNTED):
+                for direction in dict.fromkeys(d for d, _ in figures if flow.status.counts):
                     measured = {metric for d, metric in figures if d == direction}
                     if metric := self._vocabulary.headline(flow.backend, measured):
                         text = format_value(metric, figures[direction, metric].value)
                         self._figures[f"{flow.name} {direction}"] = text
-                if flow.status == "failed":
+                if flow.status is Status.FAILED:
                     hint = f"; {flow.hint}" if flow.hint and flow.hint not in self._hints else ""
                     self._hints.add(flow.hint)
                     self._say(f"  attempt {flow.attempt}, {flow.name}: {flow.error}{hint}")

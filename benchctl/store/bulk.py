@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from benchctl.analysis.summary import COUNTED
+from benchctl.run.codec import from_json
+from benchctl.run.trial import PlannedFlow
 from benchctl.store.database import connect, damaged, store_errors
-from benchctl.store.read import decode_json
-from benchctl.store.schema import LAST_ATTEMPT
-from benchctl.store.shape import FLOWS, Shape, fits
+from benchctl.store.schema import COUNTED, LAST_ATTEMPT
 
+T = TypeVar("T")
 PackedSample = tuple[int, float, float, bytes]
 """Series, start and end of the interval (seconds from the flow's start), packed values."""
 
@@ -125,23 +125,23 @@ class Bulk:
                 ).fetchall())
                 for flow in flows
             ]  # fmt: skip
-        delays = {flow["name"]: flow["delay_s"] for flow in self._json(planned, FLOWS)}
+        delays = {one.name: one.delay_s for one in self._json(planned, tuple[PlannedFlow, ...])}
         found: dict[int, SeriesSource] = {}
         for flow, series in told:
-            asked = self._json(flow["requested"], dict).get("streams")
+            asked = self._json(flow["requested"], dict[str, Any]).get("streams")
             streams = asked if isinstance(asked, int) else 1
             for series_id, role, stream, direction, metrics in series:
                 found[series_id] = SeriesSource(
                     flow["name"], flow["backend"], role, stream, direction,
-                    tuple(self._json(metrics, [str])), delays.get(flow["name"], 0.0), streams,
+                    self._json(metrics, tuple[str, ...]), delays.get(flow["name"], 0.0), streams,
                 )  # fmt: skip
         return found
 
-    def _json(self, text: object, shape: Shape) -> Any:
-        value = decode_json(text)
-        if not fits(value, shape):
-            raise damaged(self._path, "a trial's flows")
-        return value
+    def _json(self, text: object, kind: type[T]) -> T:
+        try:
+            return from_json(text, kind)
+        except ValueError as error:
+            raise damaged(self._path, "a trial's flows") from error
 
     def extent(self, trial_id: int) -> tuple[int, int]:
         """Return the ids before the first and of the last sample of a trial's last attempt."""

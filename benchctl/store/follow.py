@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from benchctl.analysis.figures import Figures
-from benchctl.store.read import Flow, Note, Reader, Run, Sample, Trial
-from benchctl.store.schema import UNFINISHED
+from benchctl.run.record import Flow, Note, Run, Trial
+from benchctl.run.status import Status
+from benchctl.store.read import Reader, Sample
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,7 @@ class Noted:
 
 @dataclass(frozen=True, slots=True)
 class RunEnded:
-    """The run ended; when its runner died, the status is still "running"."""
+    """The run ended, or its runner died."""
 
     run: Run
 
@@ -95,17 +96,12 @@ class Follower:
         if self.ended:
             return
         run = self._reader.run(self._run_id)
-        if run.status == "running" and not self._reader.is_alive(run):
-            # It died, or it ended between the two questions: the second answer tells.
-            run = self._reader.run(self._run_id)
-            over = True
-        else:
-            over = run.status not in UNFINISHED
+        over = run.status.has_ended
         for trial in self._reader.trials(self._run_id, from_position=self._position):
-            if trial.status == "planned" and not over:
+            if trial.status is Status.PLANNED and not over:
                 break
             yield from self._poll_trial(trial, over)
-            if trial.status in UNFINISHED and not over:
+            if not trial.status.has_ended and not over:
                 break
             self._next_trial(trial)
         yield from self._poll_notes(math.inf)
@@ -114,24 +110,24 @@ class Follower:
             yield RunEnded(run)
 
     def _poll_trial(self, trial: Trial, over: bool) -> Iterator[RunEvent]:
-        if trial.status == "planned":
+        if trial.status is Status.PLANNED:
             return
         if not self._trial_started:
             self._trial_started = True
             yield TrialStarted(trial)
-        over = over or trial.status not in UNFINISHED
+        over = over or trial.status.has_ended
         flows = self._reader.flows(trial.id, all_attempts=True)
         for attempt, group in groupby(flows, key=lambda flow: flow.attempt):
             if attempt > self._ended_attempt:
                 yield from self._poll_attempt(trial, attempt, list(group), over)
-        if trial.status not in UNFINISHED:
+        if trial.status.has_ended:
             yield from self._poll_notes(trial.finished_time or 0.0)
             yield TrialEnded(trial)
 
     def _poll_attempt(
         self, trial: Trial, attempt: int, flows: list[Flow], over: bool
     ) -> Iterator[RunEvent]:
-        if not over and any(flow.status == "planned" for flow in flows):
+        if not over and any(flow.status is Status.PLANNED for flow in flows):
             return  # its servers are not ready yet, and not all of its flows need be here
         if attempt > self._started_attempt:
             self._started_attempt = attempt
@@ -142,8 +138,8 @@ class Follower:
             for sample in self._reader.samples_of_trial(trial.id, self._last_sample, attempt):
                 self._last_sample = sample.id
                 yield Sampled(of_id[sample.flow_id], sample)
-        if over or not any(flow.status in UNFINISHED for flow in flows):
-            ended = [flow for flow in flows if flow.status not in UNFINISHED]
+        if over or all(flow.status.has_ended for flow in flows):
+            ended = [flow for flow in flows if flow.status.has_ended]
             figures = [self._reader.figures(flow.id) for flow in ended]
             self._ended_attempt = attempt
             for flow, own in zip(ended, figures, strict=True):

@@ -6,121 +6,25 @@ ask as often as it likes; `samples` and `notes` take the last id seen, to read o
 
 from __future__ import annotations
 
-import json
 import math
 import sqlite3
 import struct
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
 from benchctl.analysis.figures import Figure, Figures
 from benchctl.errors import StoreError, UsageError
-from benchctl.metrics import Fold, Metric, Vocabulary
+from benchctl.run.codec import convert, from_json, from_row
+from benchctl.run.record import Flow, Note, Run, Trial
+from benchctl.run.status import Status
 from benchctl.store.database import connect, damaged, store_errors
 from benchctl.store.locks import Liveness
-from benchctl.store.schema import ADDED, LAST_ATTEMPT, OPEN
-from benchctl.store.shape import fits, is_possible, of_field
+from benchctl.store.schema import LAST_ATTEMPT, OPEN
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """One execution of a profile; see the schema for its columns."""
-
-    id: int
-    name: str
-    profile: str
-    title: str
-    created_time: float
-    started_time: float | None
-    finished_time: float | None
-    status: str
-    error: str
-    seed: int
-    trials: int
-    settings: Mapping[str, Any]
-    profile_text: str
-    profile_sha256: str
-    facts: Mapping[str, Any]
-    runner_pid: int | None
-    tags: Sequence[str]
-
-    @property
-    def values(self) -> Mapping[str, Sequence[Any]]:
-        """The values of every axis, in the order of the profile."""
-        values: Mapping[str, Sequence[Any]] = self.settings["values"]
-        return values
-
-    @property
-    def vocabulary(self) -> Vocabulary:
-        """Its metrics, those that only its backends know too; older runs don't say."""
-        own = [
-            Metric(
-                one["name"], one["description"], Fold(one["fold"]), one["better"],
-                wanted=one.get("wanted", False),
-            )
-            for one in self.settings.get("metrics", ())
-        ]  # fmt: skip
-        return Vocabulary(own, self.settings.get("headlines", {}))
-
-    @property
-    def varying(self) -> tuple[str, ...]:
-        """The axes that have more than one value."""
-        return tuple(axis for axis, values in self.values.items() if len(values) > 1)
-
-
-@dataclass(frozen=True, slots=True)
-class Trial:
-    """One point of the matrix, one repeat."""
-
-    id: int
-    run_id: int
-    position: int
-    repeat: int
-    point: Mapping[str, Any]
-    flows: Sequence[Mapping[str, Any]]
-    lab: Mapping[str, Any]
-    duration_s: float
-    deadline_s: float
-    status: str
-    error: str
-    started_time: float | None
-    finished_time: float | None
-    start_skew_s: float | None
-    fairness_jain: float | None
-    links: Sequence[Mapping[str, Any]] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Flow:
-    """One attempt of one flow."""
-
-    id: int
-    trial_id: int
-    attempt: int
-    name: str
-    backend: str
-    source: str
-    target: str
-    direction: str
-    port: int | None
-    status: str
-    failure: str
-    error: str
-    hint: str
-    client: Sequence[str]
-    server: Sequence[str]
-    requested: Mapping[str, Any]
-    effective: Mapping[str, Any]
-    expected: Mapping[str, Any]
-    started_time: float | None
-    finished_time: float | None
-    exit_code: int | None
-    stderr: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,59 +43,6 @@ class Sample:
     metrics: Mapping[str, float]
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
-    """Something said about a run, one of its trials or flows."""
-
-    id: int
-    trial_id: int | None
-    flow_id: int | None
-    time: float
-    level: str
-    text: str
-
-
-# A field's name, whether its column holds JSON (a mapping or a sequence), and its shape.
-_COLUMNS = {
-    kind: tuple(
-        (
-            f.name,
-            str(f.type).startswith(("Mapping", "Sequence")),
-            of_field(kind.__name__, f.name, str(f.type)),
-        )
-        for f in fields(kind)
-    )
-    for kind in (Run, Trial, Flow, Note)
-}
-
-
-_SINCE = {name for _, name, _ in ADDED}
-
-
-def decode(kind: type[T], row: sqlite3.Row) -> T:
-    """Return a row as its dataclass. Raises ValueError for what cannot have been written."""
-    there = set(row.keys())  # an older store lacks what was added since
-    values = {}
-    for name, is_json, shape in _COLUMNS[kind]:  # type: ignore[index]
-        if name not in there:
-            if name in _SINCE:
-                continue
-            raise ValueError(f"{kind.__name__.lower()}: no column {name}")
-        value = decode_json(row[name]) if is_json else row[name]
-        if not fits(value, shape) or not is_possible(name, value):
-            raise ValueError(f"{kind.__name__.lower()} {row['id']}: {name}")
-        values[name] = value
-    return kind(**values)
-
-
-def decode_json(text: object) -> Any:
-    """Return what a column of JSON holds; None, which fits no shape, where it is none."""
-    try:
-        return json.loads(text)  # type: ignore[arg-type]
-    except (ValueError, TypeError, RecursionError):
-        return None
-
-
 _SAMPLES = """
 SELECT sample.id, flow_id, role, stream, series.direction, start_s, end_s, arrived_s, omitted,
        metrics, data
@@ -202,10 +53,8 @@ FROM sample JOIN series ON series.id = series_id
 @cache
 def _layout(metrics: str) -> tuple[tuple[str, ...], struct.Struct]:
     """Return the names in a series' column of metrics, and how their values are packed."""
-    names = decode_json(metrics)
-    if not fits(names, [str]):
-        raise ValueError
-    return tuple(names), struct.Struct(f"<{len(names)}d")
+    names = from_json(metrics, tuple[str, ...])
+    return names, struct.Struct(f"<{len(names)}d")
 
 
 def decode_sample(row: sqlite3.Row) -> Sample:
@@ -236,12 +85,12 @@ def decode_sample(row: sqlite3.Row) -> Sample:
 
 
 def decode_figure(row: sqlite3.Row) -> tuple[tuple[str, str], Figure]:
-    """Return a figure by direction and metric. Raises ValueError as `decode` does."""
-    spread = decode_json(row["spread"])
-    names = [row["direction"], row["metric"], row["origin"]]
-    if not (fits(names, [str]) and fits(row["value"], float) and fits(spread, {str: float})):
-        raise ValueError(f"flow {row['flow_id']}: a figure")
-    return (row["direction"], row["metric"]), Figure(row["value"], row["origin"], spread)
+    """Return a figure by direction and metric. Raises ValueError as `from_row` does."""
+    try:
+        names = convert((row["direction"], row["metric"]), tuple[str, str])
+        return names, from_row(row, Figure)
+    except ValueError:
+        raise ValueError(f"flow {row['flow_id']}: a figure") from None
 
 
 class Reader:
@@ -258,7 +107,7 @@ class Reader:
 
     def runs(self) -> list[Run]:
         """Return every run, the newest first."""
-        return self._all(Run, "SELECT * FROM run ORDER BY id DESC")
+        return list(map(self._told, self._all(Run, "SELECT * FROM run ORDER BY id DESC")))
 
     def run_ids(self) -> list[int]:
         """Return the ids of every run, the newest first: also of one that cannot be read."""
@@ -266,6 +115,17 @@ class Reader:
 
     def run(self, run_id: int) -> Run:
         """Return one run by id. Raises StoreError when it was deleted."""
+        return self._told(self._written(run_id))
+
+    def _told(self, run: Run) -> Run:
+        """Return a run with the status that it has, and not only says it has."""
+        if run.status is not Status.RUNNING or self.is_alive(run):
+            return run
+        # It died, or it ended between the two questions: the second answer tells.
+        run = self._written(run.id)
+        return replace(run, status=Status.DIED) if run.status is Status.RUNNING else run
+
+    def _written(self, run_id: int) -> Run:
         found = self._all(Run, "SELECT * FROM run WHERE id = ?", run_id)
         if not found:
             raise StoreError(f"store {self.path}: no run of number {run_id}", "it was deleted")
@@ -301,7 +161,7 @@ class Reader:
         """Yield the trials of a run from a position on, in order of execution."""
         query = "SELECT * FROM trial WHERE run_id = ? AND position >= ? ORDER BY position"
         rows = self._rows(query, run_id, from_position)
-        yield from self._decoded(decode(Trial, row) for row in rows)
+        yield from self._decoded(from_row(row, Trial) for row in rows)
 
     def next_open(self, run_id: int, from_position: int) -> Trial | None:
         """Return the next trial from a position on that still has to be measured."""
@@ -311,10 +171,10 @@ class Reader:
         )
         return next(iter(self._all(Trial, query, run_id, from_position)), None)
 
-    def statuses(self, run_id: int) -> set[str]:
+    def statuses(self, run_id: int) -> set[Status]:
         """Return every status that a trial of a run has."""
         query = "SELECT DISTINCT status FROM trial WHERE run_id = ?"
-        return {row[0] for row in self._rows(query, run_id)}
+        return {Status(row[0]) for row in self._rows(query, run_id)}
 
     def flows(self, trial_id: int, *, all_attempts: bool = False) -> list[Flow]:
         """Return the flows of a trial, of its last attempt or of all."""
@@ -363,7 +223,7 @@ class Reader:
                 yield row
 
     def _all(self, kind: type[T], query: str, *values: Any) -> list[T]:
-        return list(self._decoded(decode(kind, row) for row in self._rows(query, *values)))
+        return list(self._decoded(from_row(row, kind) for row in self._rows(query, *values)))
 
     def _decoded(self, found: Iterator[T]) -> Iterator[T]:
         try:

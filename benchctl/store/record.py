@@ -12,14 +12,17 @@ import secrets
 import sqlite3
 import struct
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from benchctl.analysis.figures import Figures
 from benchctl.errors import StoreBusyError
+from benchctl.run.codec import to_json
+from benchctl.run.planned import PlannedRun
+from benchctl.run.status import Status
+from benchctl.run.trial import PlannedTrial
 from benchctl.store.database import connect, store_errors, transaction, writing
 from benchctl.store.schema import OPEN, UNFINISHED
 from benchctl.units import format_duration
@@ -35,52 +38,32 @@ SeriesKey = tuple[int, str, int, str, tuple[str, ...]]
 """Flow id, role, number and direction of a stream, and the metrics that its samples tell."""
 
 
-@dataclass(frozen=True, slots=True)
-class NewTrial:
-    """A trial as it is planned; the three mappings are written as JSON."""
-
-    repeat: int
-    point: Mapping[str, Any]
-    flows: Sequence[Mapping[str, Any]]
-    lab: Mapping[str, Any]
-    duration_s: float
-    deadline_s: float
-
-
-@dataclass(frozen=True, slots=True)
-class NewRun:
-    """A run as it is planned."""
-
-    profile: str
-    title: str
-    seed: int
-    trials: int
-    settings: Mapping[str, Any]
-    profile_text: str
-    profile_sha256: str
-
-
-def create_run(path: Path, run: NewRun, trials: Iterable[NewTrial], now: float) -> tuple[int, str]:
+def create_run(path: Path, run: PlannedRun, now: float) -> tuple[int, str]:
     """Write a planned run and its trials; returns its id and its name. Raises StoreError."""
     with writing(path) as connection:
         name = _free_name(connection, now)
         cursor = connection.execute(
             "INSERT INTO run (name, profile, title, created_time, status, seed, trials,"
-            " settings, profile_text, profile_sha256) VALUES (?,?,?,?,'planned',?,?,?,?,?)",
-            (name, run.profile, run.title, now, run.seed, run.trials,
-             json.dumps(run.settings), run.profile_text, run.profile_sha256),
+            " settings, profile_text, profile_sha256) VALUES (?,?,?,?,?,?,?,?,?,?)",
+            (name, run.profile, run.title, now, Status.PLANNED, run.seed, len(run.trials),
+             to_json(run.settings), run.profile_text, run.profile_sha256),
         )  # fmt: skip
         run_id = int(cursor.lastrowid or 0)
-        connection.executemany(
-            "INSERT INTO trial (run_id, position, repeat, point, flows, lab, duration_s,"
-            " deadline_s, status) VALUES (?,?,?,?,?,?,?,?,'planned')",
-            (
-                (run_id, position, t.repeat, json.dumps(t.point), json.dumps(t.flows),
-                 json.dumps(t.lab), t.duration_s, t.deadline_s)
-                for position, t in enumerate(trials)
-            ),
-        )  # fmt: skip
+        connection.executemany(_INSERT_TRIAL, (_columns(run_id, trial) for trial in run.trials))
     return run_id, name
+
+
+_INSERT_TRIAL = (
+    "INSERT INTO trial (run_id, position, repeat, point, flows, lab, duration_s, deadline_s,"
+    " status) VALUES (?,?,?,?,?,?,?,?,?)"
+)
+
+
+def _columns(run_id: int, trial: PlannedTrial) -> tuple[Any, ...]:
+    return (
+        run_id, trial.position, trial.repeat, to_json(trial.point), to_json(trial.flows),
+        to_json(trial.lab), trial.duration_s, trial.deadline_s, Status.PLANNED,
+    )  # fmt: skip
 
 
 def _free_name(connection: sqlite3.Connection, now: float) -> str:
@@ -284,4 +267,4 @@ class Recorder:
 
 
 def _encoded(values: Iterable[Any]) -> list[Any]:
-    return [json.dumps(v) if isinstance(v, dict | list | tuple) else v for v in values]
+    return [to_json(v) if isinstance(v, Mapping | list | tuple) else v for v in values]

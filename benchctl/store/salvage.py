@@ -15,18 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from benchctl.errors import StoreDamagedError, StoreError, UsageError
+from benchctl.run.codec import convert, from_json, from_row
+from benchctl.run.record import Flow, Note, Run, Trial
 from benchctl.store.database import connect, store_errors, transaction
-from benchctl.store.read import (
-    Flow,
-    Note,
-    Run,
-    Trial,
-    decode,
-    decode_figure,
-    decode_json,
-    decode_sample,
-)
-from benchctl.store.shape import fits
+from benchctl.store.read import decode_figure, decode_sample
 
 # A page holds some dozens of rows. After so many ids in a row that cannot be read, they are skipped
 # in steps that double, so that a whole lost table takes no time.
@@ -36,10 +28,11 @@ _PROBLEMS = 20
 
 
 def _check_series(row: sqlite3.Row) -> None:
-    if not (fits(decode_json(row["metrics"]), [str]) and fits(row["stream"], int)):
-        raise ValueError(f"series {row['id']}")
-    if not fits([row["role"], row["direction"]], [str]):
-        raise ValueError(f"series {row['id']}")
+    try:
+        from_json(row["metrics"], tuple[str, ...])
+        convert((row["stream"], row["role"], row["direction"]), tuple[int, str, str])
+    except ValueError:
+        raise ValueError(f"series {row['id']}") from None
 
 
 def _check_figure(row: sqlite3.Row) -> None:
@@ -58,13 +51,13 @@ class _Table:
 
 
 _TABLES = (
-    _Table("run", None, lambda row: decode(Run, row)),
-    _Table("trial", ("run_id", "run"), lambda row: decode(Trial, row)),
-    _Table("flow", ("trial_id", "trial"), lambda row: decode(Flow, row)),
+    _Table("run", None, lambda row: from_row(row, Run)),
+    _Table("trial", ("run_id", "run"), lambda row: from_row(row, Trial)),
+    _Table("flow", ("trial_id", "trial"), lambda row: from_row(row, Flow)),
     _Table("series", ("flow_id", "flow"), _check_series),
     _Table("sample", ("series_id", "series"), decode_sample),
     _Table("figure", ("flow_id", "flow"), _check_figure),
-    _Table("note", ("run_id", "run"), lambda row: decode(Note, row)),
+    _Table("note", ("run_id", "run"), lambda row: from_row(row, Note)),
 )
 _PARENTS = {table.parent[1] for table in _TABLES if table.parent is not None}
 _SAMPLES = (
@@ -141,9 +134,9 @@ def _walk(connection: sqlite3.Connection, take: Callable[[str, sqlite3.Row], Non
             try:
                 table.check(row)
                 if table.name == "run":
-                    axes[row["id"]] = decode(Run, row).values
+                    axes[row["id"]] = from_row(row, Run).values
                 if table.name == "trial":
-                    _check_point(decode(Trial, row), axes.get(row["run_id"], {}))
+                    _check_point(from_row(row, Trial), axes.get(row["run_id"], {}))
                 if table.parent is not None and row[table.parent[0]] not in kept[table.parent[1]]:
                     raise ValueError(f"{table.name} {_id(row)}: its {table.parent[1]} is lost")
                 take(table.name, row)

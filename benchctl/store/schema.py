@@ -1,11 +1,19 @@
 """The tables of the store and what their columns mean."""
 
+from collections.abc import Iterable
+
+from benchctl.run import status
+from benchctl.run.status import Status
+
 VERSION = 1
 
-UNFINISHED = ("planned", "running")
-"""The status of a run, trial or flow that has not ended."""
-OPEN = (*UNFINISHED, "interrupted")
-"""The status of a run or trial that can be resumed."""
+
+def _listed(statuses: Iterable[Status]) -> str:
+    return f"({', '.join(repr(str(one)) for one in statuses)})"
+
+
+UNFINISHED, OPEN, COUNTED = map(_listed, (status.UNFINISHED, status.OPEN, status.COUNTED))
+"""The tuples of `benchctl.run.status`, as SQL writes them."""
 LAST_ATTEMPT = (
     "WHERE (trial_id, attempt) = (SELECT trial_id, max(attempt) FROM flow WHERE trial_id = ?)"
 )

@@ -19,8 +19,8 @@ from benchctl.lab.strain import Carried
 from benchctl.report.comparison import comparison_entry
 from benchctl.report.document import SCHEMA_VERSION
 from benchctl.report.events import event_lines
+from benchctl.run.record import Note
 from benchctl.store.follow import Noted
-from benchctl.store.read import Note
 from benchctl.units import unit_of
 
 DOCUMENT = "output.md"

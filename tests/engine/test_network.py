@@ -11,16 +11,12 @@ from engine.virtual import flow
 from benchctl.api import Capabilities, Direction, Duration, Field, Parameters, Role, Tool
 from benchctl.engine import network as network_module
 from benchctl.engine.network import (
-    Network,
-    Peer,
     check_interfaces,
     describe_flow,
-    from_settings,
     ports_of,
-    to_settings,
 )
 from benchctl.errors import MissingError
-from benchctl.hosts.host import LOCAL, Host, Way
+from benchctl.run.network import LOCAL, Host, Network, Peer, Way
 
 
 class VersionedParameters(Parameters):
@@ -209,12 +205,3 @@ def test_a_device_that_is_not_there_is_missing_and_an_address_needs_none():
     check_interfaces(Network({}, interfaces=ways))
     with pytest.raises(MissingError, match='interface "there": this machine has no device "eth99"'):
         check_interfaces(Network({}, interfaces={**ways, "there": Way("eth99")}))
-
-
-def test_a_network_survives_the_store():
-    network = Network(
-        {"local": LOCAL, "b": Host("b", "127.0.0.2")},
-        {"p": Peer("p.test", (1, 2)), "q": Peer("q.test", None)},
-        {"wired": Way("eth0", "192.0.2.1"), "wlan": Way("wlan0")},
-    )
-    assert from_settings(to_settings(network)) == network

@@ -11,8 +11,8 @@ from benchctl.backends import Candidate, Registry, installed
 from benchctl.lab.expect import KernelBuffers
 from benchctl.lab.link import Change
 from benchctl.lab.topology import build_topology
-from benchctl.plan.bind import FlowPlan
 from benchctl.plan.promise import promises
+from benchctl.run.trial import PlannedFlow
 from benchctl.toml.source import parse_toml
 
 # a, b and c reach d over one link of 10 Mbit/s and 20 ms; a has 2 Mbit/s to get there.
@@ -48,7 +48,7 @@ def topology():
 def plan(name, backend="iperf3", source="b", direction="send", **parameters):
     if backend == "iperf3":
         parameters.setdefault("duration", "10s")
-    return FlowPlan(name, backend, source, "d", None, Direction(direction), 0.0, parameters)
+    return PlannedFlow(name, backend, source, "d", None, Direction(direction), 0.0, parameters)
 
 
 def expected(topology, *flows, ends=None, changes=()):
@@ -69,7 +69,7 @@ class OwnNames(FakeBackend):
 
 def test_a_backend_says_itself_what_its_flows_ask_of_the_network(topology):
     registry = Registry({"own": Candidate("own", "", OwnNames)})
-    flow = FlowPlan("x", "own", "b", "d", None, Direction.SEND, 0.0, {"duration": "2s"})
+    flow = PlannedFlow("x", "own", "b", "d", None, Direction.SEND, 0.0, {"duration": "2s"})
     told = promises([flow], {"x": ("b", "d")}, topology, registry, KernelBuffers((6, 18)))
     assert told["x"]["send"]["throughput_bps"] == pytest.approx(3e6)
     assert told["x"]["send"]["rtt_s"] == pytest.approx(0.040 + 2 * (1448 + 28 + 14) * 8 / 10e6)
@@ -219,7 +219,7 @@ def test_what_is_omitted_and_who_is_not_there_yet_do_not_count(topology):
 
 @pytest.mark.parametrize("backend", ["iperf3", "simpleperf"])
 def test_a_number_of_bytes_ends_a_flow_and_does_not_slow_it(topology, backend):
-    told = expected(topology, FlowPlan(
+    told = expected(topology, PlannedFlow(
         "n", backend, "b", "d", None, Direction.SEND, 0.0, {"bytes": "1M"}
     ))  # fmt: skip
     assert told["n"]["send"]["throughput_bps"] == pytest.approx(10e6 * TCP)
@@ -227,7 +227,7 @@ def test_a_number_of_bytes_ends_a_flow_and_does_not_slow_it(topology, backend):
 
 @pytest.mark.parametrize("backend", ["iperf3", "simpleperf"])
 def test_a_number_of_bytes_at_a_rate_goes_at_that_rate(topology, backend):
-    told = expected(topology, FlowPlan(
+    told = expected(topology, PlannedFlow(
         "n", backend, "b", "d", None, Direction.SEND, 0.0, {"bytes": "1M", "rate": "1Mbit"}
     ))  # fmt: skip
     assert told["n"]["send"]["throughput_bps"] == pytest.approx(1e6)

@@ -11,10 +11,8 @@ from engine.fakes import FakeBackend
 from benchctl.api import Direction
 from benchctl.backends import Candidate, Registry
 from benchctl.engine import site as site_module
-from benchctl.engine.network import Network, Peer
 from benchctl.engine.site import LabSite, PlainSite, site_of, to_lab_settings
 from benchctl.errors import LabError
-from benchctl.hosts.host import LOCAL, Host, Way
 from benchctl.hosts.spawn import LocalSpawner, run
 from benchctl.lab.judgement import Look, Promise, PromiseFinding, PromiseVerdict
 from benchctl.lab.legs import pairs_of
@@ -23,8 +21,10 @@ from benchctl.lab.messages import DirectionCounters
 from benchctl.lab.model import Emulator
 from benchctl.lab.strain import Carried
 from benchctl.lab.verify import Together
-from benchctl.plan.bind import FlowPlan, Trial
 from benchctl.profile.model import LabTable
+from benchctl.run.network import Host, Outside, Peer, Way
+from benchctl.run.planned import Settings
+from benchctl.run.trial import PlannedFlow, PlannedTrial
 from benchctl.toml.source import parse_toml
 
 TEXT = """
@@ -50,7 +50,7 @@ between = ["c:late", "r"]
 delay = "1ms"
 """
 REGISTRY = Registry({"fake": Candidate("fake", "tests", FakeBackend)})
-OUTSIDE = Network({"local": LOCAL}, {"paris": Peer("server.test", None)}, {"en0": Way("en0")})
+OUTSIDE = Outside({"local": "127.0.0.1"}, {"paris": Peer("server.test", None)}, {"en0": Way("en0")})
 
 
 class FakeLab:
@@ -126,11 +126,11 @@ def carries_all(lab, loads):
 
 
 def flow(name="main", source="a", to="b", interface=None):
-    return FlowPlan(name, "fake", source, to, interface, Direction.SEND, 0.0, {})
+    return PlannedFlow(name, "fake", source, to, interface, Direction.SEND, 0.0, {})
 
 
 def trial(*flows, **settings):
-    return Trial(0, 1, {}, flows or (flow(),), settings, 1.0, 16.0)
+    return PlannedTrial(0, 1, {}, flows or (flow(),), settings, 1.0, 16.0)
 
 
 @pytest.fixture
@@ -156,17 +156,16 @@ def prepared(site, *trials):
 
 
 def test_a_network_that_is_there_needs_nothing():
-    site = PlainSite(OUTSIDE)
-    assert prepared(site, trial()) is OUTSIDE
+    site = PlainSite(OUTSIDE.network)
+    assert prepared(site, trial()) == OUTSIDE.network
     assert site.expected(trial()) == {}
 
 
 def test_settings_of_a_run_say_which_site_it_has():
-    plain = {"hosts": {"local": "127.0.0.1"}, "peers": {}, "interfaces": {}}
-    assert isinstance(site_of({"network": plain, "lab": None}, REGISTRY, print), PlainSite)
+    assert isinstance(site_of(Settings({}, "", ()), REGISTRY, print), PlainSite)
     source = parse_toml(TEXT, Path("lab.toml"))
-    settings = to_lab_settings(source, LabTable(topology="lab.toml"))
-    assert isinstance(site_of({"network": plain, "lab": settings}, REGISTRY, print), LabSite)
+    lab = to_lab_settings(source, LabTable(topology="lab.toml"))
+    assert isinstance(site_of(Settings({}, "", (), lab=lab), REGISTRY, print), LabSite)
 
 
 def test_a_lab_is_built_again_only_when_a_trial_wants_other_settings(lab, site):

@@ -4,11 +4,10 @@ import pytest
 from engine.fakes import GOOD, SERVER, Script
 from engine.virtual import NETWORK, flow
 
-from benchctl.engine.network import Network
 from benchctl.errors import LabError
-from benchctl.hosts.host import Host
 from benchctl.lab.messages import DirectionCounters
 from benchctl.lab.strain import Carried
+from benchctl.run.network import Host, Network
 
 
 @pytest.mark.parametrize(
@@ -38,8 +37,8 @@ def test_a_flow_that_the_tool_here_cannot_do_is_failed_and_not_tried_again(measu
         "failed", "main: version 1 here cannot do this",
     )  # fmt: skip
     assert [f.failure for f in outcome.flows] == ["parameter"]
-    assert outcome.last.client == []
-    assert outcome.last.server == ["server", "old", "5201"]
+    assert outcome.last.client == ()
+    assert outcome.last.server == ("server", "old", "5201")
 
 
 def test_a_server_that_the_tool_here_cannot_be_fails_the_flow_before_any_command(measure):

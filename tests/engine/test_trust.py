@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchctl.engine.trust import distrust, distrust_run
+from benchctl.run.planned import LabSettings, Settings
 
 STRANGER = 65534
 
@@ -88,9 +89,13 @@ def test_links_that_go_round_end(here):
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
 def test_the_services_of_a_strangers_store_are_not_our_word(here):
     store = here / "sub" / "lab.toml"
-    lab = {"lab": {"text": "services = []"}}
+
+    def settings(text):
+        return Settings({}, "", (), lab=LabSettings("lab.toml", text, None, True))
+
+    lab = settings("services = []")
     assert distrust_run(lab, store) == ""
     os.chown(store, STRANGER, STRANGER)
     assert distrust_run(lab, store).startswith("it belongs to ")
-    assert distrust_run({"lab": {"text": "[hosts]"}}, store) == ""
-    assert distrust_run({"lab": None}, store) == ""
+    assert distrust_run(settings("[hosts]"), store) == ""
+    assert distrust_run(Settings({}, "", ()), store) == ""

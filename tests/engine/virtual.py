@@ -14,14 +14,14 @@ from engine.fakes import (
 
 from benchctl.api import Direction
 from benchctl.backends import Candidate, Registry
-from benchctl.engine.network import Network, Peer
 from benchctl.engine.site import PlainSite
 from benchctl.engine.tools import Toolbox
 from benchctl.engine.trial import Attempts, Signals, TrialRunner
-from benchctl.hosts.host import LOCAL
-from benchctl.plan.bind import FlowPlan, Trial
+from benchctl.run.network import LOCAL, Network, Peer
+from benchctl.run.planned import PlannedRun, Settings
+from benchctl.run.trial import PlannedFlow, PlannedTrial
 from benchctl.store.read import Reader
-from benchctl.store.record import NewRun, NewTrial, Recorder, create_run
+from benchctl.store.record import Recorder, create_run
 
 REGISTRY = Registry(
     {
@@ -35,7 +35,7 @@ NETWORK = Network({"local": LOCAL}, {"public": Peer("203.0.113.1", (9200, 9202))
 
 
 def flow(name="main", to="local", label="x", delay_s=0.0, backend="fake", direction="send", **more):
-    return FlowPlan(
+    return PlannedFlow(
         name,
         backend,
         "local",
@@ -48,7 +48,7 @@ def flow(name="main", to="local", label="x", delay_s=0.0, backend="fake", direct
 
 
 def trial(*flows, deadline_s=16.0):
-    return Trial(0, 1, {}, flows or (flow(),), {}, 1.0, deadline_s)
+    return PlannedTrial(0, 1, {}, flows or (flow(),), {}, 1.0, deadline_s)
 
 
 class Outcome:
@@ -75,9 +75,8 @@ def run_trial(
     store, scripts, *flows, attempts=1, during=None, deadline_s=16.0, site=None, start_s=0.0
 ):
     """Run one trial in a new store; ``during`` is (seconds, what is then done to the signals)."""
-    run_id, _ = create_run(
-        store, NewRun("p", "", 1, 1, {}, "", ""), [NewTrial(1, {}, [], {}, 1.0, 16.0)], EPOCH
-    )
+    planned = PlannedRun("p", "", 1, Settings({}, "", ()), [trial()], "")
+    run_id, _ = create_run(store, planned, EPOCH)
     spawner = FakeSpawner(scripts, start_s)
     signals = Signals()
 

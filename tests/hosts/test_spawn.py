@@ -9,8 +9,8 @@ import textwrap
 import pytest
 
 from benchctl.api import Channel
-from benchctl.hosts.host import LOCAL, Host
 from benchctl.hosts.spawn import LocalSpawner, run, stop
+from benchctl.run.network import LOCAL, Host
 
 
 def spawned(main):
@@ -124,7 +124,7 @@ def test_a_probe_that_hangs_is_ended():
 
 RUNNER = textwrap.dedent("""
     import asyncio, sys
-    from benchctl.hosts.host import LOCAL
+    from benchctl.run.network import LOCAL
     from benchctl.hosts.spawn import LocalSpawner
 
     async def main():

@@ -1,18 +1,19 @@
 """Small runs in a store."""
 
 from benchctl.analysis.figures import Figure
-from benchctl.store.record import NewRun, NewTrial, create_run
+from benchctl.run.planned import PlannedRun, Settings
+from benchctl.run.trial import PlannedTrial
+from benchctl.store.record import create_run
 
 NOW = 1_795_225_512.0
 """2026-11-21 00:25:12 UTC."""
-SETTINGS = {"values": {}, "expect": [], "order": "sequential", "pause_s": 0}
+SETTINGS = Settings({}, "sequential", ())
 
 
 def new_run(store, trials=1, now=NOW):
     """Write a planned run; returns its id and its name."""
-    run = NewRun("p", "", 7, trials, SETTINGS, "", "")
-    planned = [NewTrial(n + 1, {"n": n}, [], {}, 1.0, 16.0) for n in range(trials)]
-    return create_run(store, run, planned, now)
+    planned = [PlannedTrial(n, n + 1, {"n": n}, (), {}, 1.0, 16.0) for n in range(trials)]
+    return create_run(store, PlannedRun("p", "", 7, SETTINGS, planned, ""), now)
 
 
 def add_flow(recorder, trial_id=1, **columns):

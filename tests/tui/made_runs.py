@@ -4,8 +4,11 @@ import math
 import random
 
 from benchctl.analysis.figures import Figure
+from benchctl.metrics import Direction
+from benchctl.run.planned import PlannedRun, Settings
+from benchctl.run.trial import PlannedFlow, PlannedTrial
 from benchctl.store.read import Reader
-from benchctl.store.record import NewRun, NewTrial, Recorder, create_run
+from benchctl.store.record import Recorder, create_run
 
 BEGIN = 1_795_220_712.0
 """Unix time at which a made run begins: 2026-11-21 00:25:12 UTC."""
@@ -26,10 +29,7 @@ RTTS = {"paris": 0.0204, "tashkent": 0.0962}
 
 def plan_flow(name, backend, direction, **parameters):
     """Return a flow as a plan has it."""
-    return {
-        "name": name, "backend": backend, "source": "local", "to": "paris", "interface": None,
-        "direction": direction, "delay_s": 0.0, "parameters": parameters,
-    }  # fmt: skip
+    return PlannedFlow(name, backend, "local", "paris", None, Direction(direction), 0.0, parameters)
 
 
 class MadeRun:
@@ -44,7 +44,7 @@ class MadeRun:
         self.factor = factor
         self.duration_s = duration_s
         self.now = begin
-        flows = [plan_flow("main", "iperf3", "send"), plan_flow("ping", "ping", "round-trip")]
+        flows = (plan_flow("main", "iperf3", "send"), plan_flow("ping", "ping", "round-trip"))
         self.points = [
             {"server": server, "streams": streams}
             for _ in range(repeats)
@@ -52,18 +52,14 @@ class MadeRun:
             for streams in (1, 4)
         ]
         trials = [
-            NewTrial(i // 4 + 1, point, flows, {}, duration_s, duration_s + 15)
+            PlannedTrial(i, i // 4 + 1, point, flows, {}, duration_s, duration_s + 15)
             for i, point in enumerate(self.points)
         ]
-        settings = {
-            "values": {"server": ["paris", "tashkent"], "streams": [1, 4]},
-            "attempts": 3, "backoff_s": 2.0, "pause_s": 1.0, "order": "interleaved",
-            "network": {"hosts": {"local": "127.0.0.1"}, "peers": {}, "interfaces": {}},
-            "expect": [],
-        }  # fmt: skip
+        values = {"server": ("paris", "tashkent"), "streams": (1, 4)}
+        settings = Settings(values, "interleaved", (), attempts=3, backoff_s=2.0, pause_s=1.0)
         title = "Two servers, one and four streams"
-        new = NewRun(profile, title, 42, len(trials), settings, PROFILE, "0" * 64)
-        self.id, _ = create_run(path, new, trials, self.now)
+        new = PlannedRun(profile, title, 42, settings, trials, PROFILE)
+        self.id, _ = create_run(path, new, self.now)
         self.recorder = Recorder(path, self.id)
         self.recorder.update_run(name=name)
         reader = Reader(path)

@@ -20,7 +20,7 @@ def history(tmp_path):
     made.close()
     set_tags(path, 1, ["baseline", "kitchen"])
     reader, bulk = Reader(path), Bulk(path)
-    yield past_of(reader.runs(), bulk.means(Vocabulary().wanted), {})
+    yield past_of(reader.runs(), bulk.means(Vocabulary().wanted))
     reader.close()
     bulk.close()
 
@@ -31,14 +31,7 @@ def test_every_run_has_its_key_figure_and_its_difference_from_the_baseline(histo
     assert second.difference == pytest.approx(0.1, abs=0.01)
     assert first.difference is None
     assert elsewhere.difference is None
-    assert (cut_off.status, cut_off.figure) == ("died", None)
-
-
-def test_a_run_of_which_a_runner_is_there_is_running(tmp_path, history):
-    reader = Reader(tmp_path / "runs.sqlite")
-    runs = reader.runs()
-    assert past_of(runs, {}, {runs[0].id: True})[0].status == "running"
-    reader.close()
+    assert (cut_off.run.status, cut_off.figure) == ("died", None)
 
 
 @pytest.mark.parametrize(

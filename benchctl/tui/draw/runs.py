@@ -57,7 +57,7 @@ def run_row(one: Past, heads: Sequence[Column], *, marked: bool) -> Cells:
         "when": Span(when),
         "profile": Span(run.profile),
         "host": Span(one.host),
-        "status": state(one.status),
+        "status": state(one.run.status),
         "of": Span(title_of(one.metric)),
         "figure": Span(figure),
         "baseline": difference,

@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 
 from benchctl.metrics import Aspect, of_aspect, title_of
-from benchctl.store.read import Note
+from benchctl.run.record import Note
 from benchctl.tui.draw.columns import GAP, Cells, Column
 from benchctl.tui.draw.spans import Line, Span
 from benchctl.tui.draw.states import WIDTH, state

@@ -10,8 +10,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from benchctl.store.read import Run
-from benchctl.tui.model.runview import DIED
+from benchctl.run.record import Run
 
 BASELINE = "baseline"
 
@@ -24,7 +23,6 @@ class Past:
     """One run as the history shows it."""
 
     run: Run
-    status: str
     metric: str
     figure: float | None
     difference: float | None
@@ -37,14 +35,14 @@ class Past:
 
     def matches(self, text: str) -> bool:
         """Return whether every word of a text is found in what is shown of the run."""
-        told = " ".join([self.run.name, self.run.profile, self.status, self.host, *self.run.tags])
+        told = " ".join(
+            [self.run.name, self.run.profile, self.run.status, self.host, *self.run.tags]
+        )
         return all(word.lower() in told.lower() for word in text.split())
 
 
-def past_of(
-    runs: Sequence[Run], means: Mapping[int, Means], alive: Mapping[int, bool]
-) -> list[Past]:
-    """Return every run with its figures. ``alive`` says of which a runner is there."""
+def past_of(runs: Sequence[Run], means: Mapping[int, Means]) -> list[Past]:
+    """Return every run with its figures."""
     baselines: dict[str, Run] = {}
     for run in runs:  # the newest first
         if BASELINE in run.tags:
@@ -58,8 +56,7 @@ def past_of(
         difference = None
         if metric and baseline is not None and baseline.id != run.id:
             difference = _difference(own[metric], means.get(baseline.id, {}).get(metric, {}))
-        dead = run.status == "running" and not alive.get(run.id, False)
-        found.append(Past(run, DIED if dead else run.status, metric, figure, difference))
+        found.append(Past(run, metric, figure, difference))
     return found
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from benchctl.analysis.figures import Figure
 from benchctl.analysis.summary import Row, measured_in, reported_of, summarize
-from benchctl.tui.model.runview import PLANNED, RUNNING, RunView, TrialView
+from benchctl.tui.model.runview import RunView, TrialView
 
 if TYPE_CHECKING:
     from benchctl.report.document import Document
@@ -28,7 +28,7 @@ class Results:
         if done != self._done:
             self._done = done
             begun = self._view.trials[: self._view.current_at(time) + 1]
-            ended = [t for t in begun if t.status_at(time) not in (PLANNED, RUNNING)]
+            ended = [t for t in begun if t.status_at(time).has_ended]
             self._pivot = self._table(ended) if ended else None
         return self._pivot
 
@@ -63,7 +63,7 @@ class Results:
         }
 
     def _flows(self, trial: TrialView) -> Iterator[Document]:
-        known = self._view.run.settings.get("reported", ())
+        known = self._view.run.settings.reported
         for flow in trial.flows.values():
             for direction in {direction for direction, _ in flow.figures}:
                 yield {

@@ -14,6 +14,8 @@ from itertools import accumulate
 from typing import Any
 
 from benchctl.analysis.figures import Figures
+from benchctl.run.record import Flow, Note, Run, Trial
+from benchctl.run.status import Status
 from benchctl.store.bulk import Outline
 from benchctl.store.follow import (
     FlowEnded,
@@ -24,11 +26,8 @@ from benchctl.store.follow import (
     TrialEnded,
     TrialStarted,
 )
-from benchctl.store.read import Flow, Note, Run, Trial
 
-PLANNED, RUNNING, OK = "planned", "running", "ok"
-DIED = "died"
-"""A run that says it is running, of which no runner is left."""
+PLANNED, RUNNING, OK, DIED = Status.PLANNED, Status.RUNNING, Status.OK, Status.DIED
 # How many trials tell how much longer than planned they take: enough to level out one bad one.
 LATELY = 20
 
@@ -40,7 +39,7 @@ class FlowView:
     name: str
     backend: str
     attempt: int
-    status: str
+    status: Status
     error: str
     hint: str
     requested: Mapping[str, Any]
@@ -55,7 +54,7 @@ class TrialView:
     """One trial, from planned to its end."""
 
     outline: Outline
-    status: str = PLANNED
+    status: Status = PLANNED
     error: str = ""
     started_time: float | None = None
     finished_time: float | None = None
@@ -66,7 +65,7 @@ class TrialView:
     @property
     def finished(self) -> bool:
         """Whether the trial has ended, as far as was told."""
-        return self.status not in (PLANNED, RUNNING)
+        return self.status.has_ended
 
     @property
     def point(self) -> Mapping[str, Any]:
@@ -74,7 +73,7 @@ class TrialView:
         point: Mapping[str, Any] = json.loads(self.outline.point)
         return point
 
-    def status_at(self, time: float) -> str:
+    def status_at(self, time: float) -> Status:
         """Return how the trial stood at a moment."""
         if self.started_time is None:
             return self.status
@@ -144,9 +143,9 @@ class RunView:
     @property
     def died(self) -> bool:
         """Whether the runner went away without ending the run."""
-        return self.ended and self.run.status == RUNNING
+        return self.ended and self.run.status is DIED
 
-    def status_at(self, time: float) -> str:
+    def status_at(self, time: float) -> Status:
         """Return how the run stood at a moment."""
         if self.died:
             return DIED
@@ -194,7 +193,7 @@ class RunView:
         planned_s = sum(trial.outline.duration_s for trial in lately)
         measured_s = sum(trial.elapsed_s(time) for trial in lately)
         slower = max(1.0, measured_s / planned_s) if planned_s else 1.0
-        return left_s * slower + to_come * float(self.run.settings["pause_s"])
+        return left_s * slower + to_come * float(self.run.settings.pause_s)
 
     def notes_at(self, time: float) -> list[Note]:
         """Return the notes written up to a moment, the newest last."""

@@ -20,7 +20,8 @@ from benchctl.report.comparison import (
     of_interest,
     signed,
 )
-from benchctl.store.read import Reader, Run
+from benchctl.run.record import Run
+from benchctl.store.read import Reader
 from benchctl.tui.draw.columns import GAP, Cells, Column, widths
 from benchctl.tui.draw.spans import Span
 from benchctl.tui.draw.spread import HIGH, LOW, MEAN, POINT, draw_spread

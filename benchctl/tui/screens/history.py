@@ -107,9 +107,8 @@ class HistoryScreen(Page):
 
     def _read(self, reader: Reader, bulk: Bulk) -> None:
         runs = reader.runs()
-        alive = {run.id: reader.is_alive(run) for run in runs if run.status == "running"}
         wanted = {name for run in runs for name in run.vocabulary.wanted}
-        self._all = past_of(runs, bulk.means(wanted), alive)
+        self._all = past_of(runs, bulk.means(wanted))
         self._show()
 
     def _show(self) -> None:

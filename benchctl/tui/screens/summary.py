@@ -12,7 +12,8 @@ from textual.widget import Widget
 
 from benchctl.errors import StoreError
 from benchctl.report.document import Document, document_of
-from benchctl.store.read import Reader, Run
+from benchctl.run.record import Run
+from benchctl.store.read import Reader
 from benchctl.tui.draw.heat import STEPS, Arrangement, SummaryTable
 from benchctl.tui.draw.spans import Line, Span
 from benchctl.tui.draw.states import state

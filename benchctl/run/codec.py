@@ -1,0 +1,98 @@
+"""Between the types of a run and JSON, both ways, by their annotations.
+
+What cannot have been written is refused, with its place: ``settings.expect[0].metric``. Keys that
+are not known are passed over, since a later version may have written them; fields with a default
+may be missing, since an earlier version may have.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from functools import cache
+from typing import Any, TypeVar, get_type_hints
+
+import msgspec
+
+from benchctl.run.status import Status
+
+T = TypeVar("T")
+
+_COLUMNS = (str, int, float, int | None, float | None, Status)
+"""What a column of SQLite holds as it is."""
+_TIMES_S = (-6e10, 2.5e11)
+"""The years 70 to 9892: what the clock of a machine may say, and a calendar can show."""
+
+
+def to_json(value: object) -> str:
+    """Write a value. Raises ValueError for a number that JSON does not know."""
+    return json.dumps(msgspec.to_builtins(value), allow_nan=False)
+
+
+def from_json(text: object, kind: type[T]) -> T:
+    """Read what `to_json` wrote. Raises ValueError."""
+    return convert(_parse(text), kind)
+
+
+def from_row(row: Any, kind: type[T]) -> T:
+    """Read a row of the store, which has a column for each field of ``kind``. Raises ValueError."""
+    values: dict[str, Any] = dict(row)
+    try:
+        for name in _of_json(kind):  # type: ignore[arg-type]
+            if name in values:
+                values[name] = _parse(values[name])
+        for name, value in values.items():
+            if not _is_possible(name, value):
+                raise ValueError(name)
+        return convert(values, kind)
+    except ValueError as error:
+        raise ValueError(f"{kind.__name__.lower()} {values.get('id')}: {error}") from None
+
+
+def convert(value: object, kind: type[T]) -> T:
+    """Return data that was read as JSON, or from columns, as a type. Raises ValueError."""
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        what, _, place = str(error).rpartition(" - at `$.")
+        raise ValueError(place.removesuffix("`") if what else str(error)) from None
+
+
+@cache
+def _of_json(kind: type) -> tuple[str, ...]:
+    """Return the fields whose columns hold JSON: all that no column of SQLite could hold."""
+    return tuple(name for name, hint in get_type_hints(kind).items() if hint not in _COLUMNS)
+
+
+def _is_possible(name: str, value: object) -> bool:
+    if name == "status":
+        return value != Status.DIED
+    if not isinstance(value, float):
+        return True
+    if name.endswith("_time"):
+        return _TIMES_S[0] < value < _TIMES_S[1]
+    return math.isfinite(value)
+
+
+def _parse(text: object) -> object:
+    """Return what a text of JSON says; None, which no field takes, where it is none."""
+    try:
+        return _DECODER.decode(text)  # type: ignore[arg-type]
+    except (ValueError, TypeError, RecursionError):
+        return None
+
+
+def _finite(text: str) -> float:
+    if math.isinf(number := float(text)):
+        raise ValueError(text)
+    return number
+
+
+def _constant(name: str) -> str:
+    """Version 0.1.0 wrote a rate without a bound so; NaN was never written."""
+    if name != "Infinity":
+        raise ValueError(name)
+    return "unlimited"
+
+
+_DECODER = json.JSONDecoder(parse_float=_finite, parse_constant=_constant)

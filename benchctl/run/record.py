@@ -1,0 +1,139 @@
+"""A run as the store holds it: one frozen dataclass a table, one field a column.
+
+Times are Unix times in seconds, and their names end in ``_time``; other lengths end in ``_s``.
+
+What is measured one day finds its place beside these, and changes none of them. In a store that
+exists, a column is added by `benchctl.store.schema.ADDED`, with a default here, and a table by
+``CREATE TABLE IF NOT EXISTS``:
+
+- a trial that is added while a run goes on is one more row (`benchctl.store.record.Recorder`);
+- facts of another host: a column of the run that maps hosts to `Facts`. ``facts`` are those of
+  host ``local``;
+- a clock with its error: a table by run, host and time; a flow names the clocks of its two ends;
+- an event within a flow (a lost connection, a change of route): a table by flow and time, as notes;
+- a file that belongs to a run (a trace, a figure): a table by run, with its name, type and bytes;
+- a run that was imported: a run with an ``origin`` column; its trials have their status from the
+  start, no parameters as written, and no runner ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypedDict
+
+from benchctl.metrics import Vocabulary
+from benchctl.run.planned import Settings
+from benchctl.run.status import Status
+from benchctl.run.trial import PlannedTrial, Scalar
+
+Facts = Mapping[str, Any]
+"""What a machine is like, as JSON-like data; what a system does not have is left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One execution of a profile."""
+
+    id: int
+    name: str
+    profile: str
+    title: str
+    created_time: float
+    started_time: float | None
+    finished_time: float | None
+    status: Status
+    error: str
+    seed: int
+    trials: int
+    settings: Settings
+    profile_text: str
+    profile_sha256: str
+    facts: Facts
+    runner_pid: int | None
+    tags: tuple[str, ...]
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """Its metrics, those that only its backends know too."""
+        return Vocabulary(self.settings.metrics, self.settings.headlines)
+
+    @property
+    def varying(self) -> tuple[str, ...]:
+        """The axes that have more than one value."""
+        return tuple(axis for axis, values in self.values.items() if len(values) > 1)
+
+    @property
+    def values(self) -> Mapping[str, Sequence[Scalar]]:
+        """The values of every axis, in the order of the profile."""
+        return self.settings.values
+
+
+LinkTraffic = TypedDict(
+    "LinkTraffic",
+    {
+        "link": str, "from": str, "to": str,
+        "arrived": int, "delivered": int, "dropped": int, "lost": int, "queued": int,
+        "queue_max": int | None, "late": int | None, "missed": int | None, "refused": int | None,
+        "late_max_s": float | None, "kept": bool,
+    },
+)  # fmt: skip
+"""What one direction of a link carried during a trial, in frames; None is not counted there.
+
+``kept`` is whether the figures can bear how late and lossy the emulator itself was.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial(PlannedTrial):
+    """A trial and how it went."""
+
+    id: int
+    run_id: int
+    status: Status
+    error: str
+    started_time: float | None
+    finished_time: float | None
+    start_skew_s: float | None
+    fairness_jain: float | None
+    links: tuple[LinkTraffic, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """One attempt of one flow."""
+
+    id: int
+    trial_id: int
+    attempt: int
+    name: str
+    backend: str
+    source: str
+    target: str
+    direction: str
+    port: int | None
+    status: Status
+    failure: str
+    error: str
+    hint: str
+    client: tuple[str, ...]
+    server: tuple[str, ...]
+    requested: Mapping[str, Any]
+    effective: Mapping[str, Any]
+    expected: Mapping[str, Mapping[str, float]]
+    started_time: float | None
+    finished_time: float | None
+    exit_code: int | None
+    stderr: str
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Something said about a run, one of its trials or flows."""
+
+    id: int
+    trial_id: int | None
+    flow_id: int | None
+    time: float
+    level: str
+    text: str

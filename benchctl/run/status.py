@@ -1,0 +1,67 @@
+"""The states of a run, a trial and a flow, and which may follow which.
+
+::
+
+    planned ──▶ running ──▶ ok, failed, timed_out, interrupted, skipped
+       ▲ │         │                │
+       │ └─────────┼────────────────┼──▶ failed, timed_out, interrupted, skipped
+       └───────────┴────────────────┘  resumed: what never ended, or was interrupted
+
+A run itself is resumed from failed too: where a trial of it is open still.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+
+class Status(StrEnum):
+    """How a run, a trial or a flow stands."""
+
+    PLANNED = "planned"
+    RUNNING = "running"
+    OK = "ok"
+    FAILED = "failed"
+    TIMED_OUT = "timed_out"
+    INTERRUPTED = "interrupted"
+    SKIPPED = "skipped"
+    DIED = "died"
+    """Of a run only, and never stored: it says running, and no runner measures it."""
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing more is measured, unless somebody resumes the run."""
+        return self not in UNFINISHED
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a trial in this state is measured when its run is resumed."""
+        return self in OPEN
+
+    @property
+    def counts(self) -> bool:
+        """Whether the figures of a flow in this state count: until its deadline, it measured."""
+        return self in COUNTED
+
+    def may_become(self, other: Status) -> bool:
+        """Return whether the other state may follow this one."""
+        return other in TRANSITIONS[self]
+
+
+UNFINISHED = (Status.PLANNED, Status.RUNNING)
+OPEN = (*UNFINISHED, Status.INTERRUPTED)
+COUNTED = (Status.OK, Status.TIMED_OUT)
+
+_CUT_SHORT = frozenset({Status.FAILED, Status.TIMED_OUT, Status.INTERRUPTED, Status.SKIPPED})
+_RESUMED = frozenset({Status.PLANNED})
+TRANSITIONS: Mapping[Status, frozenset[Status]] = {
+    Status.PLANNED: _CUT_SHORT | {Status.RUNNING},
+    Status.RUNNING: _CUT_SHORT | {Status.OK} | _RESUMED,
+    Status.INTERRUPTED: _RESUMED,
+    Status.FAILED: _RESUMED,
+    Status.OK: frozenset(),
+    Status.TIMED_OUT: frozenset(),
+    Status.SKIPPED: frozenset(),
+    Status.DIED: _RESUMED,
+}
