@@ -21,7 +21,7 @@ TABLES = {
 }
 WRITTEN = {
     "10s": '`"10ms"`', "5201-5210": '`5201` or `"5201-5210"`',
-    "string": "text", "object": "table", "array": "list", "integer": "number",
+    "string": "string", "object": "table", "array": "list", "integer": "number",
 }  # fmt: skip
 # What a link does where its file says nothing.
 UNSET = {
@@ -53,7 +53,7 @@ def test_every_file_is_read_and_every_profile_can_be_planned(shell, block):
 
 @pytest.mark.parametrize("table_name", TABLES)
 def test_the_tables_are_those_of_the_schema(table_name, request):
-    lines = ["| key | written | default | meaning |", "|---|---|---|---|"]
+    lines = ["| key | type | default | meaning |", "|---|---|---|---|"]
     lines += _described(TABLES[table_name])
     filled(DOCUMENT, table_name, lines, request.config.getoption("--update-golden"))
 
