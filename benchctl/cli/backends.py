@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Annotated, Any
 
-import click
+import typer
 
 
-@click.command()
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per backend.")
-def backends(as_json: bool) -> None:
+def backends(
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object per backend.")
+    ] = False,
+) -> None:
     """List what can measure here; what can't, and why."""
     for entry in _entries():
         if as_json:

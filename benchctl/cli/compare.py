@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-import click
+import typer
 
 from benchctl.cli import completion, options
 from benchctl.visible import visible
@@ -18,37 +17,39 @@ if TYPE_CHECKING:
     from benchctl.run.record import Run
 
 
-@click.command()
-@click.argument("first", metavar="A", help="The baseline run.", shell_complete=completion.runs)
-@click.argument(
-    "others",
-    metavar="B...",
-    nargs=-1,
-    required=True,
-    help="One or more runs to compare with A.",
-    shell_complete=completion.runs,
-)
-@click.option("--all", "every", is_flag=True, help="Show every measured metric.")
-@click.option(
-    "--json", "as_json", is_flag=True, help="Print one JSON object per figure, for every metric."
-)
-@options.store
 def compare(
-    first: str, others: Sequence[str], every: bool, as_json: bool, store: Path | None
+    first: Annotated[
+        str,
+        typer.Argument(metavar="A", help="The baseline run.", autocompletion=completion.runs),
+    ],
+    others: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="B...",
+            help="One or more runs to compare with A.",
+            autocompletion=completion.runs,
+        ),
+    ],
+    *,
+    every: Annotated[bool, typer.Option("--all", help="Show every measured metric.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object per figure, for every metric.")
+    ] = False,
+    store: options.Store,
 ) -> None:
     """Compare runs: differences, their 95 % intervals, verdicts."""
     from benchctl.report.comparison import compare_runs, comparison_entry, of_interest
 
-    reader = options.open_reader(store)
-    a = reader.find(first)
-    for number, name in enumerate(others):
-        b = reader.find(name)
-        compared = compare_runs(reader, a, b)
-        if as_json:
-            for one in compared:
-                print(json.dumps({"a": a.name, "b": b.name, **comparison_entry(one)}))
-        else:
-            _print("\n" * (number > 0), a, b, compared if every else of_interest(compared))
+    with options.open_reader(store) as reader:
+        a = reader.find(first)
+        for number, name in enumerate(others):
+            b = reader.find(name)
+            compared = compare_runs(reader, a, b)
+            if as_json:
+                for one in compared:
+                    print(json.dumps({"a": a.name, "b": b.name, **comparison_entry(one)}))
+            else:
+                _print("\n" * (number > 0), a, b, compared if every else of_interest(compared))
 
 
 def _print(before: str, a: Run, b: Run, compared: Sequence[Comparison]) -> None:

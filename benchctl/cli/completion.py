@@ -1,88 +1,106 @@
 """What a shell completes: names that come with benchctl, runs, and files beside them.
 
-click knows the shells; bash and fish get scripts of our own, because click's for bash forgets the
-names where there are files too, and its for fish cuts a description at its first comma.
+typer finds the words; the scripts are ours, because typer's forget the names where there are files
+too. All three read what typer answers to bash, one line each: a word, or a word, a tab and its
+description. A slash for a description stands for the files whose names begin as the word does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from contextlib import closing
+from typing import Any
 
-import click
-from click.shell_completion import (
-    BashComplete,
-    CompletionItem,
-    FishComplete,
-    add_completion_class,
-    get_completion_class,
-)
+from typer.completion import get_completion_inspect_parameters
 
-VARIABLE = "_BENCHCTL_COMPLETE"
-_PROGRAM = "benchctl"
-
-
-@add_completion_class
-class _Bash(BashComplete):
-    source_template = """\
-%(complete_func)s() {
-    local IFS=$'\\n' type value word=${COMP_WORDS[COMP_CWORD]}
+_BASH = """\
+_benchctl_completion() {
+    local IFS=$'\\n' line word=${COMP_WORDS[COMP_CWORD]}
     COMPREPLY=()
-    while IFS=, read -r type value; do
-        case $type in
-            plain) COMPREPLY+=("$value") ;;
-            file)
+    while read -r line; do
+        case $line in
+            *$'\\t/')
                 ((${#COMPREPLY[@]})) || compopt -o filenames
                 mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -f -- "$word") ;;
+            ?*) COMPREPLY+=("${line%%$'\\t'*}") ;;
         esac
     done < <(COMP_WORDS="${COMP_WORDS[*]}" COMP_CWORD=$COMP_CWORD \\
-        %(complete_var)s=bash_complete "$1")
+        _BENCHCTL_COMPLETE=complete_bash "$1")
 }
-complete -o nosort -F %(complete_func)s %(prog_name)s
+complete -o nosort -F _benchctl_completion benchctl
 """
+_ZSH = """\
+#compdef benchctl
 
+_benchctl_completion() {
+    local line
+    local -a plain described
+    while IFS= read -r line; do
+        case $line in
+            *$'\\t/') _path_files -f ;;
+            *$'\\t'*) described+=("${${line%%$'\\t'*}//:/\\\\:}:${line#*$'\\t'}") ;;
+            ?*) plain+=("$line") ;;
+        esac
+    done < <(COMP_WORDS="${words[*]}" COMP_CWORD=$((CURRENT - 1)) \\
+        _BENCHCTL_COMPLETE=complete_bash $words[1])
+    (($#described)) && _describe -V unsorted described -U
+    (($#plain)) && compadd -U -V unsorted -a plain
+}
 
-@add_completion_class
-class _Fish(FishComplete):
-    source_template = """\
-function %(complete_func)s
-    for line in (COMP_WORDS=(commandline -cp | string collect) COMP_CWORD=(commandline -t) \\
-            %(complete_var)s=fish_complete %(prog_name)s)
-        set -l found (string split --max 1 , -- $line)
-        switch $found[1]
-            case file
-                __fish_complete_path $found[2]
-            case plain
-                echo $found[2]
+if [[ $zsh_eval_context[-1] == loadautofunc ]]; then
+    _benchctl_completion "$@"
+else
+    compdef _benchctl_completion benchctl
+fi
+"""
+_FISH = """\
+function _benchctl_completion
+    for line in (COMP_WORDS=(commandline -cp | string collect) \\
+            COMP_CWORD=(count (commandline -opc)) _BENCHCTL_COMPLETE=complete_bash benchctl)
+        set -l found (string split --max 1 \\t -- $line)
+        if test "$found[2]" = /
+            __fish_complete_path $found[1]
+        else if test -n "$line"
+            echo $line
         end
     end
 end
-complete --no-files --command %(prog_name)s --arguments '(%(complete_func)s)'
+complete --no-files --command benchctl --arguments '(_benchctl_completion)'
 """
+SCRIPTS = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
 
 
-def script(command: click.Command, shell: str) -> str:
-    """Return what lets a shell complete the command."""
-    completion = get_completion_class(shell)
-    assert completion is not None
-    return completion(command, {}, _PROGRAM, VARIABLE).source()
+def prepare() -> None:
+    """Let typer answer the shells, which it does only where its own options for that are made."""
+    get_completion_inspect_parameters()
 
 
-def profiles(_: click.Context, __: click.Parameter, word: str) -> list[CompletionItem[str]]:
+def describe(items: list[Any]) -> list[Any]:
+    """Put the descriptions of items of typer's beside their words, where every shell finds them."""
+    for item in items:
+        item.value = f"{item.value}\t{item.help}"
+    return items
+
+
+def files(incomplete: str) -> list[str]:
+    """Return what stands for files."""
+    return [f"{incomplete}\t/"]
+
+
+def profiles(incomplete: str) -> list[str]:
     """Return the profiles that come with benchctl, and files."""
     from benchctl.profile.load import shipped_profiles
 
-    return _names_and_files(shipped_profiles(), word)
+    return [*shipped_profiles(), *files(incomplete)]
 
 
-def topologies(_: click.Context, __: click.Parameter, word: str) -> list[CompletionItem[str]]:
+def topologies(incomplete: str) -> list[str]:
     """Return the topologies that come with benchctl, and files."""
     from benchctl.profile.load import shipped_topologies
 
-    return _names_and_files(shipped_topologies(), word)
+    return [*shipped_topologies(), *files(incomplete)]
 
 
-def runs(_: click.Context, __: click.Parameter, word: str) -> list[str]:
+def runs() -> list[str]:
     """Return the names of the runs of the store."""
     from benchctl.store.database import default_path
     from benchctl.store.read import Reader
@@ -91,9 +109,4 @@ def runs(_: click.Context, __: click.Parameter, word: str) -> list[str]:
     if not path.exists():
         return []
     with closing(Reader(path)) as reader:
-        return [run.name for run in reader.runs() if run.name.startswith(word)]
-
-
-def _names_and_files(names: Iterable[str], word: str) -> list[CompletionItem[str]]:
-    found = [CompletionItem(name) for name in names if name.startswith(word)]
-    return [*found, CompletionItem(word, type="file")]
+        return [run.name for run in reader.runs()]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from typing import Annotated
 
-import click
+import typer
 
 
-@click.command()
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON list.")
-def doctor(as_json: bool) -> None:
+def doctor(
+    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON list.")] = False,
+) -> None:
     """Check whether this machine can measure well.
 
     Looks at the kernel, congestion controls, buffers, namespaces, the clock and the tools.

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-import click
+import typer
 
 from benchctl.cli import options
 from benchctl.errors import UsageError
@@ -16,14 +15,15 @@ if TYPE_CHECKING:
     from benchctl.store.read import Reader
 
 
-@click.command()
-@options.run
-@options.form
-@options.output
-@click.option("--samples", is_flag=True, help="Write every sample as CSV, in SI base units.")
-@options.store
 def export(
-    name: str, form: str | None, output: Path | None, samples: bool, store: Path | None
+    name: options.RunName = "last",
+    *,
+    form: options.Format = None,
+    output: options.OutputFile = None,
+    samples: Annotated[
+        bool, typer.Option("--samples", help="Write every sample as CSV, in SI base units.")
+    ] = False,
+    store: options.Store,
 ) -> None:
     """Write a run, or all its samples, in another format."""
     from benchctl.cli.watch import write_result
@@ -34,14 +34,14 @@ def export(
         raise UsageError(
             "--samples writes CSV only", "remove --format, or use a file name that ends in .csv"
         )
-    reader = options.open_reader(store)
-    run = reader.find(name)
-    with Output(output) as out:
-        if samples:
-            _write_samples(reader, run, out)
-            out.publish()
-        else:
-            write_result(reader, run, shown, out)
+    with options.open_reader(store) as reader:
+        run = reader.find(name)
+        with Output(output) as out:
+            if samples:
+                _write_samples(reader, run, out)
+                out.publish()
+            else:
+                write_result(reader, run, shown, out)
 
 
 def _write_samples(reader: Reader, run: Run, out: Output) -> None:

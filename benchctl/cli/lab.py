@@ -8,12 +8,12 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-import click
+import typer
 
-from benchctl.cli import completion
-from benchctl.cli.options import InOrder, trust
+from benchctl.cli import options
+from benchctl.cli.command import Command, group
 from benchctl.visible import visible
 
 if TYPE_CHECKING:
@@ -21,20 +21,14 @@ if TYPE_CHECKING:
     from benchctl.lab.lab import Lab
     from benchctl.lab.model import Topology
 
-_topology = click.argument(
-    "topology",
-    metavar="TOPOLOGY",
-    help="A topology file, or the name of an included topology.",
-    shell_complete=completion.topologies,
-)
-_emulator = click.option(
-    "--emulator", metavar="NAME", help="auto, kernel or user; default: as in the file."
-)
+_Emulator = Annotated[
+    str | None,
+    typer.Option(
+        "--emulator", metavar="NAME", help="auto, kernel or user; default: as in the file."
+    ),
+]
 
-
-@click.group(cls=InOrder)
-def lab() -> None:
-    """Show virtual networks, try them, check their links."""
+lab = group("Show virtual networks, try them, check their links.")
 
 
 def _load(name: str) -> Topology:
@@ -58,9 +52,8 @@ def _build(name: str, emulator: str | None, trust: bool) -> Lab:
     return Lab.build(topology, Emulator(emulator) if emulator else None)
 
 
-@lab.command()
-@_topology
-def show(topology: str) -> None:
+@lab.command(cls=Command)
+def show(topology: options.Topology) -> None:
     """Show the map of a lab.
 
     Nodes, addresses, links, routes, and what theory expects of every pair. Builds nothing.
@@ -127,16 +120,16 @@ def _pairs(lab: Topology) -> list[tuple[str, ...]]:
     return rows
 
 
-@lab.command("exec", context_settings={"ignore_unknown_options": True})
-@_topology
-@click.argument("host", metavar="HOST", help="Host that runs the command.")
-@click.argument(
-    "command", metavar="COMMAND...", nargs=-1, required=True, help="The command, after --."
-)
-@_emulator
-@trust
+@lab.command("exec", cls=Command, context_settings={"ignore_unknown_options": True})
 def execute(
-    topology: str, host: str, command: Sequence[str], emulator: str | None, trust: bool
+    topology: options.Topology,
+    host: Annotated[str, typer.Argument(metavar="HOST", help="Host that runs the command.")],
+    command: Annotated[
+        list[str], typer.Argument(metavar="COMMAND...", help="The command, after --.")
+    ],
+    *,
+    emulator: _Emulator = None,
+    trust: options.Trust = False,
 ) -> None:
     """Run one command on a host of a lab.
 
@@ -147,11 +140,10 @@ def execute(
     sys.exit(code)
 
 
-@lab.command()
-@_topology
-@_emulator
-@trust
-def shell(topology: str, emulator: str | None, trust: bool) -> None:
+@lab.command(cls=Command)
+def shell(
+    topology: options.Topology, *, emulator: _Emulator = None, trust: options.Trust = False
+) -> None:
     """Take commands for the hosts of a lab.
 
     As in "h1 ping h4" or "h4 iperf3 -s &"; the lab stands until "exit" or Ctrl-D.
@@ -259,11 +251,10 @@ def _run(lab: Lab, host: str, command: Sequence[str]) -> int:
     return 128 - code if code < 0 else code
 
 
-@lab.command()
-@_topology
-@_emulator
-@trust
-def check(topology: str, emulator: str | None, trust: bool) -> None:
+@lab.command(cls=Command)
+def check(
+    topology: options.Topology, *, emulator: _Emulator = None, trust: options.Trust = False
+) -> None:
     """Measure each link against its promises, and all of them at once.
 
     Delay, jitter, loss, queue, rate, order, and whether a change holds; in either direction. Ends

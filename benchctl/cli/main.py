@@ -10,91 +10,91 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, MutableMapping
 from pathlib import Path
+from pkgutil import resolve_name
+from typing import Annotated, Any, Literal
 
-import click
+import typer
+from typer.main import get_command
 
 from benchctl import __version__
-from benchctl.cli import completion, options, streams
-from benchctl.cli.backends import backends
-from benchctl.cli.compare import compare
-from benchctl.cli.doctor import doctor
-from benchctl.cli.export import export
-from benchctl.cli.lab import lab
-from benchctl.cli.options import InOrder
-from benchctl.cli.plan import plan
-from benchctl.cli.resume import resume
-from benchctl.cli.run import run
-from benchctl.cli.runs import runs
-from benchctl.cli.schema import schema
-from benchctl.cli.show import show
-from benchctl.cli.store import store
-from benchctl.cli.tui import tui
-from benchctl.errors import BenchctlError, NoReaderError, StoreDamagedError, surroundings
+from benchctl.cli import completion, streams
+from benchctl.cli.command import Group, command_of, help_without_command
+from benchctl.errors import BenchctlError, NoReaderError, surroundings
 from benchctl.visible import visible
 
-PLUGINS_VARIABLE = "BENCHCTL_PLUGINS"
 COMMANDS = (
-    run, plan, tui, runs, show, compare, export, resume, backends, doctor, schema, store, lab
+    "run", "plan", "tui", "runs", "show", "compare", "export", "resume", "backends", "doctor",
+    "schema", "store", "lab",
 )  # fmt: skip
-INTERNAL = 4
 INTERRUPTED = 130
 
 
-def _print_completion(context: click.Context, _: click.Parameter, shell: str | None) -> None:
-    if shell is None:
-        return
-    print(completion.script(context.command, shell))
-    context.exit()
+class _Commands(Group):
+    """All commands. Each is a function or a group of its name, in a module of its name."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        # typer lists these, and knows by them what a wrong name may mean.
+        self.commands: MutableMapping[str, Any] = dict.fromkeys(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name not in COMMANDS:
+            return None
+        return command_of(resolve_name(f"benchctl.cli.{cmd_name}:{cmd_name}"))
 
 
-class _App(InOrder):
-    """All commands. What a damaged store makes of one is no bug."""
-
-    def invoke(self, ctx: click.Context) -> object:
-        try:
-            return super().invoke(ctx)
-        except StoreDamagedError as error:
-            raise options.diagnosis(ctx) or error from error
-        except (BenchctlError, click.ClickException, click.exceptions.Exit, click.Abort):
-            raise
-        except Exception as error:
-            if not surroundings(error) and (found := options.diagnosis(ctx)):
-                raise found from error
-            raise
-
-
-@click.group(
-    cls=_App,
-    commands=COMMANDS,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-@click.version_option(__version__, message="benchctl %(version)s", help="Print the version.")
-@click.option(
-    "--plugin",
-    "plugins",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    multiple=True,
-    metavar="FILE",
-    help="A Python file that defines a backend as BACKEND; repeatable.",
-)
-@click.option(
-    "--completion",
-    type=click.Choice(["bash", "zsh", "fish"]),
-    metavar="SHELL",
-    is_eager=True,
-    expose_value=False,
-    callback=_print_completion,
-    help="Print the completion script for bash, zsh or fish.",
-)
-def app(plugins: Sequence[Path]) -> None:
-    """Measure networks by profile: throughput, delay, loss; every sample kept."""
+def _prepare(
+    context: typer.Context,
+    *,
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+    plugins: Annotated[
+        list[Path],
+        typer.Option(
+            "--plugin",
+            exists=True,
+            dir_okay=False,
+            metavar="FILE",
+            default_factory=list,
+            show_default=False,
+            help="A Python file that defines a backend as BACKEND; repeatable.",
+            autocompletion=completion.files,
+        ),
+    ],
+    shell: Annotated[
+        Literal["bash", "zsh", "fish"] | None,
+        typer.Option(
+            "--completion",
+            metavar="SHELL",
+            help="Print the completion script for bash, zsh or fish.",
+        ),
+    ] = None,
+) -> None:
+    if version or shell:
+        print(f"benchctl {__version__}" if shell is None else completion.SCRIPTS[shell])
+        raise typer.Exit
+    help_without_command(context)
     if plugins:
+        from benchctl.backends import FILES_VARIABLE
+
         # Put into the environment, so that the runner's process finds them too.
-        before = os.environ.get(PLUGINS_VARIABLE)
+        before = os.environ.get(FILES_VARIABLE)
         files = [str(file.resolve()) for file in plugins] + ([before] if before else [])
-        os.environ[PLUGINS_VARIABLE] = os.pathsep.join(files)
+        os.environ[FILES_VARIABLE] = os.pathsep.join(files)
+
+
+app = get_command(
+    typer.Typer(
+        cls=_Commands,
+        help="Measure networks by profile: throughput, delay, loss; every sample kept.",
+        callback=_prepare,
+        invoke_without_command=True,
+        context_settings={"help_option_names": ["-h", "--help"]},
+        add_completion=False,
+        rich_markup_mode=None,
+    )
+)
 
 
 def _look_in_absolute_places() -> None:
@@ -112,6 +112,7 @@ def main() -> None:
     """Run the command line; ends the process with its exit code."""
     _look_in_absolute_places()
     streams.prepare()
+    completion.prepare()
     code = _end_of(lambda: app.main(prog_name="benchctl", standalone_mode=False))
     # What is still in the buffer may be the first that stdout does not take.
     sys.exit(_end_of(sys.stdout.flush) or code)
@@ -122,24 +123,28 @@ def _end_of(step: Callable[[], object]) -> int:
     try:
         code = step()
     except SystemExit as end:
-        return end.code if isinstance(end.code, int) else 0
-    except click.ClickException as error:
-        error.show()
-        return error.exit_code
+        code = end.code
+    except typer.TyperException as error:
+        context = getattr(error, "ctx", None)
+        hint = f"see {context.command_path} --help" if context else ""
+        return _report(error.format_message(), hint, error.exit_code)
     except NoReaderError as error:
-        return error.exit_code
+        code = error.exit_code
     except BenchctlError as error:
-        print(f"benchctl: {visible(error.message)}", file=sys.stderr)
-        if error.hint:
-            print(f"  {visible(error.hint)}", file=sys.stderr)
-        return error.exit_code
-    except (KeyboardInterrupt, click.Abort):
-        return INTERRUPTED
+        return _report(error.message, error.hint, error.exit_code)
+    except typer.Abort:
+        code = INTERRUPTED
     except Exception as error:
         if what := surroundings(error):
-            print(f"benchctl: {visible(what)}", file=sys.stderr)
-            return INTERNAL
+            return _report(what, "", BenchctlError.exit_code)
         traceback.print_exc()
-        print("benchctl: this is a bug; please report it with the lines above", file=sys.stderr)
-        return INTERNAL
+        bug = "this is a bug; please report it with the lines above"
+        return _report(bug, "", BenchctlError.exit_code)
     return code if isinstance(code, int) else 0
+
+
+def _report(message: str, hint: str, exit_code: int) -> int:
+    print(f"benchctl: {visible(message)}", file=sys.stderr)
+    if hint:
+        print(f"  {visible(hint)}", file=sys.stderr)
+    return exit_code

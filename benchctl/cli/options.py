@@ -1,116 +1,147 @@
-"""What several commands share: arguments, options, and how they are listed."""
+"""What several commands share: arguments, options, and the store that they name."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
-import click
+import typer
 
 from benchctl.cli import completion
-from benchctl.errors import UsageError
+from benchctl.errors import BenchctlError, StoreDamagedError, UsageError, surroundings
 
 if TYPE_CHECKING:
-    from benchctl.errors import StoreError
     from benchctl.store.read import Reader
 
-FORMATS = ("table", "md", "csv", "json", "jsonl")
+FormatName = Literal["table", "md", "csv", "json", "jsonl"]
+FORMATS = get_args(FormatName)
 _ENDINGS = {"txt": "table", "markdown": "md", "ndjson": "jsonl"}
-_OPENED = "benchctl.store"
-FILE = click.Path(path_type=Path)
 
 
-class InOrder(click.Group):
-    """Commands in the order in which a newcomer meets them, not by the alphabet."""
-
-    def list_commands(self, _: click.Context) -> list[str]:
-        return list(self.commands)
-
-
-profile = click.argument(
-    "profile",
-    metavar="PROFILE",
-    help="A profile file, or the name of an included profile.",
-    shell_complete=completion.profiles,
-)
-run = click.argument(
-    "name",
-    metavar="[RUN]",
-    default="last",
-    help='A run: its name, a unique part of it, or "last"; default: last.',
-    shell_complete=completion.runs,
-)
-store = click.option(
-    "--store",
-    type=FILE,
-    metavar="FILE",
-    help="The store file; default: BENCHCTL_STORE, or a file in your data directory.",
-)
-assignments = click.option(
-    "--set",
-    "assignments",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="Set any value of the profile; repeatable.",
-)
-only = click.option(
-    "--only",
-    multiple=True,
-    metavar="AXIS=VALUE",
-    help="Run only points with this value of an axis; repeatable.",
-)
-repeats = click.option(
-    "--repeat",
-    "repeats",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="How many times to measure each point.",
-)
-lab = click.option(
-    "--lab",
-    metavar="TOPOLOGY",
-    help="Run in this lab instead of the real network.",
-    shell_complete=completion.topologies,
-)
-trust = click.option(
-    "--trust",
-    is_flag=True,
-    help="Run the services of a topology that others can write.",
-)
-yes = click.option("--yes", is_flag=True, help="Allow a matrix of more than 100,000 trials.")
-form = click.option(
-    "--format",
-    "form",
-    type=click.Choice(FORMATS),
-    metavar="FORMAT",
-    help=f"One of {', '.join(FORMATS)}; default: by the extension of the output file, else table.",
-)
-output = click.option(
-    "-o", "--output", type=FILE, metavar="FILE", help="Write to this file instead of stdout."
-)
-events = click.option("--events", is_flag=True, help="Write events as they happen, as JSON lines.")
-quiet = click.option("-q", "--quiet", is_flag=True, help="Show no progress on stderr.")
-
-
-def open_reader(store: Path | None) -> Reader:
-    """Open the store that the options name, until the command ends. Raises StoreError."""
+def _default_store() -> Path:
     from benchctl.store.database import default_path
+
+    return default_path()
+
+
+Profile = Annotated[
+    str,
+    typer.Argument(
+        metavar="PROFILE",
+        help="A profile file, or the name of an included profile.",
+        autocompletion=completion.profiles,
+    ),
+]
+RunName = Annotated[
+    str,
+    typer.Argument(
+        metavar="[RUN]",
+        help='A run: its name, a unique part of it, or "last".',
+        autocompletion=completion.runs,
+    ),
+]
+Topology = Annotated[
+    str,
+    typer.Argument(
+        metavar="TOPOLOGY",
+        help="A topology file, or the name of an included topology.",
+        autocompletion=completion.topologies,
+    ),
+]
+Store = Annotated[
+    Path,
+    typer.Option(
+        "--store",
+        metavar="FILE",
+        default_factory=_default_store,
+        show_default=False,
+        help="The store file; default: BENCHCTL_STORE, or a file in your data directory.",
+        autocompletion=completion.files,
+    ),
+]
+Assignments = Annotated[
+    list[str],
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        default_factory=list,
+        show_default=False,
+        help="Set any value of the profile; repeatable.",
+    ),
+]
+Only = Annotated[
+    list[str],
+    typer.Option(
+        "--only",
+        metavar="AXIS=VALUE",
+        default_factory=list,
+        show_default=False,
+        help="Run only points with this value of an axis; repeatable.",
+    ),
+]
+Repeats = Annotated[
+    int | None,
+    typer.Option("--repeat", metavar="N", min=1, help="How many times to measure each point."),
+]
+Lab = Annotated[
+    str | None,
+    typer.Option(
+        "--lab",
+        metavar="TOPOLOGY",
+        help="Run in this lab instead of the real network.",
+        autocompletion=completion.topologies,
+    ),
+]
+Trust = Annotated[
+    bool,
+    typer.Option("--trust", help="Run the services of a topology that others can write."),
+]
+Yes = Annotated[bool, typer.Option("--yes", help="Allow a matrix of more than 100,000 trials.")]
+Format = Annotated[
+    FormatName | None,
+    typer.Option(
+        "--format",
+        metavar="FORMAT",
+        help=f"One of {', '.join(FORMATS)};"
+        " default: by the extension of the output file, else table.",
+    ),
+]
+OutputFile = Annotated[
+    Path | None,
+    typer.Option(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="Write to this file instead of stdout.",
+        autocompletion=completion.files,
+    ),
+]
+Events = Annotated[
+    bool, typer.Option("--events", help="Write events as they happen, as JSON lines.")
+]
+Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Show no progress on stderr.")]
+
+
+@contextmanager
+def open_reader(store: Path) -> Iterator[Reader]:
+    """Open a store to read it. Raises StoreError.
+
+    What a damaged store makes of a command is no bug: the store is looked at, and reported.
+    """
     from benchctl.store.read import Reader
 
-    path = store or default_path()
-    context = click.get_current_context()
-    context.meta[_OPENED] = path
-    reader = Reader(path)
-    context.call_on_close(reader.close)
-    return reader
+    try:
+        with closing(Reader(store)) as reader:
+            yield reader
+    except Exception as error:
+        from benchctl.store.salvage import diagnose
 
-
-def diagnosis(context: click.Context) -> StoreError | None:
-    """Return the error of the store that a command opened, if it is damaged."""
-    from benchctl.store.salvage import diagnose
-
-    path = context.meta.get(_OPENED)
-    return None if path is None else diagnose(path)
+        known = isinstance(error, BenchctlError) or surroundings(error)
+        if known and not isinstance(error, StoreDamagedError):
+            raise
+        raise diagnose(store) or error from error
 
 
 def format_for(given: str | None, output: Path | None, *, live_events: bool = False) -> str:

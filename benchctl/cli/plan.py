@@ -6,16 +6,14 @@ import json
 import os
 import shlex
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-import click
+import typer
 
 from benchctl.cli import options
 from benchctl.visible import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from benchctl.engine.planning import Planned
     from benchctl.run.trial import PlannedTrial
 
@@ -23,24 +21,20 @@ if TYPE_CHECKING:
 SHOWN = 12
 
 
-@click.command()
-@options.profile
-@options.assignments
-@options.only
-@options.repeats
-@click.option("--all", "every", is_flag=True, help="Show every trial, not only the first twelve.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per trial.")
-@options.lab
-@options.yes
 def plan(
-    profile: str,
-    assignments: Sequence[str],
-    only: Sequence[str],
-    repeats: int | None,
-    every: bool,
-    as_json: bool,
-    lab: str | None,
-    yes: bool,
+    profile: options.Profile,
+    *,
+    assignments: options.Assignments,
+    only: options.Only,
+    repeats: options.Repeats = None,
+    every: Annotated[
+        bool, typer.Option("--all", help="Show every trial, not only the first twelve.")
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object per trial.")
+    ] = False,
+    lab: options.Lab = None,
+    yes: options.Yes = False,
 ) -> None:
     """Show what would run; sends nothing.
 

@@ -3,29 +3,19 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
-
-import click
 
 from benchctl.cli import options
 
 
-@click.command()
-@options.run
-@options.form
-@options.output
-@options.events
-@options.quiet
-@options.trust
-@options.store
 def resume(
-    name: str,
-    form: str | None,
-    output: Path | None,
-    events: bool,
-    quiet: bool,
-    trust: bool,
-    store: Path | None,
+    name: options.RunName = "last",
+    *,
+    form: options.Format = None,
+    output: options.OutputFile = None,
+    events: options.Events = False,
+    quiet: options.Quiet = False,
+    trust: options.Trust = False,
+    store: options.Store,
 ) -> None:
     """Go on with a run that was stopped or killed.
 
@@ -37,17 +27,17 @@ def resume(
     from benchctl.report.output import Output
 
     shown = options.format_for(form, output, live_events=events)
-    reader = options.open_reader(store)
-    run = reader.find(name)
-    if reader.is_alive(run):
-        raise UsageError(f"run {run.name} is being measured right now", "wait until it ends")
-    left = sum(trial.status.is_open for trial in reader.trials(run.id))
-    if not left:
-        raise UsageError(f"run {run.name} has nothing left to measure", "see benchctl show")
-    if not trust and (why := distrust_run(run.settings, reader.path)):
-        raise untrusted(reader.path, why)
+    with options.open_reader(store) as reader:
+        run = reader.find(name)
+        if reader.is_alive(run):
+            raise UsageError(f"run {run.name} is being measured right now", "wait until it ends")
+        left = sum(trial.status.is_open for trial in reader.trials(run.id))
+        if not left:
+            raise UsageError(f"run {run.name} has nothing left to measure", "see benchctl show")
+        if not trust and (why := distrust_run(run.settings, store)):
+            raise untrusted(store, why)
     with Output(output) as out:
         if not quiet:
             print(f"run {run.name}: {left} of {run.trials} trials left", file=sys.stderr)
-        code = measure(reader.path, run.id, shown, out, live_events=events, quiet=quiet)
+        code = measure(store, run.id, shown, out, live_events=events, quiet=quiet)
     sys.exit(code)

@@ -4,40 +4,41 @@ from __future__ import annotations
 
 import json
 import sys
-from pathlib import Path
+from typing import Annotated
 
-import click
+import typer
 
 from benchctl.cli import options
 from benchctl.visible import visible
 
 
-@click.command()
-@options.store
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per run.")
-def runs(store: Path | None, as_json: bool) -> None:
+def runs(
+    *,
+    store: options.Store,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per run.")] = False,
+) -> None:
     """List every run, the newest first."""
     import time
 
     from benchctl.errors import StoreDamagedError
     from benchctl.report.document import run_entry
 
-    reader = options.open_reader(store)
-    if not as_json:
-        print(f"{'run':<24}{'when':<18}{'profile':<24}{'trials':>7}  status")
-    lost = None
-    for run_id in reader.run_ids():
-        try:
-            run = reader.run(run_id)
-        except StoreDamagedError as error:
-            lost = lost or error
-            continue
-        if as_json:
-            print(json.dumps(run_entry(run)))
-        else:
-            when = time.strftime("%Y-%m-%d %H:%M", time.localtime(run.created_time))
-            profile = visible(run.profile)
-            print(f"{run.name:<24}{when:<18}{profile:<24}{run.trials:>7}  {run.status}")
-    if lost is not None:
-        sys.stdout.flush()
-        raise lost
+    with options.open_reader(store) as reader:
+        if not as_json:
+            print(f"{'run':<24}{'when':<18}{'profile':<24}{'trials':>7}  status")
+        lost = None
+        for run_id in reader.run_ids():
+            try:
+                run = reader.run(run_id)
+            except StoreDamagedError as error:
+                lost = lost or error
+                continue
+            if as_json:
+                print(json.dumps(run_entry(run)))
+            else:
+                when = time.strftime("%Y-%m-%d %H:%M", time.localtime(run.created_time))
+                profile = visible(run.profile)
+                print(f"{run.name:<24}{when:<18}{profile:<24}{run.trials:>7}  {run.status}")
+        if lost is not None:
+            sys.stdout.flush()
+            raise lost

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
+from typing import Annotated, Literal
 
-import click
+import typer
 
 
-@click.command()
-@click.argument(
-    "kind",
-    type=click.Choice(["profile", "topology"]),
-    metavar="[KIND]",
-    default="profile",
-    help="Kind of file: profile or topology; default: profile.",
-)
-def schema(kind: str) -> None:
+def schema(
+    kind: Annotated[
+        Literal["profile", "topology"],
+        typer.Argument(metavar="[KIND]", help="Kind of file: profile or topology."),
+    ] = "profile",
+) -> None:
     """Print the JSON schema of profiles or of topologies, for editors."""
     from benchctl.profile.schema import json_schema, model_schema
 

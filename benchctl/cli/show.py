@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import shlex
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-import click
+import typer
 
 from benchctl.cli import options
 from benchctl.visible import visible
@@ -17,30 +16,37 @@ if TYPE_CHECKING:
     from benchctl.store.read import Reader
 
 
-@click.command()
-@options.run
-@click.option("--trials", is_flag=True, help="Show every attempt of every flow.")
-@click.option("--facts", is_flag=True, help="Show facts about the host at the time of the run.")
-@click.option("--profile", is_flag=True, help="Show the text of the profile.")
-@options.store
-def show(name: str, trials: bool, facts: bool, profile: bool, store: Path | None) -> None:
+def show(
+    name: options.RunName = "last",
+    *,
+    trials: Annotated[
+        bool, typer.Option("--trials", help="Show every attempt of every flow.")
+    ] = False,
+    facts: Annotated[
+        bool, typer.Option("--facts", help="Show facts about the host at the time of the run.")
+    ] = False,
+    profile: Annotated[
+        bool, typer.Option("--profile", help="Show the text of the profile.")
+    ] = False,
+    store: options.Store,
+) -> None:
     """Show one run: summary, trials, facts or profile."""
     from benchctl.report.document import document_of
     from benchctl.report.formats import table
 
-    reader = options.open_reader(store)
-    run = reader.find(name)
-    if profile:
-        print(run.profile_text)
-    elif facts:
-        print(json.dumps(run.facts, indent=2))
-    elif trials:
-        _print_trials(reader, run)
-    else:
-        _print_head(run)
-        print(table(document_of(reader, run)), end="")
-        for note in reader.notes(run.id):
-            print(visible(f"{note.level}: {note.text}"))
+    with options.open_reader(store) as reader:
+        run = reader.find(name)
+        if profile:
+            print(run.profile_text)
+        elif facts:
+            print(json.dumps(run.facts, indent=2))
+        elif trials:
+            _print_trials(reader, run)
+        else:
+            _print_head(run)
+            print(table(document_of(reader, run)), end="")
+            for note in reader.notes(run.id):
+                print(visible(f"{note.level}: {note.text}"))
 
 
 def _print_head(run: Run) -> None:

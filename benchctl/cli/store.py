@@ -4,31 +4,26 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Annotated
 
-import click
+import typer
 
-from benchctl.cli import options
-from benchctl.cli.options import InOrder
+from benchctl.cli import completion, options
+from benchctl.cli.command import Command, group
 
-
-@click.group(cls=InOrder)
-def store() -> None:
-    """Check a store, save what can be read of a damaged one."""
+store = group("Check a store, save what can be read of a damaged one.")
 
 
-@store.command()
-@options.store
-def check(store: Path | None) -> None:
+@store.command(cls=Command)
+def check(*, store: options.Store) -> None:
     """Read the whole store and say what is damaged.
 
     Ends with code 1 when something is.
     """
-    from benchctl.store.database import default_path
     from benchctl.store.salvage import check
 
-    path = store or default_path()
-    found = check(path)
-    print(f"store {path}: {found.text()} can be read")
+    found = check(store)
+    print(f"store {store}: {found.text()} can be read")
     for problem in found.problems:
         print(f"damaged: {problem}")
     if found.problems:
@@ -41,15 +36,19 @@ def check(store: Path | None) -> None:
         sys.exit(1)
 
 
-@store.command()
-@click.argument("copy", metavar="FILE", type=options.FILE, help="The new store file.")
-@options.store
-def salvage(copy: Path, store: Path | None) -> None:
+@store.command(cls=Command)
+def salvage(
+    copy: Annotated[
+        Path,
+        typer.Argument(metavar="FILE", help="The new store file.", autocompletion=completion.files),
+    ],
+    *,
+    store: options.Store,
+) -> None:
     """Copy what can be read to a new store."""
-    from benchctl.store.database import default_path
     from benchctl.store.salvage import salvage
 
-    found = salvage(store or default_path(), copy)
+    found = salvage(store, copy)
     print(f"store {copy}: {found.text()}")
     for problem in found.problems:
         print(f"damaged, and skipped where unreadable: {problem}", file=sys.stderr)

@@ -8,11 +8,11 @@ import sys
 import time
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-import click
+import typer
 
-from benchctl.cli import options
+from benchctl.cli import completion, options
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.tui.registry import SCREENS
 
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from benchctl.tui.screens.page import Page, Surroundings
 
-# As wide as most terminals in a document can be shown.
-PICTURE = "120x40"
 PICTURES = (".svg", ".txt", "")
 
 
@@ -51,46 +49,52 @@ def _read_seconds(text: str) -> float:
         raise UsageError(f"--at: {error}") from None
 
 
-@click.command()
-@click.argument(
-    "names",
-    metavar="[NAME]...",
-    nargs=-1,
-    help="Profile to plan and run; for other screens, the runs to show.",
-)
-@click.option("--attach", is_flag=True, help="Watch the run in progress.")
-@click.option("--replay", metavar="RUN", help="Replay a run.")
-@click.option(
-    "--at",
-    default="0s",
-    metavar="DURATION",
-    help="Start the replay at this time after the start of the run.",
-)
-@click.option("--screen", metavar="SCREEN", help=f"Screen to start with: {', '.join(SCREENS)}.")
-@click.option(
-    "--screenshot",
-    type=options.FILE,
-    metavar="FILE",
-    help="Write a picture (.svg or .txt) without a terminal, and exit.",
-)
-@click.option(
-    "--size",
-    default=PICTURE,
-    metavar="WIDTHxHEIGHT",
-    help=f"Columns and lines of the picture; default: {PICTURE}.",
-)
-@click.option("--theme", metavar="THEME", help="Colour theme.")
-@options.store
 def tui(
-    names: Sequence[str],
-    attach: bool,
-    replay: str | None,
-    at: str,
-    screen: str | None,
-    screenshot: Path | None,
-    size: str,
-    theme: str | None,
-    store: Path | None,
+    names: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="[NAME]...",
+            default_factory=list,
+            show_default=False,
+            help="Profile to plan and run; for other screens, the runs to show.",
+        ),
+    ],
+    *,
+    attach: Annotated[bool, typer.Option("--attach", help="Watch the run in progress.")] = False,
+    replay: Annotated[
+        str | None, typer.Option("--replay", metavar="RUN", help="Replay a run.")
+    ] = None,
+    at: Annotated[
+        str,
+        typer.Option(
+            "--at",
+            metavar="DURATION",
+            help="Start the replay at this time after the start of the run.",
+        ),
+    ] = "0s",
+    screen: Annotated[
+        str | None,
+        typer.Option(
+            "--screen", metavar="SCREEN", help=f"Screen to start with: {', '.join(SCREENS)}."
+        ),
+    ] = None,
+    screenshot: Annotated[
+        Path | None,
+        typer.Option(
+            "--screenshot",
+            metavar="FILE",
+            help="Write a picture (.svg or .txt) without a terminal, and exit.",
+            autocompletion=completion.files,
+        ),
+    ] = None,
+    size: Annotated[
+        str,
+        typer.Option("--size", metavar="WIDTHxHEIGHT", help="Columns and lines of the picture."),
+    ] = "120x40",  # as wide as most terminals in a document can be shown
+    theme: Annotated[
+        str | None, typer.Option("--theme", metavar="THEME", help="Colour theme.")
+    ] = None,
+    store: options.Store,
 ) -> None:
     """Plan, watch, steer, look back and compare on screens."""
     if screenshot is None:
@@ -103,7 +107,6 @@ def tui(
     gc.disable()
     from benchctl.hosts.priority import give_way
     from benchctl.report.output import Output
-    from benchctl.store.database import default_path
     from benchctl.tui.app import BenchApp
     from benchctl.tui.pictures import take_picture
     from benchctl.tui.preferences import default_path as preferences_path
@@ -117,7 +120,7 @@ def tui(
     clock = time.time if screenshot is None else lambda: now
     # Nor should a picture depend on the terminal that it is ordered from.
     of_pictures = DARK.name if screenshot is not None else None
-    around = Surroundings(store or default_path(), clock, preferences.glyphs)
+    around = Surroundings(store, clock, preferences.glyphs)
     page = _first_page(around, names, attach, replay, _read_seconds(at), screen)
     colours = theme_of(theme) if theme else preferences.theme or of_pictures
     app = BenchApp(around, page, keys=preferences.keys, theme=colours)

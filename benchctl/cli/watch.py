@@ -23,8 +23,6 @@ from benchctl.store.follow import Follower, RunEvent
 from benchctl.store.read import Reader
 
 POLL_S = 0.1
-# Of a runner that was killed.
-INTERNAL = 4
 SIGNAL_CODES = {signal.SIGINT: 130, signal.SIGTERM: 143}
 
 
@@ -57,27 +55,26 @@ def measure(
 
     Returns the exit code that the result calls for. Raises StoreError.
     """
-    reader = options.open_reader(store)
-    run = reader.run(run_id)
-    asked = _Asked()
-    narrator = _narrator(run, quiet)
-    events = _EventWriter(output) if live_events else None
-    with asked.listening(), closing(launch(store, run_id)) as runner:
-        _watch(runner, Follower(reader, run_id), narrator, events, asked)
-        said, exit_code = runner.error(), runner.exit_code
-    run = reader.run(run_id)
-    for line in said:
-        print(f"benchctl: {line}", file=sys.stderr)
-    if run.status is Status.DIED:
-        print(f"benchctl: the runner died (exit code {exit_code})", file=sys.stderr)
-    if run.status in (Status.INTERRUPTED, Status.DIED):
-        print(f"benchctl: continue with: benchctl resume {run.name}", file=sys.stderr)
-    with suppress(NoReaderError):
-        if events is not None and events.error is not None:
-            raise events.error
-        if asked.times < 2 and events is None:
-            write_result(reader, run, form, output)
-    return _exit_code(reader, run, exit_code, asked)
+    with options.open_reader(store) as reader:
+        asked = _Asked()
+        narrator = _narrator(reader.run(run_id), quiet)
+        events = _EventWriter(output) if live_events else None
+        with asked.listening(), closing(launch(store, run_id)) as runner:
+            _watch(runner, Follower(reader, run_id), narrator, events, asked)
+            said, exit_code = runner.error(), runner.exit_code
+        run = reader.run(run_id)
+        for line in said:
+            print(f"benchctl: {line}", file=sys.stderr)
+        if run.status is Status.DIED:
+            print(f"benchctl: the runner died (exit code {exit_code})", file=sys.stderr)
+        if run.status in (Status.INTERRUPTED, Status.DIED):
+            print(f"benchctl: continue with: benchctl resume {run.name}", file=sys.stderr)
+        with suppress(NoReaderError):
+            if events is not None and events.error is not None:
+                raise events.error
+            if asked.times < 2 and events is None:
+                write_result(reader, run, form, output)
+        return _exit_code(reader, run, exit_code, asked)
 
 
 def _watch(
@@ -151,6 +148,6 @@ def _exit_code(reader: Reader, run: Run, runner: int, asked: _Asked) -> int:
     if asked.by is not None:
         return SIGNAL_CODES[asked.by]
     if runner != 0:
-        return runner if runner > 0 else INTERNAL
+        return runner if runner > 0 else BenchctlError.exit_code
     unmet = any(not e["met"] for e in document_of(reader, run)["expectations"])
     return 1 if run.status is not Status.OK or unmet else 0

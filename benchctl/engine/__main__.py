@@ -15,9 +15,6 @@ from pathlib import Path
 
 from benchctl.engine.signals import SIGNALS, STOPPING
 
-# As of the command line.
-INTERNAL = 4
-
 
 async def _run(store: Path, run_id: int) -> None:
     from benchctl.backends import installed
@@ -62,7 +59,7 @@ def main() -> int:
             print(what, file=sys.stderr)
         else:
             traceback.print_exc()
-        return INTERNAL
+        return BenchctlError.exit_code
     return 0
 
 

@@ -160,7 +160,7 @@ def test_what_only_reads_a_store_imports_no_pydantic(module):
 def test_the_version_is_told_without_importing_the_command_line():
     code = (
         "import sys; from benchctl.__main__ import main\n"
-        "sys.argv = ['benchctl', '--version']; main(); print('click' in sys.modules)"
+        "sys.argv = ['benchctl', '--version']; main(); print('typer' in sys.modules)"
     )
     result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
@@ -172,7 +172,7 @@ def test_a_shell_completes_commands_and_profiles():
     def completed(*words):
         asked = {
             **os.environ,
-            "_BENCHCTL_COMPLETE": "bash_complete",
+            "_BENCHCTL_COMPLETE": "complete_bash",
             "COMP_WORDS": " ".join(words),
             "COMP_CWORD": str(len(words) - 1),
         }
@@ -180,8 +180,9 @@ def test_a_shell_completes_commands_and_profiles():
         result = subprocess.run(argv, env=asked, capture_output=True, text=True, check=True)
         return result.stdout.splitlines()
 
-    assert completed("benchctl", "ru") == ["plain,run", "plain,runs"]
-    assert completed("benchctl", "plan", "quick") == ["plain,quickstart", "file,quick"]
+    assert [line.partition("\t")[0] for line in completed("benchctl", "ru")] == ["run", "runs"]
+    assert completed("benchctl", "plan", "quick") == ["quickstart", "quick\t/"]
+    assert completed("benchctl", "run", "--set", "") == [""]
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,17 @@ HELP = {"-h", "--help"}
 GROUPS = {"benchctl lab", "benchctl store"}
 
 
+def inner_of(command):
+    """Return the commands of a group, by their names; of any other command, none."""
+    context = command.make_context("", [], resilient_parsing=True)
+    names = command.list_commands(context) if hasattr(command, "list_commands") else ()
+    return {name: command.get_command(context, name) for name in names}
+
+
 def commands(name="benchctl", command=app):
     """Yield every command with its whole name."""
     yield name, command
-    for word, inner in getattr(command, "commands", {}).items():
+    for word, inner in inner_of(command).items():
         yield from commands(f"{name} {word}", inner)
 
 
@@ -98,13 +105,14 @@ def sentences():
 @pytest.mark.parametrize(("document", "line"), sorted(set(sentences())))
 def test_no_document_names_a_command_or_option_that_is_not_there(document, line):
     words = shlex.split(line.partition(" -- ")[0])
-    command, words = app, words[1:]
+    path, words = words[0], words[1:]
     while words:
         word, *words = words
         if word.startswith("-"):
-            option = next((param for param in command.params if word in param.opts), None)
+            options = COMMANDS[path].params
+            option = next((param for param in options if word in param.opts), None)
             assert option or word in HELP, f"{document}: {line}"
             words = words if option is None or option.is_flag else words[1:]
-        elif hasattr(command, "commands") and not word.strip("[]").isupper():
-            assert word in command.commands, f"{document}: {line}"
-            command = command.commands[word]
+        elif path in {"benchctl", *GROUPS} and not word.strip("[]").isupper():
+            path = f"{path} {word}"
+            assert path in COMMANDS, f"{document}: {line}"

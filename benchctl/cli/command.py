@@ -1,0 +1,60 @@
+"""What typer makes of our functions: commands and groups, with plain help and all descriptions."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command
+
+from benchctl.cli.completion import describe
+from benchctl.errors import UsageError
+
+
+class Command(TyperCommand):
+    """A command."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        # typer puts what must be given in braces, which mean a choice elsewhere.
+        return [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
+        return describe(super().shell_complete(ctx, incomplete))
+
+
+class Group(TyperGroup):
+    """A command of commands."""
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
+        return describe(super().shell_complete(ctx, incomplete))
+
+
+def command_of(found: typer.Typer | Callable[..., None]) -> Any:
+    """Return the command that a function makes, or a group."""
+    if isinstance(found, typer.Typer):
+        return get_command(found)
+    alone = typer.Typer(add_completion=False, rich_markup_mode=None)
+    alone.command(cls=Command)(found)
+    return get_command(alone)
+
+
+def help_without_command(context: typer.Context) -> None:
+    """Show a group's help where none of its commands is named."""
+    if context.invoked_subcommand is None:
+        print(context.get_help(), file=sys.stderr)
+        raise typer.Exit(UsageError.exit_code)
+
+
+def group(help: str) -> typer.Typer:  # noqa: A002
+    """Return a group, still without commands."""
+    return typer.Typer(
+        cls=Group,
+        help=help,
+        callback=help_without_command,
+        invoke_without_command=True,
+        add_completion=False,
+        rich_markup_mode=None,
+    )
