@@ -11,12 +11,10 @@ DOCUMENT = "../README.md"
 NOT_RUN = {
     "benchctl run public-servers": "minutes, on servers of others or in a lab",
     "benchctl run portfolio/": "minutes",
-    "benchctl resume last": "what it goes on with was killed",
     "make ": "they run these tests",
     "pipx ": "CI installs by the other way that is shown",
     "python3 -m venv": "CI installs so",
     "~/benchctl/bin/": "CI installs so",
-    "simpleperf ": "its own page is tested",
 }
 """What is not run here, by how it begins, and why."""
 SESSION = "$ benchctl run quickstart\n"
