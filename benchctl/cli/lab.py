@@ -227,8 +227,8 @@ def _children() -> Iterator[Callable[[list[str]], None]]:
 
 
 def _argv(lab: Lab, host: str, command: Sequence[str]) -> list[str]:
-    from benchctl.engine.site import names_of
     from benchctl.errors import UsageError
+    from benchctl.plan.network import names_of
 
     names = {name: name for name in lab.nodes} | names_of(lab.topology)
     if host not in names:

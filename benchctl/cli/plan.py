@@ -15,7 +15,7 @@ from benchctl.visible import visible
 
 if TYPE_CHECKING:
     from benchctl.engine.planning import Planned
-    from benchctl.run.trial import PlannedTrial
+    from benchctl.plan.bound import BoundTrial
 
 # A screen's worth; the whole of a large matrix helps nobody who did not ask for it.
 SHOWN = 12
@@ -90,25 +90,26 @@ def _print_services(prepared: Planned) -> None:
         print(visible(f"they need --trust: {prepared.distrust}"))
 
 
-def _print_trial(trial: PlannedTrial, prepared: Planned) -> None:
+def _print_trial(bound: BoundTrial, prepared: Planned) -> None:
     from benchctl.units import format_duration
 
+    trial = bound.plan
     point = " ".join(f"{axis}={value}" for axis, value in trial.point.items())
     repeat = f"repeat {trial.repeat}" if prepared.plan.repeats > 1 else ""
     print("\n" + "  ".join(filter(None, [
         f"[{trial.position + 1}]", visible(point), repeat, format_duration(trial.duration_s),
     ])))  # fmt: skip
-    for flow, role, argv in _commands(trial, prepared):
+    for flow, role, argv in _commands(bound, prepared):
         name = f"{flow} {role}" if len(trial.flows) > 1 else role
         print(f"  {name}: {argv}")
 
 
-def _commands(trial: PlannedTrial, prepared: Planned) -> list[tuple[str, str, str]]:
+def _commands(trial: BoundTrial, prepared: Planned) -> list[tuple[str, str, str]]:
     from benchctl.engine.preflight import commands_of
     from benchctl.errors import MissingError
 
     try:
-        found = commands_of(trial, prepared.registry, prepared.network, prepared.tools)
+        found = commands_of(trial, prepared.network, prepared.tools)
     except (MissingError, ValueError) as error:
         return [("", "no command", str(error))]
     return [
@@ -119,7 +120,8 @@ def _commands(trial: PlannedTrial, prepared: Planned) -> list[tuple[str, str, st
     ]
 
 
-def _entry(trial: PlannedTrial, prepared: Planned) -> dict[str, object]:
+def _entry(bound: BoundTrial, prepared: Planned) -> dict[str, object]:
+    trial = bound.plan
     return {
         "index": trial.position,
         "repeat": trial.repeat,
@@ -128,7 +130,7 @@ def _entry(trial: PlannedTrial, prepared: Planned) -> dict[str, object]:
         "deadline_s": trial.deadline_s,
         "commands": [
             {"flow": flow, "end": role, "command": argv}
-            for flow, role, argv in _commands(trial, prepared)
+            for flow, role, argv in _commands(bound, prepared)
         ],
         "services": [
             {"host": host, "command": shlex.join(argv)} for host, argv in prepared.services

@@ -8,15 +8,16 @@ from ipaddress import ip_address
 from pathlib import Path
 
 from benchctl.backends import Registry, installed
-from benchctl.engine.network import check_interfaces, is_own, outside_of
+from benchctl.engine.network import check_interfaces, is_own
 from benchctl.engine.preflight import Tools, check_root, look, needed
-from benchctl.engine.site import ends_of, names_of, planned_network
 from benchctl.engine.trust import distrust_services
 from benchctl.errors import ProfileError
 from benchctl.lab.expect import path
 from benchctl.lab.model import Topology
 from benchctl.lab.topology import build_topology
+from benchctl.plan.network import ends_of, names_of, planned_network
 from benchctl.plan.plan import MOST_TRIALS, Plan, make_plan
+from benchctl.plan.record import outside_of
 from benchctl.profile.load import Document, load_profile, shipped_topologies
 from benchctl.run.network import Network, Outside
 from benchctl.toml.source import TomlSource, read_toml
@@ -26,13 +27,12 @@ from benchctl.toml.source import TomlSource, read_toml
 class Planned:
     """A plan, the network it runs on, and what was found of the programs it needs.
 
-    ``outside`` is the network as the profile gives it, ``network`` the one that its flows see;
-    the two differ in a lab, whose file is ``topology``. ``services`` are its hosts and the commands
+    ``network`` is the one that its flows see: that of the lab whose file is ``topology``, where
+    there is one. ``services`` are its hosts and the commands
     that run there while it stands; ``distrust`` says why they may not be the user's own.
     """
 
     plan: Plan
-    outside: Outside
     network: Network
     topology: TomlSource | None
     registry: Registry
@@ -81,7 +81,7 @@ def planned(
     nodes = topology.nodes.values() if topology else ()
     services = tuple((node.name, service.argv) for node in nodes for service in node.services)
     doubt = distrust_services(topology) if topology else ""
-    return Planned(plan, outside, network, source, registry, tools, services, doubt)
+    return Planned(plan, network, source, registry, tools, services, doubt)
 
 
 def find_topology(name: str, path: Path | None = None) -> Path:

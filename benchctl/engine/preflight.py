@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 from benchctl.api import Role, Tool
 from benchctl.backends import Registry
-from benchctl.engine.network import describe_flow
 from benchctl.engine.tools import Toolbox
 from benchctl.errors import MissingError
 from benchctl.hosts.spawn import LocalSpawner
+from benchctl.plan.bound import BoundFlow, BoundTrial
 from benchctl.run.network import LOCAL, Network
-from benchctl.run.trial import PlannedFlow, PlannedTrial
+from benchctl.run.trial import PlannedFlow
 
 Tools = Mapping[tuple[str, Role], Tool | MissingError]
 """What was found of each end of each backend."""
@@ -72,20 +72,16 @@ def check_root(registry: Registry, flows: Iterable[PlannedFlow]) -> None:
             )
 
 
-def commands_of(
-    trial: PlannedTrial, registry: Registry, network: Network, tools: Tools
-) -> list[FlowCommands]:
+def commands_of(trial: BoundTrial, network: Network, tools: Tools) -> list[FlowCommands]:
     """Return the commands of a trial's first attempt; ports that are looked for are the defaults.
 
     Raises MissingError for a program that is not there, ValueError when a tool cannot do it.
     """
-    return [_commands(flow, registry, network, tools) for flow in trial.flows]
+    return [_commands(flow, network, tools) for flow in trial.flows]
 
 
-def _commands(
-    plan: PlannedFlow, registry: Registry, network: Network, tools: Tools
-) -> FlowCommands:
-    backend = registry.load(plan.backend)
+def _commands(flow: BoundFlow, network: Network, tools: Tools) -> FlowCommands:
+    plan, backend = flow.plan, flow.backend
     there: dict[Role, Tool] = {}
     for role in Role:
         tool = tools.get((plan.backend, role))
@@ -96,8 +92,8 @@ def _commands(
     target = network.target(plan.to)
     ports = None if target else network.peers[plan.to].ports
     port = ports[0] if ports else backend.capabilities.default_port
-    client = backend.client(describe_flow(plan, backend, network, port, there, Role.CLIENT))
+    client = backend.client(flow.described(network, port, there, Role.CLIENT))
     server = None
     if target is not None and backend.capabilities.needs_server:
-        server = backend.server(describe_flow(plan, backend, network, port, there, Role.SERVER))
+        server = backend.server(flow.described(network, port, there, Role.SERVER))
     return FlowCommands(plan.name, client.argv, server.argv if server else ())

@@ -15,6 +15,7 @@ from benchctl.engine.trial import Attempts, Signals, TrialRunner
 from benchctl.errors import BenchctlError, LabError, MissingError, StoreError
 from benchctl.hosts import facts
 from benchctl.hosts.spawn import LocalSpawner
+from benchctl.plan.bound import bind_trial
 from benchctl.run.record import Run
 from benchctl.run.status import Status
 from benchctl.store.locks import Liveness, Turn
@@ -94,7 +95,7 @@ class Runner:
             recorder.flush()
 
     async def _measure(self, recorder: Recorder, reader: Reader, run: Run, turn: Turn) -> None:
-        site = site_of(run.settings, self._registry, lambda text: _note(recorder, text))
+        site = site_of(run.settings, lambda text: _note(recorder, text))
         try:
             async with LocalSpawner() as spawner:
                 await self._measure_on(site, spawner, recorder, reader, run, turn)
@@ -117,7 +118,6 @@ class Runner:
             spawner, lambda versions: recorder.update_run(facts={**about, "tools": versions})
         )
         runner = TrialRunner(
-            self._registry,
             site,
             toolbox,
             spawner,
@@ -136,7 +136,8 @@ class Runner:
                 return
             try:
                 self.signals.skip.clear()
-                await runner.run(row.id, row, reader.attempts(row.id) + 1)
+                trial = bind_trial(row, self._registry)
+                await runner.run(row.id, trial, reader.attempts(row.id) + 1)
             except (LabError, MissingError) as error:
                 # What is wrong from the start is wrong with the whole run.
                 if first:

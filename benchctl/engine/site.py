@@ -12,11 +12,10 @@ import platform
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from benchctl.backends import Registry
 from benchctl.errors import LabError
 from benchctl.hosts.facts import sysctls
 from benchctl.lab.expect import KernelBuffers, path
@@ -28,12 +27,12 @@ from benchctl.lab.segments import Hop
 from benchctl.lab.strain import Carried, carried
 from benchctl.lab.topology import build_topology
 from benchctl.lab.verify import ceiling_bps, together, verify
+from benchctl.plan.bound import BoundTrial
+from benchctl.plan.network import ends_of, inside
 from benchctl.plan.promise import LinkChange, Promises, loads_of, promises
-from benchctl.profile.model import LabTable
-from benchctl.run.network import LOCAL, Host, Network, Outside, Way
+from benchctl.run.network import Network, Outside
 from benchctl.run.planned import LabSettings, PlannedChange, Settings
-from benchctl.run.trial import PlannedFlow, PlannedTrial
-from benchctl.toml.source import TomlSource, parse_toml
+from benchctl.toml.source import parse_toml
 from benchctl.units import format_rate
 
 _BUSY = "this machine is too busy or too slow for this lab"
@@ -42,16 +41,16 @@ _BUSY = "this machine is too busy or too slow for this lab"
 class Site(Protocol):
     """Where trials take place."""
 
-    async def prepare(self, trial: PlannedTrial) -> Network:
+    async def prepare(self, trial: BoundTrial) -> Network:
         """Return the network of one attempt at a trial, ready to measure on. Raises LabError."""
 
     def begin(self, common_start: float) -> None:
         """Take notice of a trial's common start, in Unix time."""
 
-    def expected(self, trial: PlannedTrial) -> Mapping[str, Promises]:
+    def expected(self, trial: BoundTrial) -> Mapping[str, Promises]:
         """Return what is expected of the trial's flows, by name."""
 
-    async def carried(self, trial: PlannedTrial) -> Sequence[Carried]:
+    async def carried(self, trial: BoundTrial) -> Sequence[Carried]:
         """Return what the links of the trial's flows carried since it was prepared."""
 
     async def fallen(self) -> str:
@@ -67,16 +66,16 @@ class PlainSite:
 
     network: Network
 
-    async def prepare(self, trial: PlannedTrial) -> Network:
+    async def prepare(self, trial: BoundTrial) -> Network:
         return self.network
 
     def begin(self, common_start: float) -> None:
         """Nothing changes here by itself."""
 
-    def expected(self, trial: PlannedTrial) -> Mapping[str, Promises]:
+    def expected(self, trial: BoundTrial) -> Mapping[str, Promises]:
         return {}
 
-    async def carried(self, trial: PlannedTrial) -> Sequence[Carried]:
+    async def carried(self, trial: BoundTrial) -> Sequence[Carried]:
         return ()
 
     async def fallen(self) -> str:
@@ -86,65 +85,11 @@ class PlainSite:
         """Nothing was built."""
 
 
-def site_of(settings: Settings, registry: Registry, note: Callable[[str], None]) -> Site:
+def site_of(settings: Settings, note: Callable[[str], None]) -> Site:
     """Return the site that a run's settings describe; ``note`` takes what the user should know."""
     if settings.lab is None:
         return PlainSite(settings.network.network)
-    return LabSite(settings.network, settings.lab, registry, note)
-
-
-def to_lab_settings(source: TomlSource, table: LabTable) -> LabSettings:
-    """Return what `LabSite` needs of the topology file and of the profile's table of the lab."""
-    changes = []
-    for change in table.changes:
-        rate = "unlimited" if change.rate == math.inf else change.rate
-        changes.append(PlannedChange(**{**dict(change), "rate": rate}))
-    return LabSettings(str(source.path), source.text, table.emulator, table.verify, tuple(changes))
-
-
-def names_of(topology: Topology) -> dict[str, str]:
-    """Return every name under which a host of a lab is known, and the host's own.
-
-    A profile's ``local`` is the host that stands for this machine.
-    """
-    own = {name: name for name in topology.hosts}
-    aliases = {alias: name for name in own for alias in topology.nodes[name].aliases}
-    return {LOCAL.name: topology.local} | own | aliases
-
-
-def ends_of(
-    outside: Outside, topology: Topology, flows: Iterable[PlannedFlow]
-) -> dict[str, tuple[str, str]]:
-    """Return the lab's own names of the two hosts of each flow that has its way in the lab."""
-    found = {}
-    names = names_of(topology)
-    for flow in flows:
-        peer = outside.peers.get(flow.to)
-        source, target = names.get(flow.source), names.get(peer.host if peer else flow.to)
-        if source and target and source != target:
-            found[flow.name] = (source, target)
-    return found
-
-
-def planned_network(outside: Outside, topology: Topology) -> Network:
-    """Return the network of a lab that does not stand yet, to work out commands with."""
-    nodes = {}
-    for name in topology.hosts:
-        ends = [end for end in topology.interfaces(name) if end.address]
-        ways = {end.label or end.device: Way(end.device, end.ip) for end in ends}
-        address = ends[0].ip if ends else ""
-        nodes[name] = Host(name, address, (), ways, shares_ports=False)
-    return _inside(outside, topology, nodes)
-
-
-def _inside(outside: Outside, topology: Topology, nodes: Mapping[str, Host]) -> Network:
-    """Return the network of a lab: its hosts under all their names, and none of our interfaces."""
-    hosts = {}
-    for known, name in names_of(topology).items():
-        services = topology.nodes[name].services
-        taken = frozenset(port for service in services for port in service.ports)
-        hosts[known] = replace(nodes[name], taken_ports=taken)
-    return Network(hosts, outside.peers)
+    return LabSite(settings.network, settings.lab, note)
 
 
 _NEW_KERNEL = (7, 0)
@@ -189,7 +134,6 @@ class LabSite:
         self,
         outside: Outside,
         settings: LabSettings,
-        registry: Registry,
         note: Callable[[str], None],
     ) -> None:
         self._outside = outside
@@ -197,7 +141,6 @@ class LabSite:
         self._emulator = Emulator(settings.emulator) if settings.emulator else None
         self._verifies = settings.verify
         self._changes = settings.changes
-        self._registry = registry
         self._note = note
         self._lab: Lab | None = None
         self._wishes: Mapping[str, Any] | None = None
@@ -206,8 +149,8 @@ class LabSite:
         self._ceiling_bps = 0.0
         self._before: Mapping[Hop, DirectionCounters] = {}
 
-    async def prepare(self, trial: PlannedTrial) -> Network:
-        if self._lab is not None and (self._changes or trial.lab != self._wishes):
+    async def prepare(self, trial: BoundTrial) -> Network:
+        if self._lab is not None and (self._changes or trial.plan.lab != self._wishes):
             await self.close()
         if reason := await self.fallen():
             self._note(f"{reason}; it is rebuilt")
@@ -216,9 +159,9 @@ class LabSite:
         if self._verifies:
             await self._verify(lab, trial)
         self._before = await asyncio.to_thread(lab.counted, self._hops(lab.topology, trial))
-        return _inside(self._outside, lab.topology, lab.nodes)
+        return inside(self._outside, lab.topology, lab.nodes)
 
-    async def carried(self, trial: PlannedTrial) -> Sequence[Carried]:
+    async def carried(self, trial: BoundTrial) -> Sequence[Carried]:
         before, self._before = self._before, {}
         if self._lab is None:
             return ()
@@ -235,8 +178,8 @@ class LabSite:
             return error.message
         return ""
 
-    async def _build(self, trial: PlannedTrial) -> Lab:
-        topology = build_topology(self._source, trial.lab)
+    async def _build(self, trial: BoundTrial) -> Lab:
+        topology = build_topology(self._source, trial.plan.lab)
         building = asyncio.ensure_future(asyncio.to_thread(Lab.build, topology, self._emulator))
         try:
             await asyncio.shield(building)
@@ -245,10 +188,10 @@ class LabSite:
             self._lab = lab = await building
         if self._wishes is None and not self._verifies:
             self._note(_emulated(lab))
-        self._wishes = trial.lab
+        self._wishes = trial.plan.lab
         return lab
 
-    async def _verify(self, lab: Lab, trial: PlannedTrial) -> None:
+    async def _verify(self, lab: Lab, trial: BoundTrial) -> None:
         if not self._ceiling_bps:
             self._ceiling_bps = await asyncio.to_thread(ceiling_bps, lab.emulator)
             self._note(
@@ -277,10 +220,10 @@ class LabSite:
                 self._verified.update((n, lab.topology.links[n].settings) for n in seen)
         await self._verify_together(lab, trial)
 
-    async def _verify_together(self, lab: Lab, trial: PlannedTrial) -> None:
+    async def _verify_together(self, lab: Lab, trial: BoundTrial) -> None:
         """Load all links of a trial at the same time, as its flows will."""
-        ends = ends_of(self._outside, lab.topology, trial.flows)
-        loads = loads_of(trial.flows, ends, lab.topology, self._registry, _kernel())
+        ends = ends_of(self._outside, lab.topology, trial.plan.flows)
+        loads = loads_of(trial.flows, ends, lab.topology, _kernel())
         if frozenset(loads.items()) in self._loaded:
             return
         found, meanwhile = await asyncio.to_thread(together, lab, loads)
@@ -292,10 +235,10 @@ class LabSite:
                 self._note(f"all links of the trial at once: {link.strain}")
         self._loaded.add(frozenset(loads.items()))
 
-    def _hops(self, topology: Topology, trial: PlannedTrial) -> list[Hop]:
+    def _hops(self, topology: Topology, trial: BoundTrial) -> list[Hop]:
         """Return the emulated links that the flows of a trial use, in each direction they do."""
-        ends = ends_of(self._outside, topology, trial.flows)
-        flows = [flow for flow in trial.flows if flow.name in ends]
+        ends = ends_of(self._outside, topology, trial.plan.flows)
+        flows = [flow for flow in trial.plan.flows if flow.name in ends]
         ways = [path(topology, *ends[flow.name], flow.interface) for flow in flows]
         hops = [hop for way in ways for hop in (*way.there, *way.back)]
         return list(dict.fromkeys(hop for hop in hops if not hop.link.ideal))
@@ -307,13 +250,13 @@ class LabSite:
         for link, change in _changes(self._changes, start_ns):
             self._lab.change(link, change)
 
-    def expected(self, trial: PlannedTrial) -> Mapping[str, Promises]:
+    def expected(self, trial: BoundTrial) -> Mapping[str, Promises]:
         if self._lab is None:
             return {}
         topology = self._lab.topology
-        ends = ends_of(self._outside, topology, trial.flows)
+        ends = ends_of(self._outside, topology, trial.plan.flows)
         kernel, changes = _kernel(), _changes(self._changes, 0)
-        return promises(trial.flows, ends, topology, self._registry, kernel, changes)
+        return promises(trial.flows, ends, topology, kernel, changes)
 
     async def close(self) -> None:
         if self._lab is not None:

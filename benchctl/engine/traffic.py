@@ -31,14 +31,13 @@ class Traffic:
 
 def expected_traffic(prepared: Planned) -> Traffic:
     """Return what all trials of a plan send together."""
-    plan, registry = prepared.plan, prepared.registry
+    plan = prepared.plan
     count = min(len(plan), LOOKED_AT)
     known: list[float] = []
     open_ended = False
     for index in range(count):
         for flow in plan.trial(index * len(plan) // count).flows:
-            backend = registry.load(flow.backend)
-            sent = backend.traffic_bytes(backend.parameters.model_validate(flow.parameters))
+            sent = flow.backend.traffic_bytes(flow.parameters)
             if sent is None or math.isinf(sent):
                 open_ended = True
             else:

@@ -11,18 +11,17 @@ from typing import Any
 from benchctl.analysis.figures import FlowFold
 from benchctl.analysis.statistics import fairness_jain
 from benchctl.api import Command, Failure, FailureKind, Flow, Role, Tool
-from benchctl.backends import AnyBackend, Registry
 from benchctl.engine.flow import FlowAttempt
-from benchctl.engine.network import describe_flow, ports_of
+from benchctl.engine.network import ports_of
 from benchctl.engine.site import Site
 from benchctl.engine.tools import Toolbox
 from benchctl.errors import LabError, MissingError
 from benchctl.hosts.spawn import Spawner
 from benchctl.metrics import Aspect, Direction, of_aspect
+from benchctl.plan.bound import BoundFlow, BoundTrial
 from benchctl.plan.promise import Promises
 from benchctl.run.network import Host, Network
 from benchctl.run.status import Status
-from benchctl.run.trial import PlannedFlow, PlannedTrial
 from benchctl.store.record import Recorder
 
 # Flows that wait for a common start need their interpreter up and their options read by then. Each
@@ -45,8 +44,7 @@ class Attempts:
 class Place:
     """Where one attempt of a flow runs, and what it runs with."""
 
-    plan: PlannedFlow
-    backend: AnyBackend
+    flow: BoundFlow
     network: Network
     source: Host
     target: Host | None
@@ -73,7 +71,6 @@ class TrialRunner:
 
     def __init__(
         self,
-        registry: Registry,
         site: Site,
         toolbox: Toolbox,
         spawner: Spawner,
@@ -83,7 +80,6 @@ class TrialRunner:
         wall_clock: Callable[[], float],
         seed: int,
     ) -> None:
-        self._registry = registry
         self._site = site
         self._toolbox = toolbox
         self._spawner = spawner
@@ -95,16 +91,16 @@ class TrialRunner:
         self._answered: set[str] = set()
         """Those at the far end of a flow that has measured something, in this run."""
 
-    async def run(self, trial_id: int, trial: PlannedTrial, first_attempt: int = 1) -> Status:
+    async def run(self, trial_id: int, trial: BoundTrial, first_attempt: int = 1) -> Status:
         """Run a trial to its end and write how it went; returns its status.
 
         Raises MissingError when a program is not there, LabError when the lab cannot be built or
         does not keep its promises, StoreError when the store fails.
         """
-        jitter = random.Random(f"{self._seed}/{trial.position}")
+        jitter = random.Random(f"{self._seed}/{trial.plan.position}")
         places: list[Place] = []
         flows: list[FlowAttempt] = []
-        turns = dict.fromkeys((flow.name for flow in trial.flows), 0)
+        turns = dict.fromkeys((flow.name for flow in trial.plan.flows), 0)
         tried, number = 1, first_attempt
         while True:
             placing = asyncio.ensure_future(self._places(trial, turns))
@@ -151,40 +147,38 @@ class TrialRunner:
                 wait.cancel()
         return task.done()
 
-    async def _places(self, trial: PlannedTrial, turns: Mapping[str, int]) -> list[Place]:
+    async def _places(self, trial: BoundTrial, turns: Mapping[str, int]) -> list[Place]:
         network = await self._site.prepare(trial)
         expected = self._site.expected(trial)
         taken: set[int] = set()
         places = []
         for flow in trial.flows:
-            backend = self._registry.load(flow.backend)
-            source, target = network.hosts[flow.source], network.target(flow.to)
+            plan, backend = flow.plan, flow.backend
+            source, target = network.hosts[plan.source], network.target(plan.to)
             tools = await self._toolbox.of_flow(backend, source, target)
-            ports = ports_of(flow, backend, network, taken)
-            port = ports[turns[flow.name] % len(ports)]
+            ports = ports_of(flow, network, taken)
+            port = ports[turns[plan.name] % len(ports)]
             if target is not None and port is not None:
                 taken.add(port)
             waits = backend.capabilities.waits_for_start and len(trial.flows) > 1
-            promised = expected.get(flow.name, {})
-            places.append(
-                Place(flow, backend, network, source, target, tools, promised, waits, ports, port)
-            )
+            promised = expected.get(plan.name, {})
+            places.append(Place(flow, network, source, target, tools, promised, waits, ports, port))
         return places
 
     # --- one attempt ----------------------------------------------------------------------
 
     async def _attempt(
-        self, trial_id: int, trial: PlannedTrial, places: list[Place], number: int
+        self, trial_id: int, trial: BoundTrial, places: list[Place], number: int
     ) -> list[FlowAttempt]:
         self._recorder.update_trial(trial_id, status=Status.RUNNING, started_time=self._wall())
         flows = [self._flow(trial_id, place, number) for place in places]
         measuring = asyncio.ensure_future(self._measure(trial_id, places, flows))
         status: Status | None = None
         reason = ""
-        if not await self._until_asked(measuring, trial.deadline_s + _lead_s(places)):
+        if not await self._until_asked(measuring, trial.plan.deadline_s + _lead_s(places)):
             status = self._cut_short()
             reason = (
-                f"exceeded its deadline of {trial.deadline_s:g} s"
+                f"exceeded its deadline of {trial.plan.deadline_s:g} s"
                 if status is Status.TIMED_OUT
                 else f"{status} by the user"
             )
@@ -206,12 +200,12 @@ class TrialRunner:
                 raise one
         return flows
 
-    async def _keep_links(self, trial_id: int, trial: PlannedTrial) -> None:
+    async def _keep_links(self, trial_id: int, trial: BoundTrial) -> None:
         """Write what the links carried, and warn of what the figures cannot bear."""
         links = await self._site.carried(trial)
         self._recorder.update_trial(trial_id, links=[link.as_entry() for link in links])
         if strains := [link.strain for link in links if link.strain]:
-            text = f"trial {trial.position + 1}: {', '.join(strains)}"
+            text = f"trial {trial.plan.position + 1}: {', '.join(strains)}"
             self._recorder.add_note(text, "warning", self._wall(), trial_id, None)
 
     async def _end(self, flow: FlowAttempt, status: Status | None, reason: str) -> None:
@@ -255,28 +249,28 @@ class TrialRunner:
                 task.cancel()
 
     async def _start_server(self, place: Place, flow: FlowAttempt) -> None:
-        if place.target is None or not place.backend.capabilities.needs_server:
+        if place.target is None or not place.flow.backend.capabilities.needs_server:
             return
-        command = _command(place, flow, Role.SERVER, place.backend.server)
+        command = _command(place, flow, Role.SERVER, place.flow.backend.server)
         if command is not None:
             self._recorder.update_flow(flow.flow_id, server=command.argv)
             await flow.start_server(place.target, command)
 
     async def _start_client(self, place: Place, flow: FlowAttempt, starts: float) -> None:
-        start_at_s = starts + place.plan.delay_s if place.waits else None
-        command = _command(place, flow, Role.CLIENT, place.backend.client, start_at_s)
+        start_at_s = starts + place.flow.plan.delay_s if place.waits else None
+        command = _command(place, flow, Role.CLIENT, place.flow.backend.client, start_at_s)
         if command is not None:
             self._recorder.update_flow(flow.flow_id, client=command.argv)
             await flow.start_client(place.source, command)
 
     async def _run_flow(self, place: Place, flow: FlowAttempt, common_start: float) -> None:
         if not place.waits:
-            await asyncio.sleep(max(0.0, common_start + place.plan.delay_s - self._wall()))
+            await asyncio.sleep(max(0.0, common_start + place.flow.plan.delay_s - self._wall()))
         flow.begin(common_start)
         await flow.finished()
 
     def _flow(self, trial_id: int, place: Place, number: int) -> FlowAttempt:
-        plan, backend = place.plan, place.backend
+        plan, backend = place.flow.plan, place.flow.backend
         flow_id = self._recorder.add_flow(
             trial_id,
             attempt=number,
@@ -290,7 +284,7 @@ class TrialRunner:
             client=(),
             server=(),
             expected=place.expected,
-            requested=_plain(backend.parameters.model_validate(plan.parameters).model_dump()),
+            requested=place.flow.requested,
         )
         fold = FlowFold(backend.capabilities.metrics)
         return FlowAttempt(plan.name, flow_id, fold, self._spawner, self._recorder, self._wall)
@@ -304,9 +298,9 @@ class TrialRunner:
         whole deadline to do so.
         """
         pairs = list(zip(places, flows, strict=True))
-        self._answered |= {place.plan.to for place, flow in pairs if flow.has_measured}
+        self._answered |= {place.flow.plan.to for place, flow in pairs if flow.has_measured}
         if status is Status.TIMED_OUT:
-            late = {place.plan.to for place, flow in pairs if flow.status is Status.TIMED_OUT}
+            late = {place.flow.plan.to for place, flow in pairs if flow.status is Status.TIMED_OUT}
             return late <= self._answered
         retryable = all(flow.failure.kind.retryable for flow in flows if flow.failure)
         return status is Status.FAILED and retryable
@@ -320,13 +314,13 @@ class TrialRunner:
     def _finish(
         self,
         trial_id: int,
-        trial: PlannedTrial,
+        trial: BoundTrial,
         places: list[Place],
         flows: list[FlowAttempt],
         status: Status,
     ) -> Status:
         failed = [f"{flow.name}: {flow.failure.message}" for flow in flows if flow.failure]
-        late = f"exceeded its deadline of {trial.deadline_s:g} s"
+        late = f"exceeded its deadline of {trial.plan.deadline_s:g} s"
         error = (
             ": ".join([late, *failed[:1]]) if status is Status.TIMED_OUT else (failed or [late])[0]
         )
@@ -352,9 +346,8 @@ def _first_sent(place: Place, flow: FlowAttempt) -> float | None:
     """
     if flow.second_0 is None:
         return None
-    parameters = place.backend.parameters.model_validate(place.plan.parameters)
-    before_s = place.plan.delay_s + place.backend.demand(parameters).omitted_s
-    if place.plan.direction is not Direction.RECEIVE:
+    before_s = place.flow.plan.delay_s + place.flow.demand.omitted_s
+    if place.flow.plan.direction is not Direction.RECEIVE:
         return flow.second_0 - before_s
     if place.target is not None and flow.server_second_0 is not None:
         return flow.server_second_0 - before_s
@@ -384,11 +377,7 @@ def _command(
 ) -> Command | None:
     """Return the command of one end; None where there is none, or the flow has failed for it."""
     try:
-        return build(
-            describe_flow(
-                place.plan, place.backend, place.network, place.port, place.tools, role, start_at_s
-            )
-        )
+        return build(place.flow.described(place.network, place.port, place.tools, role, start_at_s))
     except ValueError as error:  # the tool here cannot do what the flow asks
         flow.fail(Failure(FailureKind.PARAMETER, str(error)), role)
     except Exception as error:  # a stranger's code may fail in any way at all
@@ -439,12 +428,3 @@ def _fairness(flows: list[FlowAttempt]) -> float | None:
                 [f.fold.rate_within(name, begin - s0, end - s0) for f, _, s0 in shares]
             )
     return None
-
-
-def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return parameters as JSON-like data; what is not set is left out."""
-    return {
-        name: "unlimited" if value == float("inf") else value
-        for name, value in values.items()
-        if value is not None
-    }

@@ -7,6 +7,7 @@ the file and line that wrote the wrong value.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -17,6 +18,7 @@ from pydantic import ValidationError
 from benchctl.backends import AnyBackend, Registry
 from benchctl.errors import ProfileError, nearest
 from benchctl.metrics import Direction
+from benchctl.plan.bound import BoundFlow, BoundTrial
 from benchctl.plan.matrix import Matrix, Point
 from benchctl.plan.targets import Targets, Writes, accepts, point_text
 from benchctl.profile.load import Document
@@ -72,18 +74,20 @@ class Binder:
         """The backends that each flow may have."""
         return {flow: found.values() for flow, found in self._targets.backends.items()}
 
-    def bind(self, point: Point, index: int, repeat: int) -> PlannedTrial:
+    def bind(self, point: Point, position: int, repeat: int) -> BoundTrial:
         """Bind one point. Raises ProfileError."""
-        flows = []
-        longest_s = 0.0
-        for name, writes in self._flows_of(point):
-            (flow, _), parameters, end_s = self._check(name, writes)
-            longest_s = max(longest_s, end_s)
-            flows.append(replace(flow, parameters=parameters))
-        lab = self.lab(point)
-        shown = {value.axis: value.shown for value in point}
-        deadline_s = self._document.model.run.deadline or longest_s + DEADLINE_SLACK_S
-        return PlannedTrial(index, repeat, shown, tuple(flows), lab, longest_s, deadline_s)
+        flows, ends_s = zip(*(self._check(*flow) for flow in self._flows_of(point)), strict=True)
+        longest_s = max(ends_s)
+        plan = PlannedTrial(
+            position,
+            repeat,
+            {value.axis: value.shown for value in point},
+            tuple(flow.plan for flow in flows),
+            self.lab(point),
+            longest_s,
+            self._document.model.run.deadline or longest_s + DEADLINE_SLACK_S,
+        )
+        return BoundTrial(plan, flows)
 
     def lab(self, point: Point) -> dict[str, Any]:
         """Return the settings of the lab at a point."""
@@ -94,7 +98,7 @@ class Binder:
 
     def duration_s(self, point: Point) -> float:
         """Return the expected time of a point's flows. Raises ProfileError."""
-        longest_s = max([self._check(*flow)[2] for flow in self._flows_of(point)])
+        longest_s = max([self._check(*flow)[1] for flow in self._flows_of(point)])
         deadline_s = self._document.model.run.deadline
         if deadline_s is not None and deadline_s < longest_s:
             raise self._document.error(
@@ -116,20 +120,23 @@ class Binder:
             chosen = self._writes[value].chosen or chosen
         return [name for name in self._writing if name in chosen]
 
-    def _check_flow(
-        self, name: str, writes: tuple[Writes, ...]
-    ) -> tuple[_Route, Mapping[str, Any], float]:
-        """Return a flow's route and parameters, and when it ends, in seconds."""
+    def _check_flow(self, name: str, writes: tuple[Writes, ...]) -> tuple[BoundFlow, float]:
+        """Return a flow with its parameters, and when it ends, in seconds."""
         route = self._route(name, tuple([one for one in writes if one.routes]))
         flow, backend = route
         parameters = dict(flow.parameters)
         for one in writes:
             parameters.update(one.parameters.get(name, ()))
         try:
-            checked = backend.parameters.model_validate(parameters)
+            model = backend.parameters.model_validate(parameters)
         except ValidationError as error:
             raise self._bad_parameter(route, parameters, writes, error) from None
-        return route, parameters, flow.delay_s + backend.duration_s(checked)
+        for key, value in parameters.items():
+            if not _is_recordable(value):
+                what = f"{backend.name} cannot measure with a value that JSON cannot hold"
+                raise self._error(name, (key,), what, "write it as a text or a number", writes)
+        bound = BoundFlow(replace(flow, parameters=parameters), backend, model)
+        return bound, flow.delay_s + backend.duration_s(model)
 
     def _make_route(self, name: str, writes: tuple[Writes, ...]) -> _Route:
         written = self._targets.written[name]
@@ -229,3 +236,10 @@ class Binder:
                 raise self._document.error(
                     ("servers", name), "a host has this name too", "rename one of them"
                 )
+
+
+def _is_recordable(value: Any) -> bool:
+    """Return whether a value of TOML comes back from JSON as it is."""
+    if isinstance(value, list | dict):
+        return all(map(_is_recordable, value.values() if isinstance(value, dict) else value))
+    return isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value))

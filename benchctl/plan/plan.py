@@ -16,6 +16,7 @@ from typing import Any
 from benchctl.backends import Registry
 from benchctl.errors import UsageError
 from benchctl.plan.bind import Binder
+from benchctl.plan.bound import BoundTrial
 from benchctl.plan.expectations import read_expectations
 from benchctl.plan.matrix import Matrix, Point, build_matrix
 from benchctl.plan.reported import read_reported
@@ -51,13 +52,13 @@ class Plan:
     def __len__(self) -> int:
         return len(self.order)
 
-    def trial(self, index: int) -> PlannedTrial:
+    def trial(self, index: int) -> BoundTrial:
         """Return the trial that runs as number ``index``, from 0."""
         point, repeat = divmod(self.order[index], self.repeats)
         return self._binder.bind(self.points[point], index, repeat + 1)
 
     def __iter__(self) -> Iterator[PlannedTrial]:
-        return map(self.trial, range(len(self)))
+        return (self.trial(index).plan for index in range(len(self)))
 
     @property
     def values(self) -> dict[str, tuple[Scalar, ...]]:

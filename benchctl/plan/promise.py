@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from benchctl.api import Demand
-from benchctl.backends import Registry
 from benchctl.lab.expect import (
     PING_PAYLOAD_BYTES,
     KernelBuffers,
@@ -28,6 +27,7 @@ from benchctl.lab.link import Change, Course
 from benchctl.lab.model import LinkSettings, Topology
 from benchctl.lab.segments import Hop
 from benchctl.metrics import Direction
+from benchctl.plan.bound import BoundFlow
 from benchctl.run.trial import PlannedFlow
 
 Promises = dict[str, dict[str, float]]
@@ -52,10 +52,9 @@ class _DirectedFlow:
 
 
 def promises(
-    flows: Sequence[PlannedFlow],
+    flows: Sequence[BoundFlow],
     ends: Mapping[str, tuple[str, str]],
     topology: Topology,
-    registry: Registry,
     kernel: KernelBuffers,
     changes: Sequence[LinkChange] = (),
 ) -> dict[str, Promises]:
@@ -64,10 +63,10 @@ def promises(
     ``ends`` gives the lab's own names of a flow's two hosts; a flow that leaves the lab is not in
     it, and nothing is expected of it.
     """
-    inside = [flow for flow in flows if flow.name in ends]
+    inside = [flow for flow in flows if flow.plan.name in ends]
     if not changes:
-        return _promises(inside, ends, topology, registry, kernel)
-    spans = {flow.name: _span(flow, registry) for flow in inside}
+        return _promises(inside, ends, topology, kernel)
+    spans = {flow.plan.name: _span(flow) for flow in inside}
     end_s = max((span[2] for span in spans.values()), default=0.0)
     seen: dict[str, dict[str, dict[str, list[float]]]] = {
         name: defaultdict(lambda: defaultdict(list)) for name in spans
@@ -75,8 +74,8 @@ def promises(
     moments: dict[str, int] = dict.fromkeys(spans, 0)
     for step in range(MOMENTS):
         at_s = (step + 0.5) * end_s / MOMENTS
-        active = [f for f in inside if spans[f.name][0] <= at_s < spans[f.name][2]]
-        now = _promises(active, ends, _at(topology, changes, at_s), registry, kernel)
+        active = [f for f in inside if spans[f.plan.name][0] <= at_s < spans[f.plan.name][2]]
+        now = _promises(active, ends, _at(topology, changes, at_s), kernel)
         for name, told in now.items():
             if at_s < spans[name][1]:
                 continue  # omitted
@@ -98,12 +97,11 @@ def promises(
     }
 
 
-def _span(flow: PlannedFlow, registry: Registry) -> tuple[float, float, float]:
+def _span(flow: BoundFlow) -> tuple[float, float, float]:
     """Return when a flow begins, when it begins to count, and when it ends."""
-    backend = registry.load(flow.backend)
-    parameters = backend.parameters.model_validate(flow.parameters)
-    counts_s = flow.delay_s + backend.demand(parameters).omitted_s
-    return flow.delay_s, counts_s, flow.delay_s + backend.duration_s(parameters)
+    begins_s = flow.plan.delay_s
+    ends_s = begins_s + flow.backend.duration_s(flow.parameters)
+    return begins_s, begins_s + flow.demand.omitted_s, ends_s
 
 
 def _at(topology: Topology, changes: Sequence[LinkChange], at_s: float) -> Topology:
@@ -125,15 +123,14 @@ def _at(topology: Topology, changes: Sequence[LinkChange], at_s: float) -> Topol
 
 
 def _promises(
-    flows: Sequence[PlannedFlow],
+    flows: Sequence[BoundFlow],
     ends: Mapping[str, tuple[str, str]],
     topology: Topology,
-    registry: Registry,
     kernel: KernelBuffers,
 ) -> dict[str, Promises]:
     expected: dict[str, Promises] = {}
     legs: list[_DirectedFlow] = []
-    for flow, demand, way in _ways(flows, ends, topology, registry):
+    for flow, demand, way in _ways(flows, ends, topology):
         expected[flow.name] = _delays(flow, demand, way)
         legs += _legs(flow, demand, way, kernel)
     for leg, share_bps in zip(legs, fair_shares([leg.demand for leg in legs]), strict=True):
@@ -146,14 +143,13 @@ def _promises(
 
 
 def loads_of(
-    flows: Sequence[PlannedFlow],
+    flows: Sequence[BoundFlow],
     ends: Mapping[str, tuple[str, str]],
     topology: Topology,
-    registry: Registry,
     kernel: KernelBuffers,
 ) -> dict[Hop, float]:
     """Return how many bits per second of frames the flows together bring onto each link."""
-    ways = _ways(flows, ends, topology, registry)
+    ways = _ways(flows, ends, topology)
     demands = [leg.demand for way in ways for leg in _legs(*way, kernel)]
     loads: dict[Hop, float] = {}
     for demand, share_bps in zip(demands, fair_shares(demands), strict=True):
@@ -163,18 +159,15 @@ def loads_of(
 
 
 def _ways(
-    flows: Sequence[PlannedFlow],
+    flows: Sequence[BoundFlow],
     ends: Mapping[str, tuple[str, str]],
     topology: Topology,
-    registry: Registry,
 ) -> Iterator[tuple[PlannedFlow, Demand, NetworkPath]]:
     """Yield the flows within a lab, each with what it asks of the network, and its path."""
     for flow in flows:
-        if flow.name in ends:
-            backend = registry.load(flow.backend)
-            parameters = backend.parameters.model_validate(flow.parameters)
-            way = path(topology, *ends[flow.name], flow.interface)
-            yield flow, backend.demand(parameters), way
+        if flow.plan.name in ends:
+            way = path(topology, *ends[flow.plan.name], flow.plan.interface)
+            yield flow.plan, flow.demand, way
 
 
 def _delays(flow: PlannedFlow, demand: Demand, way: NetworkPath) -> Promises:

@@ -12,10 +12,10 @@ from benchctl.api import Capabilities, Direction, Duration, Field, Parameters, R
 from benchctl.engine import network as network_module
 from benchctl.engine.network import (
     check_interfaces,
-    describe_flow,
     ports_of,
 )
 from benchctl.errors import MissingError
+from benchctl.plan.bound import bind_flow
 from benchctl.run.network import LOCAL, Host, Network, Peer, Way
 
 
@@ -72,46 +72,47 @@ def a_free_port(*others):
 
 
 def test_a_peers_ports_are_its_range_in_order():
-    assert ports_of(flow(to="public"), FakeBackend(), HERE, ()) == [9200, 9201, 9202, 9203]
+    public = bind_flow(flow(to="public"), FakeBackend())
+    assert ports_of(public, HERE, ()) == [9200, 9201, 9202, 9203]
 
 
 def test_a_peer_without_ports_has_the_tools_own():
     network = Network({"local": LOCAL}, {"public": Peer("203.0.113.1", None)})
-    assert ports_of(flow(to="public"), FakeBackend(), network, ()) == [5201]
+    assert ports_of(bind_flow(flow(to="public"), FakeBackend()), network, ()) == [5201]
 
 
 def test_a_tool_without_ports_gets_none():
-    assert ports_of(flow(), PortlessBackend(), HERE, ()) == [None]
+    assert ports_of(bind_flow(flow(), PortlessBackend()), HERE, ()) == [None]
 
 
 def test_a_tool_that_starts_no_server_finds_its_peer_on_the_tools_own_port():
     """Also where a service of the lab, or another program, listens there: that is the peer."""
     lab = Network({"h2": Host("h2", "10.0.0.2", shares_ports=False, taken_ports=frozenset({861}))})
-    assert ports_of(flow(to="h2"), PeerRunsBackend(), lab, ()) == [861]
+    assert ports_of(bind_flow(flow(to="h2"), PeerRunsBackend()), lab, ()) == [861]
     with ExitStack() as stack:
         backend = PeerRunsBackend()
         port = listening(stack)
         backend.capabilities = replace(backend.capabilities, default_port=port)
-        assert ports_of(flow(), backend, HERE, {port}) == [port]
+        assert ports_of(bind_flow(flow(), backend), HERE, {port}) == [port]
 
 
 def test_a_host_of_ours_gets_the_tools_own_port_where_it_is_free():
     port = a_free_port()
-    assert ports_of(flow(), backend_on(port), HERE, ()) == [port]
+    assert ports_of(bind_flow(flow(), backend_on(port)), HERE, ()) == [port]
 
 
 @pytest.mark.parametrize("kind", [socket.SOCK_STREAM, socket.SOCK_DGRAM], ids=["tcp", "udp"])
 def test_a_port_that_another_program_has_is_not_used(kind):
     with ExitStack() as stack:
         port = listening(stack, kind=kind)
-        (other,) = ports_of(flow(), backend_on(port), HERE, ())
+        (other,) = ports_of(bind_flow(flow(), backend_on(port)), HERE, ())
         assert other != port
         listening(stack, port=other)  # and the one instead is free
 
 
 def test_flows_of_one_trial_get_a_port_each():
     port = a_free_port()
-    (other,) = ports_of(flow(), backend_on(port), HERE, {port})
+    (other,) = ports_of(bind_flow(flow(), backend_on(port)), HERE, {port})
     assert other != port
 
 
@@ -122,23 +123,25 @@ def test_a_flow_over_ipv6_to_this_machine_looks_for_its_port_and_server_there():
         port = listening(stack, "::1", a_free_port("::1"))
         backend = VersionedBackend()
         backend.capabilities = replace(backend.capabilities, default_port=port)
-        assert ports_of(six, backend, HERE, ()) != [port]
-        assert ports_of(flow(), backend, HERE, ()) == [port]
-    described = describe_flow(six, backend, HERE, port, TOOLS, Role.CLIENT)
+        assert ports_of(bind_flow(six, backend), HERE, ()) != [port]
+        assert ports_of(bind_flow(flow(), backend), HERE, ()) == [port]
+    described = bind_flow(six, backend).described(HERE, port, TOOLS, Role.CLIENT)
     assert described.address == "::1"
-    assert describe_flow(flow(), backend, HERE, port, TOOLS, Role.CLIENT).address == "127.0.0.1"
+    assert (
+        bind_flow(flow(), backend).described(HERE, port, TOOLS, Role.CLIENT).address == "127.0.0.1"
+    )
 
 
 def test_an_address_that_is_not_this_machines_has_no_port():
     network = Network({"local": LOCAL, "far": Host("far", "192.0.2.7")})
     with pytest.raises(MissingError, match=r"no free port at 192\.0\.2\.7, host far"):
-        ports_of(flow(to="far"), FakeBackend(), network, ())
+        ports_of(bind_flow(flow(to="far"), FakeBackend()), network, ())
 
 
 def test_a_machine_without_a_free_port_is_told_of(monkeypatch):
     monkeypatch.setattr(network_module, "_free_port", lambda address, candidate: None)
     with pytest.raises(MissingError, match="no free port"):
-        ports_of(flow(), FakeBackend(), HERE, ())
+        ports_of(bind_flow(flow(), FakeBackend()), HERE, ())
 
 
 def test_a_host_of_a_lab_has_every_port_but_those_of_its_services_and_of_other_flows():
@@ -146,7 +149,7 @@ def test_a_host_of_a_lab_has_every_port_but_those_of_its_services_and_of_other_f
     network = Network({"h1": lab})
     with ExitStack() as stack:
         listening(stack, port=0)
-        assert ports_of(flow(to="h1"), FakeBackend(), network, {5202}) == [5204]
+        assert ports_of(bind_flow(flow(to="h1"), FakeBackend()), network, {5202}) == [5204]
 
 
 def test_a_profiles_server_goes_before_a_lab_host_of_its_name():
@@ -154,14 +157,16 @@ def test_a_profiles_server_goes_before_a_lab_host_of_its_name():
         {"local": LOCAL, "paris": Host("paris", "10.0.0.9")}, {"paris": Peer("paris.test", None)}
     )
     assert network.target("paris") is None
-    described = describe_flow(flow(to="paris"), FakeBackend(), network, 1, TOOLS, Role.CLIENT)
+    described = bind_flow(flow(to="paris"), FakeBackend()).described(network, 1, TOOLS, Role.CLIENT)
     assert (described.address, described.owns_server) == ("paris.test", False)
 
 
 def test_a_server_that_benchctl_runs_is_known_to_the_backend():
-    described = describe_flow(flow(), FakeBackend(), HERE, 7, TOOLS, Role.SERVER)
+    described = bind_flow(flow(), FakeBackend()).described(HERE, 7, TOOLS, Role.SERVER)
     assert (described.address, described.port, described.owns_server) == ("127.0.0.1", 7, True)
-    assert not describe_flow(flow(), PortlessBackend(), HERE, 7, TOOLS, Role.CLIENT).owns_server
+    assert (
+        not bind_flow(flow(), PortlessBackend()).described(HERE, 7, TOOLS, Role.CLIENT).owns_server
+    )
 
 
 @pytest.mark.parametrize(
@@ -175,8 +180,8 @@ def test_a_backend_knows_where_both_ends_have_one_clock(peer, one_clock):
     network = replace(
         HERE, hosts={**HERE.hosts, "lab-host": LOCAL}, peers={"far": Peer(peer, None)}
     )
-    assert describe_flow(flow(), FakeBackend(), network, 7, TOOLS, Role.CLIENT).one_clock
-    described = describe_flow(flow(to="far"), FakeBackend(), network, 7, TOOLS, Role.CLIENT)
+    assert bind_flow(flow(), FakeBackend()).described(network, 7, TOOLS, Role.CLIENT).one_clock
+    described = bind_flow(flow(to="far"), FakeBackend()).described(network, 7, TOOLS, Role.CLIENT)
     assert described.one_clock is one_clock
 
 

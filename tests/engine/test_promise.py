@@ -7,10 +7,11 @@ import pytest
 from engine.fakes import FakeBackend
 
 from benchctl.api import Capabilities, Demand, Direction
-from benchctl.backends import Candidate, Registry, installed
+from benchctl.backends import installed
 from benchctl.lab.expect import KernelBuffers
 from benchctl.lab.link import Change
 from benchctl.lab.topology import build_topology
+from benchctl.plan.bound import bind_flow
 from benchctl.plan.promise import promises
 from benchctl.run.trial import PlannedFlow
 from benchctl.toml.source import parse_toml
@@ -54,7 +55,8 @@ def plan(name, backend="iperf3", source="b", direction="send", **parameters):
 def expected(topology, *flows, ends=None, changes=()):
     if ends is None:
         ends = {flow.name: (flow.source, flow.to) for flow in flows}
-    return promises(flows, ends, topology, installed(), KernelBuffers((6, 18)), changes)
+    bound = [bind_flow(flow, installed().load(flow.backend)) for flow in flows]
+    return promises(bound, ends, topology, KernelBuffers((6, 18)), changes)
 
 
 class OwnNames(FakeBackend):
@@ -68,14 +70,14 @@ class OwnNames(FakeBackend):
 
 
 def test_a_backend_says_itself_what_its_flows_ask_of_the_network(topology):
-    registry = Registry({"own": Candidate("own", "", OwnNames)})
     flow = PlannedFlow("x", "own", "b", "d", None, Direction.SEND, 0.0, {"duration": "2s"})
-    told = promises([flow], {"x": ("b", "d")}, topology, registry, KernelBuffers((6, 18)))
+    flow = bind_flow(flow, OwnNames())
+    told = promises([flow], {"x": ("b", "d")}, topology, KernelBuffers((6, 18)))
     assert told["x"]["send"]["throughput_bps"] == pytest.approx(3e6)
     assert told["x"]["send"]["rtt_s"] == pytest.approx(0.040 + 2 * (1448 + 28 + 14) * 8 / 10e6)
     # The rate falls when half of the time that counts is over.
     slower = ("core", Change(at_ns=1_500_000_000, rate_bps=1e6 / UDP))
-    told = promises([flow], {"x": ("b", "d")}, topology, registry, KernelBuffers((6, 18)), [slower])
+    told = promises([flow], {"x": ("b", "d")}, topology, KernelBuffers((6, 18)), [slower])
     assert told["x"]["send"]["throughput_bps"] == pytest.approx(2e6)
 
 

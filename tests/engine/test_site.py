@@ -11,7 +11,7 @@ from engine.fakes import FakeBackend
 from benchctl.api import Direction
 from benchctl.backends import Candidate, Registry
 from benchctl.engine import site as site_module
-from benchctl.engine.site import LabSite, PlainSite, site_of, to_lab_settings
+from benchctl.engine.site import LabSite, PlainSite, site_of
 from benchctl.errors import LabError
 from benchctl.hosts.spawn import LocalSpawner, run
 from benchctl.lab.judgement import Look, Promise, PromiseFinding, PromiseVerdict
@@ -21,6 +21,8 @@ from benchctl.lab.messages import DirectionCounters
 from benchctl.lab.model import Emulator
 from benchctl.lab.strain import Carried
 from benchctl.lab.verify import Together
+from benchctl.plan.bound import bind_trial
+from benchctl.plan.record import lab_settings
 from benchctl.profile.model import LabTable
 from benchctl.run.network import Host, Outside, Peer, Way
 from benchctl.run.planned import Settings
@@ -130,15 +132,16 @@ def flow(name="main", source="a", to="b", interface=None):
 
 
 def trial(*flows, **settings):
-    return PlannedTrial(0, 1, {}, flows or (flow(),), settings, 1.0, 16.0)
+    plan = PlannedTrial(0, 1, {}, flows or (flow(),), settings, 1.0, 16.0)
+    return bind_trial(plan, REGISTRY)
 
 
 @pytest.fixture
 def site():
     def make(notes=None, text=TEXT, **table):
         source = parse_toml(text, Path("lab.toml"))
-        settings = to_lab_settings(source, LabTable(topology="lab.toml", **table))
-        return LabSite(OUTSIDE, settings, REGISTRY, (notes if notes is not None else []).append)
+        settings = lab_settings(source, LabTable(topology="lab.toml", **table))
+        return LabSite(OUTSIDE, settings, (notes if notes is not None else []).append)
 
     return make
 
@@ -162,10 +165,10 @@ def test_a_network_that_is_there_needs_nothing():
 
 
 def test_settings_of_a_run_say_which_site_it_has():
-    assert isinstance(site_of(Settings({}, "", ()), REGISTRY, print), PlainSite)
+    assert isinstance(site_of(Settings({}, "", ()), print), PlainSite)
     source = parse_toml(TEXT, Path("lab.toml"))
-    lab = to_lab_settings(source, LabTable(topology="lab.toml"))
-    assert isinstance(site_of(Settings({}, "", (), lab=lab), REGISTRY, print), LabSite)
+    lab = lab_settings(source, LabTable(topology="lab.toml"))
+    assert isinstance(site_of(Settings({}, "", (), lab=lab), print), LabSite)
 
 
 def test_a_lab_is_built_again_only_when_a_trial_wants_other_settings(lab, site):

@@ -17,6 +17,7 @@ from benchctl.backends import Candidate, Registry
 from benchctl.engine.site import PlainSite
 from benchctl.engine.tools import Toolbox
 from benchctl.engine.trial import Attempts, Signals, TrialRunner
+from benchctl.plan.bound import bind_trial
 from benchctl.run.network import LOCAL, Network, Peer
 from benchctl.run.planned import PlannedRun, Settings
 from benchctl.run.trial import PlannedFlow, PlannedTrial
@@ -83,12 +84,12 @@ def run_trial(
     async def main(loop):
         with closing(Recorder(store, run_id)) as recorder:
             runner = TrialRunner(
-                REGISTRY, site or PlainSite(NETWORK), Toolbox(spawner), spawner, recorder,
+                site or PlainSite(NETWORK), Toolbox(spawner), spawner, recorder,
                 Attempts(attempts, 2.0), signals, lambda: EPOCH + loop.time(), seed=1,
             )  # fmt: skip
             if during is not None:
                 loop.call_later(during[0], during[1], signals)
-            return await runner.run(1, trial(*flows, deadline_s=deadline_s))
+            return await runner.run(1, bind_trial(trial(*flows, deadline_s=deadline_s), REGISTRY))
 
     status = run_virtual(main)
     reader = Reader(store)

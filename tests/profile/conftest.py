@@ -1,5 +1,6 @@
 """Two backends that play tools, and ways to write, plan and refuse profiles in a few lines."""
 
+from datetime import date
 from types import SimpleNamespace
 from typing import Literal
 
@@ -36,6 +37,7 @@ class StreamParameters(Parameters):
     ip_version: Literal["auto", 4, 6] = Field("auto", description="version")
     no_delay: bool = Field(False, description="Nagle off")
     tags: list[int] = Field([], description="a list")
+    since: date | float | None = Field(None, description="what TOML has and JSON has not")
 
     @model_validator(mode="after")
     def _udp_has_no_window(self):

@@ -217,3 +217,10 @@ def test_flows_that_no_axis_touches_are_checked_once(plan, registry, monkeypatch
     monkeypatch.setattr(type(echo), "duration_s", lambda self, params: calls.append(params) or 1.0)
     assert len(plan(TWO + "[axes]\nstreams = [1, 2, 3, 4, 5, 6, 7, 8]\n")) == 8
     assert len(calls) == 1
+
+
+@pytest.mark.parametrize("value", ["2026-11-22", "nan", "inf"])
+def test_a_parameter_that_no_store_can_hold_is_refused_where_it_is_written(refusal, value):
+    error = refusal(f"{FLOW}since = {value}\n")
+    assert error.message.startswith("p.toml:3: flows.main.since: ")
+    assert "JSON" in error.message

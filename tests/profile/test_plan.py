@@ -74,7 +74,7 @@ def test_the_seed_is_the_profiles_else_the_one_given_else_drawn(plan):
 def test_trials_are_numbered_as_they_run_and_can_be_asked_for_one_by_one(plan):
     made = plan(MATRIX.format(order="shuffled", repeats=2))
     assert [trial.position for trial in made] == list(range(12))
-    assert made.trial(5) == list(made)[5]
+    assert made.trial(5).plan == list(made)[5]
 
 
 def test_the_expected_time_is_that_of_all_trials_and_the_pauses_between_them(plan):

@@ -14,7 +14,7 @@ from benchctl.engine.preflight import commands_of, first_missing
 from benchctl.engine.traffic import Traffic, expected_traffic
 from benchctl.engine.trust import user_name
 from benchctl.errors import BenchctlError, MissingError
-from benchctl.run.trial import PlannedTrial
+from benchctl.plan.bound import BoundTrial
 from benchctl.tui.draw.spans import Line, Span
 from benchctl.units import format_duration
 
@@ -118,13 +118,14 @@ def _services(prepared: Planned) -> Iterator[Line]:
         yield [Span("! note     ", "warn"), Span(f"they need --trust: {prepared.distrust}")]
 
 
-def _trial(trial: PlannedTrial, prepared: Planned) -> Iterator[Line]:
+def _trial(bound: BoundTrial, prepared: Planned) -> Iterator[Line]:
+    trial = bound.plan
     point = " ".join(f"{axis}={value}" for axis, value in trial.point.items())
     repeat = f"repeat {trial.repeat}" if prepared.plan.repeats > 1 else ""
     head = "  ".join(filter(None, [point, repeat, format_duration(trial.duration_s)]))
     yield [Span(f"{trial.position + 1:>3}  ", "label"), Span(head)]
     try:
-        found = commands_of(trial, prepared.registry, prepared.network, prepared.tools)
+        found = commands_of(bound, prepared.network, prepared.tools)
     except (MissingError, ValueError) as error:
         yield [Span(f"     no command: {error}", "bad")]
         return

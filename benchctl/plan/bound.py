@@ -1,0 +1,120 @@
+"""A planned trial with what its flows need to run: their backends, and checked parameters."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from ipaddress import ip_address
+from typing import Any
+
+from pydantic import ValidationError
+
+from benchctl.api import Demand, Flow, Role, Tool
+from benchctl.backends import AnyBackend, Registry
+from benchctl.errors import MissingError
+from benchctl.run.network import LOCAL, Host, Network
+from benchctl.run.trial import PlannedFlow, PlannedTrial
+
+LOCAL_IPV6 = "::1"
+
+
+@dataclass(frozen=True, slots=True)
+class BoundFlow:
+    """A flow with its backend, and its parameters as the backend's own model has them."""
+
+    plan: PlannedFlow
+    backend: AnyBackend
+    parameters: Any
+
+    @property
+    def demand(self) -> Demand:
+        """What it asks of the network."""
+        return self.backend.demand(self.parameters)
+
+    @property
+    def requested(self) -> dict[str, Any]:
+        """Its parameters in SI units, as JSON-like data; what is not set is left out."""
+        values = self.parameters.model_dump(mode="json")
+        return {
+            name: "unlimited" if value == math.inf else value
+            for name, value in values.items()
+            if value is not None
+        }
+
+    def address_at(self, host: Host) -> str:
+        """Return the address at which it reaches a host, of the IP version it asks for."""
+        if host.address == LOCAL.address and self.demand.ip_version == 6:
+            return LOCAL_IPV6
+        return host.address
+
+    def described(
+        self,
+        network: Network,
+        port: int | None,
+        tools: Mapping[Role, Tool],
+        role: Role,
+        start_at_s: float | None = None,
+    ) -> Flow[Any]:
+        """Return it as its backend gets to know it, for the command of one end."""
+        way = network.way(self.plan)
+        target = network.target(self.plan.to)
+        address = self.address_at(target) if target else network.peers[self.plan.to].host
+        return Flow(
+            params=self.parameters,
+            direction=self.plan.direction,
+            address=address,
+            port=port,
+            tool=tools[role],
+            owns_server=target is not None and self.backend.capabilities.needs_server,
+            one_clock=target is not None or _is_here(address, network),
+            source_address=way.address,
+            source_device=way.device,
+            start_at_s=start_at_s,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class BoundTrial:
+    """A trial whose flows are bound, in the order of the plan."""
+
+    plan: PlannedTrial
+    flows: tuple[BoundFlow, ...]
+
+
+def bind_trial(plan: PlannedTrial, registry: Registry) -> BoundTrial:
+    """Bind a trial that comes from a store: its plan was checked, perhaps by other backends.
+
+    Raises MissingError for a backend that is not there, or takes the parameters no more.
+    """
+    return BoundTrial(
+        plan, tuple(bind_flow(flow, registry.load(flow.backend)) for flow in plan.flows)
+    )
+
+
+def bind_flow(flow: PlannedFlow, backend: AnyBackend) -> BoundFlow:
+    """Bind one flow. Raises MissingError where the backend takes its parameters no more."""
+    try:
+        bound = BoundFlow(flow, backend, backend.parameters.model_validate(flow.parameters))
+        bound.requested  # noqa: B018 (it is recorded with every attempt)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        what = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+    except ValueError as error:  # a type of the plugin's own
+        what = str(error)
+    else:
+        return bound
+    raise MissingError(
+        f'flow {flow.name}: backend "{flow.backend}" takes its parameters no more: {what}',
+        "plan the profile again",
+    )
+
+
+def _is_here(address: str, network: Network) -> bool:
+    """Return whether a peer's address is this machine's loopback, or a host of the lab."""
+    if address in network.hosts or address == "localhost":
+        return True
+    try:
+        return ip_address(address).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,55 @@
+"""The network of a lab as the flows of a run see it: names, both ends of a flow, addresses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from benchctl.lab.model import Topology
+from benchctl.run.network import LOCAL, Host, Network, Outside, Way
+from benchctl.run.trial import PlannedFlow
+
+
+def names_of(topology: Topology) -> dict[str, str]:
+    """Return every name under which a host of a lab is known, and the host's own.
+
+    A profile's ``local`` is the host that stands for this machine.
+    """
+    own = {name: name for name in topology.hosts}
+    aliases = {alias: name for name in own for alias in topology.nodes[name].aliases}
+    return {LOCAL.name: topology.local} | own | aliases
+
+
+def ends_of(
+    outside: Outside, topology: Topology, flows: Iterable[PlannedFlow]
+) -> dict[str, tuple[str, str]]:
+    """Return the lab's own names of the two hosts of each flow that has its way in the lab."""
+    found = {}
+    names = names_of(topology)
+    for flow in flows:
+        peer = outside.peers.get(flow.to)
+        source, target = names.get(flow.source), names.get(peer.host if peer else flow.to)
+        if source and target and source != target:
+            found[flow.name] = (source, target)
+    return found
+
+
+def planned_network(outside: Outside, topology: Topology) -> Network:
+    """Return the network of a lab that does not stand yet, to work out commands with."""
+    nodes = {}
+    for name in topology.hosts:
+        ends = [end for end in topology.interfaces(name) if end.address]
+        ways = {end.label or end.device: Way(end.device, end.ip) for end in ends}
+        address = ends[0].ip if ends else ""
+        nodes[name] = Host(name, address, (), ways, shares_ports=False)
+    return inside(outside, topology, nodes)
+
+
+def inside(outside: Outside, topology: Topology, nodes: Mapping[str, Host]) -> Network:
+    """Return the network of a lab: its hosts under all their names, and none of our interfaces."""
+    hosts = {}
+    for known, name in names_of(topology).items():
+        services = topology.nodes[name].services
+        taken = frozenset(port for service in services for port in service.ports)
+        hosts[known] = replace(nodes[name], taken_ports=taken)
+    return Network(hosts, outside.peers)
