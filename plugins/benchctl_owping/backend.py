@@ -163,7 +163,10 @@ class Owping(Backend[OwpingParameters]):
         params = flow.params
         # owping says of it no more than of a host that is not there.
         if params.ip_version not in ("auto", _version_of(flow.address) or params.ip_version):
-            raise ValueError(f"{flow.address} is not an IPv{params.ip_version} address")
+            raise ValueError(
+                f"{flow.address} is not an IPv{params.ip_version} address: remove ip_version or "
+                "change the address"
+            )
         parser: Parser
         if flow.direction is Direction.BOTH:
             both = (Direction.SEND, Direction.RECEIVE)
