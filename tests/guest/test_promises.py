@@ -179,7 +179,7 @@ def test_nothing_of_an_old_setting_stays(link, text, change, delay_s):
 @pytest.mark.parametrize("rates", [(1e6, 10e6), (10e6, 1e6)])
 def test_a_new_rate_holds_within_20_ms_for_all_that_waits(link, rates):
     before_bps, after_bps = rates
-    lab = link(f'rate = "{before_bps:.0f}bit", delay = "10ms", queue = 1000')
+    lab = link(f'rate = "{before_bps:.0f}bit", delay = "10ms", queue = 300')
     changed = []
 
     def meanwhile():
@@ -187,7 +187,7 @@ def test_a_new_rate_holds_within_20_ms_for_all_that_waits(link, rates):
         lab.change("L", Change(rate_bps=after_bps), leaving="a")
         changed.append(time.monotonic())
 
-    arrived = flood(lab, 3500, 1472, 1e-3, meanwhile=meanwhile, quiet_s=3)
+    arrived = flood(lab, 2800, 1472, 1e-3, meanwhile=meanwhile, quiet_s=3)
     # Behind what was being sent, and what was on its way.
     first_s = changed[0] + 0.020 + 1514 * 8 / before_bps + 0.010
     for width_s in (0.1, 1.0):

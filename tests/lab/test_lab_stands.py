@@ -11,7 +11,7 @@ import pytest
 from lab.lab_support import topology, wait_until
 
 from benchctl.errors import LabError
-from benchctl.lab.capability import Launcher, examine, remedy
+from benchctl.lab.capability import Launcher, examine, launcher, remedy
 from benchctl.lab.judgement import Promise
 from benchctl.lab.kernel import unpunctual
 from benchctl.lab.lab import Lab
@@ -182,6 +182,27 @@ def test_frames_are_all_accounted_for(lab):
             ended = counters.delivered + counters.dropped + counters.lost
             assert ended <= counters.arrived <= ended + 10
             assert (counters.missed, counters.refused) == (0, 0)
+
+
+def test_frames_that_a_device_could_not_hand_over_are_counted():
+    code = """
+import socket, subprocess
+from benchctl.lab.kernel import _undelivered
+lines = "link add near type veth peer far mtu 100\\nlink set near up\\nlink set far up\\n"
+subprocess.run(["ip", "-batch", "-"], input=lines, text=True, check=True)
+with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as sock:
+    sock.bind(("near", 0x88B5))
+    before = _undelivered("near")
+    for size in (60, 1000, 1000, 60, 1000):
+        try:
+            sock.send(bytes(size))
+        except OSError:
+            pass
+print(_undelivered("near", "far", "none") - before)
+"""
+    argv = [*launcher().argv, "unshare", "--net", "--", sys.executable, "-c", code]
+    result = subprocess.run(argv, capture_output=True, text=True, check=True)
+    assert result.stdout == "3\n"
 
 
 def test_a_command_ends_as_it_would_end_without_a_lab(lab):
