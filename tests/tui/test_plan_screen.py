@@ -77,7 +77,7 @@ def test_every_key_of_the_plan_does_what_it_says(monkeypatch, tmp_path):
         await press(pilot, "slash", *["backspace"] * 7, "enter")
         assert page.profile == OWN
         await tell("plan.attach", "a")
-        assert "it has no runs yet" in notices(pilot)
+        assert "there are no runs yet" in notices(pilot)
         await tell("plan.history", "h")
         assert isinstance(pilot.app.screen, HistoryScreen)
         await press(pilot, "1")
