@@ -10,10 +10,11 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from statistics import fmean
 from typing import Any
 
-from benchctl.analysis.statistics import t975
-from benchctl.analysis.summary import Measured
+from benchctl.analysis.statistics import t975, variance
+from benchctl.analysis.summary import SummaryRow, point_key
 from benchctl.metrics import Vocabulary
 
 
@@ -51,12 +52,12 @@ class Comparison:
     @property
     def mean_a(self) -> float | None:
         """The mean of the first run's repeats."""
-        return _mean(self.a)
+        return fmean(self.a) if self.a else None
 
     @property
     def mean_b(self) -> float | None:
         """The mean of the second run's repeats."""
-        return _mean(self.b)
+        return fmean(self.b) if self.b else None
 
     @property
     def relative(self) -> float | None:
@@ -67,46 +68,30 @@ class Comparison:
 
 
 def compare(
-    a: Iterable[Measured],
-    b: Iterable[Measured],
-    vocabulary: Vocabulary = Vocabulary(),  # noqa: B008
+    a: Iterable[SummaryRow], b: Iterable[SummaryRow], vocabulary: Vocabulary
 ) -> list[Comparison]:
-    """Compare what two runs measured, point by point, in the order of their first appearance."""
-    in_a, in_b = _repeats(a), _repeats(b)
+    """Compare the summaries of two runs, row by row: those of a, then what only b has."""
+    in_a, in_b = ({_key(row): row for row in rows} for rows in (a, b))
     comparisons = []
-    for key, (one, _) in {**in_b, **in_a}.items():
-        _, flow, direction, metric = key
-        values_a, values_b = (run[key][1] if key in run else [] for run in (in_a, in_b))
+    for key, row in {**in_b, **in_a}.items():
+        values_a, values_b = (run[key].values if key in run else () for run in (in_a, in_b))
         difference = low = high = None
         if values_a and values_b:
-            difference = math.fsum(values_b) / len(values_b) - math.fsum(values_a) / len(values_a)
+            difference = fmean(values_b) - fmean(values_a)
             low, high = welch_interval(values_a, values_b) or (None, None)
-        verdict = judge(difference, low, high, vocabulary.describe(metric).better)
+        verdict = judge(difference, low, high, vocabulary.describe(row.metric).better)
         comparisons.append(
             Comparison(
-                one.point, flow, direction, metric, values_a, values_b, difference, low, high,
-                verdict,
+                row.point, row.flow, row.direction, row.metric, values_a, values_b, difference,
+                low, high, verdict,
             )
         )  # fmt: skip
     order = {key: place for place, key in enumerate({**in_a, **in_b})}
-    comparisons.sort(key=lambda c: order[_point(c.point), c.flow, c.direction, c.metric])
-    return comparisons
+    return sorted(comparisons, key=lambda one: order[_key(one)])
 
 
-_Key = tuple[tuple[tuple[str, Any], ...], str, str, str]
-
-
-def _repeats(measured: Iterable[Measured]) -> dict[_Key, tuple[Measured, list[float]]]:
-    found: dict[_Key, tuple[Measured, list[float]]] = {}
-    for one in measured:
-        for (direction, metric), figure in one.figures.items():
-            key = (_point(one.point), one.flow, direction, metric)
-            found.setdefault(key, (one, []))[1].append(figure.value)
-    return found
-
-
-def _point(point: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
-    return tuple(sorted(point.items()))
+def _key(row: SummaryRow | Comparison) -> tuple[Any, ...]:
+    return point_key(row.point), row.flow, row.direction, row.metric
 
 
 def welch_interval(a: Sequence[float], b: Sequence[float]) -> tuple[float, float] | None:
@@ -116,9 +101,9 @@ def welch_interval(a: Sequence[float], b: Sequence[float]) -> tuple[float, float
     """
     if min(len(a), len(b)) < 2:
         return None
-    parts = [_variance(values) / len(values) for values in (a, b)]
+    parts = [variance(values) / len(values) for values in (a, b)]
     squared = sum(parts)
-    difference = math.fsum(b) / len(b) - math.fsum(a) / len(a)
+    difference = fmean(b) - fmean(a)
     if squared == 0:
         return difference, difference
     spread = sum(part**2 / (len(v) - 1) for part, v in zip(parts, (a, b), strict=True))
@@ -126,15 +111,6 @@ def welch_interval(a: Sequence[float], b: Sequence[float]) -> tuple[float, float
     degrees = max(1, math.floor(squared**2 / spread * (1 + 1e-12)))
     half = t975(degrees) * math.sqrt(squared)
     return difference - half, difference + half
-
-
-def _variance(values: Sequence[float]) -> float:
-    mean = math.fsum(values) / len(values)
-    return math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)
-
-
-def _mean(values: Sequence[float]) -> float | None:
-    return math.fsum(values) / len(values) if values else None
 
 
 def judge(difference: float | None, low: float | None, high: float | None, better: str) -> Verdict:

@@ -10,6 +10,7 @@ import math
 from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from statistics import fmean
 
 from benchctl.analysis.statistics import quantile
 from benchctl.metrics import Fold, Metric, Sample, Summary, Vocabulary
@@ -153,7 +154,7 @@ class FlowFold:
             case Fold.VALUE:
                 return Figure(values[-1], "samples")
             case Fold.DISTRIBUTION:
-                return Figure(math.fsum(values) / len(values), "samples", _spread(values))
+                return Figure(fmean(values), "samples", _spread(values))
 
     def _add_ratios(self, figures: dict[tuple[str, str], Figure], direction: str) -> None:
         for metric in self._metrics.metrics.values():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
 # Quantiles t(0.975, df) of Student's distribution for df = 1..30 (Abramowitz and Stegun, Handbook
 # of Mathematical Functions, table 26.10).
@@ -36,6 +37,15 @@ def quantile(ordered: Sequence[float], share: float) -> float:
     return ordered[below] + (ordered[above] - ordered[below]) * (position - below)
 
 
+def variance(values: Sequence[float]) -> float:
+    """Return the variance of the population that two or more values are a sample of.
+
+    In floating point: `statistics.variance` reckons in fractions, and differs in the last digit.
+    """
+    mean = fmean(values)
+    return math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)
+
+
 @dataclass(frozen=True, slots=True)
 class Spread:
     """What repeats of one figure say together.
@@ -59,10 +69,10 @@ def spread(values: Sequence[float]) -> Spread:
     """Describe one or more repeats of a figure."""
     n = len(values)
     ordered = sorted(values)
-    mean = math.fsum(values) / n
+    mean = fmean(values)
     stdev = low = high = None
     if n > 1:
-        stdev = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (n - 1))
+        stdev = math.sqrt(variance(values))
         half = t975(n - 1) * stdev / math.sqrt(n)
         low, high = mean - half, mean + half
     return Spread(n, mean, stdev, low, high, quantile(ordered, 0.5), ordered[0], ordered[-1])

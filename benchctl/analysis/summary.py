@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from benchctl.analysis.figures import Figure, Figures
@@ -38,57 +38,65 @@ def measured_in(
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class SummaryRow:
     """One metric of one flow at one point, over all repeats.
 
-    A distribution (``rtt_s``) enters with its mean of each repeat.
+    ``values`` are those of the repeats; a distribution (``rtt_s``) enters with its mean of each.
+    ``beside`` is what was asked, expected and reported of it, as far as that is known.
     """
 
     point: Mapping[str, Any]
     flow: str
     direction: str
     metric: str
+    values: Sequence[float]
     spread: Spread
+    beside: Mapping[str, float] = field(default_factory=dict)
 
 
-def summarize(measured: Iterable[Measured]) -> list[Row]:
+def point_key(point: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+    """Return a point as a key, the same in whichever order its axes are."""
+    return tuple(sorted(point.items()))
+
+
+def summarize(measured: Iterable[Measured]) -> list[SummaryRow]:
     """Group by point, flow, direction and metric, in the order of first appearance."""
     groups: dict[tuple[Any, ...], tuple[Measured, list[float]]] = {}
     for one in measured:
         for (direction, metric), figure in one.figures.items():
-            key = (tuple(one.point.items()), one.flow, direction, metric)
+            key = (point_key(one.point), one.flow, direction, metric)
             groups.setdefault(key, (one, []))[1].append(figure.value)
     return [
-        Row(one.point, flow, direction, metric, spread(values))
+        SummaryRow(one.point, flow, direction, metric, values, spread(values))
         for (_, flow, direction, metric), (one, values) in groups.items()
     ]
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Outcome:
     """Whether one expectation was met at one point."""
 
     text: str
     met: bool
 
 
-def judge(expectations: Sequence[Expectation], rows: Sequence[Row]) -> list[Verdict]:
+def outcomes_of(expectations: Sequence[Expectation], rows: Sequence[SummaryRow]) -> list[Outcome]:
     """Hold rows against expectations."""
-    verdicts = []
+    outcomes = []
     for wanted in expectations:
         matching = [row for row in rows if _concerns(wanted, row)]
         if not matching:
-            verdicts.append(Verdict(f"{wanted.metric}: nothing was measured", False))
+            outcomes.append(Outcome(f"{wanted.metric}: nothing was measured", False))
         for row in matching:
             low, high = wanted.at_least, wanted.at_most
             mean = row.spread.mean
             met = (low is None or mean >= low) and (high is None or mean <= high)
             where = ", ".join(f"{axis}={value}" for axis, value in row.point.items())
-            verdicts.append(Verdict(f"{row.metric} of {row.flow} at {where or 'its point'}", met))
-    return verdicts
+            outcomes.append(Outcome(f"{row.metric} of {row.flow} at {where or 'its point'}", met))
+    return outcomes
 
 
-def _concerns(wanted: Expectation, row: Row) -> bool:
+def _concerns(wanted: Expectation, row: SummaryRow) -> bool:
     return (
         row.metric == wanted.metric
         and wanted.flow in (None, row.flow)

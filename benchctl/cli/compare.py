@@ -38,23 +38,26 @@ def compare(
     store: options.Store,
 ) -> None:
     """Compare runs: differences, their 95 % intervals, verdicts."""
-    from benchctl.report.comparison import compare_runs, comparison_entry, of_interest
+    from benchctl.report.comparison import compare_reports, of_interest
+    from benchctl.report.entries import comparison_entry
+    from benchctl.report.report import read_report
 
     with options.open_reader(store) as reader:
-        a = reader.find(first)
+        a = read_report(reader, reader.find(first))
         for number, name in enumerate(others):
-            b = reader.find(name)
-            compared = compare_runs(reader, a, b)
+            b = read_report(reader, reader.find(name))
+            compared = compare_reports(a, b)
             if as_json:
                 for one in compared:
-                    print(json.dumps({"a": a.name, "b": b.name, **comparison_entry(one)}))
+                    print(json.dumps({"a": a.run.name, "b": b.run.name, **comparison_entry(one)}))
             else:
-                _print("\n" * (number > 0), a, b, compared if every else of_interest(compared))
+                shown = compared if every else of_interest(compared, a.run, b.run)
+                _print("\n" * (number > 0), a.run, b.run, shown)
 
 
 def _print(before: str, a: Run, b: Run, compared: Sequence[Comparison]) -> None:
     from benchctl.report.comparison import comparison_table
-    from benchctl.report.formats import align
+    from benchctl.report.pivot import align
 
     profiles = visible(a.profile), visible(b.profile)
     print(f"{before}A {a.name} {profiles[0]}\nB {b.name} {profiles[1]}\n")

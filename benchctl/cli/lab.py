@@ -59,7 +59,7 @@ def show(topology: options.Topology) -> None:
     Nodes, addresses, links, routes, and what theory expects of every pair. Builds nothing.
     """
     from benchctl.lab.model import Kind
-    from benchctl.report.formats import align
+    from benchctl.report.pivot import align
     from benchctl.units import format_duration, format_rate
 
     lab = _load(topology)
@@ -263,7 +263,7 @@ def check(
     from benchctl.errors import LabError
     from benchctl.lab.model import Emulator
     from benchctl.lab.verify import ceiling_bps, together, verify
-    from benchctl.report.formats import align
+    from benchctl.report.pivot import align
     from benchctl.units import format_rate
 
     with _build(topology, emulator, trust) as lab:

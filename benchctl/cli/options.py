@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from benchctl.cli import completion
 from benchctl.errors import BenchctlError, StoreDamagedError, UsageError, surroundings
+from benchctl.report.exports import ENDINGS, FORMATS
 
 if TYPE_CHECKING:
     from benchctl.store.read import Reader
 
-FormatName = Literal["table", "md", "csv", "json", "jsonl"]
-FORMATS = get_args(FormatName)
-_ENDINGS = {"txt": "table", "markdown": "md", "ndjson": "jsonl"}
+    FormatName = str
+else:
+    FormatName = Literal[FORMATS]  # typer takes the choices from it
 
 
 def _default_store() -> Path:
@@ -159,9 +160,9 @@ def format_for(given: str | None, output: Path | None, *, live_events: bool = Fa
         given = "jsonl"
     if given is None and output is not None and output.suffix:
         ending = output.suffix[1:].lower()
-        given = _ENDINGS.get(ending, ending)
-        if given not in FORMATS:
-            known = ", ".join(f".{name}" for name in (*FORMATS[1:], *_ENDINGS))
+        given = ENDINGS.get(ending)
+        if given is None:
+            known = ", ".join(f".{name}" for name in ENDINGS)
             raise UsageError(
                 f"-o {output}: no format has the extension .{ending}",
                 f"extensions are {known}; or choose a format with --format",

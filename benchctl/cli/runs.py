@@ -21,7 +21,7 @@ def runs(
     import time
 
     from benchctl.errors import StoreDamagedError
-    from benchctl.report.document import run_entry
+    from benchctl.report.entries import run_entry
 
     with options.open_reader(store) as reader:
         if not as_json:

@@ -31,8 +31,8 @@ def show(
     store: options.Store,
 ) -> None:
     """Show one run: summary, trials, facts or profile."""
-    from benchctl.report.document import document_of
-    from benchctl.report.formats import table
+    from benchctl.report.exports.table import export as table
+    from benchctl.report.report import StoredRun
 
     with options.open_reader(store) as reader:
         run = reader.find(name)
@@ -44,13 +44,13 @@ def show(
             _print_trials(reader, run)
         else:
             _print_head(run)
-            print(table(document_of(reader, run)), end="")
+            print(*table(StoredRun(reader, run)), sep="", end="")
             for note in reader.notes(run.id):
                 print(visible(f"{note.level}: {note.text}"))
 
 
 def _print_head(run: Run) -> None:
-    from benchctl.report.document import timestamp
+    from benchctl.report.entries import timestamp
 
     print(visible(f"run {run.name}  {run.profile}{f': {run.title}' if run.title else ''}"))
     print(f"started {timestamp(run.started_time) or '-'}  {run.status}", end="")

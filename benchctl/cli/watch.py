@@ -12,11 +12,11 @@ from pathlib import Path
 from benchctl.cli import options, streams
 from benchctl.engine.launch import Runner, launch
 from benchctl.errors import BenchctlError, NoReaderError, StoreBusyError
-from benchctl.report.document import document_of
-from benchctl.report.events import event_lines
-from benchctl.report.formats import FORMATS
+from benchctl.report.exports import EXPORTS
+from benchctl.report.exports.jsonl import event_lines
 from benchctl.report.output import Output
 from benchctl.report.progress import LiveNarrator, Narrator, PlainNarrator
+from benchctl.report.report import StoredRun, read_report
 from benchctl.run.record import Run
 from benchctl.run.status import Status
 from benchctl.store.follow import Follower, RunEvent
@@ -109,11 +109,8 @@ def _watch(
 
 def write_result(reader: Reader, run: Run, form: str, output: Output) -> None:
     """Write a run's result in a format. Raises BenchctlError when it cannot be written."""
-    if form == "jsonl":
-        for line in event_lines(Follower(reader, run.id).poll()):
-            output.write(line)
-    else:
-        output.write(FORMATS[form](document_of(reader, run)))
+    for piece in EXPORTS[form].pieces(StoredRun(reader, run)):
+        output.write(piece)
     output.publish()
 
 
@@ -149,5 +146,5 @@ def _exit_code(reader: Reader, run: Run, runner: int, asked: _Asked) -> int:
         return SIGNAL_CODES[asked.by]
     if runner != 0:
         return runner if runner > 0 else BenchctlError.exit_code
-    unmet = any(not e["met"] for e in document_of(reader, run)["expectations"])
+    unmet = any(not one.met for one in read_report(reader, run).outcomes)
     return 1 if run.status is not Status.OK or unmet else 0

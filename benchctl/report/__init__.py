@@ -1,5 +1,5 @@
-"""Tables, documents and exports of a run, and the progress of one that goes on.
+"""A run as one value, its tables and exports, and the progress of one that goes on.
 
-`document` reads a run from the store as one JSON-like document; every format but the stream of
-events is a pure function of that document.
+`report` reads a run from the store as one frozen `Report`, which tables, exports, screens and
+comparisons take.
 """

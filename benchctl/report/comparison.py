@@ -2,35 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from benchctl.analysis.compare import Comparison, compare
-from benchctl.analysis.summary import Measured, measured_in
-from benchctl.metrics import OF_TRIALS, Vocabulary
+from benchctl.metrics import OF_TRIALS
 from benchctl.report.pivot import Pivot
+from benchctl.report.report import Report
 from benchctl.run.record import Run
-from benchctl.store.read import Reader
-from benchctl.units import format_ratio, format_value, scale_of, unit_of, without_unit
+from benchctl.units import format_ratio, format_value, scale_of, without_unit
 
 NOTHING = "-"
 
 
-def compare_runs(reader: Reader, a: Run, b: Run) -> list[Comparison]:
-    """Compare what two runs measured. Raises StoreError."""
-    return compare(_measured(reader, a), _measured(reader, b), a.vocabulary | b.vocabulary)
+def compare_reports(a: Report, b: Report) -> list[Comparison]:
+    """Compare what two runs measured."""
+    return compare(a.summary, b.summary, a.run.vocabulary | b.run.vocabulary)
 
 
-def _measured(reader: Reader, run: Run) -> Iterator[Measured]:
-    for trial in reader.trials(run.id):
-        flows = reader.flows(trial.id)
-        found = ((flow.name, flow.status, reader.figures(flow.id)) for flow in flows)
-        yield from measured_in(trial.point, trial.fairness_jain, found)
-
-
-def of_interest(comparisons: Sequence[Comparison]) -> list[Comparison]:
-    """Return the comparisons of the metrics people look for, as in the summary's table."""
-    shown = {*Vocabulary().wanted, *OF_TRIALS}
+def of_interest(comparisons: Sequence[Comparison], *runs: Run) -> list[Comparison]:
+    """Return the comparisons of the metrics people look for, as in the tables of both runs."""
+    shown = {*OF_TRIALS, *(name for run in runs for name in run.vocabulary.wanted)}
     return [one for one in comparisons if one.metric in shown]
 
 
@@ -83,23 +74,3 @@ def interval(one: Comparison) -> str:
     factor, unit = scale_of(one.metric, max(abs(one.low), abs(one.high)))
     low, high = (f"{value / factor:+.3g}" for value in (one.low, one.high))
     return f"{low} … {high} {unit}".rstrip()
-
-
-def comparison_entry(one: Comparison) -> dict[str, Any]:
-    """Return a comparison as JSON-like data, in SI base units."""
-    return {
-        "point": one.point,
-        "flow": one.flow,
-        "direction": one.direction,
-        "metric": one.metric,
-        "unit": unit_of(one.metric),
-        "n_a": len(one.a),
-        "n_b": len(one.b),
-        "mean_a": one.mean_a,
-        "mean_b": one.mean_b,
-        "difference": one.difference,
-        "relative": one.relative,
-        "ci95_low": one.low,
-        "ci95_high": one.high,
-        "verdict": str(one.verdict),
-    }

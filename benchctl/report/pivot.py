@@ -1,4 +1,4 @@
-"""Brings the summary of a document into rows and columns: what table, markdown and csv show.
+"""Brings the summary of a report into rows and columns of text, as table and markdown show it.
 
 A row is a point, a flow and a direction; columns are the axes that vary, the flow and direction
 where there is more than one, the figures people look for, and what was asked, what was expected and
@@ -7,18 +7,23 @@ what others reported where that is known. Everything else is in the JSON.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from operator import itemgetter
 from typing import Any
 
-from benchctl.metrics import METRICS, STAND_INS
-from benchctl.report.document import Document
+from benchctl.analysis.summary import SummaryRow, point_key
+from benchctl.metrics import Vocabulary
+from benchctl.report.report import Report
 from benchctl.units import format_mean, format_value, without_unit
+from benchctl.visible import visible
 
-KEY_METRICS = [metric.name for metric in METRICS.values() if metric.wanted]
+# What may stand beside a figure, in this order.
+BESIDE = ("asked", "expected", "reported")
 # A sender that misses its rate by more did not do what was asked.
 MISSED = 0.01
+
+_Group = dict[str, SummaryRow]
+"""The figures of one flow and direction at one point, by metric."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,98 +38,80 @@ class Pivot:
     rows: tuple[tuple[str, ...], ...]
 
 
-def pivot(document: Document) -> Pivot:
-    """Return the summary table of a document."""
-    groups: dict[tuple[Any, ...], dict[str, Mapping[str, Any]]] = {}
-    for entry in document["summary"]:
-        if not entry["flow"]:
-            continue  # of a trial as a whole
-        key = (tuple(entry["point"].items()), entry["flow"], entry["direction"])
-        groups.setdefault(key, {})[entry["metric"]] = entry
-    beside = {
-        "asked": _beside(document, _asked),
-        "expected": _beside(document, itemgetter("expected")),
-        "reported": _beside(document, itemgetter("reported")),
-    }
-    missed = any(_missed(group, beside["asked"].get(key)) for key, group in groups.items())
-    if not missed:
-        del beside["asked"]
-    metrics = [name for name in KEY_METRICS if any(name in g for g in groups.values())]
-    for name, stand_in in STAND_INS.items():
-        wanted = missed or any(stand_in in figures for figures in beside["reported"].values())
-        if wanted or any(name not in g and stand_in in g for g in groups.values()):
-            place = metrics.index(name) + 1 if name in metrics else 0
-            metrics.insert(place, stand_in)
-    varying = [axis for axis, values in document["run"]["axes"].items() if len(values) > 1]
-    flows = len({flow for _, flow, _ in groups}) > 1
+def pivot(report: Report) -> Pivot:
+    """Return the summary table of a report."""
+    groups: dict[tuple[Any, ...], _Group] = {}
+    for figure in report.summary:
+        if figure.flow:  # else of a trial as a whole
+            key = (point_key(figure.point), figure.flow, figure.direction)
+            groups.setdefault(key, {})[figure.metric] = figure
+    metrics = _shown(report.run.vocabulary, list(groups.values()))
+    varying = report.run.varying
+    firsts = [next(iter(group.values())) for group in groups.values()]
+    flows = len({first.flow for first in firsts}) > 1
     # A direction says nothing new where there is but one, or where an axis says it already.
-    told = [dict(point).get("direction") for point, _, _ in groups]
-    ways = {direction for _, _, direction in groups}
-    directions = len(ways) > 1 and [direction for _, _, direction in groups] != told
-    known = {
-        kind: {name for figures in rows.values() for name in figures}
-        for kind, rows in beside.items()
-    }
+    directions = len({first.direction for first in firsts}) > 1 and any(
+        first.direction != first.point.get("direction") for first in firsts
+    )
     # With an axis of that name, a trial of both directions has a row for each.
     way = "measured" if "direction" in varying else "direction"
     heads = [*varying, *["flow"] * flows, *[way] * directions, "n"]
-    text_columns = len(heads) - 1
-    for name in metrics:
-        heads += [without_unit(name), *(kind for kind in beside if name in known[kind])]
+    texts = len(heads) - 1
+    for name, kinds in metrics.items():
+        heads += [without_unit(name), *kinds]
     rows = []
-    for (point, flow, direction), entries in groups.items():
-        shown = dict(point)
-        row = [str(shown.get(axis, "-")) for axis in varying]
-        row += [flow] * flows + [direction] * directions
-        row.append(str(max(entry["n"] for entry in entries.values())))
-        for name in metrics:
-            row.append(with_interval(entries[name]) if name in entries else "-")
-            for kind, figures in beside.items():
-                if name in known[kind]:
-                    value = figures.get((point, flow, direction), {}).get(name)
-                    if value is None or name not in entries:
-                        row.append("-")
-                    else:
-                        row.append(format_value(name, value))
+    for first, group in zip(firsts, groups.values(), strict=True):
+        row = [str(first.point.get(axis, "-")) for axis in varying]
+        row += [first.flow] * flows + [first.direction] * directions
+        row.append(str(max(figure.spread.n for figure in group.values())))
+        for name, kinds in metrics.items():
+            beside = group[name].beside if name in group else {}
+            row.append(with_interval(group[name]) if name in group else "-")
+            row += [format_value(name, beside[kind]) if kind in beside else "-" for kind in kinds]
         rows.append(tuple(row))
-    numeric = tuple(index >= text_columns for index in range(len(heads)))
-    return Pivot(tuple(heads), numeric, tuple(rows))
+    return Pivot(tuple(heads), tuple(place >= texts for place in range(len(heads))), tuple(rows))
 
 
-_Key = tuple[Any, ...]
-"""Point, flow and direction."""
+def _shown(vocabulary: Vocabulary, groups: Sequence[_Group]) -> dict[str, list[str]]:
+    """Return the metrics that are shown, in order, each with what stands beside it."""
+    missed = any(_missed(figure) for group in groups for figure in group.values())
+    headlines = vocabulary.headlines.values()
+    shown = {}
+    for name in vocabulary.wanted:
+        kinds = {kind for group in groups if name in group for kind in group[name].beside}
+        replaced = vocabulary.describe(name).stands_for
+        needed = name in headlines or not replaced or missed or "reported" in kinds
+        if any(name in group and (needed or replaced not in group) for group in groups):
+            shown[name] = [kind for kind in BESIDE if kind in kinds and (missed or kind != "asked")]
+    return shown
 
 
-def _beside(
-    document: Document, kind: Callable[[Mapping[str, Any]], Mapping[str, float]]
-) -> dict[_Key, Mapping[str, float]]:
-    """Return what stands beside the measured figures."""
-    return {
-        (tuple(trial["point"].items()), flow["name"], flow["direction"]): figures
-        for trial in document["trials"]
-        for flow in trial["flows"]
-        if (figures := kind(flow))
-    }
-
-
-def _asked(flow: Mapping[str, Any]) -> dict[str, float]:
-    """Return what a flow was to send, all its streams together, where it had a rate."""
-    rate_bps = flow["requested"].get("rate")
-    if not isinstance(rate_bps, int | float):
-        return {}  # unlimited, or not known to this backend
-    return {"sent_bps": rate_bps * flow["requested"].get("streams", 1)}
-
-
-def _missed(group: Mapping[str, Mapping[str, Any]], asked: Mapping[str, float] | None) -> bool:
+def _missed(figure: SummaryRow) -> bool:
     """Return whether a sender sent something else than it was asked to."""
-    if not asked or "sent_bps" not in group:
-        return False
-    sent_bps: float = group["sent_bps"]["mean"]
-    return abs(sent_bps / asked["sent_bps"] - 1) > MISSED
+    asked = figure.beside.get("asked")
+    return asked is not None and abs(figure.spread.mean / asked - 1) > MISSED
 
 
-def with_interval(entry: Mapping[str, Any]) -> str:
-    """Show the mean of an entry of the summary with half its 95 % interval."""
-    low, high = entry["ci95_low"], entry["ci95_high"]
-    half = None if low is None else (high - low) / 2
-    return format_mean(entry["metric"], entry["mean"], half)
+def with_interval(row: SummaryRow) -> str:
+    """Show the mean of a figure with half its 95 % interval."""
+    low, high = row.spread.ci95_low, row.spread.ci95_high
+    half = None if low is None or high is None else (high - low) / 2
+    return format_mean(row.metric, row.spread.mean, half)
+
+
+def align(heads: Sequence[str], rows: Iterable[Sequence[str]], numeric: Sequence[bool] = ()) -> str:
+    """Return rows as lines of columns as wide as they need; numeric ones go to the right."""
+    heads = [*map(visible, heads)]
+    rows = [[*map(visible, row)] for row in rows]
+    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+    right = numeric or [False] * len(heads)
+
+    def line(cells: Sequence[str]) -> str:
+        padded = (
+            cell.rjust(width) if is_right else cell.ljust(width)
+            for cell, width, is_right in zip(cells, widths, right, strict=True)
+        )
+        return "  ".join(padded).rstrip()
+
+    lines = [line(heads), "  ".join("─" * width for width in widths), *map(line, rows)]
+    return "\n".join(lines) + "\n"

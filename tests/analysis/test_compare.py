@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchctl.analysis.compare import Verdict, compare, judge, welch_interval
-from benchctl.analysis.figures import Figure
-from benchctl.analysis.summary import Measured
+from benchctl.analysis.statistics import spread
+from benchctl.analysis.summary import SummaryRow
+from benchctl.metrics import Vocabulary
 
 # Of equal size and unequal variance; t = -2.46 with 25.0 degrees of freedom
 # (en.wikipedia.org/wiki/Welch's_t-test, example 1).
@@ -17,8 +18,8 @@ CLOSE = [27.1, 22.0, 20.8, 23.4, 23.4, 23.5, 25.8, 22.0, 24.8, 20.2, 21.9, 22.1,
 VALUES = st.lists(st.integers(-1000, 1000).map(float), min_size=2, max_size=8)
 
 
-def measured(streams, value, metric="throughput_bps", flow="main"):
-    return Measured({"streams": streams}, flow, {("send", metric): Figure(value, "tool")})
+def row(streams, *values, metric="throughput_bps"):
+    return SummaryRow({"streams": streams}, "main", "send", metric, values, spread(values))
 
 
 def test_the_interval_is_welchs():
@@ -79,17 +80,17 @@ def test_the_verdict(low, high, better, verdict):
 
 
 def test_figures_meet_by_point_flow_direction_and_metric():
-    a = [measured(1, 10.0), measured(1, 12.0), measured(4, 40.0)]
-    b = [measured(1, 22.0), measured(1, 20.0), measured(4, 41.0), measured(1, 0.5, "rtt_s")]
-    both, four, only_b = compare(a, b)
-    assert (both.a, both.b, both.difference) == ([10.0, 12.0], [22.0, 20.0], 10.0)
+    a = [row(1, 10.0, 12.0), row(4, 40.0)]
+    b = [row(1, 22.0, 20.0), row(4, 41.0), row(1, 0.5, metric="rtt_s")]
+    both, four, only_b = compare(a, b, Vocabulary())
+    assert (both.a, both.b, both.difference) == ((10.0, 12.0), (22.0, 20.0), 10.0)
     assert both.relative == pytest.approx(10 / 11)
     assert both.verdict is Verdict.BETTER
     assert (four.difference, four.low, four.verdict) == (1.0, None, Verdict.FEW)
     assert (only_b.metric, list(only_b.a), only_b.difference) == ("rtt_s", [], None)
 
 
-def test_points_stand_in_the_order_of_their_first_appearance():
-    a = [measured(streams, 1.0) for streams in (4, 1, 2)]
-    b = [measured(streams, 1.0) for streams in (8, 2)]
-    assert [one.point["streams"] for one in compare(a, b)] == [4, 1, 2, 8]
+def test_points_stand_in_the_order_of_the_first_run_then_of_the_other():
+    a = [row(streams, 1.0) for streams in (4, 1, 2)]
+    b = [row(streams, 1.0) for streams in (8, 2)]
+    assert [one.point["streams"] for one in compare(a, b, Vocabulary())] == [4, 1, 2, 8]

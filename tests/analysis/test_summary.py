@@ -1,7 +1,8 @@
 import pytest
 
 from benchctl.analysis.figures import Figure
-from benchctl.analysis.summary import Measured, judge, reported_of, summarize
+from benchctl.analysis.summary import Measured, outcomes_of, reported_of, summarize
+from benchctl.run.planned import Expectation, Reported
 
 
 def measured(value, metric="throughput_bps", flow="main", direction="send", **point):
@@ -29,14 +30,14 @@ def test_repeats_of_a_point_are_brought_together():
 )
 def test_expectations_are_held_against_the_mean(wanted, met):
     rows = summarize([measured(11, streams=1), measured(99, streams=2)])
-    verdicts = judge([{"metric": "throughput_bps", **wanted}], rows)
-    assert [verdict.met for verdict in verdicts] == met
+    outcomes = outcomes_of([Expectation(**{"metric": "throughput_bps", **wanted})], rows)
+    assert [outcome.met for outcome in outcomes] == met
 
 
 REPORTED = [
-    {"flow": None, "direction": None, "where": {}, "metrics": {"fairness_jain": 0.99}},
-    {"flow": "a", "direction": None, "where": {"n": 1}, "metrics": {"rtt_s": 0.1}},
-    {"flow": "a", "direction": "send", "where": {}, "metrics": {"throughput_bps": 1e6}},
+    Reported(None, None, {}, {"fairness_jain": 0.99}),
+    Reported("a", None, {"n": 1}, {"rtt_s": 0.1}),
+    Reported("a", "send", {}, {"throughput_bps": 1e6}),
 ]
 
 

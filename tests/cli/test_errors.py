@@ -146,7 +146,7 @@ def test_help_and_completion_import_nothing_heavy(args):
         "tui.screens.summary",
         "tui.screens.history",
         "tui.screens.compare",
-        "report.formats",
+        "report.exports.table",
     ],
 )
 def test_what_only_reads_a_store_imports_no_pydantic(module):

@@ -16,12 +16,13 @@ from benchctl.backends import installed
 from benchctl.cli.watch import SIGNAL_CODES
 from benchctl.lab.messages import DirectionCounters
 from benchctl.lab.strain import Carried
-from benchctl.report.comparison import comparison_entry
-from benchctl.report.document import SCHEMA_VERSION
-from benchctl.report.events import event_lines
+from benchctl.metrics import Vocabulary
+from benchctl.report.entries import SCHEMA_VERSION, comparison_entry
+from benchctl.report.exports import EXPORTS
+from benchctl.report.exports.jsonl import event_lines
 from benchctl.run.record import Note
 from benchctl.store.follow import Noted
-from benchctl.units import unit_of
+from benchctl.units import unit_of, without_unit
 
 DOCUMENT = "output.md"
 COUNTERS = DirectionCounters(0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
@@ -100,6 +101,21 @@ def test_every_key_and_verdict_of_a_comparison_is_described():
     one = Comparison({}, "main", "send", "rtt_s", (), (), None, None, None, Verdict.FEW)
     assert names_in(rows) == ["a", "b", *comparison_entry(one)]
     assert rows[-1][1].split(", ") == list(Verdict)
+
+
+def test_every_export_is_listed(request):
+    lines = ["| format | endings | what it is |", "|---|---|---|"]
+    for export in EXPORTS.values():
+        endings = ", ".join(f"`.{ending}`" for ending in export.endings)
+        lines.append(f"| `{export.name}` | {endings} | {export.about} |")
+    filled(DOCUMENT, "exports", lines, request.config.getoption("--update-golden"))
+
+
+def test_the_columns_of_metrics_are_those_of_the_tables(request):
+    lines = ["| column | meaning |", "|---|---|"]
+    for name in Vocabulary().wanted:
+        lines.append(f"| `{without_unit(name)}` | {METRICS[name].description} |")
+    filled(DOCUMENT, "columns", lines, request.config.getoption("--update-golden"))
 
 
 def test_the_metrics_are_those_of_the_contract(request):

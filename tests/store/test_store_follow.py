@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from store.store_support import NOW, add_flow, add_sample, figures, new_run
 
-from benchctl.report.events import event_lines
+from benchctl.report.exports.jsonl import event_lines
 from benchctl.store.follow import Follower, Noted, Sampled
 from benchctl.store.read import Reader
 from benchctl.store.record import Recorder, reopen_run

@@ -1,7 +1,9 @@
-from report.sample_document import DOCUMENT
+from dataclasses import replace
+
+from report.sample_report import REPORT
 from tui.made_runs import whole_run
 
-from benchctl.report.document import document_of
+from benchctl.report.report import read_report
 from benchctl.store.read import Reader
 from benchctl.tui.draw.heat import STEPS, Arrangement, SummaryTable
 
@@ -10,9 +12,9 @@ def summary(tmp_path):
     path = tmp_path / "runs.sqlite"
     whole_run(path)
     reader = Reader(path)
-    document = document_of(reader, reader.run(1))
+    report = read_report(reader, reader.run(1))
     reader.close()
-    return SummaryTable(document)
+    return SummaryTable(report)
 
 
 def texts(grid):
@@ -63,18 +65,16 @@ def test_all_metrics_of_all_flows_can_be_seen_the_most_wanted_first(tmp_path):
 
 
 def test_what_a_lab_promises_stands_beside_what_was_measured():
-    whole = SummaryTable(DOCUMENT)
-    place = next(
-        i for i, line in enumerate(whole.lines) if any(k[0] == line for k in whole._expected)
-    )
+    whole = SummaryTable(REPORT)
+    place = whole.lines.index(("bulk", "send", "throughput_bps"))
     grid = whole.turned(Arrangement(line=place))
     assert "promises" in grid.about
     assert any(" / " in cell for row in texts(grid) for cell in row)
 
 
 def test_a_run_of_which_nothing_was_measured_is_an_empty_grid():
-    empty = {"run": {"axes": {}}, "summary": [], "trials": []}
-    grid = SummaryTable(empty).turned(Arrangement().metric(SummaryTable(empty)))
+    empty = SummaryTable(replace(REPORT, summary=[], trials=[]))
+    grid = empty.turned(Arrangement().metric(empty))
     assert (grid.about, grid.rows) == ("nothing was measured", ())
 
 

@@ -100,7 +100,7 @@ def test_another_attempt_takes_the_place_of_the_one_before(tmp_path, alive, watc
     watched = watch()
     made.begin_trial(attempt=2)
     made.position = 0
-    assert watched.poll().trials[0].flows["main"].attempt == 2
+    assert watched.poll().trials[0].flows["main"].flow.attempt == 2
     made.close()
 
 

@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
+from benchctl.analysis.summary import SummaryRow
 from benchctl.metrics import title_of
-from benchctl.report.document import Document
-from benchctl.report.pivot import KEY_METRICS, with_interval
+from benchctl.report.pivot import with_interval
+from benchctl.report.report import Report
 from benchctl.tui.draw.columns import Column
 from benchctl.tui.draw.spans import HEATS, Span
 from benchctl.units import format_value
@@ -58,34 +59,23 @@ class Grid:
 
 
 class SummaryTable:
-    """A run's document, ready to be turned."""
+    """A run's report, ready to be turned."""
 
-    def __init__(self, document: Document) -> None:
-        values: Mapping[str, Sequence[Any]] = document["run"]["axes"]
-        self.axes = [axis for axis in values if len(values[axis]) > 1]
-        self._values = values
-        self._entries: dict[tuple[Measurand, tuple[Any, ...]], Mapping[str, Any]] = {}
-        for entry in document["summary"]:
-            line = (entry["flow"], entry["direction"], entry["metric"])
-            self._entries[line, self._point(entry["point"])] = entry
-        self._expected = {
-            ((flow["name"], flow["direction"], metric), self._point(trial["point"])): value
-            for trial in document["trials"]
-            for flow in trial["flows"]
-            for metric, value in flow["expected"].items()
-        }
-        self.lines = self._in_order({line for line, _ in self._entries})
+    def __init__(self, report: Report) -> None:
+        self.axes = list(report.run.varying)
+        self._values = report.run.values
+        self._rows: dict[Measurand, dict[tuple[Any, ...], SummaryRow]] = {}
+        for row in report.summary:
+            line = (row.flow, row.direction, row.metric)
+            self._rows.setdefault(line, {})[self._point(row.point)] = row
+        wanted = {name: place for place, name in enumerate(report.run.vocabulary.wanted)}
+        self.lines = sorted(
+            self._rows, key=lambda line: (wanted.get(line[2], len(wanted)), line[2], line)
+        )
         """Every flow, direction and metric that was measured, the most wanted first."""
 
     def _point(self, point: Mapping[str, Any]) -> tuple[Any, ...]:
         return tuple(point.get(axis) for axis in self.axes)
-
-    def _in_order(self, lines: set[Measurand]) -> list[Measurand]:
-        def place(line: Measurand) -> tuple[int, str, Measurand]:
-            known = line[2] in KEY_METRICS
-            return (KEY_METRICS.index(line[2]) if known else len(KEY_METRICS), line[2], line)
-
-        return sorted(lines, key=place)
 
     def first_turn(self) -> Arrangement:
         """Return the turn to begin with: an axis that is alone goes down, where there is room."""
@@ -124,25 +114,24 @@ class SummaryTable:
 
     def _about(self, line: Measurand) -> str:
         flow, direction, metric = line
-        promised = any(key[0] == line for key in self._expected)
+        promised = any("expected" in row.beside for row in self._rows[line].values())
         beside = ", then what the lab promises" if promised else ""
         of_flow = f" of {flow} ({direction})" if flow else ""
         return f"{title_of(metric)}{of_flow}{beside}"
 
     def _range(self, line: Measurand) -> tuple[float, float]:
-        means = [entry["mean"] for (one, _), entry in self._entries.items() if one == line]
+        means = [row.spread.mean for row in self._rows[line].values()]
         return min(means), max(means)
 
     def _cell(
         self, line: Measurand, point: Mapping[str, Any], coldest: float, hottest: float
     ) -> Span:
-        place = (line, self._point(point))
-        entry = self._entries.get(place)
-        if entry is None:
+        row = self._rows[line].get(self._point(point))
+        if row is None:
             return Span(NOTHING, "dim")
         span = hottest - coldest
-        step = min(HEATS - 1, int((entry["mean"] - coldest) / span * HEATS)) if span else 0
-        text = f"{STEPS[step]} {with_interval(entry)}"
-        if place in self._expected:
-            text += f" / {format_value(line[2], self._expected[place])}"
+        step = min(HEATS - 1, int((row.spread.mean - coldest) / span * HEATS)) if span else 0
+        text = f"{STEPS[step]} {with_interval(row)}"
+        if "expected" in row.beside:
+            text += f" / {format_value(row.metric, row.beside['expected'])}"
         return Span(text, f"heat-{step}")

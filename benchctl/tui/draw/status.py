@@ -189,10 +189,10 @@ def _measured(view: RunView, trial: TrialView, width: int) -> Span:
     if trial.error:
         return Span(trial.error, "bad")
     found = []
-    for flow in trial.flows.values():
-        measured = {metric for _, metric in flow.figures}
-        metric = view.vocabulary.headline(flow.backend, measured)
-        found += [(flow.name, key, v) for key, v in flow.figures.items() if key[1] == metric]
+    for one in trial.flows.values():
+        measured = {metric for _, metric in one.figures}
+        metric = view.vocabulary.headline(one.flow.backend, measured)
+        found += [(one.flow.name, k, f.value) for k, f in one.figures.items() if k[1] == metric]
     alike = len({metric for _, (_, metric), _ in found}) < len(found)
     parts = [
         f"{f'{flow} {direction} ' if alike else ''}{format_value(metric, value)}"

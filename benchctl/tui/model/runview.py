@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Any
 
-from benchctl.analysis.figures import Figures
+from benchctl.analysis.figures import Figure, Figures
+from benchctl.report.report import FlowReport, Report, TrialReport, report_of
 from benchctl.run.record import Flow, Note, Run, Trial
 from benchctl.run.status import Status
 from benchctl.store.bulk import Outline
@@ -32,35 +33,38 @@ PLANNED, RUNNING, OK, DIED = Status.PLANNED, Status.RUNNING, Status.OK, Status.D
 LATELY = 20
 
 
-@dataclass(frozen=True, slots=True)
-class FlowView:
-    """One flow of a trial, as its last attempt has it so far."""
-
-    name: str
-    backend: str
-    attempt: int
-    status: Status
-    error: str
-    hint: str
-    requested: Mapping[str, Any]
-    expected: Mapping[str, Mapping[str, float]]
-    """What a lab promises, by direction and metric."""
-    figures: Mapping[tuple[str, str], float] = field(default_factory=dict)
-    """Those people look for, by direction and metric: a run of many trials has too many others."""
-
-
 @dataclass(slots=True)
 class TrialView:
-    """One trial, from planned to its end."""
+    """One trial, from planned to its end.
+
+    A run may have many: they keep the figures that people look for, and no commands.
+    """
 
     outline: Outline
-    status: Status = PLANNED
-    error: str = ""
-    started_time: float | None = None
-    finished_time: float | None = None
-    start_skew_s: float | None = None
-    fairness_jain: float | None = None
-    flows: dict[str, FlowView] = field(default_factory=dict)
+    trial: Trial | None = None
+    """As it was last heard of; None while it is planned."""
+    flows: dict[str, FlowReport] = field(default_factory=dict)
+    """As their last attempt has them so far."""
+
+    @property
+    def status(self) -> Status:
+        """How the trial stands, as far as was told."""
+        return self.trial.status if self.trial is not None else PLANNED
+
+    @property
+    def error(self) -> str:
+        """Why it failed."""
+        return self.trial.error if self.trial is not None else ""
+
+    @property
+    def started_time(self) -> float | None:
+        """Its common start, in Unix time."""
+        return self.trial.started_time if self.trial is not None else None
+
+    @property
+    def finished_time(self) -> float | None:
+        """Its end, in Unix time."""
+        return self.trial.finished_time if self.trial is not None else None
 
     @property
     def finished(self) -> bool:
@@ -128,17 +132,17 @@ class RunView:
 
     def _update(self, trial: Trial) -> TrialView:
         view = self.trials[trial.position]
-        view.status, view.error = trial.status, trial.error
-        view.started_time, view.finished_time = trial.started_time, trial.finished_time
-        view.start_skew_s, view.fairness_jain = trial.start_skew_s, trial.fairness_jain
+        view.trial = replace(trial, flows=(), lab={}, links=())
         return view
 
-    def _flow(self, flow: Flow, figures: Figures) -> FlowView:
-        return FlowView(
-            flow.name, flow.backend, flow.attempt, flow.status, flow.error, flow.hint,
-            flow.requested, flow.expected,
-            {key: figure.value for key, figure in figures.items() if key[1] in self._listed},
-        )  # fmt: skip
+    def _flow(self, flow: Flow, figures: Figures) -> FlowReport:
+        listed = {
+            key: Figure(figure.value, figure.origin)
+            for key, figure in figures.items()
+            if key[1] in self._listed
+        }
+        slim = replace(flow, client=(), server=(), effective={}, stderr="")
+        return FlowReport(slim, listed)
 
     @property
     def died(self) -> bool:
@@ -194,6 +198,18 @@ class RunView:
         measured_s = sum(trial.elapsed_s(time) for trial in lately)
         slower = max(1.0, measured_s / planned_s) if planned_s else 1.0
         return left_s * slower + to_come * float(self.run.settings.pause_s)
+
+    def report_at(self, time: float) -> Report:
+        """Return the report of the trials that had ended at a moment."""
+        begun = self.trials[: self.current_at(time) + 1]
+        return report_of(
+            self.run,
+            (
+                TrialReport(view.trial, list(view.flows.values()))
+                for view in begun
+                if view.trial is not None and view.status_at(time).has_ended
+            ),
+        )
 
     def notes_at(self, time: float) -> list[Note]:
         """Return the notes written up to a moment, the newest last."""

@@ -14,12 +14,13 @@ from benchctl.analysis.compare import Comparison, Verdict
 from benchctl.errors import StoreError
 from benchctl.metrics import title_of
 from benchctl.report.comparison import (
-    compare_runs,
+    compare_reports,
     comparison_table,
     interval,
     of_interest,
     signed,
 )
+from benchctl.report.report import read_report
 from benchctl.run.record import Run
 from benchctl.store.read import Reader
 from benchctl.tui.draw.columns import GAP, Cells, Column, widths
@@ -144,7 +145,8 @@ class CompareScreen(Page):
             # A thread has a connection of its own, as SQLite wants it.
             with closing(Reader(self._reader.path)) as reader:
                 runs = [reader.run(run_id) for run_id in self._order]
-                compared = compare_runs(reader, runs[0], runs[self._place])
+                reports = [read_report(reader, run) for run in (runs[0], runs[self._place])]
+                compared = compare_reports(*reports)
         except StoreError as error:
             self.app.call_from_thread(self._complain, error)
         else:
@@ -163,7 +165,9 @@ class CompareScreen(Page):
         if not self._runs:
             return
         b = self._runs[self._place]
-        shown = self._compared if self._everything else of_interest(self._compared)
+        shown = (
+            self._compared if self._everything else of_interest(self._compared, self._runs[0], b)
+        )
         if self._only:
             shown = [one for one in shown if one.verdict in SEEN]
         self._shown = shown

@@ -11,8 +11,9 @@ from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
 from benchctl.errors import StoreError
-from benchctl.report.document import Document, document_of
+from benchctl.report.report import Report, read_report
 from benchctl.run.record import Run
+from benchctl.run.status import Status
 from benchctl.store.read import Reader
 from benchctl.tui.draw.heat import STEPS, Arrangement, SummaryTable
 from benchctl.tui.draw.spans import Line, Span
@@ -114,31 +115,31 @@ class SummaryScreen(Page):
         try:
             # A thread has a connection of its own, as SQLite wants it.
             with closing(Reader(self._reader.path)) as reader:
-                document = document_of(reader, run)
+                report = read_report(reader, run)
         except StoreError as error:
             self.app.call_from_thread(self._complain, error)
         else:
-            self.app.call_from_thread(self._take, document)
+            self.app.call_from_thread(self._take, report)
 
     def _complain(self, error: StoreError) -> None:
         self._changes, self._failed = -1, True
         self._notes.show([[Span(f"! {error.message}; trying again", "bad")]])
 
-    def _take(self, document: Document) -> None:
-        self._summary, self._failed = SummaryTable(document), False
+    def _take(self, report: Report) -> None:
+        self._summary, self._failed = SummaryTable(report), False
         self._turn = self._turn or self._summary.first_turn()
-        failed = [trial for trial in document["trials"] if trial["status"] != "ok"]
+        failed = [one.trial for one in report.trials if one.trial.status is not Status.OK]
         notes: list[Line] = [
-            [Span(f"✗ expectation not met: {told['text']}", "bad")]
-            for told in document["expectations"]
-            if not told["met"]
+            [Span(f"✗ expectation not met: {one.text}", "bad")]
+            for one in report.outcomes
+            if not one.met
         ]
         for trial in failed:
-            where = ", ".join(f"{axis}={value}" for axis, value in trial["point"].items())
-            text = f"  trial {trial['index'] + 1} ({where}) {trial['error']}"
-            notes.append([state(trial["status"]), Span(text)])
+            where = ", ".join(f"{axis}={value}" for axis, value in trial.point.items())
+            text = f"  trial {trial.position + 1} ({where}) {trial.error}"
+            notes.append([state(trial.status), Span(text)])
         self._notes.show(notes)
-        done = Span(f"  {len(document['trials'])}/{self._run.trials} trials")
+        done = Span(f"  {len(report.trials)}/{self._run.trials} trials")
         self.bar.show(f"{self._run.profile}  {self._run.name}", [state(self._run.status), done])
         self._show()
 

@@ -1,36 +1,38 @@
 """Golden files hold every format's bytes; ``pytest --update-golden`` writes them anew."""
 
-import copy
-import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from report.sample_document import DOCUMENT, ONE, TWO, entry
+from report.sample_report import ONE, REPORT, RUN, SUMMARY, TRIALS, TWO, Stored, row
 
-from benchctl.report.formats import FORMATS, table
+from benchctl.report.exports import EXPORTS
 from benchctl.report.pivot import pivot, with_interval
 from benchctl.units import scale_of
 
 
-@pytest.mark.parametrize("form", sorted(FORMATS))
-def test_every_format_has_its_bytes(form, golden):
-    golden(f"report/golden/sample.{form}", FORMATS[form](DOCUMENT))
+def text(form, report):
+    return "".join(EXPORTS[form].pieces(Stored(report)))
 
 
-def test_json_reads_back_as_the_document():
-    assert json.loads(FORMATS["json"](DOCUMENT)) == DOCUMENT
+def with_rows(*rows, instead=()):
+    kept = [one for one in SUMMARY if one not in instead]
+    return replace(REPORT, summary=[*kept, *rows])
+
+
+@pytest.mark.parametrize("form", ["csv", "json", "md", "table"])
+def test_every_export_of_a_report_has_its_bytes(form, golden):
+    golden(f"report/golden/sample.{form}", text(form, REPORT))
 
 
 def test_a_run_without_results_says_so():
-    empty = {**DOCUMENT, "summary": [], "trials": [], "expectations": []}
-    assert table(empty) == "nothing was measured\n\n4 of 4 trials were not measured\n"
+    empty = replace(REPORT, summary=[], trials=[], outcomes=[])
+    assert text("table", empty) == "nothing was measured\n\n4 of 4 trials were not measured\n"
 
 
 def test_the_senders_count_stands_in_where_the_receivers_is_not_known():
-    document = copy.deepcopy(DOCUMENT)
-    document["summary"].append(entry(TWO, "sent_bps", 5e6, flow="other"))
-    shown = pivot(document)
+    shown = pivot(with_rows(row(TWO, "sent_bps", 5e6, flow="other")))
     assert "sent" in shown.heads
     assert shown.rows[-1][shown.heads.index("sent")] == "5.00 Mbit/s"
     assert shown.rows[-1][shown.heads.index("throughput")] == "-"
@@ -38,43 +40,46 @@ def test_the_senders_count_stands_in_where_the_receivers_is_not_known():
 
 @pytest.mark.parametrize(("sent_bps", "shown"), [(79.3e6, True), (89.2e6, False)])
 def test_a_rate_that_was_not_reached_stands_beside_what_was_sent(sent_bps, shown):
-    document = copy.deepcopy(DOCUMENT)
-    document["trials"][0]["flows"][0]["requested"] = {"rate": 45e6, "streams": 2}
-    document["trials"][2]["flows"][0]["requested"] = {"rate": "unlimited", "streams": 2}
-    document["summary"].append(entry(ONE, "sent_bps", sent_bps))
-    table = pivot(document)
+    table = pivot(with_rows(row(ONE, "sent_bps", sent_bps, asked=90e6)))
     assert ("asked" in table.heads) == ("sent" in table.heads) == shown
     if shown:
         asked, sent = table.heads.index("asked"), table.heads.index("sent")
         assert asked == sent + 1
-        assert [(row[sent], row[asked]) for row in table.rows] == [
+        assert [(one[sent], one[asked]) for one in table.rows] == [
             ("79.3 Mbit/s", "90.0 Mbit/s"), ("-", "-"), ("-", "-"), ("-", "-"),
         ]  # fmt: skip
 
 
 def test_what_was_reported_of_the_sender_stands_beside_the_senders_count():
-    document = copy.deepcopy(DOCUMENT)
-    document["trials"][0]["flows"][0]["reported"] = {"sent_bps": 93.5e6}
-    document["summary"].append(entry(ONE, "sent_bps", 94.2e6))
-    table = pivot(document)
+    table = pivot(with_rows(row(ONE, "sent_bps", 94.2e6, reported=93.5e6)))
     sent = table.heads.index("sent")
     assert table.heads[sent + 1] == "reported"
     assert table.rows[0][sent : sent + 2] == ("94.2 Mbit/s", "93.5 Mbit/s")
 
 
 def test_over_repeats_jains_index_has_its_interval_and_the_trials_their_scatter():
-    document = copy.deepcopy(DOCUMENT)
-    (index,) = (e for e in document["summary"] if e["metric"] == "fairness_jain")
-    index.update(n=3, ci95_low=0.95, ci95_high=1.05)
-    document["summary"][0]["stdev"] = 9.4123e6
-    document["summary"].append(entry(ONE, "throughput_bps", 10e6, flow="other", stdev=0.2e6))
-    document["trials"].append({**document["trials"][0], "start_skew_s": 0.0045})
-    lines = table(document).splitlines()
+    index, rate = SUMMARY[-1], SUMMARY[0]
+    report = with_rows(
+        replace(index, spread=replace(index.spread, n=3, ci95_low=0.95, ci95_high=1.05)),
+        replace(rate, spread=replace(rate.spread, stdev=9.4123e6)),
+        row(ONE, "throughput_bps", 10e6, flow="other", stdev=0.2e6),
+        instead=(index, rate),
+    )
+    later = replace(TRIALS[0], trial=replace(TRIALS[0].trial, start_skew_s=0.0045))
+    lines = text("table", replace(report, trials=[*TRIALS, later])).splitlines()
     assert (
         "streams=1, to=paris: Jain's index 0.9998 ±0.050 (reported 0.9930), start skew 4.50 ms at"
         " most; single trials scatter by 10 %"
     ) in lines
     assert not any("one trial says little" in line for line in lines)
+
+
+def test_what_flows_of_a_backend_are_known_by_has_a_column_of_its_own():
+    run = replace(RUN, settings=replace(RUN.settings, headlines={"toy": "luck"}))
+    report = replace(with_rows(row(ONE, "luck", 7.0, flow="toy")), run=run)
+    shown = pivot(report)
+    assert shown.rows[-1][shown.heads.index("luck")] == "7"
+    assert "luck" not in pivot(with_rows(row(ONE, "luck", 7.0, flow="toy"))).heads
 
 
 @pytest.mark.parametrize(
@@ -97,7 +102,7 @@ def test_over_repeats_jains_index_has_its_interval_and_the_trials_their_scatter(
     ],
 )
 def test_a_mean_and_its_interval_share_a_unit(metric, mean, half, text):
-    assert with_interval(entry({}, metric, mean, half=half)) == text
+    assert with_interval(row({}, metric, mean, half=half)) == text
 
 
 @given(
@@ -108,7 +113,7 @@ def test_a_mean_and_its_interval_share_a_unit(metric, mean, half, text):
 @example("rtt_s", 1e-13, 1e-20)
 @example("rtt_s", 119.6, 0.078)
 def test_the_interval_that_is_shown_is_the_interval(metric, mean, half):
-    shown = with_interval(entry({}, metric, mean, half=half))
+    shown = with_interval(row({}, metric, mean, half=half))
     before, _, after = shown.partition(" ±")
     factor, unit = scale_of(metric, mean or half)
     assert before.endswith(unit)

@@ -1,4 +1,4 @@
-"""A run as one JSON-like document: what ``--format json`` prints, and what the tables are made of.
+"""A report as JSON: the keys, and what stands under each.
 
 Figures that others reported stand only here, not in the events of flows and trials.
 The keys are documented in docs/output.md; ``schema_version`` changes when one changes its meaning.
@@ -10,64 +10,48 @@ from collections.abc import Collection, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from benchctl.analysis.compare import Comparison
 from benchctl.analysis.figures import Figure, Figures
-from benchctl.analysis.summary import Measured, Row, judge, measured_in, reported_of, summarize
+from benchctl.analysis.summary import SummaryRow, reported_of
 from benchctl.metrics import OF_TRIALS
+from benchctl.report.report import Report, TrialReport
 from benchctl.run.record import Flow, Run, Trial
-from benchctl.run.status import Status
-from benchctl.store.read import Reader
 from benchctl.units import unit_of
 
 SCHEMA_VERSION = 1
 
-Document = dict[str, Any]
+Entry = dict[str, Any]
 
 
-def document_of(reader: Reader, run: Run) -> Document:
-    """Read a run, finished or not, as a document. Raises StoreError."""
-    trials: list[dict[str, Any]] = []
-    measured: list[Measured] = []
-    reported = run.settings.reported
-    for trial in reader.trials(run.id):
-        if not trial.status.has_ended:
-            continue
-        flows: list[dict[str, Any]] = []
-        found: list[tuple[str, Status, Figures]] = []
-        attempts = reader.attempts(trial.id)
-        for flow in reader.flows(trial.id):
-            figures = reader.figures(flow.id)
-            for entry in flow_entries(flow, figures, attempts):
-                known = reported_of(reported, trial.point, flow.name, entry["direction"])
-                flows.append(entry | {"reported": _only(known, entry["metrics"])})
-            found.append((flow.name, flow.status, figures))
-        measured += measured_in(trial.point, trial.fairness_jain, found)
-        known = reported_of(reported, trial.point)
-        trials.append(trial_entry(trial, flows) | {"reported": _only(known, OF_TRIALS)})
-    rows = sorted(summarize(measured), key=lambda row: _place(run, row))
-    verdicts = judge(run.settings.expect, rows)
+def report_entry(report: Report) -> Entry:
+    """Return a whole report."""
     return {
         "schema_version": SCHEMA_VERSION,
-        "run": run_entry(run),
-        "trials": trials,
-        "summary": [summary_entry(row) for row in rows],
-        "expectations": [{"text": verdict.text, "met": verdict.met} for verdict in verdicts],
+        "run": run_entry(report.run),
+        "trials": [_ended_entry(report.run, trial) for trial in report.trials],
+        "summary": [summary_entry(row) for row in report.summary],
+        "expectations": [{"text": one.text, "met": one.met} for one in report.outcomes],
     }
+
+
+def _ended_entry(run: Run, ended: TrialReport) -> Entry:
+    told, point = run.settings.reported, ended.trial.point
+    flows = [
+        entry | {"reported": _only(reported, entry["metrics"])}
+        for one in ended.flows
+        for entry in flow_entries(one.flow, one.figures)
+        for reported in (reported_of(told, point, one.flow.name, entry["direction"]),)
+    ]
+    of_trial = {"reported": _only(reported_of(told, point), OF_TRIALS)}
+    return {**trial_entry(ended.trial), "flows": flows, **of_trial}
 
 
 def _only(figures: Mapping[str, float], metrics: Collection[str]) -> dict[str, float]:
     return {metric: figure for metric, figure in figures.items() if metric in metrics}
 
 
-def _place(run: Run, row: Row) -> tuple[int, ...]:
-    """Return where a row stands: as its values do on their axes."""
-    return tuple(
-        values.index(row.point[axis]) if axis in row.point else len(values)
-        for axis, values in run.values.items()
-    )
-
-
-def run_entry(run: Run) -> dict[str, Any]:
-    """Return what a document says of the run itself."""
+def run_entry(run: Run) -> Entry:
+    """Return what is said of the run itself."""
     return {
         "id": run.name,
         "profile": run.profile,
@@ -85,8 +69,8 @@ def run_entry(run: Run) -> dict[str, Any]:
     }
 
 
-def trial_entry(trial: Trial, flows: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return what a document says of a trial."""
+def trial_entry(trial: Trial) -> Entry:
+    """Return what is said of a trial besides its flows."""
     return {
         "index": trial.position,
         "repeat": trial.repeat,
@@ -99,12 +83,11 @@ def trial_entry(trial: Trial, flows: list[dict[str, Any]]) -> dict[str, Any]:
         "fairness_jain": trial.fairness_jain,
         "links": trial.links,
         "links_kept": all(link["kept"] for link in trial.links) if trial.links else None,
-        "flows": flows,
     }
 
 
-def flow_entries(flow: Flow, figures: Figures, attempts: int) -> Iterator[dict[str, Any]]:
-    """Yield what a document says of a flow: one entry for each direction it measured."""
+def flow_entries(flow: Flow, figures: Figures) -> Iterator[Entry]:
+    """Yield what is said of an attempt of a flow: one entry for each direction it measured."""
     directions = sorted({direction for direction, _ in figures}) or [flow.direction]
     for direction in directions:
         own = {metric: figure for (d, metric), figure in figures.items() if d == direction}
@@ -117,7 +100,7 @@ def flow_entries(flow: Flow, figures: Figures, attempts: int) -> Iterator[dict[s
             "status": flow.status,
             "error": flow.error,
             "hint": flow.hint,
-            "attempts": attempts,
+            "attempts": flow.attempt,
             "port": flow.port,
             "command": flow.client,
             "server_command": flow.server,
@@ -137,8 +120,8 @@ def _value(figure: Figure) -> float | Mapping[str, float]:
     return {name: spread[name] for name in names if name in spread}
 
 
-def summary_entry(row: Row) -> dict[str, Any]:
-    """Return what a document says of one metric over the repeats."""
+def summary_entry(row: SummaryRow) -> Entry:
+    """Return what is said of one metric over the repeats."""
     spread = row.spread
     return {
         "point": row.point,
@@ -154,6 +137,26 @@ def summary_entry(row: Row) -> dict[str, Any]:
         "min": spread.min,
         "max": spread.max,
         "unit": unit_of(row.metric),
+    }
+
+
+def comparison_entry(one: Comparison) -> Entry:
+    """Return a comparison as JSON-like data, in SI base units."""
+    return {
+        "point": one.point,
+        "flow": one.flow,
+        "direction": one.direction,
+        "metric": one.metric,
+        "unit": unit_of(one.metric),
+        "n_a": len(one.a),
+        "n_b": len(one.b),
+        "mean_a": one.mean_a,
+        "mean_b": one.mean_b,
+        "difference": one.difference,
+        "relative": one.relative,
+        "ci95_low": one.low,
+        "ci95_high": one.high,
+        "verdict": str(one.verdict),
     }
 
 

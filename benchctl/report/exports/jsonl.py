@@ -10,10 +10,12 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from benchctl.report.document import flow_entries, run_entry, timestamp, trial_entry
+from benchctl.report.entries import flow_entries, run_entry, timestamp, trial_entry
+from benchctl.report.report import StoredRun
 from benchctl.store.follow import (
     FlowEnded,
     FlowStarted,
+    Follower,
     Noted,
     RunEnded,
     RunEvent,
@@ -21,6 +23,11 @@ from benchctl.store.follow import (
     TrialEnded,
     TrialStarted,
 )
+
+
+def export(stored: StoredRun) -> Iterator[str]:
+    """Yield a stored run in this form. Raises StoreError."""
+    yield from event_lines(Follower(stored.reader, stored.run.id).poll())
 
 
 def event_lines(events: Iterable[RunEvent]) -> Iterator[str]:
@@ -62,12 +69,10 @@ def _entries(event: RunEvent) -> Iterator[dict[str, Any]]:
                 "metrics": sample.metrics,
             }
         case FlowEnded(trial, flow, figures):
-            for entry in flow_entries(flow, figures, flow.attempt):
+            for entry in flow_entries(flow, figures):
                 yield {"event": "flow_ended", "trial": trial.position, **entry}
         case TrialEnded(trial):
-            entry = trial_entry(trial, [])
-            del entry["flows"]
-            yield {"event": "trial_ended", **entry}
+            yield {"event": "trial_ended", **trial_entry(trial)}
         case Noted(note):
             yield {
                 "event": "note",

@@ -1,0 +1,40 @@
+"""The ways out of a store: one file for each, which has a function ``export``.
+
+``export(stored)`` yields the text of a run in pieces. The command line, completion and
+docs/output.md know an export by its line here; its file is imported when it is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from importlib import import_module
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from benchctl.report.report import StoredRun
+
+
+class Export(NamedTuple):
+    """One way out. ``endings`` are those of its files; without any, it has an option of its own."""
+
+    name: str
+    endings: tuple[str, ...]
+    about: str
+
+    def pieces(self, stored: StoredRun) -> Iterable[str]:
+        """Yield the text of a run. Raises StoreError."""
+        text: Iterable[str] = import_module(f"{__name__}.{self.name}").export(stored)
+        return text
+
+
+_ALL = (
+    Export("table", ("txt",), "the summary, for a terminal"),
+    Export("md", ("md", "markdown"), "the summary as a table in GitHub's markdown"),
+    Export("csv", ("csv",), "the summary in SI units, one line a metric"),
+    Export("json", ("json",), "the whole run as one object"),
+    Export("jsonl", ("jsonl", "ndjson"), "the run as events, one object a line"),
+    Export("samples", (), "every sample as CSV: `export --samples`"),
+)
+EXPORTS = {export.name: export for export in _ALL}
+FORMATS = tuple(export.name for export in _ALL if export.endings)
+ENDINGS = {ending: export.name for export in _ALL for ending in export.endings}

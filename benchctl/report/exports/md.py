@@ -1,0 +1,24 @@
+"""The summary as a table in GitHub's markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from benchctl.report.pivot import pivot
+from benchctl.report.remarks import remarks
+from benchctl.report.report import StoredRun
+from benchctl.visible import visible
+
+
+def export(stored: StoredRun) -> Iterator[str]:
+    """Yield the summary under a head, with what went wrong as a list."""
+    report = stored.report
+    shown, run = pivot(report), report.run
+    rule = ["---:" if right else "---" for right in shown.numeric]
+    head = f"# {visible(run.title or run.profile)}\n\nRun {run.name}, {run.status}.\n"
+    lines = [head, _line(shown.heads), _line(rule), *map(_line, shown.rows)]
+    yield "\n".join([*lines, *(f"- {one}" if one else "" for one in remarks(report))]) + "\n"
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(visible(cell).replace('|', '&#124;') for cell in cells)} |"

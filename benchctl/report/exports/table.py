@@ -1,0 +1,17 @@
+"""The summary as an aligned table for a terminal, with what went wrong below it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from benchctl.report.pivot import align, pivot
+from benchctl.report.remarks import remarks
+from benchctl.report.report import StoredRun
+
+
+def export(stored: StoredRun) -> Iterator[str]:
+    """Yield the summary as a table of text."""
+    report = stored.report
+    shown = pivot(report)
+    text = align(shown.heads, shown.rows, shown.numeric) if shown.rows else "nothing was measured\n"
+    yield "\n".join([text.removesuffix("\n"), *remarks(report)]) + "\n"

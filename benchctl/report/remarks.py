@@ -1,0 +1,68 @@
+"""What a reader of a table must know besides its figures: failures, shares, expectations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from benchctl.metrics import OF_TRIALS, Aspect, of_aspect
+from benchctl.report.pivot import with_interval
+from benchctl.report.report import Report
+from benchctl.run.status import Status
+from benchctl.units import format_duration, format_ratio, format_value
+from benchctl.visible import visible
+
+
+def remarks(report: Report) -> list[str]:
+    """Return what a reader of the table must know besides its figures, after an empty line."""
+    lines: list[str] = []
+    hints: set[str] = set()
+    for trial, flows in ((one.trial, one.flows) for one in report.trials):
+        name = f"trial {trial.position + 1}{_where(trial.point, ' ({})')}, repeat {trial.repeat}"
+        if trial.status is not Status.OK:
+            error = f": {trial.error}" if trial.error else ""
+            # Of a hundred failures with one remedy, the first gives it.
+            new = dict.fromkeys(one.flow.hint for one in flows if one.flow.hint)
+            hint = "".join(f"; {hint}" for hint in new if hint not in hints)
+            hints.update(new)
+            lines.append(f"{name}: {trial.status}{error}{hint}")
+        broken = dict.fromkeys(link["link"] for link in trial.links if not link["kept"])
+        if broken:
+            text = "not valid for this lab: the emulator did not keep up on"
+            lines.append(f"{name}: {text} {', '.join(broken)}")
+    lines += _sharing(report)
+    lines += [f"expectation not met: {one.text}" for one in report.outcomes if not one.met]
+    done, planned = len(report.trials), report.run.trials
+    if done < planned:
+        lines.append(f"{planned - done} of {planned} trials were not measured")
+    return ["", *map(visible, lines)] if lines else []
+
+
+def _sharing(report: Report) -> Iterator[str]:
+    """Yield how flows of the same time shared, and how much a single trial says about it."""
+    alone = False
+    for index in (row for row in report.summary if row.metric in OF_TRIALS):
+        trials = [one.trial for one in report.trials if one.trial.point == index.point]
+        reported = index.beside.get("reported")
+        said = f" (reported {format_value(index.metric, reported)})" if reported else ""
+        skew_s = max(trial.start_skew_s or 0.0 for trial in trials)
+        line = f"Jain's index {with_interval(index)}{said}, start skew {format_duration(skew_s)}"
+        if index.spread.n > 1:
+            line += f" at most; single trials scatter by {_scatter(report, index.point)}"
+        alone = alone or index.spread.n == 1
+        yield f"{_where(index.point, '{}: ')}{line}"
+    if alone:
+        yield "one trial is not enough to show how flows share a link; use --repeat 5"
+
+
+def _scatter(report: Report, point: Mapping[str, object]) -> str:
+    """Return the standard deviation of a single trial's rate, of the flow that has the largest."""
+    for metric in of_aspect(Aspect.RATE):
+        rates = [row.spread for row in report.summary if (row.point, row.metric) == (point, metric)]
+        if found := [one.stdev / one.mean for one in rates if one.stdev is not None and one.mean]:
+            return format_ratio(max(found))
+    return format_ratio(0.0)
+
+
+def _where(point: Mapping[str, object], form: str) -> str:
+    text = ", ".join(f"{axis}={value}" for axis, value in point.items())
+    return form.format(text) if text else ""

@@ -1,0 +1,130 @@
+"""A run as one value: its trials with their figures, the summary over repeats, and verdicts.
+
+Everything that shows a run takes this, whether it was read from a store or is what a screen knows
+of a run at some moment. `report_of` is pure; `entries` writes a report as JSON.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from benchctl.analysis.figures import Figures
+from benchctl.analysis.summary import (
+    Outcome,
+    SummaryRow,
+    measured_in,
+    outcomes_of,
+    point_key,
+    reported_of,
+    summarize,
+)
+from benchctl.run.record import Flow, Run, Trial
+from benchctl.store.read import Reader
+
+
+@dataclass(frozen=True, slots=True)
+class FlowReport:
+    """One flow of a trial, as its last attempt left it."""
+
+    flow: Flow
+    figures: Figures
+
+
+@dataclass(frozen=True, slots=True)
+class TrialReport:
+    """A trial that has ended, and its flows."""
+
+    trial: Trial
+    flows: Sequence[FlowReport]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A run as far as it was measured.
+
+    ``trials`` are in the order of execution; ``summary`` is over their repeats, in the order of the
+    axes' values; ``outcomes`` are of the profile's expectations.
+    """
+
+    run: Run
+    trials: Sequence[TrialReport]
+    summary: Sequence[SummaryRow]
+    outcomes: Sequence[Outcome]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRun:
+    """A run in a store: what exports are made of."""
+
+    reader: Reader
+    run: Run
+
+    @property
+    def report(self) -> Report:
+        """The run as it stands in the store now. Raises StoreError."""
+        return read_report(self.reader, self.run)
+
+
+def read_report(reader: Reader, run: Run) -> Report:
+    """Read a run, finished or not, from its store. Raises StoreError."""
+    return report_of(run, _ended(reader, run))
+
+
+def _ended(reader: Reader, run: Run) -> Iterator[TrialReport]:
+    for trial in reader.trials(run.id):
+        if trial.status.has_ended:
+            flows = reader.flows(trial.id)
+            yield TrialReport(trial, [FlowReport(flow, reader.figures(flow.id)) for flow in flows])
+
+
+def report_of(run: Run, ended: Iterable[TrialReport]) -> Report:
+    """Return the report of a run of which some trials have ended."""
+    trials = list(ended)
+    flows = {
+        (point_key(trial.trial.point), one.flow.name): one.flow
+        for trial in trials
+        for one in trial.flows
+    }
+    measured = [
+        one
+        for trial in trials
+        for one in measured_in(
+            trial.trial.point,
+            trial.trial.fairness_jain,
+            ((one.flow.name, one.flow.status, one.figures) for one in trial.flows),
+        )
+    ]
+    rows = [
+        replace(row, beside=_beside(run, row, flows.get((point_key(row.point), row.flow))))
+        for row in sorted(summarize(measured), key=lambda row: _place(run, row))
+    ]
+    return Report(run, trials, rows, outcomes_of(run.settings.expect, rows))
+
+
+def _place(run: Run, row: SummaryRow) -> tuple[int, ...]:
+    """Return where a row stands: as its values do on their axes."""
+    return tuple(
+        values.index(row.point[axis]) if axis in row.point else len(values)
+        for axis, values in run.values.items()
+    )
+
+
+def _beside(run: Run, row: SummaryRow, flow: Flow | None) -> dict[str, float]:
+    """Return what stands beside a figure, as far as it is known."""
+    told = run.settings.reported
+    reported = reported_of(told, row.point, row.flow or None, row.direction or None)
+    known = {"reported": reported.get(row.metric)}
+    if flow is not None:
+        known["expected"] = flow.expected.get(row.direction, {}).get(row.metric)
+        known["asked"] = _asked_bps(flow) if row.metric == "sent_bps" else None
+    return {kind: value for kind, value in known.items() if value is not None}
+
+
+def _asked_bps(flow: Flow) -> float | None:
+    """Return what a flow was to send, all its streams together, where it had a rate."""
+    rate_bps = flow.requested.get("rate")
+    if not isinstance(rate_bps, int | float):
+        return None  # unlimited, or not known to this backend
+    asked_bps: float = rate_bps * flow.requested.get("streams", 1)
+    return asked_bps

@@ -1,0 +1,58 @@
+"""What a report is made of: trials that ended, rows over repeats, and what stands beside them."""
+
+from dataclasses import replace
+
+import pytest
+from report.sample_report import ONE, RUN, TRIALS, TWO
+
+from benchctl.analysis.figures import Figure
+from benchctl.report.report import report_of
+from benchctl.run.status import Status
+
+
+def measured(trial, metric, *values, **flow):
+    """Return the trial with figures, one for each of its flows that measured."""
+    flows = [
+        replace(
+            one,
+            flow=replace(one.flow, **flow),
+            figures={(one.flow.direction, metric): Figure(value, "tool")},
+        )
+        for one, value in zip(trial.flows, values, strict=False)
+    ]
+    return replace(trial, flows=flows)
+
+
+def test_rows_stand_in_the_order_of_the_axes_values():
+    trials = [measured(TRIALS[2], "rtt_s", 1.0), measured(TRIALS[0], "rtt_s", 2.0)]
+    rows = report_of(RUN, trials).summary
+    assert [(row.point, row.metric, row.values) for row in rows] == [
+        (ONE, "rtt_s", [2.0]),
+        (ONE, "fairness_jain", [0.99981]),
+        (TWO, "rtt_s", [1.0]),
+    ]
+
+
+def test_what_failed_has_no_figure():
+    trial = measured(TRIALS[0], "rtt_s", 2.0, status=Status.FAILED)
+    assert [row.metric for row in report_of(RUN, [trial]).summary] == ["fairness_jain"]
+
+
+@pytest.mark.parametrize(
+    ("requested", "beside"),
+    [
+        ({"rate": 45e6, "streams": 2}, {"asked": 90e6}),
+        ({"rate": 45e6}, {"asked": 45e6}),
+        ({"rate": "unlimited", "streams": 2}, {}),
+        ({}, {}),
+    ],
+)
+def test_what_was_asked_of_a_sender_stands_beside_what_it_sent(requested, beside):
+    report = report_of(RUN, [measured(TRIALS[2], "sent_bps", 79.3e6, requested=requested)])
+    assert [row.beside for row in report.summary] == [beside]
+
+
+def test_what_is_expected_and_was_reported_stands_beside_the_figure():
+    rate, index = report_of(RUN, [measured(TRIALS[0], "throughput_bps", 94e6)]).summary
+    assert rate.beside == {"expected": 95e6, "reported": 93.4e6}
+    assert index.beside == {"reported": 0.993}
