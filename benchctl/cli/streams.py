@@ -9,6 +9,7 @@ from __future__ import annotations
 import codecs
 import io
 import os
+import re
 import sys
 from pathlib import Path
 from typing import TextIO
@@ -16,9 +17,11 @@ from typing import TextIO
 from benchctl.errors import BenchctlError, NoReaderError
 from benchctl.visible import VisibleText
 
-# For terminals that have no better ones; a table's rule keeps its width.
+# For terminals that have no better ones.
 _LOOKS_LIKE = {"─": "-", "│": "|", "±": "+-", "…": "...", "·": ".", "µ": "u", "μ": "u"}
 _NAME = "benchctl.plainer"
+# The last gap between two columns of a table.
+_GAP = re.compile(r"(.*\S)  ")
 
 
 def _plainer(error: UnicodeError) -> tuple[str | bytes, int]:
@@ -28,6 +31,24 @@ def _plainer(error: UnicodeError) -> tuple[str | bytes, int]:
     missing = error.object[error.start : error.end]
     known = (_LOOKS_LIKE.get(c) or c.encode("ascii", "backslashreplace").decode() for c in missing)
     return "".join(known), error.end
+
+
+class _PlainerText(VisibleText):
+    """A text file of few characters: what is shown by more of them takes the room of gaps."""
+
+    def write(self, text: str) -> int:
+        super().write("".join(map(self._fitted, text.splitlines(keepends=True))))
+        return len(text)
+
+    def _fitted(self, line: str) -> str:
+        shown, owed = "", 0
+        for character in line:
+            plain = character.encode(self.encoding, _NAME).decode(self.encoding)
+            shown += plain
+            owed += len(plain) - 1
+            while owed and (gap := _GAP.match(shown)):
+                shown, owed = f"{gap[1]} {shown[gap.end() :]}", owed - 1
+        return shown
 
 
 class _Said(io.FileIO):
@@ -81,4 +102,5 @@ def terminal() -> TextIO:
 
 def _text(raw: io.FileIO, before: object) -> io.TextIOWrapper:
     encoding = getattr(before, "encoding", None)  # None where the shell had closed it
-    return VisibleText(io.BufferedWriter(raw), encoding, errors=_NAME, line_buffering=raw.isatty())
+    kind = VisibleText if "─".encode(encoding or "utf-8", "ignore") else _PlainerText
+    return kind(io.BufferedWriter(raw), encoding, errors=_NAME, line_buffering=raw.isatty())

@@ -1,5 +1,6 @@
 """Commands whose stdout or stderr is closed, full, gone, or knows few characters."""
 
+import os
 import shlex
 import subprocess
 import sys
@@ -45,7 +46,7 @@ def test_a_full_disk_loses_the_print_and_not_the_run(benchctl, args, to):
     *_, error, hint = told.stderr.decode().splitlines()
     assert "cannot write" in error
     assert "No space left on device" in error
-    assert "what was measured is in the store" in hint
+    assert "the measurements are in the store" in hint
     assert measured(benchctl) == ["ok"]
 
 
@@ -79,10 +80,11 @@ def test_tables_degrade_to_the_characters_that_there_are(benchctl, encoding, cel
     told = shell(benchctl, f"benchctl run {benchctl.profile(OK)}", PYTHONIOENCODING=encoding)
     assert told.returncode == 0
     rule = RULE if encoding == "utf-8" else "-"
+    # A longer cell takes the room of the gap before it, so that its column keeps its right edge.
     assert told.stdout.decode(encoding).splitlines() == [
         "n      throughput",
         f"{rule}  {rule * 14}",
-        f"2  9.00 kbit/s {cell}0",
+        f"2{f'9.00 kbit/s {cell}0':>16}",
     ]
 
 
@@ -99,3 +101,18 @@ def test_screens_without_a_terminal_are_refused(benchctl, streams):
     assert told.returncode == 2
     if streams.startswith("<"):
         assert b"the screens need a terminal" in told.stdout
+
+
+def test_columns_stay_columns_where_a_character_is_shown_by_several():
+    row = "a→b        9.0 M/s ±2     30 us ±4"
+    code = (
+        f"from benchctl.cli import streams; streams.prepare(); print({row!a}, '  two…', sep='\\n')"
+    )
+    told = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    shown, indented = told.stdout.splitlines()
+    assert shown == r"a\u2192b  9.0 M/s +-2    30 us +-4"
+    assert len(shown) == len(row)
+    assert indented == "  two..."
