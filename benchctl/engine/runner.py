@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -16,7 +17,8 @@ from benchctl.errors import BenchctlError, LabError, MissingError, StoreError
 from benchctl.hosts import facts
 from benchctl.hosts.spawn import LocalSpawner
 from benchctl.plan.bound import bind_trial
-from benchctl.run.record import Run
+from benchctl.plan.strategy import Result, Strategy, as_planned
+from benchctl.run.record import Run, Trial
 from benchctl.run.status import Status
 from benchctl.store.locks import Liveness, Turn
 from benchctl.store.read import Reader
@@ -31,10 +33,13 @@ TURN_S = 0.25
 class Runner:
     """Runs the open trials of one run."""
 
-    def __init__(self, store: Path, run_id: int, registry: Registry) -> None:
+    def __init__(
+        self, store: Path, run_id: int, registry: Registry, strategy: Strategy = as_planned
+    ) -> None:
         self._store = store
         self._run_id = run_id
         self._registry = registry
+        self._strategy = strategy
         self.signals = Signals()
         """What the outside may ask: to stop the run, or to skip the trial."""
 
@@ -129,7 +134,9 @@ class Runner:
         )
         first = True
         position = 0
-        while (row := reader.next_open(run.id, position)) is not None:
+        while row := (
+            reader.next_open(run.id, position) or await self._add(recorder, reader, position)
+        ):
             if not first and settings.pause_s:
                 await self._rest(settings.pause_s)
             if not await self._take(turn, recorder):
@@ -150,6 +157,16 @@ class Runner:
                 turn.give_back()
             first = False
             position = row.position + 1
+
+    async def _add(self, recorder: Recorder, reader: Reader, position: int) -> Trial | None:
+        """Record the trial that the strategy wants beyond those that are there, if any."""
+        trial = self._strategy(_results(reader, self._run_id))
+        if trial is None:
+            return None
+        recorder.add_trial(trial)
+        while not recorder.flush():  # another program holds the store
+            await self._rest(FLUSH_S)
+        return reader.next_open(self._run_id, position)
 
     async def _take(self, turn: Turn, recorder: Recorder) -> bool:
         """Wait for the turn to measure; False when the user ended the waiting."""
@@ -184,6 +201,16 @@ def _other_stores(own: Path) -> list[str]:
         if b"benchctl.engine" in words[1:-2]:
             found.add(os.fsdecode(words[words.index(b"benchctl.engine") + 1]))
     return sorted(found - {os.fspath(own)})
+
+
+def _results(reader: Reader, run_id: int) -> Iterator[Result]:
+    for trial in reader.trials(run_id):
+        figures = {
+            (flow.name, *key): figure.value
+            for flow in reader.flows(trial.id)
+            for key, figure in reader.figures(flow.id).items()
+        }
+        yield Result(trial, figures)
 
 
 def _note(recorder: Recorder, text: str) -> None:

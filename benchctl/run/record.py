@@ -2,13 +2,15 @@
 
 Times are Unix times in seconds, and their names end in ``_time``; other lengths end in ``_s``.
 
-What is measured one day finds its place beside these, and changes none of them. In a store that
-exists, a column is added by `benchctl.store.schema.ADDED`, with a default here, and a table by
-``CREATE TABLE IF NOT EXISTS``:
+What is measured one day finds its place beside these, and changes none of them. A new column goes
+to ``TABLES`` and ``ADDED`` of `benchctl.store.schema` and has a default here; a new table goes to
+``TABLES``. A store that exists gets both when it is next written to, and whoever reads one before
+that finds the default, or no such table:
 
-- a trial that is added while a run goes on is one more row (`benchctl.store.record.Recorder`);
+- a trial that is added while a run goes on is one more row (`benchctl.plan.strategy`); which
+  strategy a run has is a key of its settings, for who resumes it;
 - facts of another host: a column of the run that maps hosts to `Facts`. ``facts`` are those of
-  host ``local``;
+  host ``local``, where the runner is;
 - a clock with its error: a table by run, host and time; a flow names the clocks of its two ends;
 - an event within a flow (a lost connection, a change of route): a table by flow and time, as notes;
 - a file that belongs to a run (a trace, a figure): a table by run, with its name, type and bytes;

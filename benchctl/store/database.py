@@ -144,9 +144,11 @@ def _prepare(connection: sqlite3.Connection, path: Path, write: bool) -> None:
         if _version(connection, path) == 0 or _missing(connection):
             with transaction(connection):
                 if _version(connection, path) == 0:  # nobody has made it meanwhile
-                    _create(connection, path)
-                for table, column, kind in _missing(connection):
-                    connection.execute(f"ALTER TABLE {table} ADD COLUMN {column} {kind}")
+                    if connection.execute("SELECT 1 FROM sqlite_master").fetchone():
+                        raise _no_store(path)
+                    connection.execute(f"PRAGMA user_version = {VERSION}")
+                for statement in _missing(connection):
+                    connection.execute(statement)
         _use_wal(connection)
     elif _version(connection, path) == 0:
         raise _no_store(path)
@@ -164,21 +166,15 @@ def _version(connection: sqlite3.Connection, path: Path) -> int:
     return version
 
 
-def _create(connection: sqlite3.Connection, path: Path) -> None:
-    if connection.execute("SELECT 1 FROM sqlite_master").fetchone():
-        raise _no_store(path)
-    for statement in TABLES.split(";\n"):
-        connection.execute(statement)
-    connection.execute(f"PRAGMA user_version = {VERSION}")
-
-
-def _missing(connection: sqlite3.Connection) -> list[tuple[str, str, str]]:
-    """Return the columns that a store of an earlier program lacks."""
-    return [
-        (table, column, kind)
-        for table, column, kind in ADDED
-        if column not in {row["name"] for row in connection.execute(f"PRAGMA table_info({table})")}
-    ]
+def _missing(connection: sqlite3.Connection) -> list[str]:
+    """Return the statements that make what a store lacks: a new one all, an earlier one some."""
+    there = {row["name"] for row in connection.execute("SELECT name FROM sqlite_master")}
+    statements = [one for one in TABLES.strip().split(";\n") if one.split()[2] not in there]
+    for table, column, kind in ADDED:
+        columns = {row["name"] for row in connection.execute(f"PRAGMA table_info({table})")}
+        if table in there and column not in columns:
+            statements.append(f"ALTER TABLE {table} ADD COLUMN {column} {kind}")
+    return statements
 
 
 def _use_wal(connection: sqlite3.Connection) -> None:

@@ -13,6 +13,7 @@ import sqlite3
 import struct
 import time
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -131,6 +132,19 @@ class Recorder:
     def update_flow(self, flow_id: int, **columns: Any) -> None:
         """Set columns of a flow."""
         self._update("flow", flow_id, columns)
+
+    def add_trial(self, trial: PlannedTrial) -> None:
+        """Write one more trial of the run, after all others."""
+        run = (self._run_id,)
+
+        def insert() -> None:
+            query = "SELECT coalesce(max(position) + 1, 0) FROM trial WHERE run_id = ?"
+            (position,) = self._connection.execute(query, run).fetchone()
+            columns = _columns(self._run_id, replace(trial, position=position))
+            self._connection.execute(_INSERT_TRIAL, columns)
+            self._connection.execute("UPDATE run SET trials = trials + 1 WHERE id = ?", run)
+
+        self._take(insert)
 
     def add_flow(self, trial_id: int, **columns: Any) -> int:
         """Write one attempt of a flow; returns its id, or a number that stands for it here."""

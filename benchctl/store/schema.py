@@ -20,7 +20,10 @@ LAST_ATTEMPT = (
 """Of the flows of a trial, those of its last attempt."""
 
 ADDED = (("trial", "links", "TEXT NOT NULL DEFAULT '[]'"),)
-"""Columns that stores of earlier programs of this version lack until they are written to."""
+"""Columns that stores of earlier programs of this version lack until they are written to.
+
+They get the tables and indexes of `TABLES` that they lack at the same time.
+"""
 
 TABLES = """
 CREATE TABLE run (

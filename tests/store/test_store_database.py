@@ -14,6 +14,7 @@ from store.store_support import new_run
 from benchctl.errors import StoreBusyError, StoreError
 from benchctl.store import database
 from benchctl.store.database import connect, default_path
+from benchctl.store.manage import set_tags
 from benchctl.store.read import Reader
 from benchctl.store.record import Recorder
 from benchctl.store.schema import ADDED, VERSION
@@ -263,3 +264,15 @@ def test_a_store_of_version_0_1_0_is_read_as_it_is_and_completed_when_written(st
         assert next(reader.trials(run_id)).links == ()
         recorder.update_trial(trial.id, links=[LINK])
         assert next(reader.trials(run_id)).links == (LINK,)
+
+
+def test_tables_and_indexes_that_came_later_are_made_when_a_store_is_written(store):
+    new_run(store)
+    with closing(sqlite3.connect(store)) as connection:
+        connection.execute("DROP INDEX note_of_run")
+        connection.execute("DROP TABLE note")
+    with closing(Reader(store)) as reader:
+        assert reader.run(1).name
+    set_tags(store, 1, ["old"])
+    with closing(Reader(store)) as reader:
+        assert (reader.run(1).tags, reader.notes(1)) == (("old",), [])

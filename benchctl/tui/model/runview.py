@@ -15,6 +15,7 @@ from typing import Any
 
 from benchctl.analysis.figures import Figure, Figures
 from benchctl.report.report import FlowReport, Report, TrialReport, report_of
+from benchctl.run.codec import to_json
 from benchctl.run.record import Flow, Note, Run, Trial
 from benchctl.run.status import Status
 from benchctl.store.bulk import Outline
@@ -131,6 +132,12 @@ class RunView:
                 pass
 
     def _update(self, trial: Trial) -> TrialView:
+        if trial.position == len(self.trials):  # it was added while the run went on
+            point = to_json(trial.point)
+            self.trials.append(
+                TrialView(Outline(trial.id, trial.position, trial.repeat, point, trial.duration_s))
+            )
+            self._planned_s.append(self._planned_s[-1] + trial.duration_s)
         view = self.trials[trial.position]
         view.trial = replace(trial, flows=(), lab={}, links=())
         return view

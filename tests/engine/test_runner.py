@@ -1,0 +1,79 @@
+"""A run goes on with the trials that its strategy adds, and stops and resumes among them."""
+
+import asyncio
+from contextlib import closing
+from dataclasses import replace
+
+import pytest
+from engine.fakes import EPOCH
+from engine.virtual import watch_states
+
+from benchctl.backends import installed
+from benchctl.engine.runner import Runner
+from benchctl.metrics import Direction
+from benchctl.run.planned import PlannedRun, Settings
+from benchctl.run.status import Status
+from benchctl.run.trial import PlannedFlow, PlannedTrial
+from benchctl.store.follow import Follower, RunEnded, TrialEnded
+from benchctl.store.read import Reader
+from benchctl.store.record import create_run, reopen_run
+
+FLOW = PlannedFlow(
+    "main", "simpleperf", "local", "local", None, Direction.SEND, 0.0,
+    {"duration": "200ms", "interval": "100ms"},
+)  # fmt: skip
+TRIAL = PlannedTrial(0, 1, {"streams": 1}, (FLOW,), {}, 0.2, 10.0)
+
+
+@pytest.fixture
+def store(tmp_path):
+    """A store with one planned run of one trial, which refuses wrong changes of states."""
+    path = tmp_path / "runs.sqlite"
+    settings = Settings({"streams": (1,)}, "", ())
+    create_run(path, PlannedRun("p", "", 1, settings, [TRIAL], ""), EPOCH)
+    watch_states(path)
+    return path
+
+
+def doubling(results):
+    """Double the streams until there are four, as long as data moves."""
+    *_, last = results
+    streams = 2 * last.trial.point["streams"]
+    assert last.figures["main", "send", "throughput_bps"] > 0
+    if streams > 4:
+        return None
+    flow = replace(FLOW, parameters={**FLOW.parameters, "streams": streams})
+    return replace(TRIAL, point={"streams": streams}, flows=(flow,))
+
+
+def measure(store, **options):
+    return asyncio.run(Runner(store, 1, installed(), **options).run())
+
+
+def points(store):
+    with closing(Reader(store)) as reader:
+        trials = list(reader.trials(1))
+        assert reader.run(1).trials == len(trials)
+        return [(trial.position, trial.point["streams"], trial.status) for trial in trials]
+
+
+def test_a_strategy_adds_trials_by_what_the_last_ones_showed(store):
+    assert measure(store, strategy=doubling) is Status.OK
+    assert points(store) == [(n, 2**n, Status.OK) for n in range(3)]
+    with closing(Reader(store)) as reader:
+        events = list(Follower(reader, 1, samples=False).poll())
+    assert sum(isinstance(event, TrialEnded) for event in events) == 3
+    assert isinstance(events[-1], RunEnded)
+
+
+def test_a_run_that_is_stopped_and_resumed_goes_on_with_its_strategy(store):
+    def stopping(results):
+        runner.signals.stop.set()
+        return doubling(results)
+
+    runner = Runner(store, 1, installed(), stopping)
+    assert asyncio.run(runner.run()) is Status.INTERRUPTED
+    assert points(store) == [(0, 1, Status.OK), (1, 2, Status.PLANNED)]
+    reopen_run(store, 1)
+    assert measure(store, strategy=doubling) is Status.OK
+    assert points(store) == [(n, 2**n, Status.OK) for n in range(3)]
