@@ -179,12 +179,13 @@ def test_tcp_one_way(bench, direction, streams):
         assert metrics["cpu_server_ratio"] > 0
 
 
-@pytest.mark.parametrize("protocol", ["tcp", "udp"])
-def test_both_ways_at_once(bench, protocol):
-    client, server = bench.run("both", protocol=protocol, rate="50Mbit", streams=2)
+# Of datagrams so few that a busy machine, too, sends them all in time and loses none.
+@pytest.mark.parametrize(("protocol", "rate_mbps"), [("tcp", 50), ("udp", 5)])
+def test_both_ways_at_once(bench, protocol, rate_mbps):
+    client, server = bench.run("both", protocol=protocol, rate=f"{rate_mbps}Mbit", streams=2)
     for way in (Direction.SEND, Direction.RECEIVE):
         assert_ends_agree(client, server, way, 2)
-        assert summary(client, way)["throughput_bps"] == pytest.approx(100e6, rel=0.1)
+        assert summary(client, way)["throughput_bps"] == pytest.approx(2e6 * rate_mbps, rel=0.1)
 
 
 @pytest.mark.parametrize("direction", ["send", "receive"])
