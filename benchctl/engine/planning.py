@@ -17,7 +17,6 @@ from benchctl.lab.model import Topology
 from benchctl.lab.topology import build_topology
 from benchctl.plan.network import ends_of, names_of, planned_network
 from benchctl.plan.plan import MOST_TRIALS, Plan, make_plan
-from benchctl.plan.record import outside_of
 from benchctl.profile.load import Document, load_profile, shipped_topologies
 from benchctl.run.network import Network, Outside
 from benchctl.toml.source import TomlSource, read_toml
@@ -57,7 +56,7 @@ def planned(
     chosen = [f"lab.topology={find_topology(lab).resolve()}"] if lab else []
     document = load_profile(profile, [*(assignments or ()), *chosen])
     registry = installed()
-    outside = outside_of(document.model)
+    outside = document.model.outside
     topology, source = _topology(document)
     network = outside.network if topology is None else planned_network(outside, topology)
     plan = make_plan(

@@ -6,19 +6,9 @@ import math
 
 from benchctl.backends import Registry
 from benchctl.plan.plan import Plan
-from benchctl.profile.model import LabTable, Profile
-from benchctl.run.network import LOCAL, Outside, Peer, Way
+from benchctl.profile.model import LabTable
 from benchctl.run.planned import LabSettings, PlannedChange, PlannedRun, Settings
 from benchctl.toml.source import TomlSource
-
-
-def outside_of(profile: Profile) -> Outside:
-    """Return the network of a profile, without its lab."""
-    return Outside(
-        {LOCAL.name: LOCAL.address, **{name: one.address for name, one in profile.hosts.items()}},
-        {name: Peer(server.host, server.port) for name, server in profile.servers.items()},
-        {name: Way(way.device, way.address) for name, way in profile.interfaces.items()},
-    )
 
 
 def planned_run(plan: Plan, topology: TomlSource | None, registry: Registry) -> PlannedRun:
@@ -39,7 +29,7 @@ def planned_run(plan: Plan, topology: TomlSource | None, registry: Registry) -> 
         profile.run.attempts,
         profile.run.backoff,
         profile.run.pause,
-        outside_of(profile),
+        profile.outside,
         lab,
         plan.reported,
         tuple(metric for ability in abilities.values() for metric in ability.metrics),

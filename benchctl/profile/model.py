@@ -23,6 +23,7 @@ from benchctl.profile.values import (
     Name,
     Targets,
 )
+from benchctl.run.network import LOCAL, Outside, Peer, Way
 from benchctl.toml.table import Ports, Table
 
 # --- places ----------------------------------------------------------------------------------
@@ -281,3 +282,12 @@ class Profile(Table):
     reported: list[ReportedTable] = Field(
         [], description="figures that others reported, for comparison"
     )
+
+    @property
+    def outside(self) -> Outside:
+        """The network that the flows may use where there is no lab."""
+        return Outside(
+            {LOCAL.name: LOCAL.address, **{name: one.address for name, one in self.hosts.items()}},
+            {name: Peer(server.host, server.port) for name, server in self.servers.items()},
+            {name: Way(way.device, way.address) for name, way in self.interfaces.items()},
+        )
