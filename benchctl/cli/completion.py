@@ -88,14 +88,14 @@ def files(incomplete: str) -> list[str]:
 
 def profiles(incomplete: str) -> list[str]:
     """Return the profiles that come with benchctl, and files."""
-    from benchctl.profile.load import shipped_profiles
+    from benchctl.profile.find import shipped_profiles
 
     return [*shipped_profiles(), *files(incomplete)]
 
 
 def topologies(incomplete: str) -> list[str]:
     """Return the topologies that come with benchctl, and files."""
-    from benchctl.profile.load import shipped_topologies
+    from benchctl.profile.find import shipped_topologies
 
     return [*shipped_topologies(), *files(incomplete)]
 

@@ -32,8 +32,8 @@ lab = group("Show virtual networks, try them, check their links.")
 
 
 def _load(name: str) -> Topology:
-    from benchctl.engine.planning import find_topology
     from benchctl.lab.topology import load_topology
+    from benchctl.profile.find import find_topology
 
     return load_topology(find_topology(name))
 

@@ -163,7 +163,7 @@ def _first_page(
         run_id = _run_ids(around.store, chosen)[0] if chosen else _measured_now(around.store)
         return LiveScreen(around, run_id, live=replay is None, at_s=at_s)
     if name == "plan":
-        from benchctl.profile.load import find_profile
+        from benchctl.profile.find import find_profile
         from benchctl.tui.screens.plan import PlanScreen
 
         return PlanScreen(around, find_profile(names[0]) if names else None)

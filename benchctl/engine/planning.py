@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from ipaddress import ip_address
-from pathlib import Path
 
 from benchctl.backends import Registry, installed
 from benchctl.engine.network import check_interfaces, is_own
@@ -17,7 +16,8 @@ from benchctl.lab.model import Topology
 from benchctl.lab.topology import build_topology
 from benchctl.plan.network import ends_of, names_of, planned_network
 from benchctl.plan.plan import MOST_TRIALS, Plan, make_plan
-from benchctl.profile.load import Document, load_profile, shipped_topologies
+from benchctl.profile.find import find_topology
+from benchctl.profile.load import Document, load_profile
 from benchctl.run.network import Network, Outside
 from benchctl.toml.source import TomlSource, read_toml
 
@@ -81,23 +81,6 @@ def planned(
     services = tuple((node.name, service.argv) for node in nodes for service in node.services)
     doubt = distrust_services(topology) if topology else ""
     return Planned(plan, network, source, registry, tools, services, doubt)
-
-
-def find_topology(name: str, path: Path | None = None) -> Path:
-    """Return a topology file: the one at a path, or one of this name that comes with benchctl.
-
-    The path is the name itself unless it is given. Raises ProfileError.
-    """
-    bare = name.removesuffix(".toml").removeprefix("profiles/").removeprefix("labs/")
-    shipped = shipped_topologies()
-    file = path or Path(name)
-    # A file that merely lies here is not what a bare name means.
-    if not (bare == name and bare in shipped) and file.is_file():
-        return file
-    if bare in shipped:
-        return shipped[bare]
-    known = ", ".join(shipped)
-    raise ProfileError(f"{name}: no such topology", f"included with benchctl: {known}")
 
 
 def _topology(document: Document) -> tuple[Topology | None, TomlSource | None]:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from benchctl.errors import ProfileError
 from benchctl.lab.model import Topology
-from benchctl.profile.load import packaged_profiles
+from benchctl.profile.find import packaged_profiles
 from benchctl.run.planned import Settings
 
 # As many as the kernel follows (MAXSYMLINKS, linux/namei.h).

@@ -13,7 +13,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from benchctl.api import Duration, Rate, Ratio
 from benchctl.lab.model import Emulator
-from benchctl.toml.table import Ports, Table
+from benchctl.toml.table import Ports, TomlTable
 
 
 def _not_negative(value: Any) -> Any:
@@ -43,7 +43,7 @@ Window = Annotated[int, Field(ge=1, le=65535)]
 Scalar = str | int
 
 
-class DirectionTable(Table):
+class DirectionTable(TomlTable):
     """Settings of one direction of a link."""
 
     rate: LinkRate | None = Field(
@@ -75,7 +75,7 @@ class LinkTable(DirectionTable):
     )
 
 
-class RouteTable(Table):
+class RouteTable(TomlTable):
     """A route in place of the one worked out."""
 
     to: str = Field(description='destination: a network, a node, or "default"')
@@ -83,7 +83,7 @@ class RouteTable(Table):
     initcwnd: Window | None = Field(None, description="initial congestion window, in segments")
 
 
-class ServiceTable(Table):
+class ServiceTable(TomlTable):
     """A program that runs on a host while the lab stands."""
 
     iperf3: Ports | None = Field(None, description="starts an iperf3 server on each of these ports")
@@ -105,7 +105,7 @@ class ServiceTable(Table):
         return self
 
 
-class RouterTable(Table):
+class RouterTable(TomlTable):
     """A node that forwards packets."""
 
     sysctl: dict[str, Scalar] = Field(
@@ -128,11 +128,11 @@ class TopologyHostTable(RouterTable):
     )
 
 
-class SwitchTable(Table):
+class SwitchTable(TomlTable):
     """A node that joins its links to one subnet."""
 
 
-class TopologyFile(Table):
+class TopologyFile(TomlTable):
     """A whole topology file."""
 
     title: str = Field("", description="one-line title")

@@ -7,7 +7,6 @@ and key.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -16,15 +15,13 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from benchctl.errors import ProfileError, nearest
+from benchctl.errors import ProfileError
+from benchctl.profile.find import find_profile, is_file
 from benchctl.profile.model import Profile
 from benchctl.profile.overrides import Overrides, read_overrides
-from benchctl.profile.values import as_text
 from benchctl.toml.explain import as_written, explain, names_in
 from benchctl.toml.source import Key, TomlSource, merge, read_toml
 from benchctl.units import quoted
-
-PACKAGE = Path(__file__).resolve().parent.parent
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +49,6 @@ class Document:
         )
 
     @property
-    def sha256(self) -> str:
-        """Hash of `text`, in hexadecimal."""
-        return hashlib.sha256(self.text.encode()).hexdigest()
-
-    @property
     def topology(self) -> Path | None:
         """The lab's topology file; its path is relative to the file that names it."""
         if self.model.lab is None:
@@ -69,46 +61,6 @@ class Document:
         if key not in self.overrides.targets:
             key = as_written(self.overrides.data, key)
         return _locate(self.overrides, self.sources, key).error(key, what, hint)
-
-
-def packaged_profiles() -> Path:
-    """Return the directory of the profiles that come with benchctl."""
-    installed = PACKAGE / "profiles"
-    return installed if installed.is_dir() else PACKAGE.parent / "profiles"
-
-
-def shipped_profiles() -> dict[str, Path]:
-    """Return the profiles that come with benchctl, by the names that `find_profile` takes."""
-    root = packaged_profiles()
-    return {
-        file.relative_to(root).with_suffix("").as_posix(): file
-        for file in sorted(root.rglob("*.toml"))
-        if "labs" not in file.relative_to(root).parts
-    }
-
-
-def shipped_topologies() -> dict[str, Path]:
-    """Return the topologies that come with benchctl, by their names."""
-    return {file.stem: file for file in sorted((packaged_profiles() / "labs").glob("*.toml"))}
-
-
-def find_profile(name: str) -> Path:
-    """Return the path of a profile: a file, or the name of one that comes with benchctl.
-
-    Raises ProfileError with the nearest known name.
-    """
-    path = Path(name)
-    known = shipped_profiles()
-    bare = name.removesuffix(".toml").removeprefix("profiles/")
-    # A bare name of ours is not a file that merely lies in the current directory.
-    if not (bare == name and bare in known) and _is_file(path):
-        return path
-    if bare in known:
-        return known[bare]
-    raise ProfileError(
-        f"{as_text(name)}: no such profile: not a file, and not included with benchctl",
-        nearest(bare, known) or f"available: {', '.join(known)}",
-    )
 
 
 def load_profile(name: str, assignments: Sequence[str] = ()) -> Document:
@@ -159,16 +111,9 @@ def _with_bases(path: Path) -> list[TomlSource]:
         if not isinstance(base, str):
             raise source.error(("extends",), "must be the path of a profile, in quotes")
         path = source.path.parent / base
-        if not _is_file(path):
+        if not is_file(path):
             raise source.error(("extends",), f"no file {quoted(base)} beside this profile")
         if any(path.resolve() == seen.path.resolve() for seen in sources):
             raise source.error(
                 ("extends",), f"{quoted(base)} extends this profile: the two form a cycle"
             )
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except OSError:  # a name too long, or a directory that may not be entered
-        return False

@@ -24,12 +24,12 @@ from benchctl.profile.values import (
     Targets,
 )
 from benchctl.run.network import LOCAL, Outside, Peer, Way
-from benchctl.toml.table import Ports, Table
+from benchctl.toml.table import Ports, TomlTable
 
 # --- places ----------------------------------------------------------------------------------
 
 
-class ServerTable(Table):
+class ServerTable(TomlTable):
     """A peer that somebody else runs; benchctl only connects to it."""
 
     host: HostName = Field(description="host name or IP address")
@@ -44,7 +44,7 @@ class ServerTable(Table):
     )
 
 
-class InterfaceTable(Table):
+class InterfaceTable(TomlTable):
     """A way out of a host, under the name a person gives it: wired, wireless."""
 
     device: str | None = Field(None, min_length=1, description="network device, such as eth0")
@@ -58,7 +58,7 @@ class InterfaceTable(Table):
         return self
 
 
-class HostTable(Table):
+class HostTable(TomlTable):
     """A place where commands run, beside "local" and the hosts of a lab."""
 
     on: Literal["local"] = Field(
@@ -103,7 +103,7 @@ FLOW_KEYS = tuple(field.alias or name for name, field in FlowTable.model_fields.
 # --- the matrix ------------------------------------------------------------------------------
 
 
-class AxisTable(Table):
+class AxisTable(TomlTable):
     """One swept parameter, in long form: what it sets, and its values."""
 
     sets: Targets | None = Field(
@@ -139,7 +139,7 @@ class Order(StrEnum):
     SHUFFLED = "shuffled"
 
 
-class RunTable(Table):
+class RunTable(TomlTable):
     """How the trials are run."""
 
     repeats: int = Field(1, ge=1, le=1_000_000, description="how many times each point is measured")
@@ -170,7 +170,7 @@ class RunTable(Table):
     )
 
 
-class ChangeTable(Table):
+class ChangeTable(TomlTable):
     """A setting of a link that changes while a trial runs."""
 
     at: Duration = Field(description="time after the trial's common start")
@@ -188,7 +188,7 @@ class ChangeTable(Table):
         return self
 
 
-class LabTable(Table):
+class LabTable(TomlTable):
     """The virtual network in which the flows run."""
 
     topology: str = Field(min_length=1, description="topology file, relative to this profile")
@@ -202,7 +202,7 @@ class LabTable(Table):
 # --- the whole -------------------------------------------------------------------------------
 
 
-class Expectation(Table):
+class ExpectTable(TomlTable):
     """A bound that every point has to meet; one that does not makes the run end with code 1."""
 
     metric: str = Field(description="metric name, such as throughput_bps")
@@ -216,7 +216,7 @@ class Expectation(Table):
     )
 
     @model_validator(mode="after")
-    def _some_bound(self) -> Expectation:
+    def _some_bound(self) -> ExpectTable:
         if self.at_least is None and self.at_most is None:
             raise ValueError("give at_least, at_most, or both")
         return self
@@ -249,7 +249,7 @@ class ReportedTable(BaseModel):
         return self
 
 
-class Profile(Table):
+class Profile(TomlTable):
     """A whole profile."""
 
     title: str = Field("", description="one-line title")
@@ -278,7 +278,7 @@ class Profile(Table):
     )
     run: RunTable = Field(RunTable(), description="how the trials are run")
     lab: LabTable | None = Field(None, description="the virtual network to measure in")
-    expect: list[Expectation] = Field([], description="bounds that the results must meet")
+    expect: list[ExpectTable] = Field([], description="bounds that the results must meet")
     reported: list[ReportedTable] = Field(
         [], description="figures that others reported, for comparison"
     )

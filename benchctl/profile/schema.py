@@ -46,7 +46,7 @@ def json_schema(backends: Iterable[AnyBackend]) -> Schema:
     }
     _add_axes(schema, settable)
     metrics = {metric.name for one in backends for metric in one.capabilities.metrics}
-    defs["Expectation"]["properties"]["metric"]["enum"] = sorted({*METRICS, *metrics})
+    defs["ExpectTable"]["properties"]["metric"]["enum"] = sorted({*METRICS, *metrics})
     _ask_only_whole_profiles(schema)
     return {"$schema": DRAFT, "title": "benchctl profile", **_clean(schema)}
 

@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, WithJsonSchema
 
 
-class Table(BaseModel):
+class TomlTable(BaseModel):
     """Base of every table: an unknown key is an error, and so is a value of another type."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)

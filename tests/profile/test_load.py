@@ -3,7 +3,8 @@ from pathlib import Path
 import pytest
 
 from benchctl.errors import ProfileError
-from benchctl.profile.load import find_profile, load_profile, packaged_profiles
+from benchctl.profile.find import find_profile, packaged_profiles
+from benchctl.profile.load import load_profile
 
 BASE = """\
 title = "base"

@@ -14,7 +14,8 @@ from benchctl.errors import ProfileError
 from benchctl.lab.topology import load_topology
 from benchctl.plan.plan import MOST_TRIALS, make_plan
 from benchctl.profile import model
-from benchctl.profile.load import load_profile, packaged_profiles
+from benchctl.profile.find import packaged_profiles
+from benchctl.profile.load import load_profile
 from benchctl.profile.schema import json_schema
 from benchctl.units import parse_duration, parse_rate, parse_ratio, parse_size
 
@@ -124,7 +125,7 @@ MODELS = {
     "lab": model.LabTable,
     "lab.changes": model.ChangeTable,
     "A table with sets and values": model.AxisTable,
-    "Expectations": model.Expectation,
+    "Expectations": model.ExpectTable,
     "Reported figures": model.ReportedTable,
 }
 

@@ -7,7 +7,8 @@ import pytest
 from benchctl.backends import installed
 from benchctl.lab.topology import load_topology
 from benchctl.plan.plan import make_plan
-from benchctl.profile.load import load_profile, packaged_profiles
+from benchctl.profile.find import packaged_profiles
+from benchctl.profile.load import load_profile
 
 ROOT = packaged_profiles()
 NAMES = sorted(

@@ -12,7 +12,8 @@ from jsonschema import Draft7Validator
 from benchctl.backends import installed
 from benchctl.lab.schema import TopologyFile
 from benchctl.plan.plan import make_plan
-from benchctl.profile.load import load_profile, packaged_profiles
+from benchctl.profile.find import packaged_profiles
+from benchctl.profile.load import load_profile
 from benchctl.profile.schema import json_schema, model_schema
 
 PROFILES = sorted(
@@ -261,7 +262,7 @@ def test_a_flow_is_offered_the_parameters_of_its_own_backend(registry):
     assert branches["echo"] == {"count", "interval", "duration", "direction"}
     assert {"streams", "window", "tags"} < branches["stream"]
     assert schema["$defs"]["FlowTable"]["properties"]["backend"]["enum"] == ["echo", "stream"]
-    assert "stalls" in schema["$defs"]["Expectation"]["properties"]["metric"]["enum"]
+    assert "stalls" in schema["$defs"]["ExpectTable"]["properties"]["metric"]["enum"]
 
 
 def test_without_backends_there_is_still_a_schema():

@@ -19,7 +19,7 @@ from benchctl.engine.launch import launch_detached
 from benchctl.engine.prepare import record_plan
 from benchctl.errors import BenchctlError
 from benchctl.hosts.priority import at_full_priority
-from benchctl.profile.load import packaged_profiles
+from benchctl.profile.find import packaged_profiles
 from benchctl.store.read import Reader
 from benchctl.tui.draw.columns import Column
 from benchctl.tui.draw.plantext import Drawn, draw_plan

@@ -1,0 +1,69 @@
+"""Where profiles and topologies are: files of the user, and those that come with benchctl."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from benchctl.errors import ProfileError, nearest
+from benchctl.profile.values import as_text
+
+PACKAGE = Path(__file__).resolve().parent.parent
+
+
+def packaged_profiles() -> Path:
+    """Return the directory of the profiles that come with benchctl."""
+    installed = PACKAGE / "profiles"
+    return installed if installed.is_dir() else PACKAGE.parent / "profiles"
+
+
+def shipped_profiles() -> dict[str, Path]:
+    """Return the profiles that come with benchctl, by the names that `find_profile` takes."""
+    root = packaged_profiles()
+    return {
+        file.relative_to(root).with_suffix("").as_posix(): file
+        for file in sorted(root.rglob("*.toml"))
+        if "labs" not in file.relative_to(root).parts
+    }
+
+
+def shipped_topologies() -> dict[str, Path]:
+    """Return the topologies that come with benchctl, by their names."""
+    return {file.stem: file for file in sorted((packaged_profiles() / "labs").glob("*.toml"))}
+
+
+def find_profile(name: str) -> Path:
+    """Return the path of a profile: a file, or the name of one that comes with benchctl.
+
+    Raises ProfileError with the nearest known name.
+    """
+    return _find("profile", name, Path(name), shipped_profiles())
+
+
+def find_topology(name: str, path: Path | None = None) -> Path:
+    """Return a topology file: the one at a path, or one of this name that comes with benchctl.
+
+    The path is the name itself unless it is given. Raises ProfileError with the nearest known name.
+    """
+    return _find("topology", name, path or Path(name), shipped_topologies())
+
+
+def is_file(path: Path) -> bool:
+    """Return whether there is a file that this user may reach."""
+    try:
+        return path.is_file()
+    except OSError:  # a name too long, or a directory that may not be entered
+        return False
+
+
+def _find(what: str, name: str, file: Path, known: Mapping[str, Path]) -> Path:
+    bare = name.removesuffix(".toml").removeprefix("profiles/").removeprefix("labs/")
+    # A bare name of ours is not a file that merely lies in the current directory.
+    if not (bare == name and bare in known) and is_file(file):
+        return file
+    if bare in known:
+        return known[bare]
+    raise ProfileError(
+        f"{as_text(name)}: no such {what}: not a file, and not included with benchctl",
+        nearest(bare, known) or f"available: {', '.join(known)}",
+    )
