@@ -11,6 +11,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import fmean
 
 from benchctl.api import Demand
 from benchctl.lab.expect import (
@@ -86,7 +87,7 @@ def promises(
     return {
         name: {
             direction: {
-                metric: math.fsum(values) / len(values)
+                metric: fmean(values)
                 for metric, values in metrics.items()
                 # A rate that nothing bounds for a while has no bound.
                 if metric != "throughput_bps" or len(values) == moments[name]

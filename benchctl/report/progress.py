@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Callable
+from statistics import fmean
 from typing import IO, Protocol
 
 from rich.console import Console
@@ -161,7 +162,7 @@ class LiveNarrator:
     def time_left(self) -> str:
         """Return how long the trials to come will take, as far as one can tell."""
         left = self._run.trials - self._done
-        each_s = sum(self._spent_s) / len(self._spent_s) if self._spent_s else None
+        each_s = fmean(self._spent_s) if self._spent_s else None
         running = 0.0
         if self._trial is not None and self._trial.started_time is not None:
             each_s = self._trial.duration_s if each_s is None else each_s

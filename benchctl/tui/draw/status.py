@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from statistics import fmean
 
 from benchctl.metrics import Aspect, of_aspect, title_of
 from benchctl.run.record import Note
@@ -82,7 +83,7 @@ def _sum(metric: str, values: Sequence[float | None]) -> str:
 
 def _mean(metric: str, values: Sequence[float | None]) -> str:
     there = [value for value in values if value is not None]
-    return format_value(metric, math.fsum(there) / len(there)) if there else NOTHING
+    return format_value(metric, fmean(there)) if there else NOTHING
 
 
 def _loss(traces: Traces | None, until_s: float) -> str:

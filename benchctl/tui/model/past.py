@@ -6,9 +6,9 @@ people look for; the baseline is the newest run of the same profile that is tagg
 
 from __future__ import annotations
 
-import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
 from benchctl.run.record import Run
 
@@ -51,7 +51,7 @@ def past_of(runs: Sequence[Run], means: Mapping[int, Means]) -> list[Past]:
     for run in runs:
         own = means.get(run.id, {})
         metric = next((name for name in run.vocabulary.wanted if name in own), "")
-        figure = _mean(own[metric].values()) if metric else None
+        figure = fmean(own[metric].values()) if metric else None
         baseline = baselines.get(run.profile)
         difference = None
         if metric and baseline is not None and baseline.id != run.id:
@@ -60,10 +60,6 @@ def past_of(runs: Sequence[Run], means: Mapping[int, Means]) -> list[Past]:
     return found
 
 
-def _mean(values: Collection[float]) -> float:
-    return math.fsum(values) / len(values)
-
-
 def _difference(own: Mapping[str, float], base: Mapping[str, float]) -> float | None:
     shares = [own[place] / base[place] - 1 for place in own if base.get(place)]
-    return _mean(shares) if shares else None
+    return fmean(shares) if shares else None
