@@ -86,15 +86,16 @@ def _metrics(*metrics: Metric) -> Mapping[str, Metric]:
 METRICS: Mapping[str, Metric] = _metrics(
     Metric("throughput_bps", "payload bits received per second (goodput, RFC 6349)",
            Fold.RATE, "higher", wanted=True, aspect=Aspect.RATE),
-    Metric("sent_bps", "payload bits handed to the network per second, by the sender's count",
+    Metric("sent_bps", "payload bits sent per second, by the sender's count",
            Fold.RATE, stands_for="throughput_bps", aspect=Aspect.RATE),
     Metric("rtt_s", "round-trip time of a probe, such as an ICMP echo", Fold.DISTRIBUTION, "lower",
            wanted=True, aspect=Aspect.DELAY),
-    Metric("owd_s", "one-way delay (RFC 7679); negative when the clocks differ by more",
+    Metric("owd_s", "one-way delay (RFC 7679); negative if the clocks differ by more than the "
+    "delay",
            Fold.DISTRIBUTION, "lower", wanted=True, aspect=Aspect.DELAY),
-    Metric("pdv_p95_p50_s", "delay variation: 95th less 50th percentile of the one-way delays, by"
+    Metric("pdv_p95_p50_s", "delay variation: 95th minus 50th percentile of the one-way delays, by"
            " nearest rank; the mean over streams", Fold.VALUE, "lower", wanted=True),
-    Metric("loss_ratio", "packets lost of those sent (RFC 7680)", Fold.VALUE, "lower",
+    Metric("loss_ratio", "share of sent packets that were lost (RFC 7680)", Fold.VALUE, "lower",
            per=("packets_lost", "packets_sent"), wanted=True),
     Metric("jitter_rfc3550_s", "smoothed interarrival jitter (RFC 3550, 6.4.1) after the last"
            " packet; the mean over streams", Fold.VALUE, "lower", wanted=True),
@@ -108,11 +109,11 @@ METRICS: Mapping[str, Metric] = _metrics(
     Metric("bytes_sent", "payload bytes sent", Fold.COUNT),
     Metric("tcp_rttvar_s", "variation of the smoothed round-trip time (tcpi_rttvar, RFC 6298)",
            Fold.DISTRIBUTION),
-    Metric("tcp_min_rtt_s", "least round-trip time the sender has seen (tcpi_min_rtt)",
+    Metric("tcp_min_rtt_s", "minimum round-trip time seen by the sender (tcpi_min_rtt)",
            Fold.DISTRIBUTION, "lower"),
     Metric("owd_error_s", "largest error estimate of the one-way delays (RFC 4656, 4.1.2)",
            Fold.VALUE),
-    Metric("clock_synchronized", "1 when both clocks say they are synchronized, else 0",
+    Metric("clock_synchronized", "1 if both clocks report that they are synchronized, else 0",
            Fold.VALUE),
     Metric("packets_sent", "packets sent", Fold.COUNT),
     Metric("packets_received", "packets received, duplicates not counted", Fold.COUNT),
@@ -121,7 +122,7 @@ METRICS: Mapping[str, Metric] = _metrics(
     Metric("packets_reordered", "packets that arrived after a later one (RFC 4737)",
            Fold.COUNT, "lower"),
     Metric("packets_in_error", "probes answered by an ICMP error", Fold.COUNT, "lower"),
-    Metric("hops", "routers passed, from the received time to live", Fold.DISTRIBUTION),
+    Metric("hops", "routers on the path, from the received time to live", Fold.DISTRIBUTION),
     Metric("peer_window_bytes", "receive window that the peer advertises (tcpi_snd_wnd)",
            Fold.DISTRIBUTION),
     Metric("path_mtu_bytes", "path MTU as the kernel knows it (tcpi_pmtu)", Fold.DISTRIBUTION),

@@ -13,7 +13,7 @@ def backends(
         bool, typer.Option("--json", help="Print one JSON object per backend.")
     ] = False,
 ) -> None:
-    """List what can measure here; what can't, and why."""
+    """List the backends; for those that cannot be used here, say why."""
     for entry in _entries():
         if as_json:
             print(json.dumps(entry))

@@ -11,7 +11,7 @@ import typer
 def doctor(
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON list.")] = False,
 ) -> None:
-    """Check whether this machine can measure well.
+    """Check this machine for problems that affect measurements.
 
     Looks at the kernel, congestion controls, buffers, namespaces, the clock and the tools.
     """

@@ -28,7 +28,7 @@ _Emulator = Annotated[
     ),
 ]
 
-lab = group("Show virtual networks, try them, check their links.")
+lab = group("Show, try and check virtual networks.")
 
 
 def _load(name: str) -> Topology:
@@ -54,9 +54,9 @@ def _build(name: str, emulator: str | None, trust: bool) -> Lab:
 
 @lab.command(cls=Command)
 def show(topology: options.Topology) -> None:
-    """Show the map of a lab.
+    """Show a topology without building it.
 
-    Nodes, addresses, links, routes, and what theory expects of every pair. Builds nothing.
+    Nodes, addresses, links, routes, and theoretical values of every pair of hosts.
     """
     from benchctl.lab.model import Kind
     from benchctl.report.pivot import align
@@ -133,7 +133,7 @@ def execute(
 ) -> None:
     """Run one command on a host of a lab.
 
-    Builds the lab, takes it away afterwards, and ends with the command's code.
+    Builds the lab, removes it afterwards, and exits with the code of the command.
     """
     with _build(topology, emulator, trust) as lab:
         code = _run(lab, host, command)
@@ -144,9 +144,9 @@ def execute(
 def shell(
     topology: options.Topology, *, emulator: _Emulator = None, trust: options.Trust = False
 ) -> None:
-    """Take commands for the hosts of a lab.
+    """Read commands for the hosts of a lab.
 
-    As in "h1 ping h4" or "h4 iperf3 -s &"; the lab stands until "exit" or Ctrl-D.
+    As in "h1 ping h4" or "h4 iperf3 -s &"; the lab exists until "exit" or Ctrl-D.
     """
     with _build(topology, emulator, trust) as lab, _children() as start:
         hosts = " ".join(lab.topology.hosts)
@@ -255,10 +255,10 @@ def _run(lab: Lab, host: str, command: Sequence[str]) -> int:
 def check(
     topology: options.Topology, *, emulator: _Emulator = None, trust: options.Trust = False
 ) -> None:
-    """Measure each link against its promises, and all of them at once.
+    """Measure each link, and all of them at once.
 
-    Delay, jitter, loss, queue, rate, order, and whether a change holds; in either direction. Ends
-    with code 1 when a link does not keep one.
+    Delay, jitter, loss, queue, rate, order and changes of settings, in each direction. Exits with
+    code 1 if a link does not keep a promise.
     """
     from benchctl.errors import LabError
     from benchctl.lab.model import Emulator

@@ -87,7 +87,7 @@ def _prepare(
 app = get_command(
     typer.Typer(
         cls=_Commands,
-        help="Measure networks by profile: throughput, delay, loss; every sample kept.",
+        help="Run network benchmarks from TOML profiles and store every sample.",
         callback=_prepare,
         invoke_without_command=True,
         context_settings={"help_option_names": ["-h", "--help"]},

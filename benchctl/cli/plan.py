@@ -36,7 +36,7 @@ def plan(
     lab: options.Lab = None,
     yes: options.Yes = False,
 ) -> None:
-    """Show what would run; sends nothing.
+    """Show what would run, without sending anything.
 
     Trials, their order, the exact commands and the total time.
     """
@@ -83,7 +83,7 @@ def _print_services(prepared: Planned) -> None:
     if not prepared.services or prepared.topology is None:
         return
     name = prepared.topology.path.name
-    print(visible(f"services of {name}, run as {user_name(os.geteuid())} while the lab stands:"))
+    print(visible(f"services of {name}, run as {user_name(os.geteuid())} while the lab exists:"))
     for host, argv in prepared.services:
         print(f"  {host}: {shlex.join(argv)}")
     if prepared.distrust:

@@ -17,9 +17,9 @@ def resume(
     trust: options.Trust = False,
     store: options.Store,
 ) -> None:
-    """Go on with a run that was stopped or killed.
+    """Continue a run that was stopped or killed.
 
-    Only what is missing is measured.
+    Measures only the remaining trials.
     """
     from benchctl.cli.watch import measure
     from benchctl.engine.trust import distrust_run, untrusted
@@ -30,7 +30,7 @@ def resume(
     with options.open_reader(store) as reader:
         run = reader.find(name)
         if reader.is_alive(run):
-            raise UsageError(f"run {run.name} is being measured right now", "wait until it ends")
+            raise UsageError(f"run {run.name} is in progress", "wait until it ends")
         left = sum(trial.status.is_open for trial in reader.trials(run.id))
         if not left:
             raise UsageError(f"run {run.name} has nothing left to measure", "see benchctl show")

@@ -22,7 +22,7 @@ def run(
     yes: options.Yes = False,
     store: options.Store,
 ) -> None:
-    """Measure: run every trial of a profile, then print the summary."""
+    """Run every trial of a profile, then print the summary."""
     from benchctl.cli.watch import measure
     from benchctl.engine.planning import planned
     from benchctl.engine.preflight import first_missing

@@ -17,7 +17,7 @@ def runs(
     store: options.Store,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per run.")] = False,
 ) -> None:
-    """List every run, the newest first."""
+    """List all runs, newest first."""
     import time
 
     from benchctl.errors import StoreDamagedError

@@ -11,14 +11,14 @@ import typer
 from benchctl.cli import completion, options
 from benchctl.cli.command import Command, group
 
-store = group("Check a store, save what can be read of a damaged one.")
+store = group("Check a store, or salvage a damaged one.")
 
 
 @store.command(cls=Command)
 def check(*, store: options.Store) -> None:
-    """Read the whole store and say what is damaged.
+    """Read the whole store and report damage.
 
-    Ends with code 1 when something is.
+    Exits with code 1 if anything is damaged.
     """
     from benchctl.store.salvage import check
 

@@ -96,7 +96,7 @@ def tui(
     ] = None,
     store: options.Store,
 ) -> None:
-    """Plan, watch, steer, look back and compare on screens."""
+    """Plan, watch, control, replay and compare runs on screens."""
     if screenshot is None:
         _check_terminal()
     elif screenshot.suffix.lower() not in PICTURES:
@@ -148,7 +148,7 @@ def _first_page(
     screen: str | None,
 ) -> Page:
     if screen not in (None, *SCREENS):
-        raise UsageError(f'no screen "{screen}"', f"there are: {', '.join(SCREENS)}")
+        raise UsageError(f'no screen "{screen}"', f"available: {', '.join(SCREENS)}")
     if (replay is not None or attach) and screen not in (None, "live"):
         given = "--attach" if replay is None else "--replay"
         raise UsageError(

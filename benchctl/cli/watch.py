@@ -138,7 +138,7 @@ class _EventWriter:
             self._output.publish()
         except BenchctlError as error:
             self.error = error
-            print(f"benchctl: {error.message}; the run goes on", file=sys.stderr)
+            print(f"benchctl: {error.message}; the run continues", file=sys.stderr)
 
 
 def _exit_code(reader: Reader, run: Run, runner: int, asked: _Asked) -> int:

@@ -128,7 +128,7 @@ def _insist(file: IO[str], byte: int) -> None:
         if _lock(file, fcntl.LOCK_EX, byte):
             return
         time.sleep(_TRY_S)
-    raise StoreError("this run is being measured right now", "wait until it ends")
+    raise StoreError("this run is in progress", "wait until it ends")
 
 
 def _open_private(path: str, flags: int) -> int:

@@ -34,7 +34,7 @@ def delete_run(path: Path, run_id: int) -> None:
     Raises UsageError while it is being measured, StoreError when the store cannot be written.
     """
     if Liveness(path).is_alive(run_id):
-        raise UsageError("this run is being measured right now", "stop it first")
+        raise UsageError("this run is in progress", "stop it first")
     _write(path, "DELETE FROM run WHERE id = ?", (run_id,))
 
 

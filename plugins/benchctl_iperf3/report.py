@@ -167,7 +167,7 @@ class Report(LineParser):
         """Return the stream of a socket; streams are numbered as they connect."""
         if socket not in self.streams:
             if len(self.streams) == MAX_STREAMS:
-                raise ParserError(f"iperf3 tells of more than {MAX_STREAMS} streams")
+                raise ParserError(f"iperf3 reports more than {MAX_STREAMS} streams")
             self.streams[socket] = StreamState(len(self.streams))
         return self.streams[socket]
 
@@ -266,7 +266,7 @@ class Report(LineParser):
         if self.words:
             yield Warn(self.words)
         if exit_code:
-            yield Warn(f"iperf3 told its result and then ended with {ended(exit_code)}")
+            yield Warn(f"iperf3 reported its result and then ended with {ended(exit_code)}")
 
     def _explained(self, failure: Failure) -> Failure:
         """Return a failure with what the flow knows besides the words of the tool."""

@@ -103,7 +103,7 @@ def test_fish_offers_names_and_files_together(fish):
 @pytest.mark.tool("fish")
 def test_fish_shows_a_short_description_with_its_commas(fish):
     described = dict(fish("benchctl "))
-    assert described["runs"] == "List every run, the newest first."
+    assert described["runs"] == "List all runs, newest first."
     assert {"run", "plan", "lab"} <= described.keys()
     assert all(len(text) <= 45 for text in described.values())
     assert dict(fish("benchctl plan --"))["--lab"] == "Run in this lab instead of the real network."

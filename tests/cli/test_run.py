@@ -213,7 +213,7 @@ def test_a_run_that_is_being_measured_is_not_resumed_but_can_be_read(benchctl):
     sample_of_the_hanging_tool(benchctl)
     refused = benchctl("resume", "last")
     assert refused.returncode == 2
-    assert "is being measured right now" in refused.stderr
+    assert "is in progress" in refused.stderr
     assert "running" in benchctl("runs").stdout
     assert "9.00 kbit/s" in benchctl("show", "last").stdout
     process.send_signal(signal.SIGINT)
@@ -288,7 +288,7 @@ def test_of_two_who_resume_a_run_at_once_one_is_refused_before_anything_is_measu
     both.sort(key=lambda one: one.poll() is None)
     refused, measuring = both
     stdout, stderr = refused.communicate(timeout=30)
-    assert "is being measured right now" in stderr
+    assert "is in progress" in stderr
     assert (stdout, measuring.poll()) == ("", None)
     measuring.send_signal(signal.SIGINT)
     measuring.communicate(timeout=30)

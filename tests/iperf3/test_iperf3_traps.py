@@ -49,7 +49,7 @@ def test_a_run_that_ends_without_a_result_fails_with_exit_code_0():
 def test_a_result_stands_when_the_exit_code_is_bad_and_the_user_hears_of_it():
     told = events("3.21/json_stream_tcp", exit_code=-9)
     assert summary(told)["throughput_bps"] == pytest.approx(33_091_394_924)
-    assert only(Warn, told) == [Warn("iperf3 told its result and then ended with SIGKILL")]
+    assert only(Warn, told) == [Warn("iperf3 reported its result and then ended with SIGKILL")]
 
 
 @pytest.mark.parametrize(

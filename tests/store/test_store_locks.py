@@ -116,7 +116,7 @@ def test_a_killed_runner_is_not_alive(store, holder):
 
 def test_two_runners_of_one_run_cannot_be(store, holder):
     holder(1)
-    with pytest.raises(StoreError, match="being measured right now"), Liveness(store).hold(1):
+    with pytest.raises(StoreError, match="in progress"), Liveness(store).hold(1):
         pass
     with Liveness(store).hold(2):
         pass

@@ -117,7 +117,7 @@ def test_a_run_that_is_measured_now_is_watched_and_not_deleted(store, monkeypatc
     async def script(pilot):
         assert "▶ running" in shown(pilot)
         await press(pilot, "d", "y")
-        assert "being measured right now" in notices(pilot)
+        assert "in progress" in notices(pilot)
         assert "1 run in" in shown(pilot)
         await press(pilot, "enter")
         assert page_is(pilot, LiveScreen)

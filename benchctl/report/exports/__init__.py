@@ -30,9 +30,9 @@ class Export(NamedTuple):
 _ALL = (
     Export("table", ("txt",), "the summary, for a terminal"),
     Export("md", ("md", "markdown"), "the summary as a table in GitHub's markdown"),
-    Export("csv", ("csv",), "the summary in SI units, one line a metric"),
-    Export("json", ("json",), "the whole run as one object"),
-    Export("jsonl", ("jsonl", "ndjson"), "the run as events, one object a line"),
+    Export("csv", ("csv",), "the summary in SI units, one line per metric"),
+    Export("json", ("json",), "the whole run as one JSON object"),
+    Export("jsonl", ("jsonl", "ndjson"), "the run as events, one JSON object per line"),
     Export("samples", (), "every sample as CSV: `export --samples`"),
 )
 EXPORTS = {export.name: export for export in _ALL}

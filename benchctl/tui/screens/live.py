@@ -151,7 +151,7 @@ class LiveScreen(Page):
         self._trials.focus()
 
     def on_unmount(self) -> None:
-        """Close the store; the run goes on."""
+        """Close the store; the run continues."""
         self._feed.close()
 
     def shows(self, run_ids: Sequence[int]) -> bool:
