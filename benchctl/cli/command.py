@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from inspect import getdoc
 from typing import Any
 
 import typer
@@ -39,6 +40,11 @@ def command_of(found: typer.Typer | Callable[..., None]) -> Any:
     alone = typer.Typer(add_completion=False, rich_markup_mode=None)
     alone.command(cls=Command)(found)
     return get_command(alone)
+
+
+def help_of(found: typer.Typer | Callable[..., None]) -> str | None:
+    """Return what a function or a group says it is for."""
+    return found.info.help if isinstance(found, typer.Typer) else getdoc(found)
 
 
 def help_without_command(context: typer.Context) -> None:

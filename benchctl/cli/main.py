@@ -20,7 +20,7 @@ from typer.main import get_command
 
 from benchctl import __version__
 from benchctl.cli import completion, streams
-from benchctl.cli.command import Group, command_of, help_without_command
+from benchctl.cli.command import Command, Group, command_of, help_of, help_without_command
 from benchctl.errors import BenchctlError, NoReaderError, surroundings
 from benchctl.visible import visible
 
@@ -29,6 +29,10 @@ COMMANDS = (
     "schema", "store", "lab",
 )  # fmt: skip
 INTERRUPTED = 130
+
+
+def _load(name: str) -> Any:
+    return resolve_name(f"benchctl.cli.{name}:{name}")
 
 
 class _Commands(Group):
@@ -40,9 +44,12 @@ class _Commands(Group):
         self.commands: MutableMapping[str, Any] = dict.fromkeys(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        if cmd_name not in COMMANDS:
-            return None
-        return command_of(resolve_name(f"benchctl.cli.{cmd_name}:{cmd_name}"))
+        """Return what a list shows of a command: to make the options of all takes too long."""
+        return Command(cmd_name, help=help_of(_load(cmd_name))) if cmd_name in COMMANDS else None
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name, found, rest = super().resolve_command(ctx, args)
+        return name, command_of(_load(args[0])) if found else None, rest
 
 
 def _prepare(

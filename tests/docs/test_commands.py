@@ -17,7 +17,7 @@ def inner_of(command):
     """Return the commands of a group, by their names; of any other command, none."""
     context = command.make_context("", [], resilient_parsing=True)
     names = command.list_commands(context) if hasattr(command, "list_commands") else ()
-    return {name: command.get_command(context, name) for name in names}
+    return {name: command.resolve_command(context, [name])[1] for name in names}
 
 
 def commands(name="benchctl", command=app):
