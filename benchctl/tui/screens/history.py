@@ -219,7 +219,7 @@ class HistoryScreen(Page):
             return
         run = self._here.run
         if Liveness(self.around.store).is_alive(run.id):
-            self.notify(f"{run.name} is being measured right now; stop it first", severity="error")
+            self.notify(f"{run.name} is in progress; stop it first", severity="error")
             return
         detail = f"{run.profile}, {run.trials} trials; its samples are gone for good."
         self.app.push_screen(
