@@ -1,10 +1,10 @@
 """Everything that the author of a backend imports.
 
-A backend wraps one tool, and does no I/O. It says which parameters the tool takes, which command
-to run at each end of a flow, and it turns the bytes that the command prints into events. benchctl
+A backend wraps one tool and does no I/O. It declares the parameters of the tool, builds the command
+for each end of a flow, and parses the output of the command into events. benchctl
 finds the programs, starts them on the right hosts, feeds their output to the parsers, watches
-their time and ends them. So the same backend runs on this machine and in a lab, and it is tested
-by replaying what a tool once printed (`replay`).
+their time and stops them. So a backend works on this machine and in every lab, and is tested
+by replaying recorded output (`replay`).
 
 A minimal backend is a subclass of `Backend` with a `Parameters` model, a `client` command and a
 parser; docs/plugins.md builds one step by step. A package offers it under the entry point group
@@ -80,9 +80,9 @@ Dscp = Annotated[int, BeforeValidator(_read_dscp), WithJsonSchema(_DSCP_SCHEMA)]
 class Parameters(BaseModel):
     """Base of a backend's parameters: frozen; an unknown name or another type is an error.
 
-    TOML has types, so ``"4"`` is no number here; a choice of words is a `typing.Literal`. Every
-    field needs a description, and a quantity needs one of the types above. Where two backends
-    have the same parameter they give it the same name, so that one axis sweeps both:
+    TOML has types, so ``"4"`` is not a number; use `typing.Literal` for a choice of words. Every
+    field needs a description, and a quantity one of the types above. If two backends
+    have the same parameter, they use the same name, so that one axis sweeps both:
     ``duration``, ``interval``, ``omit``, ``streams``, ``window``, ``rate``, ``bytes``, ``count``,
     ``length``, ``protocol``, ``congestion_control``, ``mss``, ``dscp``, ``no_delay``,
     ``ip_version``.
@@ -103,12 +103,12 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """The server accepts clients from now on. A server's parser must say it once."""
+    """The server accepts clients from now on. A server's parser yields it once."""
 
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """The tool told at which wall-clock time its own second 0 was (``epoch_s``, Unix time).
+    """The Unix time of the tool's own second 0 (``epoch_s``), as the tool reports it.
 
     From a server it is the second 0 of the data that the server sends, by the server's clock.
     """
@@ -118,14 +118,14 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Effective:
-    """What was in force, beside what was asked: ``{"window_bytes": 425984, ...}``."""
+    """Settings in effect, beside the requested ones: ``{"window_bytes": 425984, ...}``."""
 
     settings: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Warn:
-    """Something the user should know about this flow; the measurement stands."""
+    """Something that the user should know about this flow; the measurement is valid."""
 
     message: str
 
@@ -134,15 +134,15 @@ class FailureKind(StrEnum):
     """Why a flow failed; decides whether another attempt makes sense."""
 
     BUSY = "busy"
-    """The server measures for somebody else: try its next port, then wait."""
+    """The server runs another measurement: try the next port, then wait."""
     UNREACHABLE = "unreachable"
     """No connection: refused, no route, timed out, unknown name."""
     REFUSED = "refused"
-    """The peer answered and will not do what was asked; asking again is of no use."""
+    """The peer answered and rejected the request; a second attempt is useless."""
     PARAMETER = "parameter"
-    """The tool does not accept a parameter here; asking again is of no use."""
+    """The tool does not accept a parameter here; a second attempt is useless."""
     PEER = "peer"
-    """The peer went away or broke the protocol during the measurement."""
+    """The peer disappeared or violated the protocol during the measurement."""
     TOOL = "tool"
     """The tool itself failed, or gave no result."""
 
@@ -168,7 +168,7 @@ Event = Ready | Started | Sample | Summary | Effective | Warn | Failure
 
 
 class ParserError(Exception):
-    """The only exception a parser may raise: what the tool printed is not what it prints."""
+    """The only exception that a parser may raise: this is not output of the tool."""
 
 
 class Channel(StrEnum):
@@ -179,10 +179,10 @@ class Channel(StrEnum):
 
 
 class Parser(ABC):
-    """Turns what one command prints into events, however the bytes are cut.
+    """Parses the output of one command into events, however the bytes are split.
 
-    A parser holds all its state in itself and touches nothing else. It never blocks, keeps a
-    bounded amount of undigested input, and raises nothing but `ParserError`.
+    A parser has no state outside itself. It never blocks, keeps a
+    bounded amount of unparsed input, and raises only `ParserError`.
     """
 
     @abstractmethod
@@ -198,7 +198,7 @@ class Parser(ABC):
 
 
 class LineParser(Parser):
-    """A parser for tools that print lines: write `line`, and `end` where needed.
+    """A parser for tools that print lines: write `line`, and `end` if needed.
 
     Lines are decoded as UTF-8 with replacement and lose their line end. A line longer than
     ``max_line`` bytes raises ParserError.
@@ -245,9 +245,9 @@ def replay(
     exit_code: int = 0,
     cuts: Iterable[int] = (),
 ) -> list[Event]:
-    """Feed a transcript to a parser, cut at the given offsets of ``stdout``; for tests.
+    """Feed recorded output to a parser, split at the given offsets of ``stdout``; for tests.
 
-    Any cuts must give equal events. Raises what the parser raises.
+    Events must not depend on the cuts. Raises what the parser raises.
     """
     bounds = [0, *sorted(cut for cut in cuts if 0 < cut < len(stdout)), len(stdout)]
     events: list[Event] = []
@@ -289,7 +289,7 @@ class Capabilities:
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """How to find out whether a program is there: run ``argv``, read its version."""
+    """How to check for a program: run ``argv`` and read its version."""
 
     argv: tuple[str, ...]
     install: str
@@ -298,7 +298,7 @@ class Probe:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A program that was found on a host: its version and what it can do."""
+    """A program found on a host: its version and features."""
 
     version: str
     features: frozenset[str] = frozenset()
@@ -306,7 +306,7 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class Flow(Generic[P]):
-    """One measurement, as a backend gets to know it.
+    """One measurement, as a backend sees it.
 
     ``address`` is where the client finds the server, ``port`` the one that this attempt uses
     (None where the backend has no port). ``source_address`` and ``source_device`` are set when
@@ -330,9 +330,9 @@ class Flow(Generic[P]):
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A program to run and the parser of what it prints.
+    """A program to run, and the parser of its output.
 
-    ``stop_signal`` asks it to end early and tell what it has: ``"SIGINT"`` or ``"SIGTERM"``.
+    ``stop_signal`` makes it stop early and report what it has: ``"SIGINT"`` or ``"SIGTERM"``.
     A program is looked up in the host's PATH; Python's own is ``sys.executable``.
     """
 
@@ -346,13 +346,13 @@ class Command:
 class Demand:
     """What a flow asks of the network, in each direction that it measures.
 
-    benchctl works out from it what a network should give, and which address it hands over.
+    benchctl computes the theoretical values of a lab from it, and the address to use.
     ``rate_bps`` is the payload that each stream sends at most: infinite where only the network
     limits it, 0 for probes, whose traffic is too little to count. ``window_bytes`` is the socket
     buffer of each stream, None for the kernel's own. ``protocol`` is ``"tcp"``, ``"udp"`` or
     another. ``payload_bytes`` is the payload of one packet, None where TCP cuts the data into
     segments, which ``mss_bytes`` bounds. ``ip_version`` is 4 or 6, None where the address decides.
-    ``omitted_s`` is the time at the start that does not count.
+    ``omitted_s`` is the time to leave out at the start.
     """
 
     rate_bps: float = math.inf
@@ -366,7 +366,7 @@ class Demand:
 
 
 class Backend(ABC, Generic[P]):
-    """One tool. Subclasses set the four attributes and write the methods; nothing does I/O."""
+    """One tool. Subclasses set the four attributes and write the methods, without I/O."""
 
     name: str
     summary: str
@@ -406,7 +406,7 @@ class Backend(ABC, Generic[P]):
     def traffic_bytes(self, params: P) -> float | None:
         """Return the payload bytes the flow will send, or None when only the network decides.
 
-        This one takes the rate of `demand` for the whole duration; of a probe it knows nothing.
+        By default, the rate of `demand` over the whole duration, and None for a probe.
         """
         demand = self.demand(params)
         rate_bps = demand.rate_bps * demand.streams

@@ -142,13 +142,13 @@ OF_TRIALS: Mapping[str, Metric] = _metrics(
     Metric("fairness_jain", "Jain's index of the flows' rates in the window that all share",
            Fold.VALUE, "higher"),
 )  # fmt: skip
-"""Metrics that a trial has as a whole; no flow and no direction has them."""
+"""Metrics of a whole trial, without flow and direction."""
 
 
 STAND_INS: Mapping[str, str] = MappingProxyType(
     {metric.stands_for: metric.name for metric in METRICS.values() if metric.stands_for}
 )
-"""By the metric that each stands for."""
+"""By the metric that each replaces."""
 
 
 def of_aspect(aspect: Aspect) -> list[str]:
@@ -201,7 +201,7 @@ class Vocabulary:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What one interval of one stream showed.
+    """The measurements of one interval of one stream.
 
     ``start_s`` and ``end_s`` count from the start of the measurement (after any omitted part, so
     omitted samples lie at or below zero). ``direction`` is send, receive or round-trip, never

@@ -118,7 +118,7 @@ def unit_of(name: str) -> str:
 
 
 def without_unit(name: str) -> str:
-    """Return a name less the unit that it ends with: ``rtt`` for ``rtt_s``."""
+    """Return a name without its unit: ``rtt`` for ``rtt_s``."""
     return name.removesuffix(_suffix(name))
 
 

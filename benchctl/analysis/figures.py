@@ -37,7 +37,7 @@ Figures = Mapping[tuple[str, str], Figure]
 
 
 class _Series:
-    """The samples of one metric in one direction, as one end told it."""
+    """The samples of one metric in one direction, as one end reported them."""
 
     __slots__ = ("ends_s", "starts_s", "values")
 
@@ -77,7 +77,7 @@ class FlowFold:
             series.values.append(value)
 
     def add_summary(self, summary: Summary) -> None:
-        """Take the tool's own figures; the first one told of a metric stays."""
+        """Take the tool's own figures; the first figure of a metric counts."""
         for name, value in summary.metrics.items():
             key = (str(summary.direction), name)
             if isinstance(value, Mapping):
@@ -89,9 +89,9 @@ class FlowFold:
                 self._told.setdefault(key, Figure(float(value), "tool"))
 
     def figures(self) -> Figures:
-        """Return every figure: the tool's own, and ours where it told none."""
+        """Return every figure: the tool's own, else the one computed from samples."""
         ours = self._ours()
-        # A distribution that the tool told in part is ours in whole: no figure is of two makers.
+        # A distribution that the tool reports in part is computed: a figure has one source.
         fuller = {
             key
             for key, figure in self._told.items()
@@ -134,7 +134,7 @@ class FlowFold:
 
     def _ours(self) -> dict[tuple[str, str], Figure]:
         figures: dict[tuple[str, str], Figure] = {}
-        # "client" sorts before "server": where both ends told a metric, the measuring one counts.
+        # "client" sorts before "server": if both ends report a metric, the measuring end counts.
         for (direction, name, _), series in sorted(self._series.items(), key=lambda item: item[0]):
             figure = self._figure(name, series)
             if figure is not None:

@@ -41,7 +41,7 @@ STDERR_KEPT = 8192
 
 @dataclass(slots=True)
 class End:
-    """One end of a flow: its command, and what it has told so far."""
+    """One end of a flow: its command, and its events so far."""
 
     role: Role
     command: Command
@@ -97,7 +97,7 @@ class FlowAttempt:
 
     @property
     def has_measured(self) -> bool:
-        """Whether the client has told of data that moved, or has ended well."""
+        """Whether the client has reported data, or has ended well."""
         return self._sampled or self.status is Status.OK
 
     def fail(self, failure: Failure, role: Role = Role.CLIENT) -> None:

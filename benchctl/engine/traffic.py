@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from benchctl.engine.planning import Planned
 from benchctl.units import format_size
 
-# Of a larger plan so many trials stand for all: people need the order of magnitude.
+# In a larger plan, this many trials represent all: people need the order of magnitude.
 LOOKED_AT = 500
 
 

@@ -338,7 +338,7 @@ class TrialRunner:
 
 
 def _first_sent(place: Place, flow: FlowAttempt) -> float | None:
-    """Return when a flow's first data left its sender, less the delay that was asked for.
+    """Return when a flow's first data left its sender, minus the delay set in the profile.
 
     In Unix time; None where nobody knows. A server of ours has our clock and says it itself; of
     another one, data that the client received left a path's delay before: what is expected of the

@@ -1,4 +1,4 @@
-"""Network devices: what ip and tc are told of them, and what needs the kernel itself."""
+"""Network devices: commands for ip and tc, and calls to the kernel."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ from benchctl.lab.routing import Forwarding
 from benchctl.lab.segments import Hop
 
 PING_PAYLOAD_BYTES = 56
-"""What ping sends unless told otherwise."""
+"""The default payload of ping."""
 _IP_BYTES = 20
 _UDP_BYTES = 8
 UDP_HEADER_BYTES = _IP_BYTES + _UDP_BYTES

@@ -128,7 +128,7 @@ class Look:
 
     @property
     def problem(self) -> str:
-        """The promise that is broken, with both figures; empty when none is."""
+        """The broken promise with both values; empty if none is broken."""
         for finding in self.findings.values():
             if finding.verdict is PromiseVerdict.BROKEN:
                 return f"{self.leg.name}: {_SAID[finding.promise](finding)}"

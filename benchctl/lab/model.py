@@ -53,7 +53,7 @@ class LinkSettings:
     delay_s: float = 0.0
     jitter_s: float = 0.0
     loss_ratio: float = 0.0
-    # What Linux gives a network device (txqueuelen) and netem (limit) unless told otherwise.
+    # The default of Linux for a network device (txqueuelen) and netem (limit).
     queue_packets: int = 1000
 
     @property

@@ -63,7 +63,7 @@ class Running:
             time.sleep(_POLL_S)
 
     def ended(self, status: int) -> ServiceError:
-        """Return the error that tells of its end with a wait status."""
+        """Return the error for its end, by its wait status."""
         code = os.waitstatus_to_exitcode(status)
         how = f"exit code {code}" if code >= 0 else f"signal {-code}"
         return ServiceError(f"{self._name}: ended with {how}{self._output()}")

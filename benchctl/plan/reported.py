@@ -1,4 +1,4 @@
-"""Figures that others reported of the same experiment, to stand beside the measured ones.
+"""Figures that others reported for the same experiment, shown beside the measured ones.
 
 They bind nothing: a run that measures something else ends as well as any. What they name must be
 there, as with the expectations.

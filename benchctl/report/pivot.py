@@ -17,7 +17,7 @@ from benchctl.report.report import Report
 from benchctl.units import format_mean, format_value, without_unit
 from benchctl.visible import visible
 
-# What may stand beside a figure, in this order.
+# The values beside a figure, in this order.
 BESIDE = ("asked", "expected", "reported")
 # A sender that misses its rate by more did not do what was asked.
 MISSED = 0.01
@@ -73,7 +73,7 @@ def pivot(report: Report) -> Pivot:
 
 
 def _shown(vocabulary: Vocabulary, groups: Sequence[_Group]) -> dict[str, list[str]]:
-    """Return the metrics that are shown, in order, each with what stands beside it."""
+    """Return the metrics that are shown, in order, each with the values beside it."""
     missed = any(_missed(figure) for group in groups for figure in group.values())
     headlines = vocabulary.headlines.values()
     shown = {}

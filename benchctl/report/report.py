@@ -111,7 +111,7 @@ def _place(run: Run, row: SummaryRow) -> tuple[int, ...]:
 
 
 def _beside(run: Run, row: SummaryRow, flow: Flow | None) -> dict[str, float]:
-    """Return what stands beside a figure, as far as it is known."""
+    """Return the values beside a figure, as far as they are known."""
     told = run.settings.reported
     reported = reported_of(told, row.point, row.flow or None, row.direction or None)
     known = {"reported": reported.get(row.metric)}

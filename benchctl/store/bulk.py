@@ -26,7 +26,7 @@ BATCH = 1000
 
 @dataclass(frozen=True, slots=True)
 class SeriesSource:
-    """Who tells a series of samples, and what: ``metrics`` names the packed values, in order.
+    """The source of a series of samples; ``metrics`` names the packed values, in order.
 
     ``delay_s`` is when its flow was to start, after its trial; ``streams`` is how many the flow
     was asked to have.
@@ -75,7 +75,7 @@ class Bulk:
             return [Outline(*row) for row in self._connection.execute(query, (run_id,))]
 
     def last_time(self, run_id: int) -> float | None:
-        """Return when the last trial of a run ended or told something; None before the first."""
+        """Return when the last trial of a run ended or had a sample; None before the first."""
         query = (
             "SELECT id, started_time, finished_time FROM trial"
             " WHERE run_id = ? AND started_time IS NOT NULL ORDER BY position DESC"

@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What one interval of one stream showed."""
+    """The measurements of one interval of one stream."""
 
     id: int
     flow_id: int

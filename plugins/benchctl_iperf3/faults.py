@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Something that iperf3 tells wrongly: which versions do, and where it comes from."""
+    """A wrong figure of iperf3: the versions that report it, and its cause in the source."""
 
     versions: str
     source: str

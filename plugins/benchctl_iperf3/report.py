@@ -53,7 +53,7 @@ _NAME = re.compile(r"^(\S*/)?iperf3: ")
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """What the tool tells of one stream in one interval, by the tool's own clock.
+    """What the tool reports of one stream in one interval, by the tool's own clock.
 
     ``sends`` says whether this end is the one that sends.
     """
@@ -116,7 +116,7 @@ def without_rates(interval: Interval) -> Interval:
 
 
 class Report(LineParser):
-    """Base of the parsers: takes intervals and complaints, and tells samples and the end."""
+    """Base of the parsers: takes intervals and errors, and yields samples and the end."""
 
     all_bytes = 1.0
     """The share of a transfer's bytes with which it is whole; less where they are rounded."""
@@ -132,9 +132,9 @@ class Report(LineParser):
         ``receive_buffer_bytes``, ``window_bytes`` where a window was asked for,
         ``congestion_control`` of the end that sends and ``peer_congestion_control``."""
         self.finals: dict[Direction, Final] = {}
-        """The tool's figures for the whole run, by direction, until the end tells them."""
+        """The tool's figures for the whole run by direction, kept until the end."""
         self.round_trips: dict[Direction, Mapping[str, Mapping[str, float]]] = {}
-        """The round-trip times of the whole run, where the tool tells them."""
+        """The round-trip times of the whole run, if the tool reports them."""
         self.failure: Failure | None = None
         self.words = ""
         """The first words that belong to no format."""

@@ -122,7 +122,7 @@ class JsonStream(Report):
             elif "packets_lost" in final.metrics:
                 final.metrics["packets_reordered"] = _reordered(rows)
             self.finals[direction] = final
-        # CPU time is of the hosts and not of a direction: it is told once.
+        # CPU time belongs to the hosts, not to a direction: it is reported once.
         cpu = as_object(data.get("cpu_utilization_percent", {}))
         self.finals[self.directions[0]].metrics |= _metrics(cpu, _CPU)
         ends = [string(data, f"{end}_tcp_congestion") for end in ("sender", "receiver")]

@@ -51,7 +51,7 @@ _LATE_S = (0.035, 0.08)
 
 @dataclass(slots=True)
 class Final:
-    """What the tool tells of one direction at its end; the times are those of each end's count."""
+    """The tool's final figures of one direction; the times are those of each end's count."""
 
     metrics: Metrics = field(default_factory=dict)
     sent_s: float = 0.0

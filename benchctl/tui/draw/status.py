@@ -116,7 +116,7 @@ def standing(view: RunView, playhead: Playhead) -> list[Span]:
 
 
 def silence(traces: Traces | None, trial: TrialView | None, time: float) -> str:
-    """Say that a running trial has told nothing for a while; an empty text where it has."""
+    """Return a note if a running trial has had no samples for a while, else an empty text."""
     if trial is None or traces is None or trial.status_at(time) != RUNNING:
         return ""
     quiet_s = trial.elapsed_s(time) - traces.end_s

@@ -21,7 +21,7 @@ from benchctl.store.bulk import PackedSample, SeriesSource
 from benchctl.tui.model.series import Series
 
 ALL = -1
-"""The number of the stream that stands for all of a flow."""
+"""The stream number that means all streams of a flow."""
 ENDS = ("client", "server")
 # An interval of which some streams told nothing waits until the others are this many ahead.
 PATIENCE = 2
@@ -46,7 +46,7 @@ class TimeWindow:
 
 
 class _Total:
-    """Adds up what the streams of a flow told of one interval: the n-th sample of each."""
+    """Adds up the streams of a flow in one interval: the n-th sample of each."""
 
     __slots__ = ("_series", "_streams", "_times_s", "_values", "_weights")
 
@@ -134,7 +134,7 @@ class Traces:
     meanings: dict[str, Metric] = field(default_factory=dict)
     """What each metric means."""
     streams: set[tuple[str, int]] = field(default_factory=set)
-    """Every flow and stream that told something."""
+    """Every flow and stream with samples."""
     _series: dict[tuple[str, LineKey], Series] = field(default_factory=dict)
     _totals: dict[tuple[str, LineKey], _Total] = field(default_factory=dict)
     _sinks: dict[int, list[_Sink]] = field(default_factory=dict)
@@ -191,12 +191,12 @@ class Traces:
         return self._series.setdefault((role, key), new)
 
     def flush(self) -> None:
-        """Take intervals of which some streams told nothing as they are; at a trial's end."""
+        """Accept intervals that lack some streams; at the end of a trial."""
         for total in self._totals.values():
             total.write(to_the_end=True)
 
     def line(self, key: LineKey) -> Series | None:
-        """Return a line; where both ends told it, the one that measured counts."""
+        """Return a line; if both ends reported it, the measuring end counts."""
         told = (self._series.get((role, key)) for role in ENDS)
         return next((series for series in told if series is not None), None)
 
