@@ -29,5 +29,5 @@ def test_a_signal_that_does_not_arrive_is_no_bug(store, monkeypatch):
     monkeypatch.setattr("os.kill", Mock(side_effect=ProcessLookupError))
     assert not stop(store, 1)
     monkeypatch.setattr("os.kill", Mock(side_effect=PermissionError))
-    with pytest.raises(StoreError, match="another user measures this run"):
+    with pytest.raises(StoreError, match="this run belongs to another user"):
         stop(store, 1)
