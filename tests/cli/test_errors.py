@@ -75,7 +75,7 @@ def test_a_matrix_of_a_million_trials_needs_a_yes(benchctl):
     assert "1,000,000 trials" in refused.stderr
     accepted = benchctl("plan", benchctl.profile(text), "--yes")
     assert accepted.returncode == 0
-    assert "1,000,000 trials: 1 point x 1000000" in accepted.stdout
+    assert "1,000,000: 1 point x 1,000,000 repeats" in accepted.stdout
 
 
 def test_a_plan_shows_trials_order_commands_and_time(benchctl):
@@ -83,8 +83,9 @@ def test_a_plan_shows_trials_order_commands_and_time(benchctl):
     result = benchctl("plan", benchctl.profile(text))
     assert result.returncode == 0
     lines = result.stdout.splitlines()
-    assert lines[1] == "4 trials: 2 points x 2, interleaved, seed 5"
-    assert lines[2] == "expected time 3.40 s"
+    assert lines[2:5] == [
+        "trials   4: 2 points x 2 repeats", "order    interleaved, seed 5", "time     3.40 s",
+    ]  # fmt: skip
     assert any("client: sh -c 'echo sample 0 8000; echo no luck" in line for line in lines)
     entries = [
         json.loads(line) for line in benchctl("plan", "p.toml", "--json").stdout.splitlines()

@@ -77,7 +77,7 @@ def test_a_topology_without_services_needs_no_word(served):
 
 def test_the_plan_lists_services_and_as_whom_they_run(served):
     said = served("plan", "p.toml").stdout
-    assert f"services of lab.toml, run as {whoami()} while the lab exists:" in said
+    assert f"Services  run as {whoami()} while the lab stands" in said
     assert f"  h1: sh -c 'touch {served.directory}/ran; exec sleep 1000'" in said
     assert "--trust" not in said
     entry = json.loads(served("plan", "--json", "p.toml").stdout)

@@ -122,7 +122,7 @@ def test_a_profile_that_is_wrong_or_lacks_its_program_does_not_run(monkeypatch):
         assert "there is no plan to run" in notices(pilot)
         missing = MissingError("no toy here", "install one")
         monkeypatch.setattr("benchctl.tui.screens.plan.Drawn.can_run", False)
-        monkeypatch.setattr("benchctl.tui.draw.plantext.first_missing", lambda tools: missing)
+        monkeypatch.setattr("benchctl.tui.screens.plan.first_missing", lambda tools: missing)
         OWN.write_text(PROFILE)
         await until(pilot, lambda: "✗ something is missing" in shown(pilot))
         await press(pilot, "r")
