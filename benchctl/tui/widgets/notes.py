@@ -30,7 +30,8 @@ class Notes(Painted):
         self.styles.height = min(MOST, len(self._wrapped()))
 
     def _wrapped(self) -> list[Line]:
-        width = self.size.width or self.screen.size.width
+        # A tick may come while the screen is taken down: then only the program has a size.
+        width = self.size.width or self.app.size.width
         return [piece for line in self._notes for piece in wrap(line, max(8, width), indent=2)]
 
     def paint(self, width: int, height: int) -> Sequence[Line]:
