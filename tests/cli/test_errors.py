@@ -158,6 +158,48 @@ def test_what_only_reads_a_store_imports_no_pydantic(module):
     assert result.stdout == "False\n"
 
 
+def test_a_command_imports_no_other_command():
+    code = (
+        "import sys; from benchctl.__main__ import main\n"
+        "sys.argv = ['benchctl', 'runs', '--help']\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "from benchctl.cli.main import COMMANDS\n"
+        "print([name for name in COMMANDS if f'benchctl.cli.{name}' in sys.modules])"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert result.stdout.splitlines()[-1] == "['runs']"
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        ("rum", ["No such command 'rum'. Did you mean 'run', 'resume'?", "see benchctl --help"]),
+        ("run", ["Missing argument 'PROFILE'.", "see benchctl run --help"]),
+        ("run p --onyl a=1", ["No such option: --onyl (Possible options: --only)",
+                              "see benchctl run --help"]),
+        ("plan p --repeat 0", ["Invalid value for '--repeat': 0 is not in the range x>=1.",
+                               "see benchctl plan --help"]),
+        ("lab show a b", ["Got unexpected extra argument(s) (b)", "see benchctl lab show --help"]),
+        ("runs --store", ["Option '--store' requires an argument."]),
+    ],
+)  # fmt: skip
+def test_wrong_use_is_one_line_and_where_to_look(benchctl, args, said):
+    result = benchctl(*args.split())
+    what, *hint = said
+    lines = [f"benchctl: {what}", *(f"  {one}" for one in hint)]
+    assert (result.returncode, result.stdout, result.stderr.splitlines()) == (2, "", lines)
+
+
+@pytest.mark.parametrize("group", [(), ("store",), ("lab",)])
+def test_a_group_without_a_command_shows_its_help(benchctl, group):
+    result = benchctl(*group)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr == benchctl(*group, "--help").stdout
+
+
 def test_the_version_is_told_without_importing_the_command_line():
     code = (
         "import sys; from benchctl.__main__ import main\n"
