@@ -55,7 +55,7 @@ def test_services_that_others_may_have_written_need_a_word(served, command):
     assert refused.returncode == 2
     what = "its services are commands, and"
     assert f"lab.toml: {what}" in refused.stderr
-    assert "may be written by others than its owner" in refused.stderr
+    assert "is writable by others than its owner" in refused.stderr
     assert "add --trust" in refused.stderr
     assert not ran(served)
     if "exec" in command:
