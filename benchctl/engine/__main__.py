@@ -1,8 +1,8 @@
 """The runner's process: ``python -P -m benchctl.engine STORE RUN_ID``.
 
-It ends with the command line's exit codes; an error is one line on stderr, and its hint another.
-SIGINT and SIGTERM stop the run, SIGUSR1 skips the trial. When its standard input closes, whoever
-started it is gone, and it stops; a detached run has none.
+It uses the exit codes of the command line. An error is one line on stderr, followed by its hint.
+SIGINT and SIGTERM stop the run, SIGUSR1 skips the trial. The runner also stops when its standard
+input closes, because its parent has ended. A detached run has no parent to watch.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ async def _run(store: Path, run_id: int) -> None:
     try:
         await runner.run()
     finally:
-        # One that comes too late does no harm.
+        # A late signal does no harm.
         signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
 
 

@@ -1,4 +1,4 @@
-"""One attempt of one flow: its server and client, what they tell, and how it went."""
+"""One attempt of one flow: its server and client, their events, and its outcome."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from benchctl.run.network import Host
 from benchctl.run.status import Status
 from benchctl.store.record import Recorder
 
-# A server that is not ready by then will not be: a cold start of an interpreter takes tenths.
+# A later server will not become ready: a cold start of an interpreter takes tenths of a second.
 READY_S = 10.0
-# What a one-shot server may take to end by itself after its client did, and a client after it told
-# of its failure: the way in which a tool ends says more than what it makes of a signal.
+# Time for a one-shot server to end after its client, and for a client to end after it reported a
+# failure. How a tool ends by itself says more than how it reacts to a signal.
 GRACE_S = 2.0
-# The last lines of stderr say why; more than a screen of them is never read.
+# The last lines of stderr give the reason. Nobody reads more than a screenful.
 STDERR_KEPT = 8192
 
 
@@ -46,18 +46,18 @@ class End:
     role: Role
     command: Command
     process: Process | None = None
-    """None where it could not be started."""
+    """None if it could not be started."""
     stderr: bytearray = field(default_factory=bytearray)
     exit_code: int | None = None
     mute: bool = False
-    """Set when the parser gave up: what follows cannot be understood."""
+    """Set when the parser failed: later output cannot be understood."""
 
 
 class FlowAttempt:
-    """Runs the two ends of a flow once and hands what they tell to the store.
+    """Runs the two ends of a flow once and passes their events to the store.
 
-    The trial calls, in this order: `start_server` where there is one, `start_client` (up to its
-    gate), `begin`, `finished`, and always `end`. After a failure it goes on with `end`.
+    The trial calls, in this order: `start_server` if there is one, `start_client` (up to its gate),
+    `begin`, `finished`, and always `end`. After a failure it continues with `end`.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class FlowAttempt:
 
     @property
     def failure(self) -> Failure | None:
-        """Why the flow failed; the client's reason goes before the server's."""
+        """Why the flow failed; the client's reason takes precedence over the server's."""
         return self._failures.get(Role.CLIENT) or self._failures.get(Role.SERVER)
 
     @property
@@ -101,12 +101,12 @@ class FlowAttempt:
         return self._sampled or self.status is Status.OK
 
     def fail(self, failure: Failure, role: Role = Role.CLIENT) -> None:
-        """Note why the flow failed; of several reasons of one end the first counts."""
+        """Note why the flow failed; the first reason of each end counts."""
         self._failures.setdefault(role, failure)
         self._failed.set()
 
     def blame(self, failure: Failure) -> None:
-        """Put the cause in place of what the ends said, which saw only its effect."""
+        """Replace the reasons of the ends, which saw only the effect, with the cause."""
         self._failures = {Role.CLIENT: failure}
         self._failed.set()
 
@@ -167,12 +167,12 @@ class FlowAttempt:
     async def end(self, cut_short: Status | None = None, reason: str = "") -> None:
         """End what is still running, take the last events, and write the result.
 
-        ``cut_short`` is None for a flow that had its time; otherwise its status, with the reason.
+        ``cut_short`` is None for a flow that ran its full time, else its status with the reason.
         """
         client, server = self._ends.get(Role.CLIENT), self._ends.get(Role.SERVER)
         failures = dict(self._failures)
         if client and client.process and not self.has_ended:
-            # At its gate it is still the shell, which has nothing to tell.
+            # Before its gate opens it is still the shell, which has nothing to report.
             await stop(client.process, client.command.stop_signal if self._begun else "SIGKILL")
             if self._begun:
                 await self._take_end(client)
@@ -185,14 +185,14 @@ class FlowAttempt:
                 self._note(f"the server {_how_it_ended(server)}")
         if not self.has_ended:
             said = self._failures.get(Role.CLIENT)
-            self._failures = failures  # what tools say to our signal is no failure of theirs
+            self._failures = failures  # a tool's reaction to our signal is not a failure
             silent = cut_short is Status.TIMED_OUT and not self.has_measured
             if silent and said and said.kind is not FailureKind.TOOL:
-                self._failures[Role.CLIENT] = said  # but it may tell what they waited for
+                self._failures[Role.CLIENT] = said  # but it may give the reason for the wait
         self._judge(cut_short)
         self._write(reason)
 
-    # --- what the ends tell ---------------------------------------------------------------
+    # --- events of the ends ---------------------------------------------------------------
 
     def _feed(self, end: End, channel: Channel, data: bytes) -> None:
         if channel is Channel.STDERR:
@@ -214,7 +214,7 @@ class FlowAttempt:
             end.mute = True
             self.fail(Failure(FailureKind.TOOL, f"not understood: {error}"), end.role)
             return
-        except Exception as error:  # a stranger's parser may fail in any way at all
+        except Exception as error:  # a third-party parser may fail in any way
             end.mute = True
             text = f"the plugin's parser failed: {type(error).__name__}: {error}"
             self.fail(
@@ -248,7 +248,8 @@ class FlowAttempt:
         now = self._wall()
         self._sampled |= role is Role.CLIENT
         if role is Role.CLIENT and not self._told_start:
-            # A sample cannot arrive before its interval ended: the least difference is nearest.
+            # A sample cannot arrive before its interval ends: the smallest difference is the
+            # closest.
             start = now - sample.end_s
             self.second_0 = start if self.second_0 is None else min(self.second_0, start)
         self.fold.add_sample(role, sample)
@@ -260,7 +261,7 @@ class FlowAttempt:
     def _note(self, text: str) -> None:
         self._recorder.add_note(text, "warning", self._wall(), None, self.flow_id)
 
-    # --- how it went ----------------------------------------------------------------------
+    # --- outcome --------------------------------------------------------------------------
 
     def _judge(self, cut_short: Status | None) -> None:
         if cut_short:
@@ -294,10 +295,10 @@ class FlowAttempt:
 
 
 def check(event: Event) -> Event:
-    """Return an event of a plugin as it is.
+    """Return an event of a plugin unchanged.
 
-    Raises ValueError or TypeError for one that cannot be kept: JSON and statistics know neither
-    NaN nor infinity.
+    Raises ValueError or TypeError if it cannot be stored: JSON and statistics have no NaN and no
+    infinity.
     """
     match event:
         case Sample():
@@ -321,7 +322,7 @@ def _check_numbers(values: Mapping[str, float]) -> None:
 
 
 def _how_it_ended(end: End) -> str:
-    """Say how a command ended: ``iperf3 ended with code 1: the last line of its stderr``."""
+    """Describe how a command ended: ``iperf3 ended with code 1: the last line of its stderr``."""
     assert end.exit_code is not None
     code = end.exit_code
     how = f"was ended by signal {-code}" if code < 0 else f"ended with code {code}"

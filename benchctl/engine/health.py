@@ -1,4 +1,4 @@
-"""Whether this machine can measure well, and what to do where it can't."""
+"""Checks whether this machine can measure well, and gives the remedy if it can't."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from benchctl.units import format_duration, format_size
 
 # A window of 16 MiB fills 1 Gbit/s over 130 ms; less caps a long fat path (RFC 6349, 3.3.1).
 _ENOUGH_BUFFER = 16 * 2**20
-# A core that is busy with something else shows in every figure.
+# A core that is busy with other work affects every figure.
 _BUSY_LOAD = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at. ``level`` is ok, or note where the user should know."""
+    """The result of one check. ``level`` is ok, or note if the user should act."""
 
     subject: str
     level: str
@@ -31,7 +31,7 @@ class Finding:
 
     @property
     def mark(self) -> str:
-        """A word for the level, of one width."""
+        """The level as a word of fixed width."""
         return f"{self.level:<4}"
 
     def as_dict(self) -> dict[str, Any]:

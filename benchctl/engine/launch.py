@@ -1,4 +1,4 @@
-"""Starts the runner's process and signals it: nothing else starts, stops or skips."""
+"""Starts and signals the runner's process: nothing else starts, stops or skips."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from benchctl.run.status import Status
 from benchctl.store.locks import Liveness
 from benchctl.store.record import Recorder, reopen_run
 
-# Between two looks whether a runner has begun.
+# Interval between two checks of whether a runner has begun.
 LOOK_S = 0.01
 
 
 class Runner:
-    """A runner's process, seen by the one that started it."""
+    """A runner's process, for the process that started it."""
 
     def __init__(
         self, store: Path, run_id: int, process: subprocess.Popen[bytes], words: IO[bytes]
@@ -33,7 +33,7 @@ class Runner:
         self._words = words
 
     def ended(self, timeout_s: float = 0.0) -> bool:
-        """Return whether the runner has ended, after waiting for it at most ``timeout_s``."""
+        """Wait at most ``timeout_s`` for the runner; returns whether it has ended."""
         try:
             self._process.wait(timeout_s)
         except subprocess.TimeoutExpired:
@@ -41,11 +41,11 @@ class Runner:
         return True
 
     def interrupt(self) -> None:
-        """Ask the runner to end its tools, keep what was measured, and stop."""
+        """Ask the runner to stop its tools, keep the measurements, and end."""
         self._process.send_signal(signal.SIGINT)
 
     def kill(self) -> None:
-        """End the runner at once, and mark its run as interrupted; its guardian ends the tools."""
+        """Kill the runner, and mark its run as interrupted; its guardian ends the tools."""
         self._process.kill()
         self._process.wait()
         with closing(Recorder(self._store, self._run_id)) as recorder:
@@ -57,12 +57,12 @@ class Runner:
         return self._process.wait()
 
     def error(self) -> Sequence[str]:
-        """Return what the runner said on stderr, once it has ended."""
+        """Return the runner's stderr, once it has ended."""
         self._words.seek(0)
         return self._words.read().decode("utf-8", "replace").splitlines()
 
     def close(self) -> None:
-        """Let go of the runner: one that still runs stops."""
+        """Close the connection to the runner: if it still runs, it stops."""
         if self._process.stdin is not None:
             self._process.stdin.close()
         self._process.wait()
@@ -70,43 +70,43 @@ class Runner:
 
 
 def launch(store: Path, run_id: int) -> Runner:
-    """Start the runner of a planned run, or of one that was stopped or died.
+    """Start the runner of a planned, stopped or dead run.
 
-    The runner stops when this process ends. Raises StoreError, also when the run is being measured
+    The runner stops when this process ends. Raises StoreError, also if the run is being measured
     already.
     """
     with Liveness(store).launching(run_id) as is_held:
         reopen_run(store, run_id)
-        # A file: nobody reads a pipe while the runner runs, and a full one would stop it.
-        # Beside the store, which can be written: a machine need not have another such place.
+        # A file, since nobody reads a pipe while the runner runs, and a full pipe would block it.
+        # It lies beside the store, which is known to be writable.
         words = tempfile.TemporaryFile(dir=store.resolve().parent)  # noqa: SIM115 (close does)
         runner = Runner(store, run_id, _start(store, run_id, subprocess.PIPE, words), words)
-        # Until then another could take up the same run.
+        # Until then another process could start the same run.
         while not is_held() and not runner.ended(LOOK_S):
             pass
     return runner
 
 
 def launch_detached(store: Path, run_id: int) -> None:
-    """Start a runner as `launch` does, but one that goes on when this process ends."""
+    """Start a runner as `launch` does, but let it continue when this process ends."""
     with Liveness(store).launching(run_id):
-        # Marked as planned before anyone looks, so that nobody takes it for one that has ended.
+        # Mark the run as planned before anyone reads it, so that it is not taken for an ended one.
         reopen_run(store, run_id)
     process = _start(store, run_id, subprocess.DEVNULL, subprocess.DEVNULL)
-    # Popen complains of a child that nobody waits for; what this one has to say is in the store.
+    # Popen warns of a child that nobody waits for; the result of this one is in the store.
     process.returncode = 0
 
 
 def stop(store: Path, run_id: int) -> bool:
-    """Ask whoever measures a run to stop it; False when nobody does.
+    """Ask the runner of a run to stop it; False if there is none.
 
-    Raises StoreError where that is another user.
+    Raises StoreError if it belongs to another user.
     """
     return _signal(store, run_id, signal.SIGINT)
 
 
 def skip_trial(store: Path, run_id: int) -> bool:
-    """Ask whoever measures a run to skip the trial under way; as `stop`."""
+    """Ask the runner of a run to skip the current trial; returns and raises as `stop`."""
     return _signal(store, run_id, signal.SIGUSR1)
 
 
@@ -140,8 +140,8 @@ def _start(
             stdin=stdin,
             stdout=subprocess.DEVNULL,
             stderr=stderr,
-            # A session of its own: the terminal's Ctrl-C reaches whoever started it, who passes it
-            # on.
+            # A session of its own: the terminal's Ctrl-C reaches only the parent, which forwards
+            # it.
             start_new_session=True,
         )
     finally:

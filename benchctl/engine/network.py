@@ -1,4 +1,4 @@
-"""What this machine has for flows: devices, addresses and free ports."""
+"""The network of this machine as flows need it: devices, addresses and free ports."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from benchctl.errors import MissingError
 from benchctl.plan.bound import BoundFlow
 from benchctl.run.network import Network
 
-# The kernel chooses one that is free.
+# The kernel chooses a free one.
 _ANY = 0
 _TRIES = 8
 
 
 def check_interfaces(network: Network) -> None:
-    """Raise MissingError when the profile names a device that this machine does not have."""
+    """Raise MissingError if the profile names a device that this machine does not have."""
     there = [name for _, name in socket.if_nameindex()]
     for name, way in network.interfaces.items():
         if way.device is not None and way.device not in there:
@@ -35,16 +35,16 @@ def is_own(address: str) -> bool:
         with socket.socket(family, socket.SOCK_DGRAM) as sock:
             sock.bind(socket.getaddrinfo(address, 0, family, flags=socket.AI_NUMERICHOST)[0][4])
     except OSError as error:
-        # A link-local address without its device is another error, and known to the tool.
+        # A link-local address without its device is another error, which the tool reports.
         return error.errno not in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
     return True
 
 
 def ports_of(flow: BoundFlow, network: Network, taken: Collection[int]) -> list[int | None]:
-    """Return the ports to try, in order: a peer's range, or one that is free on a host of ours.
+    """Return the ports to try, in order: a peer's range, or a free port of our host.
 
-    A tool whose server benchctl does not start finds it on the tool's own port. ``taken`` are ports
-    that other flows of the trial have. Raises MissingError when none can be had.
+    A tool whose server benchctl does not start uses the tool's default port. ``taken`` are ports of
+    other flows of the trial. Raises MissingError if no port is available.
     """
     default = flow.backend.capabilities.default_port
     if default is None:

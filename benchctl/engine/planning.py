@@ -1,4 +1,4 @@
-"""From a profile's name to a checked plan: what ``plan``, ``run`` and the screens begin with."""
+"""From a profile's name to a checked plan: the first step of ``plan``, ``run`` and the screens."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from benchctl.toml.source import TomlSource, read_toml
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A plan, the network it runs on, and what was found of the programs it needs.
+    """A plan, its network, and the programs that were found.
 
-    ``network`` is the one that its flows see: that of the lab whose file is ``topology``, where
-    there is one. ``services`` are its hosts and the commands
-    that run there while it stands; ``distrust`` says why they may not be the user's own.
+    ``network`` is the one that the flows use: with a ``topology`` file, that of the lab.
+    ``services`` are the lab's hosts and the commands that run there while the lab exists;
+    ``distrust`` says why other users may have written them.
     """
 
     plan: Plan
@@ -50,8 +50,8 @@ def planned(
 ) -> Planned:
     """Load, check and plan a profile, and look for its tools. Sends nothing.
 
-    ``lab`` is a topology file that goes before the profile's own. Raises ProfileError, UsageError,
-    or MissingError for a backend or a device that is not there.
+    ``lab`` is a topology file that replaces the profile's own. Raises ProfileError, UsageError, or
+    MissingError if a backend or a device is missing.
     """
     chosen = [f"lab.topology={find_topology(lab).resolve()}"] if lab else []
     document = load_profile(profile, [*(assignments or ()), *chosen])
@@ -95,7 +95,7 @@ def _topology(document: Document) -> tuple[Topology | None, TomlSource | None]:
 
 
 def _check_sources(document: Document, network: Network) -> None:
-    """Raise ProfileError for a source address that this machine does not have."""
+    """Raise ProfileError if this machine does not have a source address."""
     for name, way in network.interfaces.items():
         if way.address is not None and not is_own(way.address):
             raise document.error(
@@ -106,7 +106,7 @@ def _check_sources(document: Document, network: Network) -> None:
 
 
 def _check_lab(plan: Plan, outside: Outside, topology: Topology, source: TomlSource) -> None:
-    """Check what only profile and topology together can get wrong. Raises ProfileError."""
+    """Check what needs both profile and topology. Raises ProfileError."""
     names = names_of(topology)
     hint = f"hosts are: {', '.join(names)}"
     for flow in plan.routes:
@@ -122,7 +122,7 @@ def _check_lab(plan: Plan, outside: Outside, topology: Topology, source: TomlSou
             except LookupError as error:
                 where = ("flows", flow.name, "interface")
                 raise plan.document.error(where, str(error)) from None
-    for settings in plan.labs:  # an axis of the lab may have a wrong value
+    for settings in plan.labs:  # an axis may set an invalid value of the lab
         build_topology(source, settings)
     lab = plan.document.model.lab
     for index, change in enumerate(lab.changes if lab else ()):

@@ -1,4 +1,4 @@
-"""What can be known before anything is sent: programs, and the exact commands."""
+"""Checks before any traffic: programs, and the exact commands."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from benchctl.run.network import LOCAL, Network
 from benchctl.run.trial import PlannedFlow
 
 Tools = Mapping[tuple[str, Role], Tool | MissingError]
-"""What was found of each end of each backend."""
+"""The probe results of both ends of each backend."""
 
 
 @dataclass(frozen=True, slots=True)
 class FlowCommands:
-    """The exact commands of a flow; ``server`` is empty where benchctl runs none."""
+    """The exact commands of a flow; ``server`` is empty if benchctl runs none."""
 
     flow: str
     client: tuple[str, ...]
@@ -30,7 +30,7 @@ class FlowCommands:
 
 
 def needed(flows: Iterable[PlannedFlow], network: Network) -> set[tuple[str, Role]]:
-    """Return which ends of which backends benchctl has to run."""
+    """Return the ends of the backends that benchctl runs."""
     ways = {(flow.backend, flow.to) for flow in flows}
     clients = {(backend, Role.CLIENT) for backend, _ in ways}
     return clients | {(backend, Role.SERVER) for backend, to in ways if network.target(to)}
@@ -58,12 +58,12 @@ async def _look(
 
 
 def first_missing(tools: Tools) -> MissingError | None:
-    """Return the error of the first program that is not there, if any."""
+    """Return the error of the first missing program, if any."""
     return next((tool for tool in tools.values() if isinstance(tool, MissingError)), None)
 
 
 def check_root(registry: Registry, flows: Iterable[PlannedFlow]) -> None:
-    """Raise MissingError for a flow of this machine whose tool only root can use."""
+    """Raise MissingError for a flow on this machine whose tool needs root."""
     for flow in flows:
         if os.geteuid() != 0 and registry.load(flow.backend).capabilities.needs_root:
             raise MissingError(
@@ -73,9 +73,9 @@ def check_root(registry: Registry, flows: Iterable[PlannedFlow]) -> None:
 
 
 def commands_of(trial: BoundTrial, network: Network, tools: Tools) -> list[FlowCommands]:
-    """Return the commands of a trial's first attempt; ports that are looked for are the defaults.
+    """Return the commands of a trial's first attempt, with default ports instead of free ones.
 
-    Raises MissingError for a program that is not there, ValueError when a tool cannot do it.
+    Raises MissingError for a missing program, ValueError if a tool cannot do what the flow asks.
     """
     return [_commands(flow, network, tools) for flow in trial.flows]
 

@@ -1,4 +1,4 @@
-"""From a plan to a run in the store, which the runner can take up, now or again."""
+"""From a plan to a run in the store, which a runner can start or resume."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from benchctl.store.record import create_run
 def record_plan(prepared: Planned, store: Path, *, trust: bool = False) -> tuple[int, str]:
     """Write a plan into the store as a new run; returns the run's id and name.
 
-    Raises ProfileError where its lab has services of doubtful origin, unless the user trusts them.
+    Raises ProfileError if the lab has untrusted services, unless the user trusts them.
     """
     if prepared.distrust and prepared.topology is not None and not trust:
         raise untrusted(prepared.topology.path, prepared.distrust)

@@ -24,9 +24,9 @@ from benchctl.store.locks import Liveness, Turn
 from benchctl.store.read import Reader
 from benchctl.store.record import Recorder
 
-# A sample is in the store within half a second of its arrival: twice as often as that needs.
+# A sample must be in the store within half a second of its arrival; this is twice as often.
 FLUSH_S = 0.25
-# How often a run that waits for another's end looks again.
+# How often a waiting run checks whether the other run has ended.
 TURN_S = 0.25
 
 
@@ -44,12 +44,14 @@ class Runner:
         """What the outside may ask: to stop the run, or to skip the trial."""
 
     async def run(self) -> Status:
-        """Measure what is open; returns the run's final status.
+        """Measure the open trials; returns the run's final status.
 
-        Raises BenchctlError when the run cannot go on; what was measured is in the store.
+        Raises BenchctlError if the run cannot continue; the measurements so far are in the store.
         """
         with closing(Reader(self._store)) as reader:
-            run = reader.run(self._run_id)  # which asks who is alive: see `benchctl.store.locks`
+            run = reader.run(
+                self._run_id
+            )  # which looks for live runners: see `benchctl.store.locks`
             with (
                 Liveness(self._store).hold(run.id) as turn,
                 closing(Recorder(self._store, run.id)) as recorder,
@@ -70,13 +72,13 @@ class Runner:
         measuring = asyncio.ensure_future(self._measure(recorder, reader, run, turn))
         try:
             await asyncio.wait([flusher, measuring], return_when=asyncio.FIRST_COMPLETED)
-            if flusher.done():  # the store failed: end the tools in order, then say so
+            if flusher.done():  # the store failed: stop the tools in order, then report it
                 self.signals.stop.set()
                 await asyncio.gather(measuring, return_exceptions=True)
                 flusher.result()
             measuring.result()
         except StoreError:
-            raise  # which cannot be written down
+            raise  # which cannot be written
         except Exception as error:
             what = error.message if isinstance(error, BenchctlError) else f"a bug: {error!r}"
             recorder.update_run(status=Status.FAILED, error=what, finished_time=time.time())
@@ -146,7 +148,7 @@ class Runner:
                 trial = bind_trial(row, self._registry)
                 await runner.run(row.id, trial, reader.attempts(row.id) + 1)
             except (LabError, MissingError) as error:
-                # What is wrong from the start is wrong with the whole run.
+                # An error from the start affects the whole run.
                 if first:
                     raise
                 now = time.time()
@@ -159,7 +161,7 @@ class Runner:
             position = row.position + 1
 
     async def _add(self, recorder: Recorder, reader: Reader, position: int) -> Trial | None:
-        """Record the trial that the strategy wants beyond those that are there, if any."""
+        """Record the next trial that the strategy adds, if any."""
         trial = self._strategy(_results(reader, self._run_id))
         if trial is None:
             return None
@@ -169,7 +171,7 @@ class Runner:
         return reader.next_open(self._run_id, position)
 
     async def _take(self, turn: Turn, recorder: Recorder) -> bool:
-        """Wait for the turn to measure; False when the user ended the waiting."""
+        """Wait for the turn to measure; False if the user ended the wait."""
         told = False
         while not self.signals.stop.is_set():
             if turn.take():
@@ -190,7 +192,7 @@ class Runner:
 def _other_stores(own: Path) -> list[str]:
     """Return the stores that other runners of this machine write to, as far as /proc shows them.
 
-    Runs of one store take turns; those of two stores know nothing of each other.
+    Runs of one store take turns; runs of two stores are not coordinated.
     """
     found = set()
     for file in Path("/proc").glob("[0-9]*/cmdline"):

@@ -1,7 +1,7 @@
 """The signals that a runner takes: SIGINT and SIGTERM stop the run, SIGUSR1 skips the trial.
 
-Whoever starts a runner holds them back, and the runner lets them through once it listens: one that
-comes while Python starts is not lost.
+The parent blocks them, and the runner unblocks them once it handles them. So a signal during the
+start of Python is not lost.
 """
 
 import signal

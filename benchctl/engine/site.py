@@ -1,7 +1,7 @@
 """Where the trials of a run take place: this machine, or a lab.
 
-A lab is built when a trial needs it, stands as long as the trials want the same settings of its
-links, and is measured against its promises before anything else is measured on it.
+A lab is built when a trial needs it, and is kept while the trials need the same settings of its
+links. Its links are verified before the first trial on it.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Site(Protocol):
         """Return the network of one attempt at a trial, ready to measure on. Raises LabError."""
 
     def begin(self, common_start: float) -> None:
-        """Take notice of a trial's common start, in Unix time."""
+        """Record a trial's common start, in Unix time."""
 
     def expected(self, trial: BoundTrial) -> Mapping[str, Promises]:
         """Return what is expected of the trial's flows, by name."""
@@ -54,15 +54,15 @@ class Site(Protocol):
         """Return what the links of the trial's flows carried since it was prepared."""
 
     async def fallen(self) -> str:
-        """Return why what was prepared does not stand any more; empty while it does."""
+        """Return why the prepared network has failed; empty if it works."""
 
     async def close(self) -> None:
-        """Leave nothing behind."""
+        """Remove everything that was built."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlainSite:
-    """A network that is simply there."""
+    """A network that exists already."""
 
     network: Network
 
@@ -86,7 +86,7 @@ class PlainSite:
 
 
 def site_of(settings: Settings, note: Callable[[str], None]) -> Site:
-    """Return the site that a run's settings describe; ``note`` takes what the user should know."""
+    """Return the site that a run's settings describe; ``note`` takes messages for the user."""
     if settings.lab is None:
         return PlainSite(settings.network.network)
     return LabSite(settings.network, settings.lab, note)
@@ -96,7 +96,7 @@ _NEW_KERNEL = (7, 0)
 
 
 def _changes(changes: Iterable[PlannedChange], start_ns: int) -> list[LinkChange]:
-    """Return how the profile has links change, on a clock that shows ``start_ns`` at the start."""
+    """Return the profile's changes of links, on a clock that shows ``start_ns`` at the start."""
     return [
         (
             one.link,
@@ -114,7 +114,7 @@ def _changes(changes: Iterable[PlannedChange], start_ns: int) -> list[LinkChange
 
 
 def _kernel() -> KernelBuffers:
-    """Return what this machine's kernel does to socket buffers; a new one where it is not told."""
+    """Return this kernel's limits on socket buffers; those of a new kernel if unknown."""
     numbers = re.match(r"(\d+)\.(\d+)", platform.release())
     version = (int(numbers[1]), int(numbers[2])) if numbers else _NEW_KERNEL
     known = sysctls()
@@ -128,7 +128,7 @@ def _kernel() -> KernelBuffers:
 
 
 class LabSite:
-    """A lab, and the trials' wishes about it."""
+    """A lab, rebuilt as the trials need it."""
 
     def __init__(
         self,
@@ -168,7 +168,7 @@ class LabSite:
         try:
             return carried(before, await asyncio.to_thread(self._lab.counted, before))
         except LabError:
-            return ()  # it fell, which its flows say
+            return ()  # it failed, as its flows report
 
     async def fallen(self) -> str:
         try:
@@ -184,7 +184,7 @@ class LabSite:
         try:
             await asyncio.shield(building)
         finally:
-            # Half built, it cannot be taken away: who gives up waiting for it waits all the same.
+            # A half-built lab cannot be removed, so a cancelled caller waits for it all the same.
             self._lab = lab = await building
         if self._wishes is None and not self._verifies:
             self._note(_emulated(lab))
@@ -215,7 +215,7 @@ class LabSite:
                 if look.unverified:
                     what = ", ".join(look.unverified)
                     self._note(f"{look.leg.name}: not verified: {what}")
-                # links without a host between them are one look
+                # links without a host between them are verified as one
                 seen = {name, *look.leg.links}
                 self._verified.update((n, lab.topology.links[n].settings) for n in seen)
         await self._verify_together(lab, trial)
@@ -236,7 +236,7 @@ class LabSite:
         self._loaded.add(frozenset(loads.items()))
 
     def _hops(self, topology: Topology, trial: BoundTrial) -> list[Hop]:
-        """Return the emulated links that the flows of a trial use, in each direction they do."""
+        """Return the emulated links that the flows of a trial use, each with its directions."""
         ends = ends_of(self._outside, topology, trial.plan.flows)
         flows = [flow for flow in trial.plan.flows if flow.name in ends]
         ways = [path(topology, *ends[flow.name], flow.interface) for flow in flows]
@@ -265,6 +265,6 @@ class LabSite:
 
 
 def _emulated(lab: Lab) -> str:
-    """Say who emulates a lab's links, and why not the kernel."""
+    """Report who emulates a lab's links, and why the kernel does not."""
     why_not = f" (not the kernel's: {lab.why_not_kernel})" if lab.why_not_kernel else ""
     return f"lab {lab.topology.name}: {lab.emulator} emulator{why_not}"

@@ -17,7 +17,7 @@ PROBE_TIMEOUT_S = 10.0
 class Toolbox:
     """Probes each backend's programs once; hosts share this machine's programs.
 
-    ``tell`` takes the versions of all programs so far, by backend, whenever one more is found.
+    ``tell`` takes the versions of all programs so far, by backend, after each new one.
     """
 
     def __init__(
@@ -30,7 +30,7 @@ class Toolbox:
     async def find(self, backend: AnyBackend, role: Role, host: Host) -> Tool:
         """Return the program of one end of a backend's flows.
 
-        Raises MissingError, with the reason and how to get it, when it is not usable.
+        Raises MissingError, with the reason and how to get it, if it is not usable.
         """
         key = (backend.name, role)
         if key not in self._found:
@@ -64,7 +64,7 @@ class Toolbox:
     async def of_flow(
         self, backend: AnyBackend, source: Host, target: Host | None
     ) -> dict[Role, Tool]:
-        """Return the programs of both ends; the server's only where benchctl runs it."""
+        """Return the programs of both ends; the server's only if benchctl runs it."""
         tools = {Role.CLIENT: await self.find(backend, Role.CLIENT, source)}
         if target is not None and backend.capabilities.needs_server:
             tools[Role.SERVER] = await self.find(backend, Role.SERVER, target)

@@ -1,4 +1,4 @@
-"""How much a plan will send, as far as anyone can know before."""
+"""How much a plan will send, as far as this can be known before the run."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from benchctl.engine.planning import Planned
 from benchctl.units import format_size
 
-# In a larger plan, this many trials represent all: people need the order of magnitude.
+# A larger plan is estimated from this many trials: people need the order of magnitude.
 LOOKED_AT = 500
 
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """Payload bytes of flows that say how many they send, and whether there are others.
+    """Payload bytes of flows with a known amount, and whether there are other flows.
 
     Others send as much as the network carries in their time.
     """
@@ -30,7 +30,7 @@ class Traffic:
 
 
 def expected_traffic(prepared: Planned) -> Traffic:
-    """Return what all trials of a plan send together."""
+    """Return the traffic of all trials of a plan."""
     plan = prepared.plan
     count = min(len(plan), LOOKED_AT)
     known: list[float] = []

@@ -24,17 +24,17 @@ from benchctl.run.network import Host, Network
 from benchctl.run.status import Status
 from benchctl.store.record import Recorder
 
-# Flows that wait for a common start need their interpreter up and their options read by then. Each
-# takes its turn: two or three start at the same time on as many cores.
+# Flows that wait for a common start must have started their interpreter and parsed their options by
+# then. Each takes its turn: two or three start at the same time on as many cores.
 START_LEAD_S = 0.5
-# Back-off differs by up to a quarter, so that two who wait for one server do not meet again.
+# Back-off varies by up to a quarter, so that two clients of one server do not collide again.
 BACKOFF_JITTER = 0.25
 ROUND_TRIPS = ("tcp_min_rtt_s", "tcp_rtt_s", "rtt_s")
 
 
 @dataclass(frozen=True, slots=True)
 class Attempts:
-    """How often a trial is tried, and how long it waits in between."""
+    """How often a trial is tried, and the wait between attempts."""
 
     most: int
     backoff_s: float
@@ -53,13 +53,13 @@ class Place:
     waits: bool
     """Whether its client waits itself for the trial's common start."""
     ports: Sequence[int | None]
-    """Those that may be tried."""
+    """The ports that may be tried."""
     port: int | None
-    """The one that is."""
+    """The port in use."""
 
 
 class Signals:
-    """What the outside may ask of a running trial; each is set once and stays."""
+    """Requests from outside to a running trial; once set, they stay set."""
 
     def __init__(self) -> None:
         self.stop = asyncio.Event()
@@ -92,10 +92,10 @@ class TrialRunner:
         """Those at the far end of a flow that has measured something, in this run."""
 
     async def run(self, trial_id: int, trial: BoundTrial, first_attempt: int = 1) -> Status:
-        """Run a trial to its end and write how it went; returns its status.
+        """Run a trial to its end and write its outcome; returns its status.
 
-        Raises MissingError when a program is not there, LabError when the lab cannot be built or
-        does not keep its promises, StoreError when the store fails.
+        Raises MissingError if a program is missing, LabError if the lab cannot be built or does not
+        keep its promises, StoreError if the store fails.
         """
         jitter = random.Random(f"{self._seed}/{trial.plan.position}")
         places: list[Place] = []
@@ -121,7 +121,8 @@ class TrialRunner:
             status = _overall(flows)
             if not self._may_succeed(places, flows, status):
                 return self._finish(trial_id, trial, places, flows, status)
-            # A busy server moves the flow on at once; only a whole round of ports costs a try.
+            # A busy server moves the flow to its next port at once; only a full round of ports is
+            # an attempt.
             if not _next_port(places, flows, turns):
                 if tried == self._attempts.most:
                     return self._finish(trial_id, trial, places, flows, status)
@@ -133,9 +134,9 @@ class TrialRunner:
             number += 1
 
     async def _until_asked(self, task: asyncio.Future[Any], timeout_s: float | None = None) -> bool:
-        """Wait for a task, but no longer than until the user or the time ends the waiting.
+        """Wait for a task, until the user or the time ends the wait.
 
-        Returns whether the task is done; it is left as it is.
+        Returns whether the task is done; it is not cancelled.
         """
         waits = [asyncio.ensure_future(e.wait()) for e in (self._signals.stop, self._signals.skip)]
         try:
@@ -193,7 +194,7 @@ class TrialRunner:
             for flow in failed:
                 flow.blame(Failure(FailureKind.PEER, fallen))
         ends = [self._end(flow, status, reason) for flow in flows]
-        # All of them first: one that cannot be written leaves no other running.
+        # Build all of them first: if one fails, no other is running.
         unwritten = [end for end in await asyncio.gather(*ends, return_exceptions=True) if end]
         for one in (error, *unwritten):
             if one is not None:
@@ -201,7 +202,7 @@ class TrialRunner:
         return flows
 
     async def _keep_links(self, trial_id: int, trial: BoundTrial) -> None:
-        """Write what the links carried, and warn of what the figures cannot bear."""
+        """Write the counters of the links, and warn if they make the figures doubtful."""
         links = await self._site.carried(trial)
         self._recorder.update_trial(trial_id, links=[link.as_entry() for link in links])
         if strains := [link.strain for link in links if link.strain]:
@@ -210,7 +211,7 @@ class TrialRunner:
 
     async def _end(self, flow: FlowAttempt, status: Status | None, reason: str) -> None:
         if flow.failure is not None or flow.has_ended:
-            await flow.end()  # it had its end before the others were cut short
+            await flow.end()  # it had ended before the others were cut short
         elif status:
             await flow.end(status, reason)
         else:
@@ -225,7 +226,7 @@ class TrialRunner:
         await asyncio.gather(*(self._start_server(place, flow) for place, flow in pairs))
         if any(flow.failure for flow in flows):
             return
-        # Only now, when no server is in the clients' way any more.
+        # Only now is no server in the clients' way.
         starts = self._wall() + _lead_s(places)
         await asyncio.gather(*(self._start_client(place, flow, starts) for place, flow in pairs))
         if any(flow.failure for flow in flows):
@@ -294,8 +295,8 @@ class TrialRunner:
     def _may_succeed(self, places: list[Place], flows: list[FlowAttempt], status: Status) -> bool:
         """Return whether another attempt makes sense.
 
-        It does after a deadline where the peer is known to measure: what never answered has had a
-        whole deadline to do so.
+        After a deadline it does only if the peer has measured before: a peer that never answered
+        has had a whole deadline to do so.
         """
         pairs = list(zip(places, flows, strict=True))
         self._answered |= {place.flow.plan.to for place, flow in pairs if flow.has_measured}
@@ -306,7 +307,7 @@ class TrialRunner:
         return status is Status.FAILED and retryable
 
     def _cut_short(self) -> Status:
-        """Return the status of what was not waited for: as was asked, or it took too long."""
+        """Return the status of an unfinished flow: as requested by the user, or timed out."""
         if self._signals.stop.is_set():
             return Status.INTERRUPTED
         return Status.SKIPPED if self._signals.skip.is_set() else Status.TIMED_OUT
@@ -324,7 +325,7 @@ class TrialRunner:
         error = (
             ": ".join([late, *failed[:1]]) if status is Status.TIMED_OUT else (failed or [late])[0]
         )
-        pairs = zip(places, flows, strict=False)  # none where none was begun
+        pairs = zip(places, flows, strict=False)  # none if none began
         starts = [time for place, flow in pairs if (time := _first_sent(place, flow)) is not None]
         self._recorder.update_trial(
             trial_id,
@@ -340,9 +341,9 @@ class TrialRunner:
 def _first_sent(place: Place, flow: FlowAttempt) -> float | None:
     """Return when a flow's first data left its sender, minus the delay set in the profile.
 
-    In Unix time; None where nobody knows. A server of ours has our clock and says it itself; of
-    another one, data that the client received left a path's delay before: what is expected of the
-    path, else half the least round trip.
+    In Unix time; None if unknown. Our own servers share our clock and report it. For other servers,
+    the path's one-way delay is subtracted from the arrival at the client: the expected delay, else
+    half the smallest round-trip time.
     """
     if flow.second_0 is None:
         return None
@@ -356,14 +357,14 @@ def _first_sent(place: Place, flow: FlowAttempt) -> float | None:
 
 
 def _one_way_s(flow: FlowAttempt) -> float:
-    """Return half the least round-trip time that a flow's data showed; 0 where it showed none."""
+    """Return half the smallest round-trip time in a flow's samples; 0 without any."""
     figures = flow.fold.figures()
     found = [figures[key] for key in (("receive", name) for name in ROUND_TRIPS) if key in figures]
     return min((f.spread.get("min", f.value) for f in found), default=0.0) / 2
 
 
 def _lead_s(places: list[Place]) -> float:
-    """Return how long before their common start the clients of a trial are started."""
+    """Return how long before the common start the clients of a trial are started."""
     waiting = sum(place.waits for place in places)
     return START_LEAD_S * max(1, waiting) if len(places) > 1 else 0.0
 
@@ -375,12 +376,12 @@ def _command(
     build: Callable[[Flow[Any]], Command | None],
     start_at_s: float | None = None,
 ) -> Command | None:
-    """Return the command of one end; None where there is none, or the flow has failed for it."""
+    """Return the command of one end; None if there is none, or if the flow failed because of it."""
     try:
         return build(place.flow.described(place.network, place.port, place.tools, role, start_at_s))
-    except ValueError as error:  # the tool here cannot do what the flow asks
+    except ValueError as error:  # the tool on this host cannot do what the flow asks
         flow.fail(Failure(FailureKind.PARAMETER, str(error)), role)
-    except Exception as error:  # a stranger's code may fail in any way at all
+    except Exception as error:  # third-party code may fail in any way
         text = f"the plugin failed to build a command: {type(error).__name__}: {error}"
         flow.fail(
             Failure(FailureKind.PARAMETER, text, "report it to the author of the plugin"), role
@@ -389,9 +390,9 @@ def _command(
 
 
 def _overall(flows: list[FlowAttempt]) -> Status:
-    """Return a trial's status from its flows': the worst one counts."""
+    """Return a trial's status: the worst of its flows counts."""
     statuses = {flow.status for flow in flows}
-    # Where one has failed, the others were cut short because of it.
+    # After a failure, the others were cut short because of it.
     return next(
         (
             s
@@ -403,7 +404,7 @@ def _overall(flows: list[FlowAttempt]) -> Status:
 
 
 def _next_port(places: list[Place], flows: list[FlowAttempt], turns: dict[str, int]) -> bool:
-    """Move every busy flow to its next port; False when one has been round all of them."""
+    """Move every busy flow to its next port; False if one has tried all of them."""
     moved = False
     for place, flow in zip(places, flows, strict=True):
         if flow.failure is not None and flow.failure.kind is FailureKind.BUSY:

@@ -1,8 +1,8 @@
-"""Whether a file is the user's word, or may be somebody else's.
+"""Whether a file is under the user's control, or may have been written by others.
 
-The services of a topology are commands. They run without a question only where nobody but root and
-the user could have written them, and who else may exchange a directory, or a link, on the way to a
-file decides what is in it.
+The services of a topology are commands. They run without confirmation only if nobody but root and
+the user could have written them. Whoever can replace a directory or a link on the way to a file
+decides what is in it.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 def distrust(path: Path) -> str:
-    """Return why somebody else may decide what a file holds, or an empty text.
+    """Return why others may control the content of a file, or an empty text.
 
-    Every directory and link on the way counts. In a directory where all may write and nobody may
-    remove what is another's (sticky: /tmp), only the owner of what lies there counts.
+    Every directory and link on the way counts. In a sticky directory (/tmp), where all may write
+    and only owners may remove, only the owner of the entry counts.
     """
     parts = [*reversed(path.absolute().parts)]
     here, links = Path(parts.pop()), 0
@@ -50,11 +50,11 @@ def distrust(path: Path) -> str:
             here = entry
         if not parts:
             return ""
-        entry = here / parts.pop()  # the root, where a link's target begins with it
+        entry = here / parts.pop()  # the root, where a link's target starts with it
 
 
 def user_name(number: int) -> str:
-    """Return a user's name, or the number where there is none."""
+    """Return a user's name, or the number if there is none."""
     try:
         return pwd.getpwuid(number).pw_name
     except KeyError:
@@ -62,9 +62,9 @@ def user_name(number: int) -> str:
 
 
 def distrust_services(topology: Topology) -> str:
-    """Return why a topology's services may be another's commands, or an empty text.
+    """Return why others may control a topology's services, or an empty text.
 
-    Those that come with benchctl are as good as the program itself.
+    Files that come with benchctl are trusted as the program itself.
     """
     path = topology.path
     if path is None or not any(node.services for node in topology.nodes.values()):
@@ -73,9 +73,9 @@ def distrust_services(topology: Topology) -> str:
 
 
 def distrust_run(settings: Settings, store: Path) -> str:
-    """Return why a recorded run's services may be another's commands, or an empty text.
+    """Return why others may control a recorded run's services, or an empty text.
 
-    A store is asked only whose it is: its commands were written by whoever measured into it.
+    Only the owner of the store counts: whoever measured into it wrote its commands.
     """
     if settings.lab is None or "services" not in settings.lab.text:
         return ""
@@ -84,7 +84,7 @@ def distrust_run(settings: Settings, store: Path) -> str:
 
 
 def untrusted(path: Path | None, why: str) -> ProfileError:
-    """Return the error of services that are not run without the user's word."""
+    """Return the error for services that need the user's confirmation."""
     return ProfileError(
         f"{path}: its services are commands, and {why}",
         "check the commands with benchctl plan; to run them, add --trust",

@@ -1,8 +1,8 @@
 """Binds one point of the matrix to the flows of a profile: a trial.
 
-A flow's keys and parameters come from ``[defaults]``, then its own table, then ``--set``, then the
-axes, later ones winning. Parameters are checked against the backend's own model; an error names
-the file and line that wrote the wrong value.
+A flow's keys and parameters come from ``[defaults]``, its own table, ``--set`` and the axes; later
+ones win. Parameters are validated by the backend's own model. An error names the file and line of
+the wrong value.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from benchctl.toml.explain import explain
 from benchctl.toml.source import Key
 from benchctl.units import format_duration, quoted
 
-# What a tool may take beyond its own time: to connect, to exchange results, to end.
+# Time that a tool may need beyond its duration: to connect, to exchange results, to end.
 DEADLINE_SLACK_S = 15.0
 
 
 _Route = tuple[PlannedFlow, AnyBackend]
-"""A flow but for what the axes write to its parameters, and its backend."""
+"""A flow before the axes set its parameters, and its backend."""
 
 
 class Binder:
-    """Binds points to the flows of one profile, and says exactly what does not fit."""
+    """Binds points to the flows of one profile, with exact errors."""
 
     def __init__(
         self,
@@ -65,13 +65,13 @@ class Binder:
         self._choosing = self._targets.constants.chosen is not None or any(
             writes.chosen for writes in self._writes.values()
         )
-        # Flows that the innermost axes do not touch recur at once; to keep more would cost memory.
+        # Flows that the innermost axes do not set repeat at once; keeping more would cost memory.
         self._route = lru_cache(maxsize=256)(self._make_route)
         self._check = lru_cache(maxsize=256)(self._check_flow)
 
     @property
     def backends(self) -> Mapping[str, Collection[AnyBackend]]:
-        """The backends that each flow may have."""
+        """The possible backends of each flow."""
         return {flow: found.values() for flow, found in self._targets.backends.items()}
 
     def bind(self, point: Point, position: int, repeat: int) -> BoundTrial:
@@ -110,7 +110,7 @@ class Binder:
         return longest_s
 
     def _flows_of(self, point: Point) -> list[tuple[str, tuple[Writes, ...]]]:
-        """Return the flows of a point, each with the axis values that write to it."""
+        """Return the flows of a point, each with the axis values that set its fields."""
         names = self._choose(point) if self._choosing else self._writing
         return [(name, tuple(filter(None, map(self._writing[name].get, point)))) for name in names]
 
@@ -121,7 +121,7 @@ class Binder:
         return [name for name in self._writing if name in chosen]
 
     def _check_flow(self, name: str, writes: tuple[Writes, ...]) -> tuple[BoundFlow, float]:
-        """Return a flow with its parameters, and when it ends, in seconds."""
+        """Return a flow with its parameters, and its end in seconds."""
         route = self._route(name, tuple([one for one in writes if one.routes]))
         flow, backend = route
         parameters = dict(flow.parameters)
@@ -210,14 +210,14 @@ class Binder:
         unknown = f"{flow.backend} has no such parameter"
         key, what, hint = explain(error, parameters, lambda _: names, unknown)
         if not key and writes:
-            # What goes wrong between parameters goes wrong at some points only.
+            # Errors between parameters occur at some points only.
             what = f"{what} (at {point_text(writes)})"
         return self._error(flow.name, key, what, hint, writes)
 
     def _error(
         self, flow: str, key: Key, what: str, hint: str, writes: Sequence[Writes]
     ) -> ProfileError:
-        """Return the error of a flow's field, at the place that wrote its value."""
+        """Return the error of a flow's field, at the place of its value."""
         where: Key = ("flows", flow, *key)
         if key:
             name = str(key[0])
@@ -239,7 +239,7 @@ class Binder:
 
 
 def _is_recordable(value: Any) -> bool:
-    """Return whether a value of TOML comes back from JSON as it is."""
+    """Return whether a value of TOML survives JSON unchanged."""
     if isinstance(value, list | dict):
         return all(map(_is_recordable, value.values() if isinstance(value, dict) else value))
     return isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value))

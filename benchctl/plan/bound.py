@@ -1,4 +1,4 @@
-"""A planned trial with what its flows need to run: their backends, and checked parameters."""
+"""A planned trial with what its flows need to run: their backends, and validated parameters."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LOCAL_IPV6 = "::1"
 
 @dataclass(frozen=True, slots=True)
 class BoundFlow:
-    """A flow with its backend, and its parameters as the backend's own model has them."""
+    """A flow with its backend, and its parameters as the backend's own model."""
 
     plan: PlannedFlow
     backend: AnyBackend
@@ -29,12 +29,12 @@ class BoundFlow:
 
     @property
     def demand(self) -> Demand:
-        """What it asks of the network."""
+        """The flow's demand on the network."""
         return self.backend.demand(self.parameters)
 
     @property
     def requested(self) -> dict[str, Any]:
-        """Its parameters in SI units, as JSON-like data; what is not set is left out."""
+        """Its parameters in SI units, as JSON-like data, without those not set."""
         values = self.parameters.model_dump(mode="json")
         return {
             name: "unlimited" if value == math.inf else value
@@ -43,7 +43,7 @@ class BoundFlow:
         }
 
     def address_at(self, host: Host) -> str:
-        """Return the address at which it reaches a host, of the IP version it asks for."""
+        """Return the address of a host, in the IP version that the flow needs."""
         if host.address == LOCAL.address and self.demand.ip_version == 6:
             return LOCAL_IPV6
         return host.address
@@ -56,7 +56,7 @@ class BoundFlow:
         role: Role,
         start_at_s: float | None = None,
     ) -> Flow[Any]:
-        """Return it as its backend gets to know it, for the command of one end."""
+        """Return the flow as its backend sees it, for the command of one end."""
         way = network.way(self.plan)
         target = network.target(self.plan.to)
         address = self.address_at(target) if target else network.peers[self.plan.to].host
@@ -83,9 +83,9 @@ class BoundTrial:
 
 
 def bind_trial(plan: PlannedTrial, registry: Registry) -> BoundTrial:
-    """Bind a trial that comes from a store: its plan was checked, perhaps by other backends.
+    """Bind a trial from a store: its plan may have been checked by other versions of its backends.
 
-    Raises MissingError for a backend that is not there, or takes the parameters no more.
+    Raises MissingError if a backend is missing, or no longer accepts the parameters.
     """
     return BoundTrial(
         plan, tuple(bind_flow(flow, registry.load(flow.backend)) for flow in plan.flows)
@@ -93,7 +93,7 @@ def bind_trial(plan: PlannedTrial, registry: Registry) -> BoundTrial:
 
 
 def bind_flow(flow: PlannedFlow, backend: AnyBackend) -> BoundFlow:
-    """Bind one flow. Raises MissingError where the backend takes its parameters no more."""
+    """Bind one flow. Raises MissingError if the backend no longer accepts its parameters."""
     try:
         bound = BoundFlow(flow, backend, backend.parameters.model_validate(flow.parameters))
         bound.requested  # noqa: B018 (it is recorded with every attempt)

@@ -1,7 +1,7 @@
-"""Bounds that a run has to meet, read with the unit of their metric.
+"""Bounds that a run has to meet, parsed with the unit of their metric.
 
-What they name must be there: the metric, the flow, the axes and their values. Whether they are
-met is for the analysis to say.
+The metric, the flow, the axes and their values must exist. The analysis decides whether the bounds
+are met.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from benchctl.units import parse_value, quoted
 def read_expectations(
     document: Document, matrix: Matrix, backends: Mapping[str, Collection[AnyBackend]]
 ) -> tuple[Expectation, ...]:
-    """Return the expectations of a profile; ``backends`` are those of each flow.
+    """Return the expectations of a profile; ``backends`` maps flows to theirs.
 
     Raises ProfileError.
     """
@@ -41,7 +41,7 @@ def read_expectations(
 
 
 class Names:
-    """What a profile's figures may name: its axes and their values, its flows, their metrics."""
+    """The names that figures in a profile may use: axes and their values, flows, metrics."""
 
     def __init__(
         self, document: Document, matrix: Matrix, backends: Mapping[str, Collection[AnyBackend]]

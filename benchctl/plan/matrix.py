@@ -23,12 +23,12 @@ from benchctl.toml.source import Key
 from benchctl.units import quoted
 
 Assignment = tuple[str, Any, Key]
-"""What is set: a target, its setting, and the key that wrote it."""
+"""One assignment: a target, its setting, and the key that wrote it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Value:
-    """One value of one axis: how it is shown, what it sets, and where it was written."""
+    """One value of one axis: its label, what it sets, and where it was written."""
 
     axis: str
     shown: Scalar
@@ -40,12 +40,12 @@ Point = tuple[Value, ...]
 """One value of each axis, in the order of the axes."""
 
 Known = Mapping[str, Mapping[Scalar, Value]]
-"""The values of the product, by axis and by how they are shown."""
+"""The values of the product, by axis and label."""
 
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """Axes in the order written, as dimensions: a plain axis, or a zipped group."""
+    """Axes in the order of the profile, as dimensions: a single axis, or a zipped group."""
 
     axes: tuple[str, ...]
     dimensions: tuple[tuple[Point, ...], ...]
@@ -69,7 +69,7 @@ class Matrix:
         yield from self.included
 
     def __contains__(self, point: Point) -> bool:
-        """Return whether a point is one of the product, and no rule removes it."""
+        """Return whether a point is in the product, and no rule excludes it."""
         shown = {value.axis: value.shown for value in point}
         return (
             len(shown) == len(self.axes)
@@ -120,7 +120,7 @@ class Matrix:
             hint = nearest(axis, self.axes) or f"axes are: {', '.join(self.axes) or 'none'}"
             raise UsageError(f"--only {as_text(text)}: no axis {quoted(axis)}", hint)
         there = {as_text(value.shown): value.shown for value in self.values() if value.axis == axis}
-        # A value with a comma in it is chosen alone.
+        # A value that contains a comma can only be chosen alone.
         names = [listed] if listed in there else listed.split(",")
         for name in names:
             if name not in there:
@@ -180,7 +180,7 @@ def _plain(name: str, axis: AxisTable, shown: Scalar, key: Key) -> Value:
 
 
 def _settings(table: Mapping[str, Any], path: Key, key: Key) -> Iterator[Assignment]:
-    """Yield what a labelled value sets; ``main.window = "1M"`` may stand without quotes."""
+    """Yield what a labelled value sets; ``main.window = "1M"`` may be written without quotes."""
     for name, setting in table.items():
         if isinstance(setting, dict):
             yield from _settings(setting, (*path, name), (*key, name))
@@ -208,7 +208,7 @@ def _included(document: Document, known: Known, matrix: Matrix) -> tuple[Point, 
         key: Key = ("include", index)
         for axis in entry:
             check_axis(document, known, (*key, axis))
-        # An included point may lack an axis, and have a value that the product does not have.
+        # An included point may lack an axis, or have a value outside the product.
         point = tuple(
             known[axis].get(entry[axis]) or _plain(axis, axes[axis], entry[axis], (*key, axis))
             for axis in known
@@ -230,10 +230,9 @@ def check_axis(document: Document, known: Known, key: Key) -> None:
 
 
 def check_value(document: Document, known: Known, key: Key, shown: Scalar, *position: int) -> None:
-    """Raise ProfileError unless the axis that the key ends with has this value.
+    """Raise ProfileError unless the axis at the end of the key has this value.
 
-    ``position`` is that of the value in a list. An axis that was given other values on the
-    command line may have lost it.
+    ``position`` is the value's index in a list. ``--set`` may have replaced the values of the axis.
     """
     check_axis(document, known, key)
     values = known[str(key[-1])]

@@ -11,9 +11,9 @@ from benchctl.run.trial import PlannedFlow
 
 
 def names_of(topology: Topology) -> dict[str, str]:
-    """Return every name under which a host of a lab is known, and the host's own.
+    """Return every name of each host of a lab, mapped to the host's own name.
 
-    A profile's ``local`` is the host that stands for this machine.
+    A profile's ``local`` is the host that represents this machine.
     """
     own = {name: name for name in topology.hosts}
     aliases = {alias: name for name in own for alias in topology.nodes[name].aliases}
@@ -23,7 +23,7 @@ def names_of(topology: Topology) -> dict[str, str]:
 def ends_of(
     outside: Outside, topology: Topology, flows: Iterable[PlannedFlow]
 ) -> dict[str, tuple[str, str]]:
-    """Return the lab's own names of the two hosts of each flow that has its way in the lab."""
+    """Return the lab's names of the two hosts of each flow that stays in the lab."""
     found = {}
     names = names_of(topology)
     for flow in flows:
@@ -35,7 +35,7 @@ def ends_of(
 
 
 def planned_network(outside: Outside, topology: Topology) -> Network:
-    """Return the network of a lab that does not stand yet, to work out commands with."""
+    """Return the network of a lab that is not built yet, to compute commands."""
     nodes = {}
     for name in topology.hosts:
         ends = [end for end in topology.interfaces(name) if end.address]
@@ -46,7 +46,7 @@ def planned_network(outside: Outside, topology: Topology) -> Network:
 
 
 def inside(outside: Outside, topology: Topology, nodes: Mapping[str, Host]) -> Network:
-    """Return the network of a lab: its hosts under all their names, and none of our interfaces."""
+    """Return the network of a lab: its hosts under all their names, without our interfaces."""
     hosts = {}
     for known, name in names_of(topology).items():
         services = topology.nodes[name].services

@@ -1,7 +1,7 @@
 """From a profile to an ordered list of trials.
 
-Everything is bound once before anything runs, so that one wrong value anywhere in the matrix is
-found first. A plan makes its trials when asked: a hundred thousand of them cost little memory.
+Every point is bound once before anything runs, so that a wrong value anywhere in the matrix is
+found first. Trials are generated on demand: a hundred thousand need little memory.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from benchctl.profile.model import Order
 from benchctl.run.planned import Expectation, Reported
 from benchctl.run.trial import PlannedFlow, PlannedTrial, Scalar
 
-# A person who writes an axis too many notices here, not after a week of measuring.
+# A user who adds one axis too many learns it here, not after a week of measuring.
 MOST_TRIALS = 100_000
-# What a plan holds in memory: some 200 MB of either. Longer than a year is measured by nobody.
+# Bounds the memory of a plan to some 200 MB. Nobody measures for longer than a year.
 MOST_POINTS = 1_000_000
 MOST_PLANNED = 20_000_000
 
@@ -44,7 +44,7 @@ class Plan:
     repeats: int
     seed: int
     duration_s: float
-    """Expected time of all trials and pauses, without attempts that fail."""
+    """Expected time of all trials and pauses, without failed attempts."""
     expected: tuple[Expectation, ...]
     reported: tuple[Reported, ...]
     _binder: Binder
@@ -62,7 +62,7 @@ class Plan:
 
     @property
     def values(self) -> dict[str, tuple[Scalar, ...]]:
-        """The values of each axis that occur among the points, in their order."""
+        """The values of each axis that occur among the points, in order."""
         found: dict[str, dict[Scalar, None]] = {axis: {} for axis in self.matrix.axes}
         for value in dict.fromkeys(itertools.chain.from_iterable(self.points)):
             found[value.axis][value.shown] = None
@@ -75,12 +75,12 @@ class Plan:
 
     @property
     def routes(self) -> tuple[PlannedFlow, ...]:
-        """Every flow of the plan, each way and backend once; the parameters are any of them."""
+        """Every flow of the plan, once for each route and backend; any of its parameters."""
         return tuple(self._binder.routes.values())
 
     @property
     def labs(self) -> tuple[Mapping[str, Any], ...]:
-        """The settings of the lab that the points ask for, each once."""
+        """The settings of the lab in the points, each once."""
         labs = map(self._binder.lab, self.points)
         return tuple({repr(lab): lab for lab in labs}.values())
 
@@ -98,13 +98,13 @@ def make_plan(
 ) -> Plan:
     """Plan a profile.
 
-    ``hosts`` and ``interfaces`` are names known beside those of the profile (a lab's). ``only``
-    keeps points whose axis has a value: ``server=paris,tashkent``. ``repeats`` (1 or more) goes
-    before the profile's. ``most_trials`` refuses a larger matrix (None: no limit). ``draw_seed``
-    is the seed where the profile gives none.
+    ``hosts`` and ``interfaces`` are names known besides those of the profile (a lab's). ``only``
+    keeps points whose axis has a value: ``server=paris,tashkent``. ``repeats`` (1 or more) replaces
+    the profile's. ``most_trials`` rejects a larger matrix (None: no limit). ``draw_seed`` gives the
+    seed if the profile has none.
 
-    Raises ProfileError (with file, line and key), UsageError, or MissingError for a backend that
-    is not there.
+    Raises ProfileError (with file, line and key), UsageError, or MissingError if a backend is
+    missing.
     """
     run = document.model.run
     repeats = run.repeats if repeats is None else repeats

@@ -1,8 +1,8 @@
-"""What theory expects of the flows of a trial, from the topology and what the profile asks for.
+"""The theoretical values of the flows of a trial, from the topology and the flows' demands.
 
-Delays are those of idle links. Throughput is the max-min fair share of flows at the same time as
-goodput, no more than the flow itself asks for: its rate, or its window per round trip. Where links
-change while a trial runs, it is the mean over the time that each flow measures.
+Delays are those of idle links. Throughput is the max-min fair share of concurrent flows as goodput,
+limited by the flow's rate, and by its window per round trip. If links change during a trial, it is
+the mean over the time that each flow measures.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ Promises = dict[str, dict[str, float]]
 """Expected value by direction and metric."""
 
 LinkChange = tuple[str, Change]
-"""A link's name and how it changes; times count from the trial's common start."""
+"""A link's name and its change; times count from the trial's common start."""
 
-# Moments at which links that change are looked at: a ramp is a hundred steps, each of a per cent.
+# Times at which changing links are evaluated: a ramp takes a hundred steps of one per cent.
 MOMENTS = 100
 
 
 @dataclass(frozen=True, slots=True)
 class _DirectedFlow:
-    """One direction of a flow that carries data: its demand, and the payload's part of it."""
+    """One direction of a flow that carries data: its demand, and the payload's share of it."""
 
     flow: str
     direction: Direction
@@ -59,10 +59,10 @@ def promises(
     kernel: KernelBuffers,
     changes: Sequence[LinkChange] = (),
 ) -> dict[str, Promises]:
-    """Return what is expected of each flow.
+    """Return the expected values of each flow.
 
-    ``ends`` gives the lab's own names of a flow's two hosts; a flow that leaves the lab is not in
-    it, and nothing is expected of it.
+    ``ends`` gives the lab's names of a flow's two hosts. A flow that leaves the lab is not in it,
+    and has no expected values.
     """
     inside = [flow for flow in flows if flow.plan.name in ends]
     if not changes:
@@ -89,7 +89,7 @@ def promises(
             direction: {
                 metric: fmean(values)
                 for metric, values in metrics.items()
-                # A rate that nothing bounds for a while has no bound.
+                # A rate that is unlimited for a while has no bound.
                 if metric != "throughput_bps" or len(values) == moments[name]
             }
             for direction, metrics in directions.items()
@@ -106,7 +106,7 @@ def _span(flow: BoundFlow) -> tuple[float, float, float]:
 
 
 def _at(topology: Topology, changes: Sequence[LinkChange], at_s: float) -> Topology:
-    """Return the topology with its links as they are at a moment of the trial."""
+    """Return the topology with its links as they are at a time of the trial."""
 
     def then(settings: LinkSettings, name: str) -> LinkSettings:
         course = Course(settings)
@@ -136,7 +136,7 @@ def _promises(
         legs += _legs(flow, demand, way, kernel)
     for leg, share_bps in zip(legs, fair_shares([leg.demand for leg in legs]), strict=True):
         cut = leg.fragmented and share_bps < leg.demand.limit_bps * (1 - 1e-9)
-        # Of a datagram that loses one fragment nothing arrives: too much of them says nothing.
+        # A datagram that loses one fragment is lost, so an overload predicts nothing.
         if math.isfinite(share_bps) and not cut:
             metrics = expected[leg.flow].setdefault(str(leg.direction), {})
             metrics["throughput_bps"] = share_bps * leg.payload_ratio
@@ -149,7 +149,7 @@ def loads_of(
     topology: Topology,
     kernel: KernelBuffers,
 ) -> dict[Hop, float]:
-    """Return how many bits per second of frames the flows together bring onto each link."""
+    """Return the rate of frames that the flows together offer to each link, in bit/s."""
     ways = _ways(flows, ends, topology)
     demands = [leg.demand for way in ways for leg in _legs(*way, kernel)]
     loads: dict[Hop, float] = {}
@@ -164,7 +164,7 @@ def _ways(
     ends: Mapping[str, tuple[str, str]],
     topology: Topology,
 ) -> Iterator[tuple[PlannedFlow, Demand, NetworkPath]]:
-    """Yield the flows within a lab, each with what it asks of the network, and its path."""
+    """Yield the flows within a lab, each with its demand and its path."""
     for flow in flows:
         if flow.plan.name in ends:
             way = path(topology, *ends[flow.plan.name], flow.plan.interface)
@@ -185,7 +185,7 @@ def _delays(flow: PlannedFlow, demand: Demand, way: NetworkPath) -> Promises:
 
 
 def _directions(flow: PlannedFlow, way: NetworkPath) -> list[tuple[Direction, NetworkPath]]:
-    """Return the ways in which a flow's data goes, with their paths; none of a round trip."""
+    """Return the directions in which a flow sends data, with their paths; none for a round trip."""
     both = ((Direction.SEND, way), (Direction.RECEIVE, way.reverse))
     return [each for each in both if flow.direction in (each[0], Direction.BOTH)]
 
@@ -203,7 +203,7 @@ def _legs(
             ratio = udp_payload_ratio(int(demand.payload_bytes), one_way.mtu)
         else:
             ratio = one_way.tcp_payload_ratio(demand.mss_bytes)
-        # A buffer of UDP is no window.
+        # A UDP buffer is not a window.
         if demand.window_bytes is not None and demand.protocol == "tcp":
             windowed_bps = one_way.windowed_bps(demand.window_bytes, kernel, demand.mss_bytes)
             rate_bps = min(rate_bps, windowed_bps)

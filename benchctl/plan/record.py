@@ -1,4 +1,4 @@
-"""From a plan and its network to a planned run, which a store can hold."""
+"""From a plan and its network to a planned run for the store."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from benchctl.toml.source import TomlSource
 
 
 def planned_run(plan: Plan, topology: TomlSource | None, registry: Registry) -> PlannedRun:
-    """Return a plan as a run; ``topology`` is the file of its lab, where it has one."""
+    """Return a plan as a run; ``topology`` is the file of its lab, if any."""
     profile = plan.document.model
     text = plan.document.text
     lab = None
@@ -20,7 +20,7 @@ def planned_run(plan: Plan, topology: TomlSource | None, registry: Registry) -> 
         lab = lab_settings(topology, profile.lab)
         text = f"{text}\n# {topology.path.name}\n{topology.text}"
     backends = dict.fromkeys(flow.backend for flow in plan.routes)
-    # Who reads the run needs no plugin.
+    # Readers of the run need no plugin.
     abilities = {name: registry.load(name).capabilities for name in backends}
     settings = Settings(
         plan.values,
@@ -39,7 +39,7 @@ def planned_run(plan: Plan, topology: TomlSource | None, registry: Registry) -> 
 
 
 def lab_settings(source: TomlSource, table: LabTable) -> LabSettings:
-    """Return what `LabSite` needs of the topology file and of the profile's table of the lab."""
+    """Return what `LabSite` needs of the topology file and of the profile's lab table."""
     changes = []
     for change in table.changes:
         rate = "unlimited" if change.rate == math.inf else change.rate

@@ -1,7 +1,6 @@
 """Figures that others reported for the same experiment, shown beside the measured ones.
 
-They bind nothing: a run that measures something else ends as well as any. What they name must be
-there, as with the expectations.
+They do not affect the exit code. As with expectations, the names they use must exist.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from benchctl.toml.source import Key
 def read_reported(
     document: Document, matrix: Matrix, backends: Mapping[str, Collection[AnyBackend]]
 ) -> tuple[Reported, ...]:
-    """Return the reported figures of a profile; ``backends`` are those of each flow.
+    """Return the reported figures of a profile; ``backends`` maps flows to theirs.
 
     Raises ProfileError.
     """

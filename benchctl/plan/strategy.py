@@ -1,6 +1,6 @@
-"""Which trial is measured after those that are recorded: a pure function of how those went.
+"""Chooses the trial after the recorded ones: a pure function of their results.
 
-A run goes on with what its strategy returns until that is None, also when it is resumed.
+A run continues, also after a resume, with what its strategy returns until that is None.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ class Result:
 
 
 Strategy = Callable[[Iterator[Result]], PlannedTrial | None]
-"""Takes all results of a run, in order of execution; what it returns is measured after them."""
+"""Takes all results of a run, in order of execution; returns the trial to measure next."""
 
 
 def as_planned(_: Iterator[Result]) -> PlannedTrial | None:
-    """Return no other trial: all were recorded before the run began."""
+    """Return no trial: all were recorded before the run began."""
     return None

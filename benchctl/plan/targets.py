@@ -1,8 +1,8 @@
-"""What an axis value or ``--set`` writes: which field of which flow.
+"""Resolves axis values and ``--set`` to fields of flows.
 
-A target is ``streams`` (every flow that takes it), ``main.streams`` (one flow), ``flows`` (which
-flows a point has) or ``lab.links.core.loss`` (a setting of the lab). One that nothing takes is an
-error, and so is a field that two axes write: one of them would be shown and not be true.
+A target is ``streams`` (every flow that has it), ``main.streams`` (one flow), ``flows`` (which
+flows a point has) or ``lab.links.core.loss`` (a setting of the lab). A target that nothing has is
+an error. So is a field that two axes set: one of the two would be shown and not be true.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ CHOICE = "flows"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Writes:
-    """What one axis value, or ``--set``, writes.
+    """The assignments of one axis value, or of ``--set``.
 
     ``routes`` and ``parameters`` map flows to settings of their own keys, and of their backends'
     parameters; ``flows`` are those in either. ``lab`` maps names of the lab to settings, and
-    ``chosen`` are the flows of the point (None: no choice). ``keys`` has the key that wrote each
-    target, by its full name. ``shown`` is the axis and its value.
+    ``chosen`` are the flows of the point (None: no choice). ``keys`` maps each target's full name
+    to the key that wrote it. ``shown`` is the axis and its value.
     """
 
     flows: frozenset[str]
@@ -68,11 +68,11 @@ class Targets:
         self._check_defaults()
 
     def takes(self, flow: str, field: str) -> bool:
-        """Return whether a backend that the flow may have takes a field."""
+        """Return whether a possible backend of the flow has a field."""
         return any(accepts(backend, field) for backend in self.backends[flow].values())
 
     def _backends(self, assignments: Iterable[Assignment]) -> dict[str, dict[str, AnyBackend]]:
-        """Load every backend that a flow may have: its own, and those that are set."""
+        """Load every possible backend of a flow: its own, and those that are set."""
         found = {
             flow: {written["backend"]: self._load(written["backend"], ("flows", flow, "backend"))}
             for flow, written in self.written.items()
@@ -99,7 +99,7 @@ class Targets:
         keys: dict[str, Key] = {}
         lab: dict[str, Any] = {}
         chosen = None
-        # "main.streams" says more than "streams", in whichever order the two are written.
+        # "main.streams" is more specific than "streams", in whichever order the two are written.
         for target, setting, key in sorted(assignments, key=lambda one: "." in one[0]):
             if target == CHOICE:
                 chosen = self._choice(setting, key)
@@ -146,7 +146,7 @@ class Targets:
         takers = [(flow, target) for flow in self.written if self.takes(flow, target)]
         if not takers:
             fields = self._fields(self.written)
-            # Someone who leaves the table out may mean a key of it.
+            # A target without its table may mean a key of it.
             more = {
                 *(f"run.{name}" for name in RunTable.model_fields),
                 *(f"{flow}.{field}" for flow in self.written for field in self._fields([flow])),
@@ -168,7 +168,7 @@ class Targets:
         return nearest(name, sorted(known)) or f"known: {', '.join(sorted(known))}"
 
     def _check_axes(self) -> None:
-        """Refuse what two axes write, and a ``--set`` value that an axis always replaces."""
+        """Reject a field that two axes set, and a ``--set`` value that an axis always replaces."""
         writers: dict[str, str] = {}
         always: dict[str, set[str]] = {}
         for value, writes in self.of_values.items():
@@ -196,14 +196,14 @@ class Targets:
 
 
 def accepts(backend: AnyBackend, field: str) -> bool:
-    """Return whether a flow of this backend takes a key or parameter."""
+    """Return whether a flow of this backend has a key or parameter."""
     if field == "direction":
         return len(backend.capabilities.directions) > 1
     return field in FLOW_KEYS or field in backend.parameters.model_fields
 
 
 def point_text(writes: Iterable[Writes]) -> str:
-    """Write the axis values behind some writes as people do: ``streams=4, window="1M"``."""
+    """Write the axis values of some assignments as people do: ``streams=4, window="1M"``."""
     return ", ".join(
         f"{dotted((shown[0],))}={quoted(shown[1])}" for one in writes if (shown := one.shown)
     )

@@ -1,8 +1,8 @@
-"""Between the types of a run and JSON, both ways, by their annotations.
+"""Converts the types of a run to and from JSON, by their annotations.
 
-What cannot have been written is refused, with its place: ``settings.expect[0].metric``. Keys that
-are not known are passed over, since a later version may have written them; fields with a default
-may be missing, since an earlier version may have.
+Invalid data is rejected with its place: ``settings.expect[0].metric``. Unknown keys are ignored,
+since a later version may have written them. Fields with a default may be missing, since an earlier
+version may have written the data.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from benchctl.run.status import Status
 T = TypeVar("T")
 
 _COLUMNS = (str, int, float, int | None, float | None, Status)
-"""What a column of SQLite holds as it is."""
+"""The types that a column of SQLite holds directly."""
 _TIMES_S = (-6e10, 2.5e11)
-"""The years 70 to 9892: what the clock of a machine may say, and a calendar can show."""
+"""The years 70 to 9892: what a machine's clock may report and a calendar can show."""
 
 
 def to_json(value: object) -> str:
-    """Write a value. Raises ValueError for a number that JSON does not know."""
+    """Write a value. Raises ValueError for a number that JSON does not have."""
     return json.dumps(msgspec.to_builtins(value), allow_nan=False)
 
 
@@ -60,7 +60,7 @@ def convert(value: object, kind: type[T]) -> T:
 
 @cache
 def _of_json(kind: type) -> tuple[str, ...]:
-    """Return the fields whose columns hold JSON: all that no column of SQLite could hold."""
+    """Return the fields whose columns hold JSON: those that no column of SQLite can hold."""
     return tuple(name for name, hint in get_type_hints(kind).items() if hint not in _COLUMNS)
 
 
@@ -75,7 +75,7 @@ def _is_possible(name: str, value: object) -> bool:
 
 
 def _parse(text: object) -> object:
-    """Return what a text of JSON says; None, which no field takes, where it is none."""
+    """Return the data of a JSON text; None, which no field accepts, if it is not JSON."""
     try:
         return _DECODER.decode(text)  # type: ignore[arg-type]
     except (ValueError, TypeError, RecursionError):
@@ -89,7 +89,7 @@ def _finite(text: str) -> float:
 
 
 def _constant(name: str) -> str:
-    """Version 0.1.0 wrote a rate without a bound so; NaN was never written."""
+    """Version 0.1.0 wrote an unlimited rate so; NaN was never written."""
     if name != "Infinity":
         raise ValueError(name)
     return "unlimited"

@@ -1,4 +1,4 @@
-"""Where flows run and where they go: hosts, peers, ways out, and the network they make."""
+"""Where flows run and where they go: hosts, peers, interfaces, and their network."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from benchctl.run.trial import PlannedFlow
 
 
 class Way(NamedTuple):
-    """A way out of a host: a device, a source address, or both."""
+    """An interface of a host: a device, a source address, or both."""
 
     device: str | None = None
     address: str | None = None
 
 
 class Peer(NamedTuple):
-    """A server that somebody else runs: where it is, and the ports it may listen on."""
+    """A server that somebody else runs: its address, and the ports it may listen on."""
 
     host: str
     ports: tuple[int, int] | None
@@ -28,10 +28,10 @@ class Peer(NamedTuple):
 class Host:
     """A place where commands run.
 
-    ``address`` is where the other end of a flow reaches it. ``prefix`` are the words before a
-    command that make it run there; empty for this machine. ``interfaces`` are its named ways out.
-    ``shares_ports`` says that other programs of this machine may listen there too, so that a free
-    port has to be looked for; where none can, ``taken_ports`` are those that something has.
+    The other end of a flow reaches it at ``address``. The words of ``prefix`` go before a command
+    to run it there; empty for this machine. ``interfaces`` are its named interfaces.
+    ``shares_ports`` means that other programs of this machine may listen there, so that a free port
+    has to be found. ``taken_ports`` are known to be in use if that is not possible.
     """
 
     name: str
@@ -49,8 +49,8 @@ LOCAL = Host("local", "127.0.0.1")
 class Network:
     """Every host, peer and interface that the flows of a run may name.
 
-    A peer goes before a host of the same name, so that a server of the profile stays the one that
-    somebody else runs where a host of the lab is called like it.
+    A peer takes precedence over a host of the same name: a server of the profile stays one that
+    somebody else runs, even if a host of the lab has its name.
     """
 
     hosts: Mapping[str, Host]
@@ -62,9 +62,9 @@ class Network:
         return None if to in self.peers else self.hosts[to]
 
     def way(self, flow: PlannedFlow) -> Way:
-        """Return the way out that a flow names; one of its own host goes before the profile's.
+        """Return a flow's interface; its own host's takes precedence over the profile's.
 
-        Raises MissingError when its host has none of this name.
+        Raises MissingError if its host has none of this name.
         """
         if flow.interface is None:
             return Way()
@@ -80,7 +80,7 @@ class Network:
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """The network as a profile gives it, without a lab; ``hosts`` are addresses by name."""
+    """The network given by a profile without a lab; ``hosts`` maps names to addresses."""
 
     hosts: Mapping[str, str]
     peers: Mapping[str, Peer] = field(default_factory=dict)
@@ -88,6 +88,6 @@ class Outside:
 
     @property
     def network(self) -> Network:
-        """The network that flows see where there is no lab."""
+        """The network that flows use without a lab."""
         hosts = {name: Host(name, address) for name, address in self.hosts.items()}
         return Network(hosts, self.peers, self.interfaces)

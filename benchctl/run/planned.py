@@ -1,4 +1,4 @@
-"""A run as it is planned: what holds for all its trials, and the whole."""
+"""A planned run: the settings that all its trials share, and the whole."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from benchctl.run.trial import PlannedTrial, Scalar
 
 @dataclass(frozen=True, slots=True)
 class PlannedChange:
-    """How a link of the lab changes while a trial runs, under the names of the profile's keys.
+    """A change of a link of the lab during a trial, with the names of the profile's keys.
 
-    In SI units; ``at`` counts from the common start. What is None stays as it is.
+    In SI units; ``at`` counts from the common start. None means unchanged.
     """
 
     at: float
@@ -30,7 +30,7 @@ class PlannedChange:
 
 @dataclass(frozen=True, slots=True)
 class LabSettings:
-    """The topology file, and what the profile says of the lab."""
+    """The topology file, and the profile's settings of the lab."""
 
     path: str
     text: str
@@ -43,8 +43,8 @@ class LabSettings:
 class Expectation:
     """A bound on the mean of a metric over the repeats of a point, in the metric's SI unit.
 
-    ``flow`` is None where every flow that has the metric has to meet it. ``where`` maps axes to
-    the value that a point must have; empty for every point.
+    If ``flow`` is None, every flow that has the metric must meet it. ``where`` maps axes to the
+    value that a point must have; empty for every point.
     """
 
     metric: str
@@ -58,8 +58,8 @@ class Expectation:
 class Reported:
     """Figures by metric that others reported, in SI units.
 
-    ``flow`` and ``direction`` are None where they hold for all; ``where`` maps axes to the value
-    that a point must have.
+    ``flow`` and ``direction`` are None if they apply to all; ``where`` maps axes to the value that
+    a point must have.
     """
 
     flow: str | None
@@ -70,12 +70,12 @@ class Reported:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What holds for all trials of a run.
+    """The settings that all trials of a run share.
 
     ``values`` are those of every axis, in the order of the profile. ``network`` is the one outside
-    the lab. ``metrics`` are those that only its backends know, ``headlines`` the one that each
-    backend's flows are known by: who reads the run needs no plugin.
-    What has a default here is not in every store: the first ones did not know it.
+    the lab. ``metrics`` are those that only its backends define, ``headlines`` the headline metric
+    of each backend's flows, so that readers of the run need no plugin. Fields with a default are
+    missing from older stores.
     """
 
     values: Mapping[str, tuple[Scalar, ...]]
@@ -92,7 +92,7 @@ class Settings:
 
 
 class PlannedTrials(Protocol):
-    """Trials that may be made as they are asked for: a hundred thousand cost little memory."""
+    """Trials generated on demand: a hundred thousand need little memory."""
 
     def __len__(self) -> int: ...
 

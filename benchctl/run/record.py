@@ -1,21 +1,20 @@
-"""A run as the store holds it: one frozen dataclass a table, one field a column.
+"""A run as the store holds it: one frozen dataclass for each table, one field for each column.
 
-Times are Unix times in seconds, and their names end in ``_time``; other lengths end in ``_s``.
+Times are Unix times in seconds, and their names end in ``_time``; durations end in ``_s``.
 
-What is measured one day finds its place beside these, and changes none of them. A new column goes
-to ``TABLES`` and ``ADDED`` of `benchctl.store.schema` and has a default here; a new table goes to
-``TABLES``. A store that exists gets both when it is next written to, and whoever reads one before
-that finds the default, or no such table:
+New data is added without changing these. A new column goes to ``TABLES`` and ``ADDED`` of
+`benchctl.store.schema` and has a default here; a new table goes to ``TABLES``. An existing store
+gets both when it is next written to. Before that, readers find the default, or no such table:
 
-- a trial that is added while a run goes on is one more row (`benchctl.plan.strategy`); which
-  strategy a run has is a key of its settings, for who resumes it;
+- a trial added during a run is one more row (`benchctl.plan.strategy`); the strategy of a run is a
+  key of its settings, for resume;
 - facts of another host: a column of the run that maps hosts to `Facts`. ``facts`` are those of
   host ``local``, where the runner is;
 - a clock with its error: a table by run, host and time; a flow names the clocks of its two ends;
 - an event within a flow (a lost connection, a change of route): a table by flow and time, as notes;
-- a file that belongs to a run (a trace, a figure): a table by run, with its name, type and bytes;
-- a run that was imported: a run with an ``origin`` column; its trials have their status from the
-  start, no parameters as written, and no runner ever.
+- a file of a run (a trace, a figure): a table by run, with its name, type and bytes;
+- an imported run: a run with an ``origin`` column; its trials have their status from the start, no
+  parameters as written, and never a runner.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from benchctl.run.status import Status
 from benchctl.run.trial import PlannedTrial, Scalar
 
 Facts = Mapping[str, Any]
-"""What a machine is like, as JSON-like data; what a system does not have is left out."""
+"""The properties of a machine, as JSON-like data, without those that its system lacks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +56,7 @@ class Run:
 
     @property
     def vocabulary(self) -> Vocabulary:
-        """Its metrics, those that only its backends know too."""
+        """Its metrics, including those that only its backends define."""
         return Vocabulary(self.settings.metrics, self.settings.headlines)
 
     @property
@@ -80,15 +79,15 @@ LinkTraffic = TypedDict(
         "late_max_s": float | None, "kept": bool,
     },
 )  # fmt: skip
-"""What one direction of a link carried during a trial, in frames; None is not counted there.
+"""Counters of one direction of a link during a trial, in frames; None is not counted there.
 
-``kept`` is whether the figures can bear how late and lossy the emulator itself was.
+``kept`` is whether the emulator's own delay and loss leave the figures valid.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial(PlannedTrial):
-    """A trial and how it went."""
+    """A trial and its outcome."""
 
     id: int
     run_id: int
@@ -131,7 +130,7 @@ class Flow:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Something said about a run, one of its trials or flows."""
+    """A note about a run, one of its trials or flows."""
 
     id: int
     trial_id: int | None

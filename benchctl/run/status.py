@@ -17,7 +17,7 @@ from enum import StrEnum
 
 
 class Status(StrEnum):
-    """How a run, a trial or a flow stands."""
+    """The state of a run, a trial or a flow."""
 
     PLANNED = "planned"
     RUNNING = "running"
@@ -27,11 +27,11 @@ class Status(StrEnum):
     INTERRUPTED = "interrupted"
     SKIPPED = "skipped"
     DIED = "died"
-    """Of a run only, and never stored: it says running, and no runner measures it."""
+    """Of a run only, and never stored: its status is running, but it has no runner."""
 
     @property
     def has_ended(self) -> bool:
-        """Whether nothing more is measured, unless somebody resumes the run."""
+        """Whether nothing more is measured, unless the run is resumed."""
         return self not in UNFINISHED
 
     @property
@@ -41,7 +41,7 @@ class Status(StrEnum):
 
     @property
     def counts(self) -> bool:
-        """Whether the figures of a flow in this state count: until its deadline, it measured."""
+        """Whether the figures of a flow in this state count: it measured until its deadline."""
         return self in COUNTED
 
     def may_become(self, other: Status) -> bool:

@@ -14,7 +14,7 @@ Scalar = str | int | float | bool
 
 @dataclass(frozen=True, slots=True)
 class PlannedFlow:
-    """One flow of a trial: names as in the profile, parameters as written there.
+    """One flow of a trial: names and parameters as written in the profile.
 
     ``delay_s`` is its own start, after the trial's common one.
     """
