@@ -13,10 +13,10 @@ def main() -> None:
     if sys.argv[1:] == ["--version"]:
         from benchctl import __version__
 
-        with suppress(OSError):  # a full disk is reported by the command line, which asks again
+        with suppress(OSError):  # a full disk is reported by the command line, which checks again
             print(f"benchctl {__version__}", flush=True)
             return
-    # Else pydantic looks through all installed packages for plugins of its own, at every start.
+    # Otherwise pydantic searches all installed packages for its plugins, at every start.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     from benchctl.cli.main import main as run
 

@@ -2,9 +2,9 @@
 
 Installed ones register under the entry point group ``benchctl.backends``. Files are named by
 ``--plugin FILE`` or in ``BENCHCTL_PLUGINS`` (whole paths, separated as in PATH) and offer
-``BACKEND``; a file goes before an installed backend of its name. Code that merely lies in the
-current directory is never loaded. Listing names imports nothing; a plugin that fails to import is
-reported as broken and does not disturb the others, and neither do two that offer the same name.
+``BACKEND``; a file takes precedence over an installed backend of its name. Code in the current
+directory is never loaded by itself. Listing names imports nothing. A plugin that fails to import,
+or two plugins with the same name, are reported and affect no other plugin.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ AnyBackend = Backend[Any]
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A backend that was announced but not yet imported."""
+    """A registered backend, not imported yet."""
 
     name: str
     origin: str
-    """Who announced it: a distribution's name and version, or a file."""
+    """Its source: a distribution's name and version, or a file."""
     load: Callable[[], object]
 
 
 class Registry:
-    """The backends that can be used here, imported one by one as they are asked for."""
+    """The available backends, imported one by one on demand."""
 
     def __init__(self, candidates: Mapping[str, Candidate]) -> None:
         self.candidates = dict(candidates)
@@ -48,7 +48,7 @@ class Registry:
     def load(self, name: str) -> AnyBackend:
         """Return a backend by name.
 
-        Raises MissingError when there is none of that name, or its plugin is broken.
+        Raises MissingError if there is none of that name, or its plugin is broken.
         """
         if name not in self._loaded:
             candidate = self.candidates.get(name)
@@ -63,7 +63,7 @@ def _import(candidate: Candidate) -> AnyBackend:
     name, origin = candidate.name, candidate.origin
     try:
         backend = candidate.load()
-    except (Exception, SystemExit) as error:  # a stranger's code may fail in any way at all
+    except (Exception, SystemExit) as error:  # third-party code may fail in any way
         raise MissingError(
             f'backend "{name}" cannot be loaded: {type(error).__name__}: {error}',
             f"it comes from {origin}; reinstall it, or report it to the author of the plugin",
@@ -97,13 +97,13 @@ def _files() -> Iterator[Candidate]:
     for text in filter(None, os.environ.get(FILES_VARIABLE, "").split(os.pathsep)):
         path = Path(text)
         load = partial(_load_file, path)
-        if not path.is_absolute():  # another file in every directory, and anybody's
+        if not path.is_absolute():  # another file in every directory, maybe a stranger's
             load = partial(_refuse, f"{FILES_VARIABLE} takes whole paths")
         yield Candidate(path.stem, text, load)
 
 
 def _one_each(candidates: Iterable[Candidate]) -> dict[str, Candidate]:
-    """Return candidates by name; of two with one name nobody can say which is meant."""
+    """Return candidates by name; two with one name are reported as ambiguous."""
     found: dict[str, Candidate] = {}
     for candidate in candidates:
         name, other = candidate.name, found.get(candidate.name)
@@ -124,7 +124,7 @@ def _load_file(path: Path) -> object:
     if spec is None or spec.loader is None:
         raise ImportError(f"{path} is not a Python file")
     module = importlib.util.module_from_spec(spec)
-    # Annotations that are text are looked up in here, by dataclasses and by pydantic.
+    # Dataclasses and pydantic look up annotations that are text in here.
     sys.modules[name] = module
     spec.loader.exec_module(module)
     return module.BACKEND

@@ -1,7 +1,7 @@
-"""The errors of benchctl, split by whose fault they are.
+"""The errors of benchctl, by cause.
 
-Every error carries one line that says what is wrong and where, and a hint that says what to do.
-`exit_code` is what the command line ends with; the numbers are documented and never change.
+Every error has one line that says what is wrong and where, and a hint that says what to do.
+`exit_code` is that of the command line; the numbers are documented and never change.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class BenchctlError(Exception):
 
 
 class NoReaderError(BenchctlError):
-    """Who read the result has seen enough (``| head -1``): nothing went wrong."""
+    """The reader of the result has closed it (``| head -1``): not a failure."""
 
     exit_code = 0
 
@@ -37,7 +37,7 @@ class NoReaderError(BenchctlError):
 
 
 class UsageError(BenchctlError):
-    """The command line asks for something that cannot be."""
+    """The command line asks for something impossible."""
 
     exit_code = 2
 
@@ -49,7 +49,7 @@ class ProfileError(BenchctlError):
 
 
 class MissingError(BenchctlError):
-    """A tool, a peer or a plugin that the profile names is not there."""
+    """A tool, a peer or a plugin that the profile names is missing."""
 
     exit_code = 3
 
@@ -61,11 +61,11 @@ class StoreError(BenchctlError):
 
 
 class StoreBusyError(StoreError):
-    """Another program holds the store at this moment."""
+    """Another program is locking the store."""
 
 
 class StoreDamagedError(StoreError):
-    """What is in the store cannot be what was written."""
+    """The store contains invalid data."""
 
 
 class LabError(BenchctlError):
@@ -77,7 +77,7 @@ class LabError(BenchctlError):
 def surroundings(error: Exception) -> str:
     """Return one line for an error of the machine, not of benchctl; empty for any other.
 
-    No descriptors, no processes, no memory, no room, a program that is not there.
+    No descriptors, processes, memory or disk space, or a missing program.
     """
     if isinstance(error, OSError):
         what = error.strerror or str(error)
@@ -90,6 +90,6 @@ def surroundings(error: Exception) -> str:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """Return ``did you mean "x"?`` for the known name nearest to a wrong one, or an empty text."""
+    """Return ``did you mean "x"?`` with the known name nearest to a wrong one, or an empty text."""
     match = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
     return f'did you mean "{match[0]}"?' if match else ""

@@ -1,7 +1,7 @@
-"""What is measured: the metrics, which way traffic goes, and what one interval showed.
+"""What is measured: the metrics, the direction of traffic, and the samples.
 
-Backends speak in these words (`benchctl.api` has them all), and everything that reads a store. So
-there is no need for pydantic here, and a screen that only reads starts without it.
+Backends use these terms (`benchctl.api` exports them), and so does everything that reads a store.
+pydantic is not needed here, so a screen that only reads starts without it.
 
 Quantities are in SI base units: seconds, bits per second, bytes, ratios. Names carry their unit.
 """
@@ -17,7 +17,7 @@ from benchctl.units import without_unit
 
 
 class Direction(StrEnum):
-    """Which way the measured traffic goes, seen from the flow's ``from`` host."""
+    """The direction of the measured traffic, seen from the flow's ``from`` host."""
 
     SEND = "send"
     RECEIVE = "receive"
@@ -35,14 +35,14 @@ class Fold(StrEnum):
     DISTRIBUTION = "distribution"
     """Min, mean, median, 95th percentile and max over all samples of all streams.
 
-    Percentiles by linear interpolation (Hyndman and Fan, type 7), whoever works them out.
+    Percentiles by linear interpolation (Hyndman and Fan, type 7), by whichever program.
     """
     VALUE = "value"
     """The last value seen; for figures that only a tool's own summary gives."""
 
 
 class Aspect(StrEnum):
-    """What a metric says of a flow, where several say the same: one that is measured is enough."""
+    """What a metric describes, if several metrics describe the same: one of them is enough."""
 
     RATE = "rate"
     DELAY = "delay"
@@ -51,13 +51,13 @@ class Aspect(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """What a name in ``Sample.metrics`` or ``Summary.metrics`` means.
+    """The meaning of a name in ``Sample.metrics`` or ``Summary.metrics``.
 
-    ``better`` is ``"higher"``, ``"lower"`` or ``""`` where neither is. ``per`` names the counts
-    that a ratio is made of, (part, whole): then the flow's figure is the quotient of their sums.
-    ``wanted`` metrics have a column in tables, a row in comparisons, and may be the figure that the
-    history shows of a run. ``stands_for`` names the wanted metric that this one replaces where that
-    is not known. Of every ``aspect`` the first metric that was measured is plotted before others.
+    ``better`` is ``"higher"``, ``"lower"``, or ``""`` if neither is. ``per`` names the two counts
+    of a ratio, (part, whole): the flow's figure is the quotient of their sums. ``wanted`` metrics
+    have a column in tables, a row in comparisons, and may be a run's figure in the history.
+    ``stands_for`` names the wanted metric that this one replaces if that is unknown. Of every
+    ``aspect``, the first measured metric is plotted before others.
     """
 
     name: str
@@ -74,7 +74,7 @@ _ACRONYMS = ("owd", "rtt", "tcp")
 
 
 def title_of(name: str) -> str:
-    """Return a metric's name for people, its unit elsewhere: ``tcp_rtt_s`` is TCP RTT."""
+    """Return a metric's name without its unit, for people: ``tcp_rtt_s`` is TCP RTT."""
     words = without_unit(name).split("_")
     return " ".join(word.upper() if word in _ACRONYMS else word for word in words)
 
@@ -133,7 +133,7 @@ METRICS: Mapping[str, Metric] = _metrics(
     Metric("cpu_server_ratio", "CPU time of the server process per second; 1 is one core",
            Fold.VALUE, "lower"),
 )  # fmt: skip
-"""The metrics that every backend may use, those people look for first, in the order of tables.
+"""The metrics that every backend may use, in the order of tables, the main ones first.
 
 A backend declares its own in `Capabilities.metrics`.
 """
@@ -152,14 +152,14 @@ STAND_INS: Mapping[str, str] = MappingProxyType(
 
 
 def of_aspect(aspect: Aspect) -> list[str]:
-    """Return the metrics of an aspect, the most telling first."""
+    """Return the metrics of an aspect, the most informative first."""
     return [metric.name for metric in METRICS.values() if metric.aspect is aspect]
 
 
 class Vocabulary:
-    """The metrics of a run: those that all share, and the ``own`` ones of its backends.
+    """The metrics of a run: the shared ones, and the ``own`` ones of its backends.
 
-    ``headlines`` are what the flows of each backend are known by.
+    ``headlines`` are the headline metrics of the backends.
     """
 
     def __init__(
@@ -178,12 +178,12 @@ class Vocabulary:
         return Vocabulary(own, {**other.headlines, **self.headlines})
 
     def describe(self, name: str) -> Metric:
-        """Return what a metric name means; a name that no one declared is a distribution."""
+        """Return the metric of a name; an undeclared name is a distribution."""
         known = self.metrics.get(name) or OF_TRIALS.get(name)
         return known or Metric(name, "", Fold.DISTRIBUTION)
 
     def headline(self, backend: str, measured: Container[str]) -> str | None:
-        """Return the metric that a flow of a backend is known by, of those that were measured."""
+        """Return the headline metric of a backend's flow, of those that were measured."""
         names = (self.headlines.get(backend, ""), *self.wanted)
         return next((name for name in names if name in measured), None)
 

@@ -1,11 +1,11 @@
-"""Durations, rates, sizes and ratios as people write them, and as they are shown to people.
+"""Parses and formats durations, rates, sizes and ratios.
 
-Parsing refuses what the field reads in two ways, and says so:
+Ambiguous units are rejected:
 
 - a duration needs its unit: ``10s``, ``250ms``, ``20us``, ``5min``, ``1h`` (``m`` could be minutes
   or milli);
 - a rate is in bits per second with SI multiples: ``100Mbit``, ``1.5Gbit/s``, or ``unlimited``
-  (``Mbps`` is megabytes per second to tc and megabits to most others; a bare ``M`` says nothing);
+  (``Mbps`` is megabytes per second to tc and megabits to most others; a bare ``M`` has no unit);
 - a size is in bytes: ``1448B``, ``64kB`` and ``1MB`` are SI, ``64KiB`` and ``1MiB`` binary, and the
   bare letters ``256K``, ``4M``, ``1G`` are binary as in iperf3's ``-w``, ``-l`` and ``-n``;
 - a ratio is in per cent: ``2%``.
@@ -50,14 +50,14 @@ _EXAMPLES = {
 
 
 def parse_duration(text: object) -> float:
-    """Read a duration such as ``"250ms"``; returns seconds. Raises ValueError."""
+    """Parse a duration such as ``"250ms"``; returns seconds. Raises ValueError."""
     if isinstance(text, str):
         return _duration(text)
     raise _not_text(text, "duration")
 
 
 def parse_rate(text: object) -> float:
-    """Read a rate such as ``"100Mbit"``; returns bits per second, or infinity for "unlimited".
+    """Parse a rate such as ``"100Mbit"``; returns bits per second, infinity for "unlimited".
 
     Raises ValueError.
     """
@@ -67,23 +67,23 @@ def parse_rate(text: object) -> float:
 
 
 def parse_size(text: object) -> float:
-    """Read a size such as ``"256K"``; returns bytes, rounded to whole ones. Raises ValueError."""
+    """Parse a size such as ``"256K"``; returns bytes, rounded to whole ones. Raises ValueError."""
     if isinstance(text, str):
         return _size(text)
     raise _not_text(text, "size")
 
 
 def parse_ratio(text: object) -> float:
-    """Read a ratio such as ``"2%"``; returns a fraction of one, from 0 to 1. Raises ValueError."""
+    """Parse a ratio such as ``"2%"``; returns a fraction of one, 0 to 1. Raises ValueError."""
     if isinstance(text, str):
         return _ratio(text)
     raise _not_text(text, "ratio")
 
 
 class _Quantity(NamedTuple):
-    """What a name that ends with a unit is: its SI unit, how it is read, the units it is shown in.
+    """The unit that a name may end with: its SI unit, its parser, its display units.
 
-    The units that it is shown in are the largest first, each with its factor.
+    Display units are the largest first, each with its factor.
     """
 
     unit: str
@@ -110,7 +110,7 @@ def _suffix(name: str) -> str:
 
 
 def unit_of(name: str) -> str:
-    """Return the SI unit that a name tells: ``bit/s``, ``s``, ``B``, or ``""`` for a count."""
+    """Return the SI unit of a name: ``bit/s``, ``s``, ``B``, or ``""`` for a count."""
     if name.startswith("bytes_"):
         return "B"
     suffix = _suffix(name)
@@ -123,7 +123,7 @@ def without_unit(name: str) -> str:
 
 
 def parse_value(name: str, value: object) -> float:
-    """Read a value by the unit that its name ends with, as in ``rtt_s``; a plain number if none.
+    """Parse a value by the unit that its name ends with, as in ``rtt_s``; a plain number if none.
 
     Raises ValueError.
     """
@@ -135,9 +135,9 @@ def parse_value(name: str, value: object) -> float:
 
 
 def write_like(text: object, value: Any) -> Any:
-    """Write a bound exactly, in the unit of what somebody wrote: 0.1 beside "5ms" is "100 ms".
+    """Format a bound exactly, in the unit of another text: 0.1 beside "5ms" is "100 ms".
 
-    Without a unit where there was none, and unchanged where the bound is no number.
+    Without a unit if the text has none; unchanged if the bound is not a number.
     """
     if not isinstance(value, int | float):
         return value
@@ -154,7 +154,7 @@ def write_like(text: object, value: Any) -> Any:
 
 
 def quoted(value: object) -> str:
-    """Write a value as TOML has it, in one line: ``"paris"``, ``true``, ``4``."""
+    """Format a value as in TOML, in one line: ``"paris"``, ``true``, ``4``."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):
@@ -194,14 +194,14 @@ def _read(what: str, text: str) -> float:
     return float(round(value)) if what == "size" else value
 
 
-# A matrix writes the same few quantities at every one of its points: each is read once.
+# Cached, since a matrix repeats the same few quantities at every point.
 _duration, _rate, _size, _ratio = (
     lru_cache(maxsize=1024)(partial(_read, what)) for what in ("duration", "rate", "size", "ratio")
 )
 
 
 def _doubt(what: str, unit: str) -> str:
-    """Return what else a unit could mean, or an empty text."""
+    """Return the other meanings of a unit, or an empty text."""
     if what == "duration" and unit == "m":
         return 'could be minutes or milliseconds; write "min" or "ms"'
     if what == "rate" and (unit.lower().endswith("bps") or unit.endswith("B")):
@@ -212,7 +212,7 @@ def _doubt(what: str, unit: str) -> str:
 
 
 def scale_of(name: str, value: float) -> tuple[float, str]:
-    """Return the factor and the unit that show a value best: ``(1e6, "Mbit/s")``.
+    """Return the factor and the unit that suit a value best: ``(1e6, "Mbit/s")``.
 
     For a scale, or figures that share one unit, by the unit that the name ends with. The unit is
     the largest that leaves a digit before the point, to three significant digits.
@@ -225,7 +225,7 @@ def scale_of(name: str, value: float) -> tuple[float, str]:
 
 
 def _number(name: str, scaled: float) -> str:
-    """Write a value in the unit of its scale: three significant digits, a count in full."""
+    """Format a value in the unit of its scale: three significant digits, a count in full."""
     if name.endswith("_jain"):
         return f"{scaled:.{_index_digits(scaled)}f}"
     if name.endswith(("_bps", "_s", "_bytes")):
@@ -242,7 +242,7 @@ def _index_digits(value: float) -> int:
 
 
 def format_value(name: str, value: float) -> str:
-    """Show a value by the unit that its name ends with; from two minutes on ``5 min 20 s``."""
+    """Format a value by the unit that its name ends with; from two minutes on ``5 min 20 s``."""
     if math.isinf(value):
         return "unlimited"
     if name.endswith("_s") and abs(value) >= 119.5:
@@ -255,9 +255,9 @@ def format_value(name: str, value: float) -> str:
 
 
 def format_mean(name: str, mean: float, half: float | None) -> str:
-    """Show a mean with half the width of its interval, both in one unit: ``94.1 Mbit/s ±0.31``.
+    """Format a mean with half the width of its interval, in one unit: ``94.1 Mbit/s ±0.31``.
 
-    The mean alone where ``half`` is None.
+    The mean alone if ``half`` is None.
     """
     if half is None:
         return format_value(name, mean)
@@ -269,20 +269,20 @@ def format_mean(name: str, mean: float, half: float | None) -> str:
 
 
 def format_rate(value_bps: float) -> str:
-    """Show a rate to a person: ``94.1 Mbit/s``."""
+    """Format a rate: ``94.1 Mbit/s``."""
     return format_value("_bps", value_bps)
 
 
 def format_duration(value_s: float) -> str:
-    """Show a duration to a person: ``20.4 ms``; from two minutes on ``5 min 20 s``."""
+    """Format a duration: ``20.4 ms``; from two minutes on ``5 min 20 s``."""
     return format_value("_s", value_s)
 
 
 def format_size(value_bytes: float) -> str:
-    """Show a size to a person: ``256 KiB``."""
+    """Format a size: ``256 KiB``."""
     return format_value("_bytes", value_bytes)
 
 
 def format_ratio(value: float) -> str:
-    """Show a ratio to a person: ``2.5 %``."""
+    """Format a ratio: ``2.5 %``."""
     return format_value("_ratio", value)

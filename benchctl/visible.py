@@ -1,9 +1,8 @@
-"""Text from elsewhere (profiles, tools, services, stores, file names) as people may see it.
+"""Escapes control characters in text from elsewhere: profiles, tools, stores, file names.
 
-A terminal obeys control characters, and marks of direction turn a line round; whoever wrote a title
-or a tool's complaint must not steer what reads it. So they are written as escapes, here and nowhere
-else, where text leaves the program: `VisibleText` is under stdout, stderr and every file of
-results, the screens paint through `visible`, and so does what has its place in one line.
+A terminal obeys control characters, and direction marks reorder a line. Such text must not control
+the reader's terminal. So control characters are escaped here, where text leaves the program:
+`VisibleText` wraps stdout, stderr and every result file, and the screens draw through `visible`.
 """
 
 from __future__ import annotations
@@ -23,13 +22,13 @@ _IN_LINES = re.compile(f"\r(?!\n)|[{_HIDDEN}]")
 
 
 def visible(text: str) -> str:
-    """Return a text as one line in which every character shows: ESC as a backslash and x1b."""
+    """Return a text as one line with every character visible: ESC becomes a backslash and x1b."""
     return text if text.isprintable() else _IN_LINE.sub(_escape, text)
 
 
 def visible_lines(text: str) -> str:
-    """Return a text in which every character shows, but for line ends and tabs, which stay."""
-    # The quick look spares exports of millions of lines the slow one.
+    """Return a text with every character visible, except line ends and tabs, which stay."""
+    # This fast check saves exports of millions of lines the slow one.
     return text if text.replace("\n", "").isprintable() else _IN_LINES.sub(_escape, text)
 
 
@@ -38,7 +37,7 @@ def _escape(match: re.Match[str]) -> str:
 
 
 class VisibleText(io.TextIOWrapper):
-    """A text file that takes lines and shows every character in them."""
+    """A text file that makes every character of its lines visible."""
 
     def write(self, text: str) -> int:
         super().write(visible_lines(text))

@@ -1,4 +1,4 @@
-"""Pure functions over samples and figures: folds, intervals of confidence, fairness, change.
+"""Pure functions over samples and figures: folds, confidence intervals, fairness, comparison.
 
 Nothing here reads a file, a clock or a store.
 """

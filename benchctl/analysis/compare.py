@@ -1,7 +1,7 @@
-"""Whether two runs differ: the same point of both, their difference, and how sure that is.
+"""Compares two runs: the same point of both, their difference, and its uncertainty.
 
-The interval is Welch's for two means of unequal variance (Biometrika 34, 1947). Runs of a few
-repeats say little: where one has a single repeat, no interval exists and the verdict says so.
+The interval is Welch's for two means of unequal variance (Biometrika 34, 1947). With a single
+repeat in either run there is no interval, and the verdict says so.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from benchctl.metrics import Vocabulary
 
 
 class Verdict(StrEnum):
-    """What the second run is, beside the first."""
+    """The second run's result, relative to the first."""
 
     BETTER = "better"
     WORSE = "worse"
     DIFFERENT = "different"
-    """Another value, of a metric of which neither more nor less is better."""
+    """A different value of a metric for which neither higher nor lower is better."""
     SAME = "no difference seen"
     FEW = "too little data"
 
@@ -33,9 +33,8 @@ class Verdict(StrEnum):
 class Comparison:
     """One metric of one flow at one point, in two runs; in SI base units.
 
-    ``a`` and ``b`` are the repeats, empty where a run has none. ``difference`` is the mean of b
-    less that of a; ``low`` and ``high`` bound it with 95 % confidence, None where the repeats are
-    too few to tell.
+    ``a`` and ``b`` are the repeats, empty if a run has none. ``difference`` is the mean of b minus
+    that of a; ``low`` and ``high`` bound it with 95 % confidence, None with too few repeats.
     """
 
     point: Mapping[str, Any]
@@ -61,7 +60,7 @@ class Comparison:
 
     @property
     def relative(self) -> float | None:
-        """The difference as a share of the first run's mean; None where that is 0."""
+        """The difference as a share of the first run's mean; None if that is 0."""
         if self.difference is None or not self.mean_a:
             return None
         return self.difference / abs(self.mean_a)
@@ -70,7 +69,7 @@ class Comparison:
 def compare(
     a: Iterable[SummaryRow], b: Iterable[SummaryRow], vocabulary: Vocabulary
 ) -> list[Comparison]:
-    """Compare the summaries of two runs, row by row: those of a, then what only b has."""
+    """Compare the summaries of two runs, row by row: those of a, then those only in b."""
     in_a, in_b = ({_key(row): row for row in rows} for rows in (a, b))
     comparisons = []
     for key, row in {**in_b, **in_a}.items():
@@ -114,7 +113,7 @@ def welch_interval(a: Sequence[float], b: Sequence[float]) -> tuple[float, float
 
 
 def judge(difference: float | None, low: float | None, high: float | None, better: str) -> Verdict:
-    """Put a difference and its interval into a word; ``better`` is as in `benchctl.api.Metric`."""
+    """Return the verdict on a difference; ``better`` is as in `benchctl.api.Metric`."""
     if difference is None or low is None or high is None:
         return Verdict.FEW
     if low <= 0 <= high:

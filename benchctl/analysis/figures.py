@@ -1,7 +1,7 @@
 """From the samples of a flow to its final figures.
 
-A fold takes samples one by one and keeps their values, so that medians and
-percentiles are exact and a rate can be asked for within any window.
+A fold takes samples one by one and keeps their values, so that medians and percentiles are exact,
+and the mean rate of any window can be computed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from statistics import fmean
 from benchctl.analysis.statistics import quantile
 from benchctl.metrics import Fold, Metric, Sample, Summary, Vocabulary
 
-# Above this the tool's own figure and ours tell two stories, and the user hears of it.
+# Above this, the tool's own figure and ours contradict each other, and the user is warned.
 DISAGREEMENT = 0.05
 
 
@@ -77,7 +77,7 @@ class FlowFold:
             series.values.append(value)
 
     def add_summary(self, summary: Summary) -> None:
-        """Take the tool's own figures; the first figure of a metric counts."""
+        """Take the tool's own figures; the first one of a metric counts."""
         for name, value in summary.metrics.items():
             key = (str(summary.direction), name)
             if isinstance(value, Mapping):
@@ -119,7 +119,7 @@ class FlowFold:
         return sum(series.rate_within(from_s, to_s) for series in ends.values())
 
     def disagreements(self) -> list[str]:
-        """Return a sentence for every rate where the tool's figure and ours differ too much."""
+        """Return a sentence for every rate for which the tool's figure and ours differ too much."""
         ours = self._ours()
         texts = []
         for key, told in self._told.items():

@@ -38,9 +38,9 @@ def quantile(ordered: Sequence[float], share: float) -> float:
 
 
 def variance(values: Sequence[float]) -> float:
-    """Return the variance of the population that two or more values are a sample of.
+    """Return the sample variance of two or more values.
 
-    In floating point: `statistics.variance` reckons in fractions, and differs in the last digit.
+    In floating point: `statistics.variance` computes in fractions, and differs in the last digit.
     """
     mean = fmean(values)
     return math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)
@@ -48,11 +48,10 @@ def variance(values: Sequence[float]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """What repeats of one figure say together.
+    """The statistics of one figure over its repeats.
 
     ``ci95_low`` and ``ci95_high`` bound the mean with 95 % confidence by Student's t; ``stdev`` is
-    the standard deviation of a single value. They are None for a single one, of which nothing is
-    known.
+    the standard deviation of a single value. All are None for a single value.
     """
 
     n: int
@@ -66,7 +65,7 @@ class Spread:
 
 
 def spread(values: Sequence[float]) -> Spread:
-    """Describe one or more repeats of a figure."""
+    """Summarize one or more repeats of a figure."""
     n = len(values)
     ordered = sorted(values)
     mean = fmean(values)
@@ -79,9 +78,9 @@ def spread(values: Sequence[float]) -> Spread:
 
 
 def fairness_jain(shares: Sequence[float]) -> float | None:
-    """Return Jain's index (sum x)^2 / (n sum x^2): 1 when all are equal, 1/n when one has all.
+    """Return Jain's index (sum x)^2 / (n sum x^2): 1 if all are equal, 1/n if one has all.
 
-    None when there is nothing to share. Jain, Chiu and Hawe, DEC-TR-301 (1984).
+    None if the sum is 0. Jain, Chiu and Hawe, DEC-TR-301 (1984).
     """
     squares = math.fsum(share * share for share in shares)
     return math.fsum(shares) ** 2 / (len(shares) * squares) if squares else None

@@ -1,4 +1,4 @@
-"""What repeats of the same point say together, and whether it is what was expected."""
+"""Summarizes the repeats of each point, and checks them against expectations."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from benchctl.run.status import Status
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """The figures of one flow of one trial, or of a trial as a whole: then ``flow`` is empty."""
+    """The figures of one flow of one trial, or of a whole trial: then ``flow`` is empty."""
 
     point: Mapping[str, Any]
     flow: str
@@ -26,9 +26,9 @@ def measured_in(
     fairness_jain: float | None,
     flows: Iterable[tuple[str, Status, Figures]],
 ) -> Iterator[Measured]:
-    """Yield what counts of a trial; ``flows`` are names, statuses and figures.
+    """Yield the valid figures of a trial; ``flows`` are names, statuses and figures.
 
-    A flow that was ended at its deadline counts with what it had shown by then.
+    A flow that was ended at its deadline counts with its samples until then.
     """
     for flow, status, figures in flows:
         if status.counts:
@@ -41,8 +41,8 @@ def measured_in(
 class SummaryRow:
     """One metric of one flow at one point, over all repeats.
 
-    ``values`` are those of the repeats; a distribution (``rtt_s``) enters with its mean of each.
-    ``beside`` is what was asked, expected and reported of it, as far as that is known.
+    ``values`` are those of the repeats; a distribution (``rtt_s``) contributes its mean of each.
+    ``beside`` are the requested, expected and reported values, as far as known.
     """
 
     point: Mapping[str, Any]
@@ -55,7 +55,7 @@ class SummaryRow:
 
 
 def point_key(point: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
-    """Return a point as a key, the same in whichever order its axes are."""
+    """Return a point as a key that does not depend on the order of its axes."""
     return tuple(sorted(point.items()))
 
 
@@ -81,7 +81,7 @@ class Outcome:
 
 
 def outcomes_of(expectations: Sequence[Expectation], rows: Sequence[SummaryRow]) -> list[Outcome]:
-    """Hold rows against expectations."""
+    """Check rows against expectations."""
     outcomes = []
     for wanted in expectations:
         matching = [row for row in rows if _concerns(wanted, row)]
@@ -110,7 +110,7 @@ def reported_of(
     flow: str | None = None,
     direction: str | None = None,
 ) -> dict[str, float]:
-    """Return what was reported of a flow in one direction, or of a trial, at a point: by metric."""
+    """Return the reported figures of a flow in one direction, or a trial, at a point: by metric."""
     found: dict[str, float] = {}
     for one in reported:
         if (

@@ -1,6 +1,6 @@
-"""What a machine is like: kernel, TCP, buffers, interfaces, clock, processor.
+"""The facts of a machine: kernel, TCP, buffers, interfaces, clock, processor.
 
-Recorded with every run, and shown by ``benchctl doctor``. Everything is read from /proc, /sys and
+They are recorded with every run, and shown by ``benchctl doctor``. They come from /proc, /sys and
 system calls; what a system does not have is left out.
 """
 

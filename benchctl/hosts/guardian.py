@@ -1,10 +1,9 @@
-"""Ends the runner's tools when the runner is gone. Runs as a process of its own.
+"""Kills the runner's tools when the runner is gone. Runs as a separate process.
 
 The runner writes ``+PGID`` when it starts a process group and ``-PGID`` when that has ended. When
-the pipe closes, because the runner ended in whatever way, the guardian kills the groups that are
-left. A parent-death signal alone is not enough: the kernel clears it when a program with file
-capabilities is started, such as ping on many systems (prctl(2), PR_SET_PDEATHSIG), and other
-systems than Linux have none.
+the pipe closes, because the runner ended in any way, the guardian kills the remaining groups. A
+parent-death signal alone is not enough: the kernel clears it for programs with file capabilities,
+such as ping on many systems (prctl(2), PR_SET_PDEATHSIG), and only Linux has one.
 
 Started as a plain script, so it imports nothing of benchctl and little else.
 """
@@ -15,7 +14,7 @@ import sys
 
 
 def guard(lines: "object") -> None:
-    """Read lines until the end, then kill every group that is still there."""
+    """Read lines until the end, then kill every remaining group."""
     groups: set[int] = set()
     for line in lines:  # type: ignore[attr-defined]
         number = int(line[1:])

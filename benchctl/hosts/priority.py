@@ -1,13 +1,13 @@
-"""A program that only looks on gives way to what is measured; what it starts does not.
+"""Lowers the priority of a program that only observes, but not of what it starts.
 
-Niceness alone is not enough: where Linux groups processes by session (sched(7), the autogroup
+Niceness alone is not enough. Where Linux groups processes by session (sched(7), the autogroup
 feature) it counts only within a terminal, and a timer that is due on the same core waits until a
-part of a screen is drawn. So the program asks for long slices, too. In EEVDF, the scheduler since
-Linux 6.6, who asks for long slices is never in a hurry, and any other that wakes up goes before it
-(PREEMPT_SHORT in kernel/sched/features.h, since Linux 6.12).
+part of a screen is drawn. So the program also asks for long slices. In EEVDF, the scheduler since
+Linux 6.6, any other task that wakes up runs before one with long slices (PREEMPT_SHORT in
+kernel/sched/features.h, since Linux 6.12).
 
-On Linux both are a thread's own, and a child has those of the thread that makes it (nice(2), C
-library/kernel differences). So one thread stays as the program began, and starts the others.
+On Linux both belong to a thread, and a child inherits those of the thread that makes it (nice(2), C
+library/kernel differences). So one thread keeps the original priority, and starts the others.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ Result = TypeVar("Result")
 NICENESS = 10
 # The longest that the kernel takes (kernel/sched/syscalls.c).
 SLICE_NS = 100_000_000
-# Its number, where the C library may have no function for it (before glibc 2.41).
+# The number of the system call, which the C library may lack (before glibc 2.41).
 _SCHED_SETATTR = {"x86_64": 314, "aarch64": 274, "riscv64": 274}
 _FULL = ThreadPoolExecutor(max_workers=1, thread_name_prefix="full priority")
 
 
 def give_way() -> None:
-    """Let every other program go first from now on; nothing where that cannot be for us alone."""
+    """Let every other program run first from now on; does nothing if that would affect children."""
     if sys.platform.startswith("linux"):
-        at_full_priority(int)  # Its thread has to begin before.
+        at_full_priority(int)  # Its thread has to start before.
         _ask_for_long_slices(os.nice(NICENESS))
 
 
 def _ask_for_long_slices(niceness: int) -> None:
-    """Ask the kernel; one that knows no slices, or none of ours, leaves all as it is."""
+    """Ask the kernel; one that does not know slices, or not ours, changes nothing."""
     number = _SCHED_SETATTR.get(platform.machine())
     if number is None:
         return
@@ -57,5 +57,5 @@ def _ask_for_long_slices(niceness: int) -> None:
 def at_full_priority(
     call: Callable[Given, Result], *args: Given.args, **kwargs: Given.kwargs
 ) -> Result:
-    """Call something that starts a program, and return what it returns or raise what it raises."""
+    """Call a function that starts a program; returns what it returns and raises what it raises."""
     return _FULL.submit(call, *args, **kwargs).result()

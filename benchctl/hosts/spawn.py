@@ -1,9 +1,9 @@
-"""Starts commands on hosts, and sees to it that none outlives the runner.
+"""Starts commands on hosts, and ensures that none outlives the runner.
 
 Every command starts as a shell that waits at a gate: it reads one line, then becomes the command.
-So all flows of a trial are forked and ready before any of them begins, and a command whose runner
-died before the gate opened never begins at all. Each command leads a process group of its own,
-with a parent-death signal where the system has one, and a guardian process as the second rope.
+So all flows of a trial are forked and ready before any of them starts, and a command whose runner
+died before the gate opened never starts. Each command leads a process group of its own, with a
+parent-death signal where the system has one, and a guardian process as a backup.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from benchctl.run.network import Host
 OnData = Callable[[Channel, bytes], None]
 
 _GATE = ("/bin/sh", "-c", 'read -r _ || exit 125; exec "$@" </dev/null', "benchctl-gate")
-# After its stop signal a tool may still write its summary; iperf3 takes one exchange with its peer.
+# After its stop signal a tool may still write its summary; iperf3 needs one exchange with its peer.
 STOP_GRACE_S = 2.0
-# Output that a grandchild still holds open after the command itself has ended is not waited for.
+# Limits the wait for output that a grandchild still holds open after the command has ended.
 DRAIN_S = 1.0
 
 
@@ -41,10 +41,10 @@ class Process(Protocol):
         """Open the gate."""
 
     def send_signal(self, name: str) -> None:
-        """Send a signal to the command and everything it started; a command gone is no error."""
+        """Send a signal to the command and everything it started; no error if it has ended."""
 
     async def wait(self) -> int:
-        """Wait until the command has ended and all it printed was delivered.
+        """Wait until the command has ended and all its output was delivered.
 
         Returns its exit code, negative for a signal. Raises what ``on_data`` raised; the command
         was killed for it.
@@ -57,15 +57,15 @@ class Spawner(Protocol):
     async def start(
         self, host: Host, argv: Sequence[str], env: Mapping[str, str], on_data: OnData
     ) -> Process:
-        """Start a command up to its gate; what it prints goes to ``on_data`` as it comes."""
+        """Start a command up to its gate; its output goes to ``on_data`` as it arrives."""
 
 
 async def has_ended(
     process: Process, timeout_s: float | None, unless: asyncio.Event | None = None
 ) -> bool:
-    """Wait for the end of a command, but no longer than a time, or until an event.
+    """Wait for the end of a command, until a timeout or an event.
 
-    Returns whether it has ended. The command itself is left alone.
+    Returns whether it has ended. The command keeps running.
     """
     waits: list[asyncio.Future[Any]] = [asyncio.ensure_future(process.wait())]
     if unless is not None:
@@ -82,7 +82,7 @@ async def has_ended(
 
 
 async def stop(process: Process, name: str, grace_s: float = STOP_GRACE_S) -> int:
-    """Ask a command to end by a signal, kill it when it does not, and return its exit code."""
+    """Send a command its stop signal, kill it if it does not end, and return its exit code."""
     process.send_signal(name)
     if not await has_ended(process, grace_s):
         process.send_signal("SIGKILL")
@@ -92,7 +92,7 @@ async def stop(process: Process, name: str, grace_s: float = STOP_GRACE_S) -> in
 async def run(
     spawner: Spawner, host: Host, argv: Sequence[str], timeout_s: float
 ) -> tuple[int, str]:
-    """Run a short command to its end; returns its exit code and what it printed.
+    """Run a short command to its end; returns its exit code and its output.
 
     Stdout comes first, then stderr. Raises TimeoutError after ``timeout_s``.
     """
@@ -105,18 +105,18 @@ async def run(
         if not await has_ended(process, timeout_s):
             raise TimeoutError
     finally:
-        # Nothing happens to one that has ended.
+        # No effect on a command that has ended.
         code = await stop(process, "SIGKILL")
     return code, b"".join(output.values()).decode("utf-8", "replace")
 
 
 def _death_signal() -> tuple[str, ...]:
-    # setpriv is util-linux; elsewhere the guardian does it alone.
+    # setpriv is part of util-linux; without it, the guardian alone does this.
     return ("setpriv", "--pdeathsig", "KILL", "--") if shutil.which("setpriv") else ()
 
 
 class _Pipes(asyncio.SubprocessProtocol):
-    """Delivers output, and knows when the command and its output have both ended."""
+    """Delivers output, and reports when the command and its output have both ended."""
 
     def __init__(self, on_data: OnData) -> None:
         self._on_data = on_data
@@ -132,7 +132,7 @@ class _Pipes(asyncio.SubprocessProtocol):
         try:
             self._on_data(Channel.STDOUT if fd == 1 else Channel.STDERR, cast("bytes", data))
         except Exception as error:
-            # The event loop would only log it; who waits for the end gets it.
+            # The event loop would only log it; the caller that waits for the end gets it.
             self.error = self.error or error
             with suppress(ProcessLookupError):
                 self._transport.kill()
@@ -163,16 +163,16 @@ class _Local:
 
     def send_signal(self, name: str) -> None:
         if not self._pipes.exited.done():
-            # Gone: it ended a moment ago, and its exit is on its way to us. macOS says EPERM then.
+            # It ended a moment ago, and its exit code is on its way. macOS reports EPERM then.
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, signal.Signals[name])
 
     async def wait(self) -> int:
-        # Shielded: who gives up waiting must not take the end away from others.
+        # Shielded: a cancelled caller must not cancel the wait of others.
         await asyncio.shield(self._pipes.exited)
         done, _ = await asyncio.wait([self._pipes.closed], timeout=DRAIN_S)
         if not done:
-            # It left a child behind that still holds its output: end that too.
+            # A child of it still holds its output: end that too.
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, signal.SIGKILL)
         self._transport.close()

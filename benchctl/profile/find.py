@@ -1,4 +1,4 @@
-"""Where profiles and topologies are: files of the user, and those that come with benchctl."""
+"""Finds profiles and topologies: the user's files, and those that come with benchctl."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ def find_profile(name: str) -> Path:
 
 
 def find_topology(name: str, path: Path | None = None) -> Path:
-    """Return a topology file: the one at a path, or one of this name that comes with benchctl.
+    """Return a topology file: the one at a path, or the bundled one of this name.
 
-    The path is the name itself unless it is given. Raises ProfileError with the nearest known name.
+    ``path`` defaults to the name itself. Raises ProfileError with the nearest known name.
     """
     return _find("topology", name, path or Path(name), shipped_topologies())
 
 
 def is_file(path: Path) -> bool:
-    """Return whether there is a file that this user may reach."""
+    """Return whether a file exists that this user can reach."""
     try:
         return path.is_file()
     except OSError:  # a name too long, or a directory that may not be entered
@@ -58,7 +58,7 @@ def is_file(path: Path) -> bool:
 
 def _find(what: str, name: str, file: Path, known: Mapping[str, Path]) -> Path:
     bare = name.removesuffix(".toml").removeprefix("profiles/").removeprefix("labs/")
-    # A bare name of ours is not a file that merely lies in the current directory.
+    # The bare name of a bundled file does not mean a file in the current directory.
     if not (bare == name and bare in known) and is_file(file):
         return file
     if bare in known:

@@ -1,7 +1,7 @@
 """From a name on the command line to a validated profile.
 
-Finds the file, follows ``extends``, lays ``--set`` values on top, and validates. The result keeps
-every source, so that later errors (an axis over nothing, a wrong parameter) still name file, line
+Finds the file, follows ``extends``, applies ``--set`` values, and validates. The result keeps every
+source, so that later errors (an axis that sets nothing, an invalid parameter) still name file, line
 and key.
 """
 
@@ -28,7 +28,8 @@ from benchctl.units import quoted
 class Document:
     """A validated profile and where each of its keys was written.
 
-    ``sources`` goes from the profile itself to its last base; ``overrides`` is what ``--set`` says.
+    ``sources`` are the profile and its bases, in this order; ``overrides`` are the ``--set``
+    values.
     """
 
     model: Profile
@@ -37,7 +38,7 @@ class Document:
 
     @property
     def name(self) -> str:
-        """The profile's short name: its file's, without the ending."""
+        """The profile's short name: that of its file without the extension."""
         return self.sources[0].path.stem
 
     @property
@@ -57,7 +58,7 @@ class Document:
         return source.path.parent / self.model.lab.topology
 
     def error(self, key: Key, what: str, hint: str = "") -> ProfileError:
-        """Return the error of one key, at the file and line that wrote it."""
+        """Return the error of one key, with the file and line that wrote it."""
         if key not in self.overrides.targets:
             key = as_written(self.overrides.data, key)
         return _locate(self.overrides, self.sources, key).error(key, what, hint)
@@ -86,7 +87,7 @@ def load_profile(name: str, assignments: Sequence[str] = ()) -> Document:
 
 
 def _locate(overrides: Overrides, sources: Sequence[TomlSource], key: Key) -> TomlSource:
-    """Return the overrides if they write the key or what holds it.
+    """Return the overrides if they write the key or what contains it.
 
     Else the first of the sources that writes the key, or its nearest ancestor.
     """

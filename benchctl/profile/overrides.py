@@ -1,12 +1,12 @@
-"""Values from the command line, ``--set key=value``, laid over the profile.
+"""Values from the command line, ``--set key=value``, applied to the profile.
 
 A key names, in this order: an axis, whose values it replaces; a key of the file, such as
-``run.repeats`` or ``flows.main.window``; or a target, as an axis would name it: a parameter of
-every flow that takes it (``duration``), of one flow (``main.window``), a setting of the lab
+``run.repeats`` or ``flows.main.window``; or a target as on an axis: a parameter of every flow that
+has it (``duration``), of one flow (``main.window``), a setting of the lab
 (``lab.links.core.loss``), or the choice of ``flows``.
 
-A value is read as TOML, and as plain text where it is not TOML, so that ``duration=5s`` needs no
-quotes within quotes. For an axis, commas separate values: ``streams=1,2,4``.
+A value is read as TOML, or as plain text if it is not TOML, so that ``duration=5s`` needs no nested
+quotes. For an axis, commas separate values: ``streams=1,2,4``.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from benchctl.toml.source import Key, TomlSource, dotted, merge
 
 @dataclass(frozen=True, slots=True)
 class Overrides(TomlSource):
-    """The ``--set`` values, as a source that goes before every file.
+    """The ``--set`` values, as a source that takes precedence over every file.
 
-    ``data`` is the whole profile with the values laid over it; ``targets`` are the values that
-    name no key of the file.
+    ``data`` is the whole profile with the values applied; ``targets`` are the values that name no
+    key of the file.
     """
 
     targets: Mapping[Key, Any] = field(default_factory=dict)
@@ -39,7 +39,7 @@ class Overrides(TomlSource):
 
 
 def read_overrides(texts: Sequence[str], data: dict[str, Any]) -> Overrides:
-    """Lay ``--set`` texts over a profile's data. Raises UsageError."""
+    """Apply ``--set`` texts to a profile's data. Raises UsageError."""
     targets: dict[Key, Any] = {}
     lines: dict[Key, int] = {}
     for text in texts:
@@ -102,7 +102,7 @@ def _axis_named(key: tuple[str, ...], data: Mapping[str, Any]) -> str:
 
 
 def _axis_values(written: str, value: Any, old: Any) -> Any:
-    """Return the new form of an axis: its ``sets`` stay, and labels mean the values they name."""
+    """Return the new form of an axis: its ``sets`` stay, and known labels keep their values."""
     if isinstance(value, str):
         value = [_read_value(part) for part in written.split(",")]
     elif not isinstance(value, list):
@@ -115,7 +115,7 @@ def _axis_values(written: str, value: Any, old: Any) -> Any:
 
 
 def _table(value: Any) -> Mapping[str, Any]:
-    """Return what should be a table; an empty one where the profile has something else."""
+    """Return what should be a table; an empty one if the profile has something else."""
     return value if isinstance(value, dict) else {}
 
 

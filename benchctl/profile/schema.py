@@ -1,12 +1,11 @@
 """The JSON schema of profiles (draft 7), for editors that complete and check TOML.
 
-It is that of the models, with the parameters of the backends at hand put where they may stand: in
-a flow (those of its own backend), in ``[defaults]``, on axes and in labelled values. What a
-profile means as a whole, such as whether an axis sets anything, only `make_plan` can say.
+It is the schema of the models, with the parameters of the given backends wherever they may occur:
+in a flow (those of its own backend), in ``[defaults]``, on axes and in labelled values. Checks of
+the whole profile, such as whether an axis sets anything, are left to `make_plan`.
 
-Taplo, the language server of TOML, knows draft 7 and nothing later: what a table may not have is
-said by ``additionalProperties`` and ``propertyNames``, and nothing stands beside a ``$ref`` but its
-description.
+Taplo, the language server of TOML, supports draft 7 only. So unknown keys are rejected by
+``additionalProperties`` and ``propertyNames``, and ``$ref`` has no sibling but its description.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ def model_schema(model: type[BaseModel], title: str) -> Schema:
 
 
 def _parameters(backend: AnyBackend, defs: Schema) -> Schema:
-    """Return the schemas of a backend's parameters; what they refer to goes into ``defs``."""
+    """Return the schemas of a backend's parameters; their definitions go into ``defs``."""
     template = f"#/$defs/{backend.name}.{{model}}"
     own = backend.parameters.model_json_schema(ref_template=template)
     defs |= {f"{backend.name}.{name}": inner for name, inner in own.get("$defs", {}).items()}
@@ -66,7 +65,7 @@ def _parameters(backend: AnyBackend, defs: Schema) -> Schema:
 
 
 def _shared(parameters: Iterable[Schema], defs: Schema) -> Schema:
-    """Return each parameter that some backend has; what several have may be that of any."""
+    """Return each parameter of the backends; one that several have may be that of any."""
     found: dict[str, list[Schema]] = {}
     for properties in parameters:
         for name, schema in properties.items():
@@ -84,7 +83,7 @@ def _shared(parameters: Iterable[Schema], defs: Schema) -> Schema:
 
 
 def _ask_only_whole_profiles(schema: Schema) -> None:
-    """Let a profile that extends another leave out what the other may have."""
+    """Let a profile that extends another leave out keys of the other."""
     defs = schema["$defs"]
     required: Schema = {"axes": {"$ref": "#/$defs/WholeAxes"}}
     for name, one in schema["properties"].items():
@@ -127,7 +126,7 @@ def _add_parameters(
 
 
 def _add_axes(schema: Schema, settable: Schema) -> None:
-    """Describe the axes that are named after what they set, and what labelled values may set."""
+    """Describe the axes that are named after their target, and the targets of labelled values."""
     defs = schema["$defs"]
     flow = {"type": "string", "description": "name of a flow that the point has"}
     flows = {"anyOf": [flow, {"type": "array", "minItems": 1, "items": flow}]}
@@ -163,10 +162,10 @@ def _add_axes(schema: Schema, settable: Schema) -> None:
 
 
 def _clean(node: Any) -> Any:
-    """Return a schema as TOML needs it: without null, and with defaults as they are written.
+    """Return a schema as TOML needs it: without null, and with defaults as people write them.
 
-    Titles go, which only repeat names, and so do bounds that pydantic puts on the number behind a
-    text.
+    Titles go, since they only repeat names, and so do bounds that pydantic puts on the number
+    behind a text.
     """
     if isinstance(node, list):
         return [_clean(one) for one in node]
@@ -193,7 +192,7 @@ def _clean(node: Any) -> Any:
 
 
 def _written(value: Any, examples: Sequence[str] | None) -> Any:
-    """Return a default as a person writes it in TOML; a quantity has examples."""
+    """Return a default as TOML text; a quantity has examples."""
     if examples is None or isinstance(value, str):
         return value
     return "unlimited" if math.isinf(value) else write_like(examples[0], value).replace(" ", "")

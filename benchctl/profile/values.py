@@ -1,6 +1,6 @@
-"""The values that a profile is made of, beside units: names, scalars, axis values.
+"""The types of values in a profile, besides units: names, scalars, axis values.
 
-Each is a type for pydantic: what is accepted, and how a schema describes it to editors.
+Each is a type for pydantic: what is accepted, and its schema for editors.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _SCALAR_SCHEMA = {"type": ["string", "number", "boolean"]}
 
 
 def as_text(value: Scalar) -> str:
-    """Write a value in one line, as people type it on the command line: ``paris``, ``true``."""
+    """Write a value in one line, as on the command line: ``paris``, ``true``."""
     return value if isinstance(value, str) and value.isprintable() else quoted(value)
 
 

@@ -1,4 +1,4 @@
-"""Two runs side by side, for people and for programs: the figures are `analysis.compare`'s."""
+"""Two runs side by side, as text and as data; the figures come from `analysis.compare`."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ NOTHING = "-"
 
 
 def compare_reports(a: Report, b: Report) -> list[Comparison]:
-    """Compare what two runs measured."""
+    """Compare the summaries of two runs."""
     return compare(a.summary, b.summary, a.run.vocabulary | b.run.vocabulary)
 
 
 def of_interest(comparisons: Sequence[Comparison], *runs: Run) -> list[Comparison]:
-    """Return the comparisons of the metrics people look for, as in the tables of both runs."""
+    """Return the comparisons of the metrics that both runs' tables show."""
     shown = {*OF_TRIALS, *(name for run in runs for name in run.vocabulary.wanted)}
     return [one for one in comparisons if one.metric in shown]
 
 
 def comparison_table(comparisons: Sequence[Comparison]) -> Pivot:
-    """Return the comparisons as rows of text; axes of one value are left out."""
+    """Return the comparisons as rows of text; axes with a single value are left out."""
     axes = dict.fromkeys(axis for one in comparisons for axis in one.point)
     varying = [axis for axis in axes if len({str(one.point.get(axis)) for one in comparisons}) > 1]
     heads = (*varying, "flow", "metric", "A", "B", "difference", "", "95 % interval", "verdict")

@@ -1,7 +1,7 @@
-"""A report as JSON: the keys, and what stands under each.
+"""A report as JSON: its keys and their values.
 
-Figures that others reported stand only here, not in the events of flows and trials.
-The keys are documented in docs/output.md; ``schema_version`` changes when one changes its meaning.
+Figures that others reported appear only here, not in the events of flows and trials. docs/output.md
+documents the keys. ``schema_version`` changes if the meaning of a key changes.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _only(figures: Mapping[str, float], metrics: Collection[str]) -> dict[str, f
 
 
 def run_entry(run: Run) -> Entry:
-    """Return what is said of the run itself."""
+    """Return the entry of the run itself."""
     return {
         "id": run.name,
         "profile": run.profile,
@@ -70,7 +70,7 @@ def run_entry(run: Run) -> Entry:
 
 
 def trial_entry(trial: Trial) -> Entry:
-    """Return what is said of a trial besides its flows."""
+    """Return the entry of a trial, without its flows."""
     return {
         "index": trial.position,
         "repeat": trial.repeat,
@@ -87,7 +87,7 @@ def trial_entry(trial: Trial) -> Entry:
 
 
 def flow_entries(flow: Flow, figures: Figures) -> Iterator[Entry]:
-    """Yield what is said of an attempt of a flow: one entry for each direction it measured."""
+    """Yield the entries of an attempt of a flow: one for each direction it measured."""
     directions = sorted({direction for direction, _ in figures}) or [flow.direction]
     for direction in directions:
         own = {metric: figure for (d, metric), figure in figures.items() if d == direction}
@@ -121,7 +121,7 @@ def _value(figure: Figure) -> float | Mapping[str, float]:
 
 
 def summary_entry(row: SummaryRow) -> Entry:
-    """Return what is said of one metric over the repeats."""
+    """Return the entry of one metric over the repeats."""
     spread = row.spread
     return {
         "point": row.point,

@@ -1,4 +1,4 @@
-"""Where a result goes: stdout, or a file that is opened before anything is measured."""
+"""The destination of a result: stdout, or a file that is opened before anything is measured."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from benchctl.visible import VisibleText
 class Output:
     """Takes a result as text; use as a context manager.
 
-    A file is written beside its name and renamed when it is whole, so an older one stays until
-    then. Pipes and devices, and files in a directory that takes no new one, are written in place.
+    A file is written under a temporary name and renamed when it is complete, so an older one stays
+    until then. Pipes, devices, and files in a directory that is not writable are written in place.
     """
 
     def __init__(self, path: Path | None, option: str = "-o") -> None:
-        """Open a file, or stdout for None. Raises UsageError when it cannot be written."""
+        """Open a file, or stdout for None. Raises UsageError if it cannot be written."""
         self._path = path
         self._beside: Path | None = None
         self._file = sys.stdout
@@ -39,7 +39,7 @@ class Output:
         there = path.exists()
         if there and not path.is_file():
             return _text(os.open(path, os.O_WRONLY))
-        target = path.resolve()  # of a link: the file that it names
+        target = path.resolve()  # the target of a link
         if there and not os.access(target, os.W_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         beside = target.with_name(f".benchctl-{secrets.token_hex(8)}.part")
@@ -55,16 +55,16 @@ class Output:
         return _text(file)
 
     def write(self, text: str) -> None:
-        """Write text. Raises BenchctlError for no room, NoReaderError where nobody reads."""
+        """Write text. Raises BenchctlError if the disk is full, NoReaderError if nobody reads."""
         with self._errors():
             self._file.write(text)
 
     def publish(self) -> None:
-        """Give the file its name, with what was written so far; raises as `write` does."""
+        """Give the file its name, with the text so far; raises as `write` does."""
         with self._errors():
             self._file.flush()
             if self._path is not None and self._file.seekable():
-                self._file.truncate()  # in place, an older and longer file may be under it
+                self._file.truncate()  # in place, the file may have been longer before
             if self._beside is not None:
                 self._beside.replace(self._target)
                 self._beside = None
@@ -85,9 +85,9 @@ class Output:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        """Close the file; what has no name yet is dropped."""
+        """Close the file; one without its name yet is removed."""
         if self._path is not None:
-            with suppress(OSError):  # what a full disk did not take is reported already
+            with suppress(OSError):  # a full disk is reported already
                 self._file.close()
         if self._beside is not None:
             with suppress(OSError):

@@ -1,8 +1,8 @@
-"""Brings the summary of a report into rows and columns of text, as table and markdown show it.
+"""Arranges the summary of a report in rows and columns of text, for table and markdown.
 
-A row is a point, a flow and a direction; columns are the axes that vary, the flow and direction
-where there is more than one, the figures people look for, and what was asked, what was expected and
-what others reported where that is known. Everything else is in the JSON.
+A row is a point, a flow and a direction. Columns are the axes with several values, flow and
+direction if there are several, the main metrics, and the requested, expected and reported values if
+known. Everything else is in the JSON.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from benchctl.visible import visible
 
 # The values beside a figure, in this order.
 BESIDE = ("asked", "expected", "reported")
-# A sender that misses its rate by more did not do what was asked.
+# A sender that misses its rate by more did not do what was requested.
 MISSED = 0.01
 
 _Group = dict[str, SummaryRow]
@@ -28,9 +28,9 @@ _Group = dict[str, SummaryRow]
 
 @dataclass(frozen=True, slots=True)
 class Pivot:
-    """A table of text: the heads of its columns, and its rows.
+    """A table of text: the headings of its columns, and its rows.
 
-    ``numeric`` says which columns are aligned to the right.
+    ``numeric`` says which columns are right-aligned.
     """
 
     heads: tuple[str, ...]
@@ -42,14 +42,14 @@ def pivot(report: Report) -> Pivot:
     """Return the summary table of a report."""
     groups: dict[tuple[Any, ...], _Group] = {}
     for figure in report.summary:
-        if figure.flow:  # else of a trial as a whole
+        if figure.flow:  # else of a whole trial
             key = (point_key(figure.point), figure.flow, figure.direction)
             groups.setdefault(key, {})[figure.metric] = figure
     metrics = _shown(report.run.vocabulary, list(groups.values()))
     varying = report.run.varying
     firsts = [next(iter(group.values())) for group in groups.values()]
     flows = len({first.flow for first in firsts}) > 1
-    # A direction says nothing new where there is but one, or where an axis says it already.
+    # A direction is redundant if there is only one, or if an axis shows it already.
     directions = len({first.direction for first in firsts}) > 1 and any(
         first.direction != first.point.get("direction") for first in firsts
     )
@@ -87,20 +87,20 @@ def _shown(vocabulary: Vocabulary, groups: Sequence[_Group]) -> dict[str, list[s
 
 
 def _missed(figure: SummaryRow) -> bool:
-    """Return whether a sender sent something else than it was asked to."""
+    """Return whether a sender's rate differs from the requested one."""
     asked = figure.beside.get("asked")
     return asked is not None and abs(figure.spread.mean / asked - 1) > MISSED
 
 
 def with_interval(row: SummaryRow) -> str:
-    """Show the mean of a figure with half its 95 % interval."""
+    """Format the mean of a figure with half its 95 % interval."""
     low, high = row.spread.ci95_low, row.spread.ci95_high
     half = None if low is None or high is None else (high - low) / 2
     return format_mean(row.metric, row.spread.mean, half)
 
 
 def align(heads: Sequence[str], rows: Iterable[Sequence[str]], numeric: Sequence[bool] = ()) -> str:
-    """Return rows as lines of columns as wide as they need; numeric ones go to the right."""
+    """Return rows as lines with columns as wide as needed; numeric ones are right-aligned."""
     heads = [*map(visible, heads)]
     rows = [[*map(visible, row)] for row in rows]
     widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]

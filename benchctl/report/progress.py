@@ -31,7 +31,7 @@ from benchctl.visible import visible
 
 
 class Narrator(Protocol):
-    """Tells a person how a run goes on."""
+    """Shows the progress of a run."""
 
     def tell(self, event: RunEvent) -> None:
         """Take one event."""
@@ -40,7 +40,7 @@ class Narrator(Protocol):
         """Draw what has changed; called several times a second."""
 
     def close(self) -> None:
-        """Leave the terminal as it was."""
+        """Restore the terminal."""
 
 
 class PlainNarrator:
@@ -80,10 +80,10 @@ class PlainNarrator:
         self._write(visible(line) + "\n")
 
     def tick(self) -> None:
-        """Nothing moves between lines."""
+        """Nothing changes between lines."""
 
     def close(self) -> None:
-        """Nothing to leave."""
+        """Nothing to restore."""
 
 
 class LiveNarrator:
@@ -109,7 +109,7 @@ class LiveNarrator:
         # Current value by flow and backend, then by (role, direction, stream): streams add up.
         self._now: dict[tuple[str, str], dict[tuple[str, str, int], tuple[str, float]]]
         self._now = defaultdict(dict)
-        # Drawn by `tick`, so that nothing but the event loop of the command draws.
+        # Drawn only by `tick`, in the event loop of the command.
         self._live = Live(console=self._console, auto_refresh=False, transient=True)
         self._live.start()
 
@@ -126,7 +126,7 @@ class LiveNarrator:
             case TrialEnded(trial):
                 self._done += 1
                 if trial.started_time is not None and trial.finished_time is not None:
-                    # One that was ended while it waited for its common start took no time.
+                    # A flow that was ended before its common start took no time.
                     self._spent_s.append(max(0.0, trial.finished_time - trial.started_time))
                 self._trial = None
             case _:
@@ -144,10 +144,10 @@ class LiveNarrator:
         self._live.update(grid, refresh=True)
 
     def _current(self, backend: str, streams: dict[tuple[str, str, int], tuple[str, float]]) -> str:
-        """Show what a flow does now, by direction: rates of streams added, delays of the last."""
+        """Return what a flow does now, by direction: the streams' total rate, the latest delays."""
         texts = []
         for direction in sorted({key[1] for key in streams}):
-            # One end tells it; where both do, the one whose metric people look for first.
+            # Usually one end reports it; of both, the one whose metric ranks first.
             told = [streams[key] for key in streams if key[1] == direction]
             best = self._vocabulary.headline(backend, {name for name, _ in told}) or ""
             values = [value for name, value in told if name == best]
@@ -160,7 +160,7 @@ class LiveNarrator:
         self._live.stop()
 
     def time_left(self) -> str:
-        """Return how long the trials to come will take, as far as one can tell."""
+        """Return an estimate of the time that the remaining trials take."""
         left = self._run.trials - self._done
         each_s = fmean(self._spent_s) if self._spent_s else None
         running = 0.0

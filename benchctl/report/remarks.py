@@ -1,4 +1,4 @@
-"""What a reader of a table must know besides its figures: failures, shares, expectations."""
+"""The remarks below a table: failures, shares, expectations."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from benchctl.visible import visible
 
 
 def remarks(report: Report) -> list[str]:
-    """Return what a reader of the table must know besides its figures, after an empty line."""
+    """Return the remarks below a table, after an empty line."""
     lines: list[str] = []
     hints: set[str] = set()
     for trial, flows in ((one.trial, one.flows) for one in report.trials):
         name = f"trial {trial.position + 1}{_where(trial.point, ' ({})')}, repeat {trial.repeat}"
         if trial.status is not Status.OK:
             error = f": {trial.error}" if trial.error else ""
-            # Of a hundred failures with one remedy, the first gives it.
+            # Of a hundred failures with one remedy, the first shows it.
             new = dict.fromkeys(one.flow.hint for one in flows if one.flow.hint)
             hint = "".join(f"; {hint}" for hint in new if hint not in hints)
             hints.update(new)
@@ -38,7 +38,7 @@ def remarks(report: Report) -> list[str]:
 
 
 def _sharing(report: Report) -> Iterator[str]:
-    """Yield how flows of the same time shared, and how much a single trial says about it."""
+    """Yield how concurrent flows shared the link, and how uncertain a single trial is."""
     alone = False
     for index in (row for row in report.summary if row.metric in OF_TRIALS):
         trials = [one.trial for one in report.trials if one.trial.point == index.point]
@@ -55,7 +55,7 @@ def _sharing(report: Report) -> Iterator[str]:
 
 
 def _scatter(report: Report, point: Mapping[str, object]) -> str:
-    """Return the standard deviation of a single trial's rate, of the flow that has the largest."""
+    """Return the standard deviation of a single trial's rate, of the flow with the largest one."""
     for metric in of_aspect(Aspect.RATE):
         rates = [row.spread for row in report.summary if (row.point, row.metric) == (point, metric)]
         if found := [one.stdev / one.mean for one in rates if one.stdev is not None and one.mean]:

@@ -1,7 +1,7 @@
 """A run as one value: its trials with their figures, the summary over repeats, and verdicts.
 
-Everything that shows a run takes this, whether it was read from a store or is what a screen knows
-of a run at some moment. `report_of` is pure; `entries` writes a report as JSON.
+Everything that shows a run takes this, from a store or from a screen's view of a live run.
+`report_of` is pure; `entries` writes a report as JSON.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from benchctl.store.read import Reader
 
 @dataclass(frozen=True, slots=True)
 class FlowReport:
-    """One flow of a trial, as its last attempt left it."""
+    """One flow of a trial, by its last attempt."""
 
     flow: Flow
     figures: Figures
@@ -41,7 +41,7 @@ class TrialReport:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A run as far as it was measured.
+    """The measured part of a run.
 
     ``trials`` are in the order of execution; ``summary`` is over their repeats, in the order of the
     axes' values; ``outcomes`` are of the profile's expectations.
@@ -55,14 +55,14 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class StoredRun:
-    """A run in a store: what exports are made of."""
+    """A run in a store: the input of exports."""
 
     reader: Reader
     run: Run
 
     @property
     def report(self) -> Report:
-        """The run as it stands in the store now. Raises StoreError."""
+        """The run in its current state. Raises StoreError."""
         return read_report(self.reader, self.run)
 
 
@@ -79,7 +79,7 @@ def _ended(reader: Reader, run: Run) -> Iterator[TrialReport]:
 
 
 def report_of(run: Run, ended: Iterable[TrialReport]) -> Report:
-    """Return the report of a run of which some trials have ended."""
+    """Return the report of a run with some finished trials."""
     trials = list(ended)
     flows = {
         (point_key(trial.trial.point), one.flow.name): one.flow
@@ -103,7 +103,7 @@ def report_of(run: Run, ended: Iterable[TrialReport]) -> Report:
 
 
 def _place(run: Run, row: SummaryRow) -> tuple[int, ...]:
-    """Return where a row stands: as its values do on their axes."""
+    """Return the sort key of a row: its values' positions on their axes."""
     return tuple(
         values.index(row.point[axis]) if axis in row.point else len(values)
         for axis, values in run.values.items()
@@ -111,7 +111,7 @@ def _place(run: Run, row: SummaryRow) -> tuple[int, ...]:
 
 
 def _beside(run: Run, row: SummaryRow, flow: Flow | None) -> dict[str, float]:
-    """Return the values beside a figure, as far as they are known."""
+    """Return the values beside a figure, as far as known."""
     told = run.settings.reported
     reported = reported_of(told, row.point, row.flow or None, row.direction or None)
     known = {"reported": reported.get(row.metric)}
@@ -122,7 +122,7 @@ def _beside(run: Run, row: SummaryRow, flow: Flow | None) -> dict[str, float]:
 
 
 def _asked_bps(flow: Flow) -> float | None:
-    """Return what a flow was to send, all its streams together, where it had a rate."""
+    """Return the requested rate of a flow, all streams together; None without one."""
     rate_bps = flow.requested.get("rate")
     if not isinstance(rate_bps, int | float):
         return None  # unlimited, or not known to this backend

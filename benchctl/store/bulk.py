@@ -1,7 +1,7 @@
-"""Much at once, for those who draw: trials in outline, samples in batches.
+"""Bulk queries for plots: outlines of trials, batches of samples.
 
-`read` gives every row its own object with all its columns, which is right for a table and too much
-for a plot of half a million samples.
+`read` makes an object of every row with all its columns. That suits a table, but is too slow for a
+plot of half a million samples.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ T = TypeVar("T")
 PackedSample = tuple[int, float, float, bytes]
 """Series, start and end of the interval (seconds from the flow's start), packed values."""
 
-# A batch is read and drawn in a hundredth of a second: in between, a screen answers keys.
+# A batch is read and drawn in a hundredth of a second; between batches, a screen handles keys.
 BATCH = 1000
 
 
@@ -28,8 +28,7 @@ BATCH = 1000
 class SeriesSource:
     """The source of a series of samples; ``metrics`` names the packed values, in order.
 
-    ``delay_s`` is when its flow was to start, after its trial; ``streams`` is how many the flow
-    was asked to have.
+    ``delay_s`` is the flow's start after that of its trial; ``streams`` is the requested number.
     """
 
     flow: str
@@ -44,7 +43,7 @@ class SeriesSource:
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """A trial, as far as a list of trials shows it."""
+    """The columns of a trial that a list of trials shows."""
 
     id: int
     position: int
@@ -55,7 +54,7 @@ class Outline:
 
 
 class Bulk:
-    """Reads one store in bulk. Every method raises StoreError when it cannot."""
+    """Reads one store in bulk. Every method raises StoreError on failure."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -1,7 +1,7 @@
-"""Opens the store's file, makes it where it is missing, and turns SQLite's errors into ours.
+"""Opens the store's file, creates it if it is missing, and converts SQLite's errors to ours.
 
-WAL lets readers read while the runner writes, and a killed writer loses at most what it had not
-yet committed.
+WAL lets readers read while the runner writes. A killed writer loses at most what it had not
+committed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from benchctl.errors import StoreBusyError, StoreDamagedError, StoreError
 from benchctl.store.schema import ADDED, TABLES, VERSION
 
 STORE_VARIABLE = "BENCHCTL_STORE"
-# Longer than any batch takes to commit; shorter than a person's patience.
+# Longer than any batch takes to commit, and short enough for a user to wait.
 BUSY_TIMEOUT_S = 5.0
 _WAL_RETRY_S = 0.01
 PRIVATE = 0o600
@@ -27,18 +27,18 @@ PRIVATE = 0o600
 
 
 def default_path() -> Path:
-    """Return where the store lies: ``BENCHCTL_STORE``, or the user's data directory."""
+    """Return the path of the store: ``BENCHCTL_STORE``, or a file in the user's data directory."""
     named = os.environ.get(STORE_VARIABLE)
     return Path(named) if named else platformdirs.user_data_path("benchctl") / "runs.sqlite"
 
 
 @contextmanager
 def store_errors(path: Path) -> Iterator[None]:
-    """Turn SQLite's errors about this file into StoreError."""
+    """Convert SQLite's errors about this file to StoreError."""
     try:
         yield
     except sqlite3.ProgrammingError:
-        raise  # a fault of ours
+        raise  # a bug of ours
     except UnicodeDecodeError as error:  # SQLite quotes the damaged text in its message
         raise damaged(path, "a name or a statement in it is no text") from error
     except sqlite3.DatabaseError as error:
@@ -65,15 +65,15 @@ _HINTS = {
 
 
 def damaged(path: Path, what: str) -> StoreDamagedError:
-    """Return the error of a store in which something is not as it was written."""
+    """Return the error of a store that contains invalid data."""
     hint = "benchctl store check shows what can be read; benchctl store salvage copies it"
     return StoreDamagedError(f"store {path}: damaged: {what}", hint)
 
 
 def connect(path: Path, *, write: bool = False) -> sqlite3.Connection:
-    """Open the store; with ``write``, make it where it is missing.
+    """Open the store; with ``write``, create it if it is missing.
 
-    Raises StoreError when it is missing, locked, damaged, or of a newer version.
+    Raises StoreError if it is missing, locked, damaged, or of a newer version.
     """
     if write:
         try:
@@ -97,20 +97,20 @@ def connect(path: Path, *, write: bool = False) -> sqlite3.Connection:
 
 
 def _make(path: Path) -> None:
-    """Make an empty file for its owner alone; SQLite gives its mode to those beside it."""
+    """Create an empty file for its owner alone; SQLite gives its mode to the files beside it."""
     try:
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, PRIVATE)
     except OSError:
-        return  # it is there, or SQLite will say what is wrong
+        return  # it exists, or SQLite will report the error
     os.close(file)
 
 
 def _way_to_read(path: Path) -> str:
     """Return how SQLite opens a store to read it (sqlite.org/uri.html, sqlite.org/wal.html).
 
-    WAL wants to write even for a reader: to an index beside the store. Where this user may not,
-    the index of who writes the store now serves, and a store that nobody writes needs none. Raises
-    StoreError where the index is gone and the log is not, as after a copy: it would go unread.
+    WAL writes an index beside the store even for a reader. If this user may not write, the index of
+    the current writer is used, and a store without a writer needs none. Raises StoreError if the
+    index is missing but the log exists, as after a copy: the log would be ignored.
     """
     if os.access(path, os.W_OK) and os.access(path.parent, os.W_OK):
         return "mode=rw"
@@ -140,7 +140,7 @@ def _prepare(connection: sqlite3.Connection, path: Path, write: bool) -> None:
     connection.row_factory = sqlite3.Row
     connection.execute("PRAGMA foreign_keys = ON")
     if write:
-        # The lock is taken only where something is missing: another program may hold it long.
+        # The lock is taken only if something is missing: another program may hold it long.
         if _version(connection, path) == 0 or _missing(connection):
             with transaction(connection):
                 if _version(connection, path) == 0:  # nobody has made it meanwhile
@@ -167,7 +167,7 @@ def _version(connection: sqlite3.Connection, path: Path) -> int:
 
 
 def _missing(connection: sqlite3.Connection) -> list[str]:
-    """Return the statements that make what a store lacks: a new one all, an earlier one some."""
+    """Return the statements that create what a store lacks: everything of a new one."""
     there = {row["name"] for row in connection.execute("SELECT name FROM sqlite_master")}
     statements = [one for one in TABLES.strip().split(";\n") if one.split()[2] not in there]
     for table, column, kind in ADDED:
@@ -178,13 +178,13 @@ def _missing(connection: sqlite3.Connection) -> list[str]:
 
 
 def _use_wal(connection: sqlite3.Connection) -> None:
-    """Choose WAL, which the file then keeps; only the first time does anything change."""
+    """Choose WAL, which the file then keeps; only the first call changes anything."""
     deadline = time.monotonic() + BUSY_TIMEOUT_S
     while True:
         try:
             connection.execute("PRAGMA journal_mode = WAL")
         except sqlite3.OperationalError:
-            # SQLite does not wait for this lock: another process opens the file at this moment.
+            # SQLite does not wait for this lock: another process is opening the file.
             if time.monotonic() > deadline:
                 raise
             time.sleep(_WAL_RETRY_S)
@@ -204,7 +204,7 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
         yield
         connection.execute("COMMIT")
     except BaseException:
-        # SQLite has rolled back by itself after some errors, a full disk among them.
+        # After some errors, such as a full disk, SQLite has rolled back by itself.
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise

@@ -1,10 +1,10 @@
-"""Follows a run in the store, as it happens or afterwards, as a stream of events.
+"""Follows a run in the store, live or afterwards, as a stream of events.
 
-Live view, progress line, export of events and replay all read a run this way, so they see the same
-things in the same order, however often they look: a trial starts; its flows start, samples arrive,
-flows end, for one attempt after the other; the trial ends, and at last the run. The flows of an
-attempt end together, when the last of them has. Notes come as soon as they are there, and before
-the end of the trial in whose time they were said.
+Live view, progress lines, export of events and replay all read a run this way. So they see the same
+events in the same order, however often they poll: a trial starts; for each attempt, its flows
+start, samples arrive, flows end; the trial ends, and finally the run. The flows of an attempt end
+together, when the last of them has ended. Notes come as soon as they are stored, and before the end
+of their trial.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class TrialEnded:
 
 @dataclass(frozen=True, slots=True)
 class Noted:
-    """Something was said about the run."""
+    """A note about the run was stored."""
 
     note: Note
 
@@ -77,7 +77,7 @@ RunEvent = TrialStarted | FlowStarted | Sampled | FlowEnded | TrialEnded | Noted
 
 
 class Follower:
-    """Yields what is new in a run since the last poll; without ``samples``, all but those."""
+    """Yields what is new in a run since the last poll; with ``samples`` false, all but samples."""
 
     def __init__(self, reader: Reader, run_id: int, *, samples: bool = True) -> None:
         self._reader = reader
@@ -128,7 +128,7 @@ class Follower:
         self, trial: Trial, attempt: int, flows: list[Flow], over: bool
     ) -> Iterator[RunEvent]:
         if not over and any(flow.status is Status.PLANNED for flow in flows):
-            return  # its servers are not ready yet, and not all of its flows need be here
+            return  # its servers are not ready yet, so some of its flows may be missing
         if attempt > self._started_attempt:
             self._started_attempt = attempt
             for flow in flows:

@@ -1,10 +1,11 @@
-"""Who measures now: locks that end with the process that holds them.
+"""Locks that show who is measuring; they end with the process that holds them.
 
-A file beside the store has a byte for each run, which its runner holds for as long as it lives, and
-a byte for the turn: of several runners only the one that has it measures, so that no measurement
-disturbs another. The kernel lets go of both however the runner ends (fcntl(2), record locks).
+A file beside the store has a byte for each run, which its runner locks for as long as it lives, and
+a byte for the turn: of several runners only the one that holds it measures, so that no measurement
+disturbs another. The kernel releases both however the runner ends (fcntl(2), record locks).
 
-A process that opens the file again and closes it loses what it held: ask `is_alive` from others.
+A process that opens the file again and closes it loses its locks: call `is_alive` from other
+processes.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ from benchctl.store.database import PRIVATE
 
 # Runs are numbered from 1.
 _TURN = 0
-# Beyond the bytes of all runs: that of a run whose runner is being started.
+# Beyond the bytes of all runs: the lock of a run whose runner is being started.
 _LAUNCH = 2**40
-# Who asks whether a run is alive holds its lock for an instant, which must not stop the runner.
+# A check of whether a run is alive holds its lock for an instant, which must not stop the runner.
 _TRIES, _TRY_S = 20, 0.01
 # struct flock, here and on macOS and FreeBSD: (l_type, l_whence, l_start, l_len, l_pid) and
 # (l_start, l_len, l_pid, l_type, l_whence); fcntl(2).
@@ -45,7 +46,7 @@ class Turn:
         return _lock(self._file, fcntl.LOCK_EX, _TURN)
 
     def give_back(self) -> None:
-        """Let others measure."""
+        """Release the turn."""
         fcntl.lockf(self._file, fcntl.LOCK_UN, 1, _TURN)
 
 
@@ -57,16 +58,16 @@ class Liveness:
 
     @contextmanager
     def hold(self, run_id: int) -> Iterator[Turn]:
-        """Hold the lock of a run; raises StoreError when another runner has it."""
+        """Hold the lock of a run; raises StoreError if another runner has it."""
         with self._open() as file:
             _insist(file, run_id)
             yield Turn(file)
 
     @contextmanager
     def launching(self, run_id: int) -> Iterator[Callable[[], bool]]:
-        """Hold what only one may: to start the runner of a run. Raises StoreError.
+        """Hold the lock to start the runner of a run. Raises StoreError.
 
-        Yields a question: whether the runner holds its run by now.
+        Yields a function that returns whether the runner holds its run by now.
         """
         with self._open() as file:
             _insist(file, _LAUNCH + run_id)
@@ -88,7 +89,7 @@ class Liveness:
             raise StoreError(f"store lock {self._path}: {error.strerror}") from error
 
     def is_alive(self, run_id: int) -> bool:
-        """Return whether a runner holds this run; a run is taken at its word by who may not ask."""
+        """Return whether a runner holds this run; True if this user may not ask."""
         try:
             with self._path.open() as file:
                 return not _lock(file, fcntl.LOCK_SH, run_id)
@@ -98,10 +99,10 @@ class Liveness:
             return True
 
     def runner_pid(self, run_id: int) -> int | None:
-        """Return the process that holds this run; None where there is none that can be seen.
+        """Return the process that holds this run; None if none is visible.
 
-        The kernel says it: what a store says may be wrong by now, or meant to be. Raises
-        StoreError where only the store's owner may ask.
+        The kernel gives the answer: the store's may be outdated or forged. Raises StoreError if
+        only the store's owner may ask.
         """
         try:
             with self._path.open() as file:
@@ -115,7 +116,7 @@ class Liveness:
 
 
 def _holder(file: IO[str], byte: int) -> int:
-    """Return the process that holds a byte for itself alone; 0 where none does."""
+    """Return the process that has an exclusive lock on a byte; 0 if there is none."""
     read, whence = fcntl.F_RDLCK, os.SEEK_SET
     asked = (read, whence, byte, 1, 0) if _LINUX else (byte, 1, 0, read, whence, 0)
     told = _FLOCK.unpack(fcntl.fcntl(file, fcntl.F_GETLK, _FLOCK.pack(*asked)))

@@ -1,4 +1,4 @@
-"""What people do to runs afterwards, or beside the runner: remarks, tags, deleting."""
+"""Changes to runs by users, during or after the measurement: remarks, tags, deletion."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ REMARK = "remark"
 
 
 def add_remark(path: Path, run_id: int, text: str, now: float) -> None:
-    """Note what a person says about a run. Raises StoreError."""
+    """Add a user's remark to a run. Raises StoreError."""
     _write(
         path,
         "INSERT INTO note (run_id, time, level, text) VALUES (?,?,?,?)",
@@ -29,9 +29,9 @@ def set_tags(path: Path, run_id: int, tags: Sequence[str]) -> None:
 
 
 def delete_run(path: Path, run_id: int) -> None:
-    """Delete a run and all that was measured in it.
+    """Delete a run and all its measurements.
 
-    Raises UsageError while it is being measured, StoreError when the store cannot be written.
+    Raises UsageError while it is being measured, StoreError if the store cannot be written.
     """
     if Liveness(path).is_alive(run_id):
         raise UsageError("this run is in progress", "stop it first")

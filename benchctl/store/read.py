@@ -1,7 +1,7 @@
-"""Questions to the store: runs, their trials, flows, figures, samples and notes.
+"""Queries: runs, their trials, flows, figures, samples and notes.
 
-Rows come back as frozen dataclasses with their JSON read. A reader never blocks the runner and may
-ask as often as it likes; `samples` and `notes` take the last id seen, to read on from there.
+Rows come back as frozen dataclasses with their JSON decoded. A reader never blocks the runner and
+may poll at any rate; `samples` and `notes` take the last id seen, and continue from there.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ FROM sample JOIN series ON series.id = series_id
 
 @cache
 def _layout(metrics: str) -> tuple[tuple[str, ...], struct.Struct]:
-    """Return the names in a series' column of metrics, and how their values are packed."""
+    """Return the metrics named in a series' column, and how their values are packed."""
     names = from_json(metrics, tuple[str, ...])
     return names, struct.Struct(f"<{len(names)}d")
 
 
 def decode_sample(row: sqlite3.Row) -> Sample:
-    """Return a sample. Raises ValueError for one that cannot have been written."""
+    """Return a sample. Raises ValueError for invalid data."""
     try:
         names, layout = _layout(row["metrics"])
         values = layout.unpack(row["data"])
@@ -94,7 +94,7 @@ def decode_figure(row: sqlite3.Row) -> tuple[tuple[str, str], Figure]:
 
 
 class Reader:
-    """Reads one store. Every method raises StoreError when it cannot."""
+    """Reads one store. Every method raises StoreError on failure."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -110,7 +110,7 @@ class Reader:
         return list(map(self._told, self._all(Run, "SELECT * FROM run ORDER BY id DESC")))
 
     def run_ids(self) -> list[int]:
-        """Return the ids of every run, the newest first: also of one that cannot be read."""
+        """Return the ids of every run, the newest first, including runs that cannot be read."""
         return [row[0] for row in self._rows("SELECT id FROM run ORDER BY id DESC")]
 
     def run(self, run_id: int) -> Run:
@@ -118,10 +118,10 @@ class Reader:
         return self._told(self._written(run_id))
 
     def _told(self, run: Run) -> Run:
-        """Return a run with the status that it has, and not only says it has."""
+        """Return a run with its true status: one that is running without a runner has died."""
         if run.status is not Status.RUNNING or self.is_alive(run):
             return run
-        # It died, or it ended between the two questions: the second answer tells.
+        # It died, or it ended between the two queries: the second answer decides.
         run = self._written(run.id)
         return replace(run, status=Status.DIED) if run.status is Status.RUNNING else run
 
@@ -132,9 +132,9 @@ class Reader:
         return found[0]
 
     def find(self, text: str) -> Run:
-        """Return the run that ``text`` names: ``last``, its name, or a part of only one name.
+        """Return the run that ``text`` names: ``last``, its name, or a unique part of its name.
 
-        Raises UsageError when there is none, or more than one.
+        Raises UsageError if there is none, or more than one.
         """
         rows = list(self._rows("SELECT id, name FROM run ORDER BY id DESC"))
         names = {row["name"]: row["id"] for row in rows if isinstance(row["name"], str)}
@@ -154,7 +154,7 @@ class Reader:
         return self._liveness.is_alive(run.id)
 
     def measured_now(self) -> Run | None:
-        """Return the newest run that is measured now, if any."""
+        """Return the newest run that is being measured, if any."""
         return next(filter(self.is_alive, self.runs()), None)
 
     def trials(self, run_id: int, from_position: int = 0) -> Iterator[Trial]:
@@ -182,7 +182,7 @@ class Reader:
         return self._all(Flow, f"SELECT * FROM flow {chosen} ORDER BY id", trial_id)
 
     def attempts(self, trial_id: int) -> int:
-        """Return how often a trial was tried."""
+        """Return the number of attempts of a trial."""
         return self._value("SELECT coalesce(max(attempt), 0) FROM flow WHERE trial_id=?", trial_id)
 
     def figures(self, flow_id: int) -> Figures:
@@ -213,7 +213,7 @@ class Reader:
         return self._all(Note, query, run_id, after)
 
     def changes(self) -> int:
-        """Return a number that differs after another process has written to the store."""
+        """Return a number that changes after another process has written to the store."""
         return self._value("PRAGMA data_version")
 
     def _rows(self, query: str, *values: Any) -> Iterator[sqlite3.Row]:

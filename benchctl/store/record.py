@@ -1,8 +1,8 @@
-"""What the runner writes while it measures.
+"""Writes the results of the runner during the measurement.
 
-Samples are gathered and written in batches (`Recorder.flush`, several times a second); everything
-else is written at once, after the samples that came before it. While another program holds the
-store, all of it waits in memory, in order: a measurement waits for nobody.
+Samples are collected and written in batches (`Recorder.flush`, several times a second). Everything
+else is written at once, after the samples that came before it. While another program locks the
+store, all of it waits in memory, in order; the measurement never waits.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from benchctl.store.database import connect, store_errors, transaction, writing
 from benchctl.store.schema import OPEN, UNFINISHED
 from benchctl.units import format_duration
 
-# Samples that wait for another program: some 150 MB, half a minute of the fastest that there are.
+# Samples that wait for another program: some 150 MB, half a minute at the highest rate.
 MOST_WAITING = 400_000
-# At its end a run waits so long, after it was asked to stop.
+# How long a run waits at its end after it was asked to stop.
 SETTLING_S = 30.0
-# Two writers meet every now and then.
+# Two writers rarely collide.
 WORTH_A_NOTE_S = 1.0
 
 SeriesKey = tuple[int, str, int, str, tuple[str, ...]]
-"""Flow id, role, number and direction of a stream, and the metrics that its samples tell."""
+"""Flow id, role, number and direction of a stream, and the metrics in its samples."""
 
 
 def create_run(path: Path, run: PlannedRun, now: float) -> tuple[int, str]:
@@ -76,9 +76,9 @@ def _free_name(connection: sqlite3.Connection, now: float) -> str:
 
 
 def reopen_run(path: Path, run_id: int) -> None:
-    """Make what a runner that stopped or died left open planned again. Raises StoreError.
+    """Set the unfinished trials of a stopped or dead runner to planned. Raises StoreError.
 
-    Attempts that never ended are marked as interrupted.
+    Attempts without an end are marked as interrupted.
     """
     trials = f"SELECT id FROM trial WHERE run_id = ? AND status IN {OPEN}"
     with writing(path) as connection:
@@ -97,7 +97,7 @@ def _doubles(count: int) -> struct.Struct:
 
 
 class Recorder:
-    """Writes one run. Methods raise StoreError when the store cannot be written, unless it is held.
+    """Writes one run. Methods raise StoreError if the store cannot be written, unless it is locked.
 
     ``clock`` is monotonic, in seconds.
     """
@@ -147,8 +147,8 @@ class Recorder:
         self._take(insert)
 
     def add_flow(self, trial_id: int, **columns: Any) -> int:
-        """Write one attempt of a flow; returns its id, or a number that stands for it here."""
-        # Of flows before this one hardly a sample is to come; if one does, its series begins anew.
+        """Write one attempt of a flow; returns its id, temporary if the store is locked."""
+        # Few samples of earlier flows are still to come; if one does, its series starts anew.
         self._series.clear()
         number = -1 - len(self._flows)
         self._flows[number] = number
@@ -166,7 +166,7 @@ class Recorder:
     def add_note(
         self, text: str, level: str, time: float, trial_id: int | None, flow_id: int | None
     ) -> None:
-        """Gather a note for the next `flush`: level is info, warning or remark."""
+        """Collect a note for the next `flush`; level is info, warning or remark."""
         self._notes.append((self._run_id, trial_id, flow_id, time, level, text))
 
     def add_figures(self, flow_id: int, figures: Figures) -> None:
@@ -194,15 +194,15 @@ class Recorder:
         omitted: bool,
         metrics: Mapping[str, float],
     ) -> None:
-        """Gather a sample for the next `flush`."""
+        """Collect a sample for the next `flush`."""
         key = (flow_id, role, stream, direction, tuple(metrics))
         data = _doubles(len(metrics)).pack(*metrics.values())
         self._samples.append((key, start_s, end_s, arrived_s, omitted, data))
 
     def flush(self) -> bool:
-        """Write what is gathered; False while another program holds the store, and it waits.
+        """Write the collected data; False if another program locks the store, and it waits.
 
-        Raises StoreBusyError when more waits than memory should hold.
+        Raises StoreBusyError if more waits than memory should hold.
         """
         try:
             self._write()
@@ -215,12 +215,12 @@ class Recorder:
         return True
 
     def settle(self) -> None:
-        """Write what is gathered, even if it takes a while: when nothing is measured any more."""
+        """Write the collected data, however long it takes: called when nothing is measured."""
         self._connection.execute(f"PRAGMA busy_timeout = {SETTLING_S * 1000:.0f}")
         self._write()
 
     def close(self) -> None:
-        """Write what is gathered, as `settle` does, and close the store."""
+        """Write the collected data, as `settle` does, and close the store."""
         try:
             self.settle()
         finally:

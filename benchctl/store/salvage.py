@@ -1,7 +1,7 @@
-"""What of a damaged store can still be read: counted, and copied to a new store.
+"""Reads what is readable of a damaged store: counts it, and copies it to a new store.
 
-Tables are walked by id, past what cannot be read. A row counts as readable when it can have been
-written so; a flipped bit inside a number or a text stays unnoticed, since nothing tells of it.
+Tables are read by id, skipping what is unreadable. A row counts as readable if its values are
+valid; a flipped bit inside a number or a text is not detected.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from benchctl.run.record import Flow, Note, Run, Trial
 from benchctl.store.database import connect, store_errors, transaction
 from benchctl.store.read import decode_figure, decode_sample
 
-# A page holds some dozens of rows. After so many ids in a row that cannot be read, they are skipped
-# in steps that double, so that a whole lost table takes no time.
+# A page holds some dozens of rows. After this many unreadable ids in a row, the steps double, so
+# that a whole lost table takes no time.
 _ONE_BY_ONE = 2000
 _LAST_ID = 2**62
 _PROBLEMS = 20
@@ -37,13 +37,13 @@ def _check_series(row: sqlite3.Row) -> None:
 
 def _check_figure(row: sqlite3.Row) -> None:
     _, figure = decode_figure(row)
-    if abs(figure.value) > 1e100:  # its square is out of range, and so would be every statistic
+    if abs(figure.value) > 1e100:  # its square overflows, and so would every statistic
         raise ValueError(f"flow {row['flow_id']}: {figure.value}")
 
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """A table: the column and the table of what a row belongs to, and how a row is checked."""
+    """A table: the column and the table of its parent, and how a row is checked."""
 
     name: str
     parent: tuple[str, str] | None
@@ -68,13 +68,13 @@ _SAMPLES = (
 
 @dataclass(slots=True)
 class Findings:
-    """What a store holds that can be read, by table, and what is wrong with the rest."""
+    """The readable content of a store, by table, and the errors in the rest."""
 
     readable: Counter[str] = field(default_factory=Counter)
     problems: list[str] = field(default_factory=list)
 
     def text(self) -> str:
-        """Write how much can be read: ``3 runs, 12 trials, 24 flows, 960 samples``."""
+        """Write how much is readable: ``3 runs, 12 trials, 24 flows, 960 samples``."""
         told = ("run", "trial", "flow", "sample")
         return ", ".join(
             f"{self.readable[name]:,} {name}{'' if self.readable[name] == 1 else 's'}"
@@ -83,13 +83,13 @@ class Findings:
 
 
 def check(path: Path) -> Findings:
-    """Read a whole store. Raises StoreError where nothing of it can be opened."""
+    """Read a whole store. Raises StoreError if nothing of it can be opened."""
     with closing(connect(path)) as connection:
         return _walk(connection, lambda *_: None)
 
 
 def salvage(path: Path, copy: Path) -> Findings:
-    """Copy what can be read to a new store. Raises StoreError, UsageError if the file exists."""
+    """Copy the readable rows to a new store. Raises StoreError, UsageError if the file exists."""
     if copy.exists():
         raise UsageError(f"{copy} already exists", "choose a new file name")
     with closing(connect(path)) as connection, closing(connect(copy, write=True)) as target:
@@ -110,7 +110,7 @@ def salvage(path: Path, copy: Path) -> Findings:
 
 
 def diagnose(path: Path) -> StoreError | None:
-    """Return the error of a store that is damaged, with how much can be read; None if it is not."""
+    """Return the error of a damaged store, with how much is readable; None if it is intact."""
     try:
         found = check(path)
     except StoreError as error:
@@ -124,7 +124,7 @@ def diagnose(path: Path) -> StoreError | None:
 
 
 def _walk(connection: sqlite3.Connection, take: Callable[[str, sqlite3.Row], None]) -> Findings:
-    """Hand every row that can be read, and what it belongs to, to ``take``; parents go first."""
+    """Pass every readable row, and its parent, to ``take``; parents first."""
     found = Findings()
     kept: dict[str, set[int]] = {}
     axes: dict[int, Mapping[str, Any]] = {}

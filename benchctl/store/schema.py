@@ -17,12 +17,12 @@ UNFINISHED, OPEN, COUNTED = map(_listed, (status.UNFINISHED, status.OPEN, status
 LAST_ATTEMPT = (
     "WHERE (trial_id, attempt) = (SELECT trial_id, max(attempt) FROM flow WHERE trial_id = ?)"
 )
-"""Of the flows of a trial, those of its last attempt."""
+"""Restricts the flows of a trial to those of its last attempt."""
 
 ADDED = (("trial", "links", "TEXT NOT NULL DEFAULT '[]'"),)
 """Columns that stores of earlier programs of this version lack until they are written to.
 
-They get the tables and indexes of `TABLES` that they lack at the same time.
+They get their missing tables and indexes of `TABLES` at the same time.
 """
 
 TABLES = """

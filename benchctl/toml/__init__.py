@@ -1,1 +1,1 @@
-"""TOML whose every value knows its file and line, and what is wrong with one in a sentence."""
+"""TOML whose every value has its file and line, and one-sentence errors for values."""

@@ -1,7 +1,7 @@
-"""Turns what pydantic finds wrong into one line for people: the key as written, what, and a hint.
+"""Turns pydantic's errors into one line for users: the key as written, the error, and a hint.
 
-pydantic names places by its own path, with the branches of unions and the long forms of short
-ones in it, and speaks of Python's types. A person wrote TOML.
+pydantic's own paths contain the branches of unions and the long forms of short notations, and its
+messages use Python's types. The user wrote TOML.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _WORDS = {
 
 
 def as_written(data: Mapping[str, Any], path: Sequence[str | int]) -> Key:
-    """Return the part of pydantic's path that a person wrote, or left out, in the data."""
+    """Return the part of pydantic's path that the user wrote, or left out, in the data."""
     key: list[str | int] = []
     node: Any = data
     for position, part in enumerate(path):
@@ -60,18 +60,18 @@ def explain(
     known: Callable[[Key], Iterable[str]],
     unknown: str = "unknown key",
 ) -> tuple[Key, str, str]:
-    """Return key, message and hint of the error that a person should look at first.
+    """Return key, message and hint of the most useful error.
 
-    ``data`` is what was validated; ``known`` gives the names that the table at a key may hold,
-    and ``unknown`` says what is wrong with any other.
+    ``data`` was validated; ``known`` gives the names that the table at a key may hold, and
+    ``unknown`` the message for any other.
     """
     found = error.errors(include_url=False)
-    # A misspelt key that is required is unknown and missing: the spelling is the cause.
+    # A misspelt required key is both unknown and missing: report the spelling.
     first = next((one for one in found if one["type"] == "extra_forbidden"), found[0])
     key = as_written(data, first["loc"])
     kind, context = first["type"], first.get("ctx", {})
-    # A value of a union is wrong in each of its branches, and a default that depends on a wrong
-    # value is nobody's fault.
+    # A value of a union is wrong in each of its branches. A default that depends on a wrong value
+    # is not an error of its own.
     wrong = [one for one in found if one["type"] != "default_factory_not_called"]
     others = {as_written(data, one["loc"]) for one in wrong} - {key}
     more = f"and {len(others)} more errors" if others else ""
@@ -108,7 +108,7 @@ def _model_in(annotation: Any) -> type[BaseModel] | None:
 
 
 def _written(data: Any, key: Key) -> Any:
-    """Return the value at a key, as a person wrote it; None where nobody did."""
+    """Return the value at a key, as the user wrote it; None if absent."""
     for part in key:
         try:
             data = data[part]

@@ -1,8 +1,8 @@
-"""TOML files that remember on which line every key stands.
+"""TOML files with the line of every key.
 
-``tomllib`` parses; a second pass over the text, which is known to be TOML by then, only locates
-keys and the items of lists, so that an error can name its line. The two never disagree about
-values because the second one reads none.
+``tomllib`` parses. A second pass over the text, which is known to be valid TOML by then, only
+locates keys and the items of lists, so that an error can name its line. The two cannot disagree
+about values, because the second one reads none.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from benchctl.units import quoted
 
 Key = tuple[str | int, ...]
 
-# A hundred times the longest that people wrote; they are checked in a second or two.
+# A hundred times the longest that people wrote; such a file is checked in a second or two.
 _MOST_CHARACTERS = 500_000
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _TOKEN = re.compile(
@@ -66,7 +66,7 @@ def dotted(key: Key) -> str:
 
 
 def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Lay one table over another: tables merge, everything else is replaced."""
+    """Merge one table into another: tables merge, everything else is replaced."""
     merged = dict(base)
     for key, value in over.items():
         old = merged.get(key)
@@ -79,7 +79,7 @@ def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
 def read_toml(path: Path) -> TomlSource:
     """Read a TOML file.
 
-    Raises ProfileError when the file cannot be read or is not TOML.
+    Raises ProfileError if the file cannot be read or is not TOML.
     """
     try:
         with path.open(encoding="utf-8-sig") as file:
@@ -175,7 +175,7 @@ class _Locator:
         return table
 
     def _value(self, key: Key, line: int) -> None:
-        """Take a value, up to the token that ends it, and note where its key or item stands."""
+        """Take a value, up to the token that ends it, and note the line of its key or item."""
         self._note(key, line)
         if self._peek() == "[":
             self._take()

@@ -1,4 +1,4 @@
-"""What tables of every TOML file share: a strict base, and ports."""
+"""Shared by the tables of every TOML file: a strict base, and ports."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Wit
 
 
 class TomlTable(BaseModel):
-    """Base of every table: an unknown key is an error, and so is a value of another type."""
+    """Base of every table: unknown keys and values of another type are errors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 

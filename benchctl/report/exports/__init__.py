@@ -1,7 +1,7 @@
-"""The ways out of a store: one file for each, which has a function ``export``.
+"""The exports: one file for each, with a function ``export``.
 
 ``export(stored)`` yields the text of a run in pieces. The command line, completion and
-docs/output.md know an export by its line here; its file is imported when it is used.
+docs/output.md take the exports from the table here; a file is imported when it is used.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Export(NamedTuple):
-    """One way out. ``endings`` are those of its files; without any, it has an option of its own."""
+    """One export. ``endings`` are those of its files; without any, it has an option of its own."""
 
     name: str
     endings: tuple[str, ...]

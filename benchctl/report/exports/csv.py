@@ -28,7 +28,7 @@ def export(stored: StoredRun) -> Iterator[str]:
 def csv_lines(rows: Iterable[Iterable[object]]) -> Iterator[str]:
     """Yield rows as lines of CSV (RFC 4180, but with a bare line feed).
 
-    A row is one line, whatever is in its texts: control characters are shown.
+    A row is always one line: control characters in texts are escaped.
     """
     writer = csv.writer(_Line(), lineterminator="\n")
     for row in rows:
@@ -36,7 +36,7 @@ def csv_lines(rows: Iterable[Iterable[object]]) -> Iterator[str]:
 
 
 class _Line:
-    """A file that gives back what is written: `writerow` returns the line."""
+    """A file that returns what is written: `writerow` returns the line."""
 
     def write(self, text: str) -> str:
         return text

@@ -1,7 +1,7 @@
 """A run as a stream of events, one JSON object a line: ``--format jsonl``.
 
-The same lines come out live and afterwards, notes a little earlier when live. Each has ``event``;
-times are ISO 8601 in UTC.
+A live run and a stored one give the same lines, with notes a little earlier when live. Each has
+``event``; times are ISO 8601 in UTC.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from benchctl.visible import visible
 
 
 def export(stored: StoredRun) -> Iterator[str]:
-    """Yield the summary under a head, with what went wrong as a list."""
+    """Yield the summary under a heading, and the failures as a list."""
     report = stored.report
     shown, run = pivot(report), report.run
     rule = ["---:" if right else "---" for right in shown.numeric]

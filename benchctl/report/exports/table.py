@@ -1,4 +1,4 @@
-"""The summary as an aligned table for a terminal, with what went wrong below it."""
+"""The summary as an aligned table for a terminal, followed by the failures."""
 
 from __future__ import annotations
 
