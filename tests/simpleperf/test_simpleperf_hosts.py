@@ -14,7 +14,7 @@ from simpleperf.simpleperf_hosts import two_hosts
 
 pytestmark = pytest.mark.netns
 
-README = Path(__file__).parents[2] / "README.md"
+PAGE = Path(__file__).parents[2] / "docs" / "simpleperf-protocol.md"
 
 
 @pytest.fixture(scope="module")
@@ -24,9 +24,8 @@ def hosts(tmp_path_factory):
 
 
 def printed_commands():
-    """Return the README's commands: the server's, the client's, and the server's by ssh."""
-    section = README.read_text().partition("## simpleperf by itself")[2]
-    block = re.search(r"^```\n(.*?)^```$", section, re.M | re.S)[1]
+    """Return the page's first commands: the server's, the client's, and the server's by ssh."""
+    block = re.search(r"^```\n(.*?)^```$", PAGE.read_text(), re.M | re.S)[1]
     return [line.partition("#")[0].strip() for line in block.splitlines()]
 
 
@@ -46,7 +45,7 @@ def shell(host, command, path):
 
 
 @pytest.mark.parametrize("by_ssh", [False, True], ids=["by hand", "by ssh"])
-def test_the_commands_of_the_readme_measure_between_two_hosts(hosts, tmp_path, by_ssh):
+def test_the_printed_commands_measure_between_two_hosts(hosts, tmp_path, by_ssh):
     server, client = hosts
     serve, measure, send = printed_commands()
     bin_directory = tmp_path / "bin"
