@@ -1,8 +1,8 @@
-"""Addresses worked out: one subnet per segment, one address per interface.
+"""Computes addresses: one subnet for each segment, one address for each interface.
 
 A segment takes the subnet of the addresses that were given on it, or the next free /24 of
-10.0.0.0/8; its interfaces count up from .1 in the order of the links. So the same file always
-gives the same addresses.
+10.0.0.0/8; its interfaces count up from .1 in the order of the links. So the same file always gives
+the same addresses.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ PREFIX = 24
 
 
 class AddressError(ValueError):
-    """An address that was given, or has to be given, is wrong; ``end`` is its interface."""
+    """A given address is wrong, or an address is missing; ``end`` is its interface."""
 
     def __init__(self, end: Interface, what: str) -> None:
         super().__init__(what)

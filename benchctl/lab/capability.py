@@ -1,8 +1,7 @@
-"""What this machine lets a lab do, and what to do where it does not.
+"""Checks what this machine allows a lab to do, and gives the remedy for what is missing.
 
-A lab needs network, mount and PID namespaces: those of root, or those that an ordinary user gets
-inside a user namespace of its own. Everything else is either found in every kernel that has these,
-or has a stand-in.
+A lab needs network, mount and PID namespaces: those of root, or those inside a user namespace of an
+ordinary user. Everything else exists in every kernel that has these, or has a substitute.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _PROGRAMS = {
     "ip": "iproute2", "tc": "iproute2",
 }  # fmt: skip
 
-# Settings by which systems forbid user namespaces: the value that forbids, and who has it.
+# Settings that forbid user namespaces on some systems: the value that forbids, and the systems.
 _FORBIDDING = {
     "kernel/unprivileged_userns_clone": ("0", "kernel.unprivileged_userns_clone=1"),
     "kernel/apparmor_restrict_unprivileged_userns": (
@@ -39,7 +38,7 @@ _FORBIDDING = {
 
 @dataclass(frozen=True, slots=True)
 class Ability:
-    """One thing a machine can or cannot do: ``text`` says what was found, ``remedy`` what helps."""
+    """One capability of a machine: ``text`` is the result, ``remedy`` the help."""
 
     name: str
     there: bool
@@ -49,7 +48,7 @@ class Ability:
 
 @dataclass(frozen=True, slots=True)
 class Launcher:
-    """How to start a process with namespaces of its own: the words before its command."""
+    """How to start a process in its own namespaces: the words before its command."""
 
     argv: tuple[str, ...]
     user_namespace: bool
@@ -60,7 +59,7 @@ def launcher() -> Launcher:
     user_namespace = not _is_root()
     user = ("--user", "--map-root-user") if user_namespace else ()
     # The first child is init of a PID namespace, and dies with its parent: then the kernel kills
-    # all that is left in there.
+    # every process in it.
     return Launcher(
         ("unshare", *user, "--mount", "--pid", "--fork", "--kill-child", "--"), user_namespace
     )
@@ -74,7 +73,7 @@ def examine() -> list[Ability]:
 
 
 def remedy() -> str:
-    """Return what to do when this user can have no namespaces; empty where nothing is known."""
+    """Return the remedy if this user can't create namespaces; empty if none is known."""
     for path, (value, setting) in _FORBIDDING.items():
         file = _PROC_SYS / path
         if file.exists() and file.read_text().strip() == value:
@@ -112,7 +111,7 @@ def _is_root() -> bool:
 
 
 def _look_inside() -> list[dict[str, object]]:
-    """Return what this process may do, which has namespaces of its own."""
+    """Return the capabilities of this process, which is in its own namespaces."""
     from benchctl.lab.emulator import hurry
     from benchctl.lab.kernel import refusal, unpunctual
     from benchctl.lab.namespaces import mount_view

@@ -13,8 +13,8 @@ from array import array
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
-# linux/sockios.h, linux/ethtool.h. Without them frames are what a cable carries: one by one, at
-# most one MTU long, with their checksums.
+# linux/sockios.h, linux/ethtool.h. Without offloads, frames are as on a cable: one by one, at most
+# one MTU long, with their checksums.
 _SIOCETHTOOL = 0x8946
 _SIOCGIFFLAGS = 0x8913
 _IFF_RUNNING = 0x40
@@ -25,27 +25,27 @@ _OFFLOADS = {"tx checksum": 0x17, "tso": 0x1F, "gso": 0x24, "gro": _SET_GRO}
 
 
 class BuildError(Exception):
-    """The kernel, or a program that talks to it, refused."""
+    """The kernel, or a program that configures it, reported an error."""
 
 
 def program_path(name: str) -> str | None:
-    """Return where a program is; None where there is none.
+    """Return the path of a program; None if it is missing.
 
-    Ordinary users of Debian have no sbin in their PATH, and tc is there.
+    On Debian, the PATH of ordinary users lacks sbin, where tc is.
     """
     return shutil.which(name) or shutil.which(name, path="/usr/sbin:/sbin")
 
 
 def run_batch(program: str, lines: Sequence[str]) -> None:
-    """Give lines to ip or tc, in this process's network namespace. Raises BuildError."""
+    """Pass lines to ip or tc, in this process's network namespace. Raises BuildError."""
     _run([program, "-batch", "-"], "\n".join(lines))
 
 
 class LastingTc:
-    """A tc that takes lines for a while, in the network namespace where it was started.
+    """A tc that reads lines for a while, in the network namespace where it was started.
 
-    For changes that come too often to start a program for each. What it objects to is known at the
-    next line, or at the end.
+    For changes too frequent to start a program for each. Its errors appear at the next line, or at
+    the end.
     """
 
     def __init__(self) -> None:
@@ -59,7 +59,7 @@ class LastingTc:
             raise BuildError("no program tc; install iproute2") from None
 
     def run(self, lines: Sequence[str]) -> None:
-        """Give it lines. Raises BuildError."""
+        """Pass lines to it. Raises BuildError."""
         assert self._process.stdin is not None
         try:
             self._process.stdin.write("".join(f"{line}\n" for line in lines))
@@ -68,10 +68,10 @@ class LastingTc:
             self.end()
 
     def end(self) -> None:
-        """End it when it has done all. Raises BuildError."""
+        """End it after its last line. Raises BuildError."""
         with suppress(BrokenPipeError):
             self._process.communicate()
-        # Not its exit code: whoever keeps the lab may have taken that already.
+        # Not its exit code, which the keeper may have collected already.
         self._words.seek(0)
         words = " ".join(self._words.read().decode("utf-8", "replace").split())
         self._words.close()
@@ -80,15 +80,15 @@ class LastingTc:
 
 
 def ask(*argv: str) -> str:
-    """Return what ip or tc says, in this process's network namespace. Raises BuildError."""
+    """Return the output of ip or tc, in this process's network namespace. Raises BuildError."""
     return _run(argv, "")
 
 
 def set_offloads(devices: Iterable[str], ordered: bool) -> None:
-    """Turn a device's offloads off, but GRO on where it shall deliver in order.
+    """Turn a device's offloads off, except GRO if it is to deliver in order.
 
     With GRO, veth has one ring for all processors instead of a backlog for each (veth_xmit in
-    drivers/net/veth.c). Nothing is merged, because the cable is laid with ``gro_max_size 1``.
+    drivers/net/veth.c). GRO merges nothing here, because cables have ``gro_max_size 1``.
     """
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         for device in devices:
@@ -100,7 +100,7 @@ def set_offloads(devices: Iterable[str], ordered: bool) -> None:
 
 
 def await_running(devices: Sequence[str]) -> None:
-    """Wait until devices carry frames; the kernel gets there in its own time (linkwatch)."""
+    """Wait until devices carry frames; the kernel enables them asynchronously (linkwatch)."""
     deadline_s = time.monotonic() + _RUNNING_TIMEOUT_S
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         for device in devices:

@@ -1,10 +1,10 @@
-"""The process that is one direction of an emulated link: it moves frames between packet sockets.
+"""The process that emulates one direction of a link: it moves frames between packet sockets.
 
-One process per direction, because most of the work is the kernel's (it runs the far side's whole
-network stack inside the call that sends a frame), and data and its acknowledgements then share
-two cores. It sleeps until a frame comes or one is due, with the precision of select (microseconds;
-epoll rounds up to milliseconds), and never spins. The time a frame came is the kernel's stamp, so
-that the process's own lateness delays nothing unless it exceeds the link's delay.
+There is one process for each direction, because most of the work is the kernel's (it runs the far
+side's whole network stack inside the call that sends a frame). So data and its acknowledgements use
+two cores. The process sleeps until a frame arrives or is due, with the precision of select
+(microseconds; epoll rounds up to milliseconds), and never spins. A frame's arrival time is the
+kernel's timestamp, so the process's own lateness delays nothing unless it exceeds the link's delay.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from benchctl.lab.model import LinkSettings
 from benchctl.lab.ring import Outlet, Ring
 from benchctl.lab.syscalls import set_timer_slack
 
-# Between two looks at the clock: enough to spare system calls, few enough that a full batch
-# (about 0.3 ms) does not make due frames late.
+# Frames between two readings of the clock: enough to save system calls, few enough that a full
+# batch (about 0.3 ms) does not delay due frames.
 _BATCH = 64
-# A ring holds more than comes in such a time at any rate that an emulator can carry.
+# A ring holds more than arrives in this time at any rate that an emulator can carry.
 _RING_PATIENCE_S = 2e-3
-# When frames are due faster than this they leave a few at a time: to wake for each would cost more
-# than sending it. No later than any other timer fires on Linux (its slack is 50 us).
+# Frames that are due faster than this leave in small groups: a wake-up for each would cost more
+# than sending it. They are no later than any other timer on Linux (its slack is 50 us).
 _CROWDED_NS = 50_000
-# What a person would call a miss: more than the worst wake-up of an idle machine.
+# More than the worst wake-up of an idle machine.
 _LATE_NS = 1_000_000
 
 
 def hurry() -> bool:
-    """Run before ordinary processes, as a link waits for nobody; returns whether we may.
+    """Run before ordinary processes; returns whether that is permitted.
 
-    Only root may. For others a link is as punctual as the machine's load lets it be.
+    Only root may. For others, the punctuality of a link depends on the machine's load.
     """
     try:
         os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
@@ -48,7 +48,7 @@ def hurry() -> bool:
 
 
 class _Forwarder:
-    """One direction of a link: frames come in at one device and leave by another."""
+    """One direction of a link: frames arrive at one device and leave by another."""
 
     def __init__(
         self, settings: LinkSettings, seed: str, devices: tuple[str, str], mtu: int
@@ -64,11 +64,12 @@ class _Forwarder:
         self._refused = 0
 
     def take(self) -> bool:
-        """Give the model the frames that have come; returns whether there may be more."""
+        """Pass the frames that have arrived to the model; returns whether there may be more."""
         arrive, now_ns = self.way.arrive, self._now_ns
         frames = self.source.receive(_BATCH)
         for stamp_ns, frame in frames:
-            # A frame that came while we delivered others: the model's time never runs backwards.
+            # A frame that arrived while others were delivered: the model's time never runs
+            # backwards.
             if stamp_ns > now_ns:
                 now_ns = stamp_ns
             arrive(now_ns, len(frame), frame)
@@ -76,7 +77,7 @@ class _Forwarder:
         return len(frames) == _BATCH
 
     def deliver(self) -> int:
-        """Send the frames that are due; returns when to look again."""
+        """Send the frames that are due; returns the time of the next check."""
         self._now_ns = now_ns = max(time.monotonic_ns(), self._now_ns)
         late_ns = now_ns - self.way.next_ns()
         if late_ns < 0:
@@ -87,7 +88,7 @@ class _Forwarder:
             try:
                 self._send(frame)
             except OSError:
-                # The far device is down or its backlog full: a cable would lose it, too.
+                # The far device is down or its backlog is full: a cable would lose the frame, too.
                 self._refused += 1
         if frames:
             self._late_max_ns = max(self._late_max_ns, late_ns)
@@ -95,7 +96,7 @@ class _Forwarder:
         return self.way.next_ns()
 
     def counters(self) -> DirectionCounters:
-        """Return the counters; the greatest values begin anew."""
+        """Return the counters; the maxima are reset."""
         counters = DirectionCounters(
             **asdict(self.way.counters),
             queued=self.way.queued,
@@ -112,16 +113,16 @@ class _Forwarder:
 def run_direction(
     settings: LinkSettings, seed: str, devices: tuple[str, str], mtu: int, control: Connection
 ) -> None:
-    """Be one direction of a link, from one device to another, until ``control`` is closed.
+    """Emulate one direction of a link, between two devices, until ``control`` is closed.
 
     Sends None once ready.
     """
-    # 50 us by default, which every frame would be late by.
+    # 50 us by default, which would delay every frame.
     set_timer_slack(1)
     hurry()
     direction = _Forwarder(settings, seed, devices, mtu)
     send(control, None)
-    # Nothing here makes cycles, and a collection would stop the link for milliseconds.
+    # No cycles are created here, and a collection would stop the link for milliseconds.
     gc.disable()
     anything: list[Any] = [direction.source, control]
     while True:
@@ -134,7 +135,7 @@ def run_direction(
             least_ns = _CROWDED_NS if direction.crowded else 0
             timeout_s = max(least_ns, next_ns - time.monotonic_ns()) / 1e9
             if direction.way.foreseen:
-                # Frames that come meanwhile can wait, stamped as they are, in the ring.
+                # Frames that arrive meanwhile wait in the ring with their timestamps.
                 readers, timeout_s = [control], min(timeout_s, _RING_PATIENCE_S)
         if control in select.select(readers, [], [], timeout_s)[0]:
             try:

@@ -58,7 +58,7 @@ _LEAST_FRAMES = 5
 
 
 class Promise(StrEnum):
-    """What a link promises."""
+    """The promises of a link."""
 
     DELAY = "delay"
     JITTER = "jitter"
@@ -70,7 +70,7 @@ class Promise(StrEnum):
 
 
 class PromiseVerdict(StrEnum):
-    """What a look says of a promise; of two, the later one counts."""
+    """The result of one check of a promise; of two, the later one counts."""
 
     UNVERIFIED = "not verified"
     KEPT = "kept"
@@ -79,11 +79,11 @@ class PromiseVerdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PromiseFinding:
-    """One promise, what was measured of it (NaN where nothing was), and whether it is kept.
+    """One promise, its measured value (NaN if none), and whether it is kept.
 
-    Delays and jitter in seconds, rates in bits per second of Ethernet frames, queues in frames; of
-    the order, the frames that came after a later one; of a change, how far off their time frames
-    were.
+    Delays and jitter are in seconds, rates in bits per second of Ethernet frames, queues in frames.
+    For the order: the frames that arrived after a later one. For a change: the deviation of frames
+    from their time.
     """
 
     promise: Promise
@@ -111,7 +111,7 @@ class Train:
 
     @property
     def overtaken(self) -> int:
-        """How many frames came after one that was sent later."""
+        """The number of frames that arrived after one that was sent later."""
         latest, count = -1, 0
         for number, _ in self.got:
             count += number < latest
@@ -121,7 +121,7 @@ class Train:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What was found of one way over a link."""
+    """The result of one direction of a link."""
 
     leg: Leg
     findings: Mapping[Promise, PromiseFinding] = field(default_factory=dict)
@@ -136,7 +136,7 @@ class Look:
 
     @property
     def unverified(self) -> tuple[Promise, ...]:
-        """The promises of which nothing can be said."""
+        """The promises that could not be verified."""
         return tuple(
             f.promise for f in self.findings.values() if f.verdict is PromiseVerdict.UNVERIFIED
         )
@@ -175,7 +175,7 @@ _SAID: Mapping[Promise, Callable[[PromiseFinding], str]] = {
 
 
 def look_at(leg: Leg, findings: Iterable[PromiseFinding]) -> Look:
-    """Return the look that was made of these, each promise judged once or more."""
+    """Return the combined result of these checks, each promise judged once or more."""
     weight = list(PromiseVerdict).index
     found: dict[Promise, PromiseFinding] = {}
     for one in findings:
@@ -212,7 +212,7 @@ def _delay(leg: Leg, train: Train) -> PromiseFinding:
     delays_s, jitter_s = train.delays_s, leg.jitter_s
     several = sum(hop.settings.jitter_s > 0 for hop in leg.hops) > 1
     if len(delays_s) < _LEAST_FRAMES or several:
-        # Where every frame is lost none has a delay; where some should come, the loss is broken.
+        # If every frame is lost, none has a delay; if some should arrive, the loss is broken.
         return PromiseFinding(Promise.DELAY, leg.delay_s, math.nan, PromiseVerdict.UNVERIFIED)
     early_s = statistics.quantiles(delays_s, n=round(1 / _EARLY), method="inclusive")[0]
     measured_s = early_s + (1 - 2 * _EARLY) * jitter_s - leg.sending_s(train.frame_bytes)
@@ -238,7 +238,7 @@ def _loss(leg: Leg, train: Train) -> PromiseFinding:
 
 
 def due_of(settings: LinkSettings, frame_bytes: int, sent_ns: Sequence[int]) -> dict[int, int]:
-    """Return when the model delivers which of these frames, over an idle link."""
+    """Return the times at which the model delivers these frames, over an idle link."""
     way: OneWay[int] = OneWay(settings, "")
     for number, now_ns in enumerate(sent_ns):
         way.arrive(now_ns, frame_bytes, number)
@@ -249,10 +249,10 @@ def due_of(settings: LinkSettings, frame_bytes: int, sent_ns: Sequence[int]) -> 
 
 
 def judge_burst(leg: Leg, settings: LinkSettings, train: Train) -> list[PromiseFinding]:
-    """Judge queue, order and a change by frames that came faster than the link sends.
+    """Judge queue, order and a change by frames that arrived faster than the link sends.
 
-    ``settings`` are those that the link was changed to, without jitter and loss, and the model says
-    what becomes of the same frames under them.
+    ``settings`` are those of the changed link, without jitter and loss. The model predicts the same
+    frames under them.
     """
     due_ns = due_of(settings, train.frame_bytes, train.sent_ns)
     return [
@@ -275,7 +275,7 @@ def _queue(leg: Leg, settings: LinkSettings, train: Train, dropped: int) -> list
         return [PromiseFinding(Promise.QUEUE, promised, math.nan, PromiseVerdict.UNVERIFIED)]
     if abs(shorter) > slack:
         return [PromiseFinding(Promise.QUEUE, promised, measured, PromiseVerdict.BROKEN)]
-    if dropped <= slack:  # it was never full, or too shortly
+    if dropped <= slack:  # it was never full, or too briefly
         return [PromiseFinding(Promise.QUEUE, promised, math.nan, PromiseVerdict.UNVERIFIED)]
     return [PromiseFinding(Promise.QUEUE, promised, measured, PromiseVerdict.KEPT)]
 
@@ -289,7 +289,7 @@ def _order(train: Train) -> PromiseFinding:
 def _change(leg: Leg, train: Train, due_ns: Mapping[int, int]) -> PromiseFinding:
     """Judge the new delay by the first half of the frames, and the new rate by the second.
 
-    A queue of another length, which is judged by itself, leaves both as they are.
+    A queue of another length, which is judged by itself, does not affect them.
     """
     if not due_ns:
         return PromiseFinding(Promise.CHANGE, 0, math.nan, PromiseVerdict.UNVERIFIED)
@@ -304,13 +304,13 @@ def _change(leg: Leg, train: Train, due_ns: Mapping[int, int]) -> PromiseFinding
         return PromiseFinding(Promise.CHANGE, 0, abs(early_s), PromiseVerdict.BROKEN)
     span_s = (common[-1][1] - common[0][1]) / 1e9
     drift_s = abs(min(off_s[half:], default=early_s) - early_s)
-    # A rate that is off by so much shows half of it from the first half to the second.
+    # A rate with this error shows half of it between the two halves.
     kept = drift_s <= tolerance_s + RATE_TOLERANCE * span_s / 2
     return PromiseFinding(Promise.CHANGE, 0, abs(early_s) if kept else drift_s, _verdict(kept))
 
 
 def judge_rate(leg: Leg, rate_bps: float) -> list[PromiseFinding]:
-    """Judge a rate in bits per second of frames, NaN where it could not be measured."""
+    """Judge a rate in bits per second of frames, NaN if it could not be measured."""
     if math.isinf(leg.rate_bps):
         return []
     if math.isnan(rate_bps):
@@ -320,7 +320,7 @@ def judge_rate(leg: Leg, rate_bps: float) -> list[PromiseFinding]:
 
 
 def binomial_bounds(count: int, probability: float) -> tuple[int, int]:
-    """Return the least and the most successes in ``count`` that are not beyond chance.
+    """Return the smallest and the largest number of successes in ``count`` within chance.
 
     Either tail beyond them has at most half of `_CHANCE`.
     """

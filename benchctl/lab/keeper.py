@@ -1,9 +1,9 @@
-"""The process that holds a lab: builds it, keeps it, and takes it away by ending.
+"""The process that holds a lab: builds it, keeps it, and removes it by ending.
 
-It runs as init of a PID namespace of its own (`lab` starts it so). Everything of the lab lives in
-there: emulators, services, and the commands that run on its hosts. When it ends, in whatever way,
-the kernel kills all of them, and with the last of them go the namespaces and cables. It ends when
-the connection to the runner closes, and that is all the cleaning up there is.
+It runs as init of its own PID namespace (`lab` starts it so). Everything of the lab lives in there:
+emulators, services, and the commands on its hosts. When it ends, in any way, the kernel kills all
+of them, and the namespaces and cables go with the last of them. It ends when the connection to the
+runner closes; no other clean-up is needed.
 """
 
 from __future__ import annotations
@@ -73,15 +73,15 @@ class Keeper:
         for name, direction in self._controls:
             self._hear(name, direction)
         self._start_services()
-        # /proc is still the runner's, so this is the number by which the runner knows us.
+        # /proc is still the runner's, so this is our process ID as the runner sees it.
         pid = int(Path("/proc/self").readlink().name)
         places = self._namespaces
         return Built(pid, places.descriptors, places.mounts, self._emulator, why_not)
 
     def serve(self, runner: Connection) -> None:
-        """Do what the runner asks until it is gone.
+        """Serve the runner's requests until it is gone.
 
-        Raises BuildError, ServiceError or _EmulatorError when a part of the lab fails.
+        Raises BuildError, ServiceError or _EmulatorError if a part of the lab fails.
         """
         wake, wakeup = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.set_wakeup_fd(wakeup)
@@ -115,7 +115,7 @@ class Keeper:
             self._kernel.change(request.link, request.direction, request.change)
 
     def _hear(self, link: str, direction: int) -> Any:
-        """Return what an emulator says."""
+        """Return an emulator's answer."""
         try:
             return receive(self._controls[link, direction])
         except EOFError:
@@ -148,7 +148,7 @@ class Keeper:
             running.wait_ready()
 
     def _reap(self) -> None:
-        """Take leave of children that have ended; orphans of the lab's commands are ours too."""
+        """Collect children that have ended, including orphans of the lab's commands."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -174,7 +174,7 @@ def _end_with(work: Callable[[], None]) -> NoReturn:
 
 def main() -> None:
     """Keep the lab whose topology comes over the connection with the given descriptor."""
-    # Ctrl-C is for the runner, which closes the lab in its own time.
+    # Ctrl-C is handled by the runner, which closes the lab in order.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     runner = Connection(int(sys.argv[1]))
     topology, emulator = receive(runner)

@@ -1,7 +1,7 @@
-"""Links that the kernel emulates: built, changed over time, and counted.
+"""Links emulated by the kernel: built, changed over time, and counted.
 
-What the kernel is asked for stands in `netem`. All of it happens in the one network namespace
-where the emulator's ends of the cables are.
+`netem` writes the commands. All of them run in the one network namespace that holds the emulator's
+ends of the cables.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ _PATIENCE_S = 2.0
 _DROPPED = 11
 
 
-# Before, the kernel left softirqs to the thread ksoftirqd where that was awake, and a program that
-# sends without a pause was in its way: frames were late by a millisecond (kernel/softirq.c).
+# Earlier kernels left softirqs to the thread ksoftirqd while it was awake, and a program that sends
+# without a pause delayed it: frames were late by a millisecond (kernel/softirq.c).
 _PUNCTUAL = (6, 5)
 
 
 def several_processors() -> bool:
-    """Return whether frames may overtake each other by being handled on different processors."""
+    """Return whether frames may be reordered by being handled on different processors."""
     return (os.cpu_count() or 1) > 1
 
 
@@ -62,7 +62,7 @@ class LinkPlace:
 class _KernelDirection:
     """One direction of a link; ``known`` are the lines that the kernel has got.
 
-    ``source`` is the device that its frames leave by, and the network where that is.
+    ``source`` is the device that its frames leave by, with its network.
     """
 
     source: tuple[int, str]
@@ -80,9 +80,9 @@ class _KernelDirection:
         return self.wires if self.long else self.wires[:1]
 
     def lines(self, settings: LinkSettings, empty: Callable[[_KernelDirection], bool]) -> list[str]:
-        """Return what the kernel does not know yet of these settings.
+        """Return the lines for these settings that the kernel does not have yet.
 
-        ``empty`` says whether no frame is on the way, and so none can be overtaken.
+        ``empty`` says whether no frame is in transit, and so none can be overtaken.
         """
         was_long = self.long
         self.long = settings.jitter_s > 0 or settings.delay_s < self.delay_s
@@ -131,7 +131,7 @@ class KernelLinks:
         self._next_ns = 0
 
     def advance(self) -> float | None:
-        """Tell the kernel what has changed; returns the seconds until the next time, or None.
+        """Apply due changes; returns the seconds until the next one, or None.
 
         Raises BuildError.
         """
@@ -142,7 +142,8 @@ class KernelLinks:
                 course = direction.course
                 if course.next_ns <= now_ns:
                     course.advance(now_ns)
-                    # The mean of the step that begins: a ramp in steps is neither early nor late.
+                    # The mean of the step that begins, so that a ramp in steps is neither early nor
+                    # late.
                     due.append((direction, course.at(now_ns + _STEP_NS // 2)))
                 next_ns = course.next_ns if course.next_ns > now_ns else now_ns + _STEP_NS
                 self._next_ns = min(self._next_ns, next_ns)
@@ -150,7 +151,7 @@ class KernelLinks:
         return None if self._next_ns == NEVER_NS else (self._next_ns - now_ns) / 1e9
 
     def counters(self, link: str, number: int) -> DirectionCounters:
-        """Return what one direction has done. Raises BuildError."""
+        """Return the counters of one direction. Raises BuildError."""
         direction = self._directions[link, number]
         (near, far), wires = direction.ends, direction.wires
         enter_network(self._network)
@@ -167,7 +168,7 @@ class KernelLinks:
         )  # fmt: skip
 
     def _tell(self, due: Iterable[tuple[_KernelDirection, LinkSettings]]) -> None:
-        """Let the kernel know new settings, all in one go."""
+        """Pass new settings to the kernel, in one batch."""
         lines: list[str] = []
         laid: list[str] = []
         wires: list[str] = []
@@ -196,8 +197,8 @@ class KernelLinks:
             ended.end()
 
     def _empty(self, direction: _KernelDirection) -> bool:
-        """Return whether no frame waits or is on its way."""
-        # A ramp has no time to ask, at every step.
+        """Return whether no frame waits or is in transit."""
+        # A ramp has no time for this query at every step.
         if direction.course.next_ns <= time.monotonic_ns():
             return False
         leaving = {direction.ends[1], *(wire[0] for wire in direction.wires)}
@@ -209,20 +210,20 @@ def _turned(ends: Ends) -> Ends:
 
 
 def _undelivered(*devices: str) -> int:
-    """Return how many frames devices here could not hand over, their far ends being busy."""
+    """Return how many frames the devices here could not deliver to their busy far ends."""
     lines = (line.split(":") for line in Path("/proc/self/net/dev").read_text().splitlines()[2:])
     counts = {name.strip(): counts.split() for name, counts in lines}
     return sum(int(counts[device][_DROPPED]) for device in devices if device in counts)
 
 
 def _qdiscs() -> list[dict[str, Any]]:
-    """Return the disciplines of this network namespace, with what they counted."""
+    """Return the disciplines of this network namespace, with their counters."""
     rows: list[dict[str, Any]] = json.loads(ask("tc", "-s", "-j", "qdisc", "show"))
     return rows
 
 
 def unpunctual() -> str:
-    """Return why links that the kernel emulates may be late here, or an empty text."""
+    """Return why links emulated by the kernel may be late here, or an empty text."""
     release = os.uname().release
     if tuple(int(part) for part in re.findall(r"\d+", release)[:2]) >= _PUNCTUAL:
         return ""
@@ -277,7 +278,7 @@ def _try() -> None:
 
 
 class _Wire:
-    """Sends and takes frames at a device; a context manager."""
+    """Sends and receives frames at a device; a context manager."""
 
     def __init__(self, device: str) -> None:
         self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(_ETHERTYPE))

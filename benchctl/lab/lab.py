@@ -34,15 +34,15 @@ from benchctl.lab.privileges import WITH_FEWER_PRIVILEGES
 from benchctl.lab.segments import Hop
 from benchctl.run.network import Host, Way
 
-# A lab of nine hosts takes one second; this is for machines in trouble.
+# A lab of nine hosts takes one second; the rest is for slow machines.
 _BUILD_TIMEOUT_S = 60.0
-# It answers within a millisecond; in a ramp of a link that the kernel emulates, after some tc.
+# It answers within a millisecond, or after some tc commands during a ramp emulated by the kernel.
 _ANSWER_TIMEOUT_S = 10.0
 
-# Stands between nsenter and the command. nsenter puts only its children into the PID namespace,
-# so somebody has to fork, outlive the signals that the runner sends to the whole process group,
-# and end the way the command ended. What shells say about a child's death is not the command's
-# output, so it goes nowhere.
+# Runs between nsenter and the command. nsenter puts only its children into the PID namespace, so a
+# process has to fork, survive the signals that the runner sends to the process group, and end as
+# the command ended. A shell's message about a child's death is not the command's output, so it is
+# discarded.
 _RELAY = (
     "exec 9>&2 2>/dev/null; trap : HUP INT QUIT TERM; "
     '(exec "$@" 2>&9 9>&-); code=$?; trap - HUP INT QUIT TERM; '
@@ -51,7 +51,7 @@ _RELAY = (
 
 
 class _GoneError(Exception):
-    """The keeper has ended, or said that the lab has; ``forbidden`` as of `Broken`."""
+    """The keeper has ended, or reported that the lab has; ``forbidden`` as of `Broken`."""
 
     def __init__(self, reason: str, forbidden: bool = False) -> None:
         super().__init__(reason)
@@ -65,7 +65,7 @@ class _KeeperProcess:
         self._connection, theirs = Pipe()
         self._log = os.memfd_create("lab keeper")
         keeper = (sys.executable, "-P", "-m", "benchctl.lab.keeper", str(theirs.fileno()))
-        # A session of its own: Ctrl-C in the terminal is for the runner alone.
+        # A session of its own: Ctrl-C in the terminal goes to the runner alone.
         try:
             self._process = subprocess.Popen(
                 (*launcher.argv, *keeper), stdin=subprocess.DEVNULL, stdout=self._log,
@@ -82,7 +82,7 @@ class _KeeperProcess:
         try:
             send(self._connection, message)
         except (BrokenPipeError, ConnectionResetError):
-            # What it said last explains its end.
+            # Its last message explains its end.
             self.hear()
 
     def hear(self, timeout_s: float | None = None) -> Any:
@@ -92,12 +92,12 @@ class _KeeperProcess:
             try:
                 answer = receive(self._connection)
             except (EOFError, ConnectionResetError):
-                answer = Broken("", forbidden=True)  # Not even unshare could begin.
+                answer = Broken("", forbidden=True)  # Even unshare could not start.
             if not isinstance(answer, Broken):
                 return answer
-            # A part of the lab that failed may have said why, where the keeper only knows that.
+            # A failed part of the lab may have reported why; the keeper knows only that it failed.
             lines = os.pread(self._log, 1 << 16, 0).decode("utf-8", "replace").splitlines()
-            # This is what unshare of util-linux 2.38 makes of a child that was killed.
+            # The exit code of unshare (util-linux 2.38) for a killed child.
             lines = [line for line in lines if "sigprocmask unblock failed" not in line]
             said = "; ".join(filter(None, [answer.reason, *lines[-1:]]))
             self._end = Broken(said or "its keeper was killed", answer.forbidden)
@@ -111,13 +111,12 @@ class _KeeperProcess:
 
 
 class Lab:
-    """A lab that stands; a context manager.
+    """A running lab; a context manager.
 
-    ``nodes`` are all nodes by name, as hosts to run commands on; the commands of one must be
-    started as a process group of their own and are signalled as a group. A node's address is that
-    of its first interface, and empty for a switch. ``emulator`` says who emulates the links,
-    ``why_not_kernel`` why not the kernel where that was looked at, and ``keeper_pid`` is the
-    process whose end is the lab's.
+    ``nodes`` are all nodes by name, as hosts that run commands. A command must be started as a
+    process group of its own, and is signalled as a group. A node's address is that of its first
+    interface, and empty for a switch. ``emulator`` is the one in use, ``why_not_kernel`` the reason
+    if the kernel was rejected, and ``keeper_pid`` the process whose end ends the lab.
     """
 
     def __init__(
@@ -134,9 +133,9 @@ class Lab:
 
     @classmethod
     def build(cls, topology: Topology, emulator: Emulator | None = None) -> Lab:
-        """Build a lab, with the topology's own choice of emulator where none is given.
+        """Build a lab, by default with the topology's choice of emulator.
 
-        Raises LabError when the kernel refuses, or a service of the lab does not start.
+        Raises LabError if the kernel refuses, or a service of the lab does not start.
         """
         launcher = capability.launcher()
         keeper = _KeeperProcess(launcher)
@@ -159,14 +158,14 @@ class Lab:
         self.close()
 
     def close(self) -> None:
-        """Take the lab away; when this returns, no process of it is left."""
+        """Remove the lab; no process of it is left afterwards."""
         self._keeper.end()
 
     def change(self, link: str, change: Change, leaving: str | None = None) -> None:
         """Change the settings of a link, now or at a time on the monotonic clock.
 
-        With ``leaving``, only the direction that leaves this node. Raises LabError when the link
-        is a bare cable, or the lab does not stand any more.
+        With ``leaving``, only the direction that leaves this node. Raises LabError if the link is a
+        bare cable, or the lab has failed.
         """
         if self.topology.links[link].ideal:
             raise LabError(
@@ -179,9 +178,9 @@ class Lab:
                     self._keeper.tell(ChangeLink(link, direction, change))
 
     def counters(self, link: str, leaving: str) -> DirectionCounters:
-        """Return what happened so far in the direction of an emulated link that leaves a node.
+        """Return the counters of the direction of an emulated link that leaves a node.
 
-        Raises LabError when the lab does not stand any more.
+        Raises LabError if the lab has failed.
         """
         direction = 0 if self.topology.links[link].ends[0].node == leaving else 1
         with _standing():
@@ -194,8 +193,9 @@ class Lab:
         return {hop: self.counters(hop.link.name, hop.start.node) for hop in hops}
 
     def check(self) -> None:
-        """Raise LabError, with the reason, when the lab does not stand any more."""
-        # Asked, because a keeper that was killed is heard to be gone only with the last of the lab.
+        """Raise LabError, with the reason, if the lab has failed."""
+        # By a request, because the connection of a killed keeper closes only with the last of the
+        # lab.
         with _standing():
             self._keeper.tell(AskStanding())
             self._keeper.hear(_ANSWER_TIMEOUT_S)
@@ -211,7 +211,7 @@ def _standing() -> Iterator[None]:
 
 def _host(topology: Topology, name: str, built: Built, launcher: Launcher) -> Host:
     ends = [end for end in topology.interfaces(name) if end.address]
-    # To enter the user namespace one is in already is an error (setns(2), EINVAL).
+    # Entering one's own user namespace is an error (setns(2), EINVAL).
     user = ("--user", "--preserve-credentials") if launcher.user_namespace else ()
     prefix = (
         "nsenter", f"--target={built.pid}", *user, "--pid",

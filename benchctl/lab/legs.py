@@ -1,4 +1,4 @@
-"""Between whom the links of a lab are measured, and what is promised between these."""
+"""Chooses the pairs of nodes between which links are measured, and what is promised there."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from benchctl.lab.segments import Hop, cables, segments
 
 @dataclass(frozen=True, slots=True)
 class Leg:
-    """One way between two neighbours on a segment; ``hops`` are the emulated links on it.
+    """One direction between two neighbours on a segment; ``hops`` are its emulated links.
 
-    More than one where switches leave no way to measure one alone.
+    There is more than one if switches prevent measuring one alone.
     """
 
     source: Interface
@@ -30,7 +30,7 @@ class Leg:
 
     @property
     def name(self) -> str:
-        """What people call it: ``link far, r to b``."""
+        """Its name for people: ``link far, r to b``."""
         return f"link {', '.join(self.links)}, {self.source.node} to {self.target.node}"
 
     @property
@@ -40,7 +40,7 @@ class Leg:
 
     @property
     def jitter_s(self) -> float:
-        """By how much the delay varies at most, to either side."""
+        """The maximum deviation of the delay, to either side."""
         return sum(hop.settings.jitter_s for hop in self.hops)
 
     @property
@@ -68,27 +68,27 @@ class Leg:
         return replace(self, hops=tuple(hops))
 
     def sending_s(self, frame_bytes: float) -> float:
-        """Return how long the links need to send such a frame, one after the other."""
+        """Return the time that the links need to send such a frame, one after the other."""
         return sum(8 * frame_bytes / hop.settings.rate_bps for hop in self.hops)
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two neighbours, and the ways there and back."""
+    """Two neighbours, and both directions between them."""
 
     there: Leg
     back: Leg
 
     @property
     def legs(self) -> tuple[Leg, Leg]:
-        """Both ways."""
+        """Both directions."""
         return self.there, self.back
 
 
 def pair_of(topology: Topology, link: Link) -> Pair:
-    """Return the neighbours between whom an emulated link is measured best.
+    """Return the best pair of neighbours to measure an emulated link.
 
-    Those with the fewest other emulated links between them. Raises LabError where there are none.
+    It has the fewest other emulated links between them. Raises LabError if there is none.
     """
     found: list[tuple[int, Pair]] = []
     for segment in segments(topology):
@@ -116,11 +116,11 @@ def pairs_of(topology: Topology, links: Iterable[str]) -> list[Pair]:
 
 
 def rounds(topology: Topology, loads: Mapping[Hop, float]) -> list[dict[Leg, float]]:
-    """Return which legs to load at the same time, with how many bits per second each.
+    """Return which legs to load at the same time, with the bits per second of each.
 
-    ``loads`` are links, each in one direction. Legs that share one come in different rounds, and so
-    do its two directions: behind data, TCP's acknowledgements come too late to keep the other one
-    busy. Links without a rate promise none and are left out.
+    ``loads`` are links, each in one direction. Legs that share one are in different rounds. So are
+    its two directions: behind data, TCP's acknowledgements are too late to keep the other one busy.
+    Links without a rate promise none and are left out.
     """
     legs: dict[Leg, float] = {}
     for hop, load_bps in loads.items():

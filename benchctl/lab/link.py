@@ -29,18 +29,18 @@ from typing import Generic, TypeVar
 from benchctl.lab.model import LinkSettings
 
 NEVER_NS = 1 << 63
-"""A time that does not come."""
+"""Never."""
 
 Frame = TypeVar("Frame")
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """New settings for one direction, from a moment on.
+    """New settings for one direction, from a time on.
 
     ``at_ns`` is on the clock that drives the model; None means at once. Values that are None stay
-    as they are, and move on if they are moving. With ``over_ns`` the others move to their new
-    values linearly, which is how a link fades (the queue, a whole number, changes at once).
+    unchanged, and continue a ramp. With ``over_ns`` the others move to their new values linearly,
+    as when a link fades (the queue, a whole number, changes at once).
     """
 
     at_ns: int | None = None
@@ -63,7 +63,7 @@ class _Ramp:
         if now_ns >= self.end_ns:
             return self.end
         if math.isinf(self.start) or math.isinf(self.end):
-            return self.start  # there is no middle: the change happens at its end
+            return self.start  # no intermediate values: the change happens at its end
         part = (now_ns - self.start_ns) / (self.end_ns - self.start_ns)
         return self.start + (self.end - self.start) * part
 
@@ -80,7 +80,7 @@ class Course:
         self._count = 0
 
     def add(self, change: Change, now_ns: int) -> None:
-        """Take a change."""
+        """Add a change."""
         at_ns = now_ns if change.at_ns is None else change.at_ns
         self._count += 1
         heapq.heappush(self._changes, (at_ns, self._count, change))
@@ -97,7 +97,7 @@ class Course:
         self.next_ns = now_ns if self._ramps else coming_ns
 
     def at(self, later_ns: int) -> LinkSettings:
-        """Return the settings as the ramps under way will have them at a later time."""
+        """Return the settings at a later time, as the current ramps give them."""
         values = {name: ramp.value(later_ns) for name, ramp in self._ramps.items()}
         return replace(self.settings, **values)  # type: ignore[arg-type]
 
@@ -117,16 +117,16 @@ class Course:
 
 @dataclass(slots=True)
 class Counters:
-    """What happened to the frames of one direction so far."""
+    """Counters of one direction, in frames."""
 
     arrived: int = 0
     delivered: int = 0
     dropped: int = 0
-    """Found the queue full."""
+    """Dropped at a full queue."""
     lost: int = 0
-    """Lost on the way, as `loss_ratio` asked."""
+    """Lost in transit by `loss_ratio`."""
     queue_max: int = 0
-    """The most frames that ever waited."""
+    """The longest queue so far."""
 
 
 class _Costs(dict[int, int]):
@@ -142,7 +142,7 @@ class _Costs(dict[int, int]):
 
 
 class OneWay(Generic[Frame]):
-    """One direction of a link. A frame is anything; its size in bytes comes beside it."""
+    """One direction of a link. A frame is any object; its size in bytes is given beside it."""
 
     def __init__(self, settings: LinkSettings, seed: str) -> None:
         self.counters = Counters()
@@ -156,7 +156,7 @@ class OneWay(Generic[Frame]):
         self._load()
 
     def _load(self) -> None:
-        """Prepare the numbers that every frame needs."""
+        """Compute the numbers that every frame needs."""
         settings = self._course.settings
         self._costs = _Costs(settings.rate_bps)
         self._loss = settings.loss_ratio
@@ -167,17 +167,17 @@ class OneWay(Generic[Frame]):
 
     @property
     def queued(self) -> int:
-        """How many frames wait."""
+        """The number of waiting frames."""
         return len(self._waiting)
 
     @property
     def flying(self) -> int:
-        """How many frames are being sent or on their way."""
+        """The number of frames being sent or in transit."""
         return len(self._flying)
 
     @property
     def foreseen(self) -> bool:
-        """Whether no frame that comes from now on can be due before `next_ns`."""
+        """Whether no future frame can be due before `next_ns`."""
         return bool(self._flying) and not self._jitter_ns
 
     def change(self, change: Change, now_ns: int) -> None:
@@ -187,7 +187,7 @@ class OneWay(Generic[Frame]):
         self._change_ns = self._course.next_ns
 
     def arrive(self, now_ns: int, size: int, frame: Frame) -> None:
-        """Take a frame that came at ``now_ns``."""
+        """Take a frame that arrived at ``now_ns``."""
         waiting = self._waiting
         if waiting:
             self._serve(now_ns)
@@ -203,7 +203,7 @@ class OneWay(Generic[Frame]):
             counters.dropped += 1
 
     def due(self, now_ns: int) -> list[Frame]:
-        """Return the frames that arrive at the far end by ``now_ns``, in the order they do."""
+        """Return the frames that arrive at the far end by ``now_ns``, in order of arrival."""
         if self._waiting:
             self._serve(now_ns)
         flying = self._flying
@@ -214,13 +214,13 @@ class OneWay(Generic[Frame]):
         return frames
 
     def next_ns(self) -> int:
-        """Return the time until which `due` has nothing new to say; NEVER_NS when all is quiet."""
+        """Return the time before which `due` returns nothing new; NEVER_NS if the link is idle."""
         next_ns = self._flying[0][0] if self._flying else NEVER_NS
         if not self._waiting:
             return next_ns
         if self._change_ns < NEVER_NS:
             return min(next_ns, self._free_ns)
-        # The frame at the head cannot arrive before this, so there is no need to look earlier.
+        # The frame at the head cannot arrive earlier, so no earlier check is needed.
         return min(next_ns, self._free_ns + self._least_ns)
 
     def _serve(self, now_ns: int) -> None:

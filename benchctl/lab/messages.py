@@ -1,4 +1,4 @@
-"""What runner, keeper and emulators say to each other, over connections that pickle."""
+"""The messages between runner, keeper and emulators, over connections that pickle."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from benchctl.lab.model import Emulator
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """The lab stands.
+    """The lab is ready.
 
-    ``pid`` is the keeper's, as the runner sees it; ``networks`` and ``mounts`` are the keeper's
-    descriptors of the nodes' network and mount namespaces. ``emulator`` is the one that was chosen,
-    and ``why_not_kernel`` says why not the kernel's where it was looked at.
+    ``pid`` is the keeper's, as the runner sees it. ``networks`` and ``mounts`` are the keeper's
+    descriptors of the nodes' network and mount namespaces. ``emulator`` is the one in use, and
+    ``why_not_kernel`` the reason if the kernel was rejected.
     """
 
     pid: int
@@ -30,9 +30,9 @@ class Built:
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """The lab could not be built, or does not stand any more.
+    """The lab could not be built, or has failed.
 
-    ``forbidden`` says that this user may not have what a lab is made of.
+    ``forbidden`` means that this user lacks the permissions for a lab.
     """
 
     reason: str
@@ -58,7 +58,7 @@ class AskCounters:
 
 @dataclass(frozen=True, slots=True)
 class AskStanding:
-    """Asks for None, which only a lab that stands answers."""
+    """Requests None, which only a working lab answers."""
 
 
 Request = ChangeLink | AskCounters | AskStanding
@@ -66,14 +66,14 @@ Request = ChangeLink | AskCounters | AskStanding
 
 @dataclass(frozen=True, slots=True)
 class DirectionCounters:
-    """What happened so far in one direction of an emulated link; all but one count frames.
+    """Counters of one direction of an emulated link, in frames except one.
 
-    ``arrived`` = ``delivered`` + ``dropped`` (the queue was full) + ``lost`` (as ``loss_ratio``
-    asked) + ``queued`` (wait now) + those on their way. ``queue_max`` is the most that waited since
-    this was last asked. What an emulator should never have: ``late`` were delivered more than 1 ms
-    after they were due, ``late_max_ns`` at worst since this was last asked; ``missed`` found the
-    emulator too busy to take them; ``refused`` could not be handed to the far device. None is what
-    an emulator does not count.
+    ``arrived`` = ``delivered`` + ``dropped`` (the queue was full) + ``lost`` (by ``loss_ratio``) +
+    ``queued`` (waiting now) + those in transit. ``queue_max`` is the longest queue since the last
+    request. Errors of the emulator: ``late`` were delivered more than 1 ms after they were due,
+    ``late_max_ns`` at worst since the last request; ``missed`` found the emulator too busy to
+    receive them; ``refused`` could not be passed to the far device. None means that an emulator
+    does not count this.
     """
 
     arrived: int
@@ -88,8 +88,8 @@ class DirectionCounters:
     refused: int | None
 
 
-# Connection.send and recv pickle into and out of buffers that Python 3.13.0 lets go too late, with
-# a complaint on stderr.
+# Connection.send and recv pickle into and out of buffers that Python 3.13.0 releases too late, with
+# a message on stderr.
 
 
 def send(connection: Connection, message: object) -> None:

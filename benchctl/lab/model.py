@@ -15,20 +15,20 @@ from ipaddress import IPv4Interface, IPv4Network
 from pathlib import Path
 
 ETHERNET_HEADER_BYTES = 14
-"""What a frame carries beside its IP packet, as AF_PACKET and the kernel's qdiscs count it."""
+"""Bytes of a frame besides its IP packet, as AF_PACKET and the kernel's qdiscs count them."""
 
 
 class Emulator(StrEnum):
-    """Who delays and drops packets."""
+    """Which program delays and drops packets."""
 
     AUTO = "auto"
-    """The kernel where it passes a self-test, else benchctl."""
+    """The kernel if it passes a self-test, else benchctl."""
     KERNEL = "kernel"
     USER = "user"
 
 
 class Kind(StrEnum):
-    """What a node does with packets that are not for itself."""
+    """What a node does with packets for other nodes."""
 
     HOST = "host"
     """Drops them."""
@@ -42,11 +42,11 @@ class Kind(StrEnum):
 class LinkSettings:
     """What one direction of a link does to frames, in this order.
 
-    A frame waits in a queue of at most ``queue_packets`` (the one being sent not counted) and is
-    dropped when the queue is full; it is sent at ``rate_bps``, which counts whole Ethernet frames
-    without preamble, checksum and gap, as the kernel's qdiscs do; it is lost on the way with the
-    probability ``loss_ratio``; it arrives ``delay_s`` after its last bit was sent, give or take
-    ``jitter_s``, uniformly. Frames keep their order where there is no jitter.
+    A frame waits in a queue of at most ``queue_packets`` (without the one being sent) and is
+    dropped if the queue is full. It is sent at ``rate_bps``, which counts whole Ethernet frames
+    without preamble, checksum and gap, as the kernel's qdiscs do. It is lost in transit with the
+    probability ``loss_ratio``. It arrives ``delay_s`` after its last bit was sent, plus or minus a
+    uniform ``jitter_s``. Frames keep their order if there is no jitter.
     """
 
     rate_bps: float = math.inf
@@ -58,7 +58,7 @@ class LinkSettings:
 
     @property
     def ideal(self) -> bool:
-        """Whether frames pass at once, all of them."""
+        """Whether it passes all frames at once."""
         return math.isinf(self.rate_bps) and not (self.delay_s or self.jitter_s or self.loss_ratio)
 
 
@@ -66,8 +66,7 @@ class LinkSettings:
 class Interface:
     """One end of a link: the network device ``device`` of ``node``.
 
-    ``label`` is the name a person gave it (wired, wireless), or empty. ``address`` is None at a
-    switch.
+    ``label`` is the name in the file (wired, wireless), or empty. ``address`` is None at a switch.
     """
 
     node: str
@@ -94,13 +93,13 @@ class Link:
 
     @property
     def ideal(self) -> bool:
-        """Whether the link is a bare cable in both directions, so that nothing emulates it."""
+        """Whether the link is a bare cable in both directions, without an emulator."""
         return all(settings.ideal for settings in self.settings)
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Where packets to a network go.
+    """The next hop to a network.
 
     ``via`` is None for a network that the device itself is on. ``initcwnd`` is the initial
     congestion window in segments, or None for the kernel's own (10, RFC 6928). ``table`` is 0 for
@@ -116,9 +115,9 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """A command that runs on a host while the lab stands.
+    """A command that runs on a host as long as the lab exists.
 
-    The lab is ready once something listens on all of ``ports`` (TCP).
+    The lab is ready once all ``ports`` (TCP) have a listener.
     """
 
     argv: tuple[str, ...]
@@ -129,9 +128,9 @@ class Service:
 class Node:
     """A host, router or switch.
 
-    ``sysctl`` maps full dotted names to values. ``aliases`` are more names under which it is
-    known inside the lab. ``routes`` are all its routes, those that were given and those worked
-    out; ``initcwnd`` is the initial window of the latter.
+    ``sysctl`` maps full dotted names to values. ``aliases`` are additional names inside the lab.
+    ``routes`` are all its routes, given and computed; ``initcwnd`` is the initial window of the
+    computed ones.
     """
 
     name: str
@@ -147,7 +146,7 @@ class Node:
 class Topology:
     """A whole lab.
 
-    ``local`` is the host that stands for this machine where a profile names none.
+    ``local`` is the host that represents this machine if a profile names none.
     """
 
     name: str

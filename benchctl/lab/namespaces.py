@@ -1,11 +1,11 @@
 """Builds a lab in the kernel: namespaces, cables, addresses, routes, names.
 
 Runs inside the keeper process, which is alone in its mount and PID namespaces. Network namespaces
-have no names: a descriptor holds each, and the process that holds the descriptors takes them with
-it. Nothing here connects a namespace of the lab to one outside it.
+have no names: a descriptor holds each, and they end with the process that holds the descriptors.
+Nothing here connects a namespace of the lab to one outside it.
 
-The work is done by ip and tc, in batches: a person can read what is asked of the kernel
-(`script`), and a lab of a dozen nodes stands in a fraction of a second.
+ip and tc do the work, in readable batches (`script`). A lab of a dozen nodes takes a fraction of a
+second.
 """
 
 from __future__ import annotations
@@ -36,13 +36,14 @@ _EVERY_NODE = {
     # The lab is IPv4; neighbour and router discovery would be noise on idle links.
     "net.ipv6.conf.all.disable_ipv6": "1",
     "net.ipv6.conf.default.disable_ipv6": "1",
-    # A new namespace takes these from the machine's own settings, and with them drops what
-    # arrives by an interface that is not the way back.
+    # A new namespace inherits these from the machine. They would drop packets that arrive by an
+    # interface other than the route back.
     "net.ipv4.conf.all.rp_filter": "0",
     "net.ipv4.conf.default.rp_filter": "0",
     "net.ipv4.conf.all.send_redirects": "0",
     "net.ipv4.conf.default.send_redirects": "0",
-    # The kernel would start a trial's connections with what it learnt from the trial before.
+    # Otherwise the kernel would start a trial's connections with metrics cached in the trial
+    # before.
     "net.ipv4.tcp_no_metrics_save": "1",
 }
 
@@ -72,10 +73,10 @@ class Namespaces:
         self.emulator = new_quiet_network()
 
     def connect(self, emulated: Mapping[str, script.Ends], ordered: bool = False) -> None:
-        """Lay the cables, with room for an emulator on some, and configure the nodes.
+        """Create the cables, with room for emulators, and configure the nodes.
 
-        ``emulated`` maps links to the emulator's devices; with ``ordered`` their cables deliver
-        in order on several processors. Raises BuildError or OSError.
+        ``emulated`` maps links to the emulator's devices; with ``ordered`` their cables deliver in
+        order on several processors. Raises BuildError or OSError.
         """
         enter_network(self.emulator)
         run_batch("ip", script.cables(self._topology, emulated, self._place, ordered))
@@ -101,8 +102,8 @@ class Namespaces:
             enter_mounts(self._home)
 
     def _place(self, node: str) -> str:
-        # This process's /proc is the one that programs it starts have, too; its number there is
-        # not the one it has in its own PID namespace.
+        # Programs that this process starts share its /proc, where its number differs from the one
+        # in its own PID namespace.
         return f"/proc/{Path('/proc/self').readlink()}/fd/{self.descriptors[node]}"
 
 
@@ -127,8 +128,8 @@ def _create(sysctl: Mapping[str, str]) -> int:
 def mount_view() -> str:
     """Mount a /proc of this process's PID namespace and a /sys of its network namespace.
 
-    Returns why the kernel refuses, or an empty text. It does where the /proc or /sys that are there
-    are not whole, as in some containers (mount_too_revealing in fs/namespace.c); they stay then.
+    Returns why the kernel refuses, or an empty text. It refuses if the existing /proc or /sys is
+    partly covered, as in some containers (mount_too_revealing in fs/namespace.c); they stay then.
     """
     refused = []
     for kind, place in (("proc", "/proc"), ("sysfs", "/sys")):
@@ -141,22 +142,22 @@ def mount_view() -> str:
 
 
 def _mount_names(topology: Topology) -> None:
-    """Put the lab's names in place of the machine's, in this mount namespace only."""
+    """Replace the machine's host names by the lab's, in this mount namespace only."""
     nsswitch = Path("/etc/nsswitch.conf")
     files = {
         Path("/etc/hosts"): script.hosts_file(topology),
         nsswitch: script.nsswitch_file(nsswitch.read_text() if nsswitch.exists() else ""),
     }
-    # A file system in memory, mounted only until its files are bound to their places.
+    # A file system in memory, mounted only until its files are bound to their paths.
     mount("lab", "/tmp", "tmpfs")
     for place, text in files.items():
         if not place.exists():
-            continue  # and then nobody looks there
+            continue  # then it is not read either
         draft = Path("/tmp", place.name)
         draft.write_text(text)
         mount(str(draft), str(place), flags=MS_BIND)
     unmount("/tmp")
-    # glibc asks this daemon, which lives outside the lab, before it reads any file.
+    # glibc asks this daemon, which runs outside the lab, before it reads any file.
     for cache in (Path("/run/nscd"), Path("/var/run/nscd")):
         if cache.is_dir():
             mount("lab", str(cache), "tmpfs")

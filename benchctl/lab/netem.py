@@ -34,23 +34,23 @@ from benchctl.lab.script import WHOLE_FRAMES, Ends
 
 # More than a cable between namespaces carries on any machine.
 _UNLIMITED_BPS = 100e9
-# htb's timer comes late; time lost up to this is made good. It is also how much earlier than its
+# htb's timer is late; time lost up to this is made up. It is also how much earlier than its
 # transmission begins a frame may leave the queue.
 _BURST_S = 1e-4
-# Frames on their way are not in the queue of packets, so netem, which holds them, must not run full
+# Frames in transit do not count in the queue of packets, so netem, which holds them, must not fill
 # before it: a second of full frames at 10 Gbit/s.
 _FLYING_FRAMES = 825_000
-# Less makes the kernel warn. It is of no use to a class that shares with none.
+# Less makes the kernel warn. It has no effect on a class without siblings.
 _LEAST_QUANTUM_BYTES = 1000
 
 
 def wires(index: int) -> list[Ends]:
-    """Return the ends of a link's two wires, as frames of its first direction pass them."""
+    """Return the ends of a link's two wires, in the order of frames in its first direction."""
     return [(f"wire{index}a", f"wire{index}b"), (f"wire{index}c", f"wire{index}d")]
 
 
 def cable(wire: Ends, mtu: int) -> list[str]:
-    """Lay a wire; lines for ip."""
+    """Create a wire; lines for ip."""
     ends = [f"name {end} mtu {mtu} {WHOLE_FRAMES}" for end in wire]
     return [
         f"link add {ends[0]} type veth peer {ends[1]}",
@@ -72,7 +72,7 @@ def direction(
     burst_bytes = math.ceil(rate_bps / 8 * _BURST_S)
     quantum_bytes = max(_LEAST_QUANTUM_BYTES, mtu + ETHERNET_HEADER_BYTES)
     delay = f"delay {_us(settings.delay_s)} {_us(settings.jitter_s)} loss {settings.loss_ratio:.6%}"
-    # On its own way, a rate does no more than keep the order.
+    # On a wire of its own, a rate only keeps the order.
     last_bps = rate_bps if not more else 0 if settings.jitter_s else round(_UNLIMITED_BPS)
     lines = {
         f"{first[0]} root": f"qdisc replace dev {first[0]} root handle 1: htb default 1",
@@ -86,7 +86,7 @@ def direction(
     lines[f"{far} root"] = _netem(far, delay, last_bps)
     lines |= _hand_on(near, first[0], 2, how="mirror", then=" action drop")
     onward = far
-    # From the end backwards, so that no frame takes a way that is not ready.
+    # From the end backwards, so that no frame takes a path that is not ready.
     for wire in reversed(passed):
         lines |= _hand_on(wire[1], onward, preference=2 if onward == far else 1)
         onward = wire[0]
@@ -94,7 +94,7 @@ def direction(
 
 
 def shortcut(first: Ends) -> tuple[str, str]:
-    """Let frames leave out the second wire again; the line, and before it what it takes back."""
+    """Bypass the second wire again; the line, and before it the line that it reverts."""
     device = first[1]
     return f"{device} filter 1", f"filter del dev {device} ingress pref 1"
 
@@ -107,7 +107,7 @@ def _netem(device: str, what: str, rate_bps: int) -> str:
 def _hand_on(
     device: str, onward: str, preference: int, how: str = "redirect", then: str = ""
 ) -> dict[str, str]:
-    # matchall cannot change a filter that stands, so the long form has one that goes before.
+    # matchall cannot change an existing filter, so the long form has one with a higher priority.
     return {
         f"{device} ingress": f"qdisc add dev {device} ingress",
         f"{device} filter {preference}": f"filter add dev {device} ingress pref {preference} "

@@ -1,9 +1,9 @@
-"""What a command on a host of a lab may do, and no more, even when root starts it.
+"""The privileges of a command on a host of a lab, which are limited even for root.
 
-A host is for measuring: it configures its own network, sends what it likes, and serves under any
-user and port. What reaches past it is left out: kernel modules, devices, the clock, mounts, other
-processes' memory, the machine's log and its end. Root keeps its files, so this is no sandbox for
-strangers' programs; it is a fence against slips.
+A host can configure its own network, send anything, and serve under any user and port. Everything
+beyond is removed: kernel modules, devices, the clock, mounts, other processes' memory, the
+machine's log and its shutdown. Root keeps access to its files, so this protects against mistakes;
+it is not a sandbox for untrusted programs.
 """
 
 from __future__ import annotations

@@ -1,19 +1,19 @@
-"""Sends and receives on one end of a link, as it is told. A program of its own.
+"""Sends and receives on one end of a link, on request. A program of its own.
 
 ``probe.py ADDRESS`` prints the numbers of a UDP and a TCP port on which it listens, then answers
-one order a line, both in JSON with SI units, until its stdin closes:
+one request a line, both in JSON with SI units, until its stdin closes:
 
 - ``{"do": "send", "to", "port", "mark", "count", "size", "gap_s", "most_s"}``: sends numbered
-  datagrams, no faster than one in ``gap_s`` and for no longer than ``most_s``; answers when each
-  was sent. ``size`` is that of the payload, ``mark`` is in every datagram.
-- ``{"do": "got", "mark", "count", "patience_s", "more_s"}``: waits so long for so many datagrams
-  with that mark, and then for more; answers ``[number, time]`` of each in the order they came, and
-  how many its own socket could not hold.
+  datagrams, at least ``gap_s`` apart and for at most ``most_s``; returns when each was sent.
+  ``size`` is that of the payload, ``mark`` is in every datagram.
+- ``{"do": "got", "mark", "count", "patience_s", "more_s"}``: waits up to ``patience_s`` for
+  ``count`` datagrams with that mark, then ``more_s`` for more; returns ``[number, time]`` of each
+  in order of arrival, and how many its own socket dropped.
 - ``{"do": "flow", "to", "port", "rate_bps", "pace_bps", "seconds"}``: sends bytes over TCP for a
-  while; answers how many payload bits per second arrived, 0 where nothing did.
+  while; returns how many payload bits per second arrived, 0 if none did.
 
-Times are nanoseconds of the system's clock, which all hosts of a lab share; those of arrival are
-the kernel's. Run as a plain script on the hosts, so it imports nothing of benchctl.
+Times are nanoseconds of the system's clock, which all hosts of a lab share; arrival times are the
+kernel's. Run as a plain script on the hosts, so it imports nothing of benchctl.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ _STAMP = struct.Struct("@ll")
 _SO_TIMESTAMPNS, _SO_MEMINFO, _SO_MAX_PACING_RATE = 35, 55, 47
 _MEMINFO = struct.Struct("=9I")
 _DROPS = 8
-"""Where struct sk_meminfo has what the socket's buffer could not hold (linux/sock_diag.h)."""
+"""Where struct sk_meminfo has the datagrams dropped by the socket (linux/sock_diag.h)."""
 
 _SECONDS = _REPORT = struct.Struct("=d")
-# Longer than the rest of any order takes on a link that works at all.
+# Longer than the remainder of any request takes on a working link.
 _TIMEOUT_S = 5.0
-# On its way at most: what the link carries in so long, so that it is busy and soon empty again.
+# Limits the data in transit to what the link carries in this time: it stays busy, and empties soon.
 _WINDOW_S = 0.05
 _WINDOW_BYTES = (4 * 1500, 1 << 20)
 _CHUNK = b"\0" * (1 << 17)
@@ -51,14 +51,14 @@ class _Datagrams:
 
     def __init__(self, sock: socket.socket) -> None:
         sock.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 23)  # as much as the system gives
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 23)  # as much as permitted
         sock.setblocking(False)
         self._sock = sock
         self._got: dict[int, list[tuple[int, int]]] = {}
         self._dropped = 0
 
     def take(self, timeout_s: float = 0.0) -> None:
-        """Take what has come, waiting for the first."""
+        """Take the datagrams that have arrived, waiting for the first."""
         if timeout_s:
             select.select([self._sock], [], [], timeout_s)
         with contextlib.suppress(BlockingIOError):
@@ -72,7 +72,7 @@ class _Datagrams:
     def send(
         self, to: str, port: int, mark: int, count: int, size: int, gap_s: float, most_s: float
     ) -> list[int]:
-        """Send datagrams, and return when each was."""
+        """Send datagrams, and return the time of each."""
         sent_ns: list[int] = []
         rest = bytes(size - _DATAGRAM.size)
         end_s = time.monotonic() + most_s
@@ -81,7 +81,7 @@ class _Datagrams:
             while len(sent_ns) < count and (now_s := time.monotonic()) < end_s:
                 data = _DATAGRAM.pack(mark, len(sent_ns)) + rest
                 sent_ns.append(time.time_ns())
-                # A port that nobody listens on any more is the other end's trouble.
+                # A port without a listener is an error of the other end.
                 with contextlib.suppress(ConnectionRefusedError):
                     sock.send(data)
                 while gap_s and (wait_s := now_s + gap_s - time.monotonic()) > 0:
@@ -89,7 +89,7 @@ class _Datagrams:
         return sent_ns
 
     def got(self, mark: int, count: int, patience_s: float, more_s: float) -> list[Any]:
-        """Return what has come with a mark, and how many the buffer could not hold."""
+        """Return the datagrams that arrived with a mark, and how many the buffer dropped."""
         self.take()
         self._wait(patience_s, lambda: len(self._got.get(mark, ())) >= count)
         self._wait(more_s, lambda: False)
@@ -109,9 +109,10 @@ def _flow_bps(to: str, port: int, rate_bps: float, pace_bps: float, seconds: flo
         with socket.create_connection((to, port), _TIMEOUT_S) as connection:
             low, high = _WINDOW_BYTES
             window_bytes = int(min(max(rate_bps * _WINDOW_S / 8, low), high))
-            # Linux sets aside twice as much, for its own book-keeping (socket(7), SO_SNDBUF).
+            # Linux reserves twice as much, for its own bookkeeping (socket(7), SO_SNDBUF).
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, window_bytes)
-            # The one that every system has; what a lab's hosts use may be the thing to be measured.
+            # Every system has it; the one that a lab's hosts use may be the subject of the
+            # measurement.
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"reno")
             if pace_bps < rate_bps:
                 pace = struct.pack("=Q", int(pace_bps / 8))
@@ -120,7 +121,7 @@ def _flow_bps(to: str, port: int, rate_bps: float, pace_bps: float, seconds: flo
             _send_until_told(connection, seconds + _TIMEOUT_S)
             report: float = _REPORT.unpack(connection.recv(_REPORT.size, socket.MSG_WAITALL))[0]
             connection.shutdown(socket.SHUT_WR)
-            # Until the other end has read all: then the link is empty for whoever comes next.
+            # Until the other end has read everything: then the link is empty for the next request.
             connection.recv(1)
             return report
     except (OSError, struct.error):
@@ -128,7 +129,7 @@ def _flow_bps(to: str, port: int, rate_bps: float, pace_bps: float, seconds: flo
 
 
 def _send_until_told(connection: socket.socket, most_s: float) -> None:
-    """Send until the other end says something, or that it has seen enough."""
+    """Send until the other end answers, or reports that it has received enough."""
     end_s = time.monotonic() + most_s
     connection.setblocking(False)
     while (wait_s := end_s - time.monotonic()) > 0:
@@ -141,7 +142,7 @@ def _send_until_told(connection: socket.socket, most_s: float) -> None:
 
 
 def _receive(server: socket.socket) -> None:
-    """Take connections, and report to each at which rate its bytes arrived after the first."""
+    """Accept connections; report to each the rate at which its bytes arrived after the first."""
     while True:
         connection = server.accept()[0]
         with connection, contextlib.suppress(OSError, struct.error):
@@ -160,7 +161,7 @@ def _receive(server: socket.socket) -> None:
 
 
 def main() -> None:
-    """Obey until stdin closes."""
+    """Serve requests until stdin closes."""
     address = sys.argv[1]
     with (
         socket.create_server((address, 0)) as server,

@@ -1,4 +1,4 @@
-"""A `probe` at one end of a link, and what it is asked."""
+"""A `probe` at one end of a link, from the side that controls it."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from benchctl.lab.lab import Lab
 from benchctl.lab.model import Interface
 
 _PROBE = (sys.executable, "-I", "-S", str(Path(probe.__file__)))
-# A probe starts in a tenth of a second, and no order takes longer by itself than what it is told to
-# take and its own patience: this is for machines in trouble.
+# A probe starts in a tenth of a second, and no request takes longer by itself than its own times:
+# the rest is for slow machines.
 _PATIENCE_S = 20.0
 
 
@@ -54,16 +54,16 @@ class Prober:
 
     @property
     def udp(self) -> dict[str, Any]:
-        """Where it takes datagrams, as an order to another names it."""
+        """Where it receives datagrams, as a request to another probe names it."""
         return {"to": self._address, "port": self._known_ports()[0]}
 
     @property
     def tcp(self) -> dict[str, Any]:
-        """Where it takes connections."""
+        """Where it accepts connections."""
         return {"to": self._address, "port": self._known_ports()[1]}
 
     def order(self, do: str, **values: Any) -> None:
-        """Ask for something; `answer` waits for it. Raises LabError."""
+        """Send a request; `answer` waits for its result. Raises LabError."""
         self._known_ports()
         assert self._process.stdin is not None
         try:
@@ -73,7 +73,7 @@ class Prober:
             raise self._failure("it ended") from None
 
     def answer(self) -> Any:
-        """Return what it says next. Raises LabError."""
+        """Return its next answer. Raises LabError."""
         assert self._process.stdout is not None
         end_s = time.monotonic() + _PATIENCE_S
         while b"\n" not in self._said:
@@ -88,7 +88,7 @@ class Prober:
         return json.loads(line)
 
     def ask(self, do: str, **values: Any) -> Any:
-        """Order something and return the answer. Raises LabError."""
+        """Send a request and return the answer. Raises LabError."""
         self.order(do, **values)
         return self.answer()
 
@@ -98,7 +98,7 @@ class Prober:
         return self._ports
 
     def _failure(self, reason: str) -> LabError:
-        # A probe falls with its lab, whose last words are then what counts.
+        # A probe fails with its lab, whose error is then the cause.
         self._lab.check()
         self._stderr.seek(0)
         lines = self._stderr.read().decode("utf-8", "replace").strip().splitlines()

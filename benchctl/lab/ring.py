@@ -1,8 +1,8 @@
 """A packet socket that receives into a ring of memory shared with the kernel.
 
-The kernel stamps every frame with the time it came, so that a reader that wakes late still knows
-when the link was entered; and the ring is as large as we like, where an ordinary user's receive
-buffer is not. Layout: TPACKET_V2 of packet(7), Documentation/networking/packet_mmap.rst.
+The kernel timestamps every frame on arrival, so a late reader still knows when it entered the link.
+The size of the ring is not limited, unlike an ordinary user's receive buffer. Layout: TPACKET_V2 of
+packet(7), Documentation/networking/packet_mmap.rst.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _TP_STATUS_KERNEL = 0
 _HEADER = struct.Struct("=8xIH2xII")
 """struct tpacket2_hdr: captured length, offset of the frame, seconds, nanoseconds."""
 _OVERHEAD_BYTES = 96
-"""More than the header, the address after it and their alignment take (66 bytes in Linux 6)."""
+"""More than the header, the address after it and their alignment need (66 bytes in Linux 6)."""
 _BLOCK_BYTES = 1 << 16
-# 25 ms of full frames at 1 Gbit/s, in 4 MiB: longer than the process waits for its turn.
+# 25 ms of full frames at 1 Gbit/s, in 4 MiB: longer than the process waits for a processor.
 _FRAMES = 2048
 
 
@@ -48,7 +48,7 @@ class Ring:
         block_bytes = max(_BLOCK_BYTES, self._frame_bytes)
         self._size = _FRAMES * self._frame_bytes
         self._offset = 0
-        # No protocol yet: frames must not come before the ring is there.
+        # No protocol yet: frames must not arrive before the ring exists.
         self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
         self._socket.setsockopt(_SOL_PACKET, _PACKET_VERSION, _TPACKET_V2)
         self._socket.setsockopt(_SOL_PACKET, _PACKET_IGNORE_OUTGOING, 1)
@@ -65,7 +65,7 @@ class Ring:
         return self._socket.fileno()
 
     def receive(self, most: int) -> list[tuple[int, bytes]]:
-        """Return at most so many frames that have come, with their times on the monotonic clock."""
+        """Return at most so many arrived frames, with their times on the monotonic clock."""
         memory, words, offset = self._memory, self._words, self._offset
         frames: list[tuple[int, bytes]] = []
         shift_ns = time.time_ns() - time.monotonic_ns()
@@ -84,8 +84,8 @@ class Ring:
         return frames
 
     def count_dropped(self) -> int:
-        """Return how many frames so far found the ring full."""
-        # The kernel's counter starts again at every look.
+        """Return how many frames so far were dropped at a full ring."""
+        # Reading resets the kernel's counter.
         statistics = self._socket.getsockopt(_SOL_PACKET, _PACKET_STATISTICS, 8)
         self.dropped += struct.unpack("=II", statistics)[1]
         return self.dropped

@@ -1,9 +1,9 @@
-"""Static routes worked out: the shortest path from every node to every subnet.
+"""Computes static routes: the shortest path from every node to every subnet.
 
-Shortest is fewest hops, then least delay, then first in the file; hosts do not forward. A host
-with several interfaces has a table of routes for each of them beside the main one, so that what
-is sent from an interface's address, or bound to the interface, leaves by it, whichever interface
-is nearest to the goal.
+Shortest is fewest hops, then least delay, then first in the file; hosts do not forward. A host with
+several interfaces has a routing table for each of them besides the main one, so that packets from
+an interface's address, or bound to the interface, leave by it, whichever interface is nearest to
+the destination.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from itertools import count
 from benchctl.lab.model import Interface, Kind, Node, Route, Topology
 from benchctl.lab.segments import Hop, cables, segments
 
-# Above the tables that Linux reserves (0, 253 to 255), and easy to tell from them.
+# Above the tables that Linux reserves (0, 253 to 255), and easy to recognize.
 _FIRST_TABLE = 1001
 
 
@@ -31,9 +31,9 @@ class _Edge:
 
 
 def route(topology: Topology) -> Topology:
-    """Return the topology with all routes, in place of those that were only given.
+    """Return the topology with all routes: the given and the computed ones.
 
-    A route that was given replaces the one worked out for the same network and table.
+    A given route replaces the computed one for the same network and table.
     """
     edges = _edges(topology)
     nodes = {}
@@ -48,7 +48,7 @@ def route(topology: Topology) -> Topology:
 
 
 def interface_tables(topology: Topology, node: Node) -> list[tuple[int, Interface]]:
-    """Return the numbers of a node's tables beside the main one, with their interfaces."""
+    """Return the numbers of a node's tables besides the main one, with their interfaces."""
     ends = topology.interfaces(node.name)
     if node.kind is not Kind.HOST or len(ends) < 2:
         return []
@@ -56,7 +56,7 @@ def interface_tables(topology: Topology, node: Node) -> list[tuple[int, Interfac
 
 
 class Forwarding:
-    """What the routes of a topology do to a packet: longest prefix first, as the kernel looks."""
+    """Routes packets through a topology: longest prefix first, as the kernel does."""
 
     def __init__(self, topology: Topology) -> None:
         self._topology = topology
@@ -82,8 +82,8 @@ class Forwarding:
     ) -> tuple[Hop, ...] | None:
         """Return the links that a packet passes from a node to an address.
 
-        ``out`` is the interface whose address the packet comes from, where it was bound to one.
-        None when a node on the way has no route, or the packet goes round in circles.
+        ``out`` is the interface whose address the packet is bound to, if any. None if a node on the
+        way has no route, or the routes form a loop.
         """
         own = interface_tables(self._topology, self._topology.nodes[start])
         table = next((number for number, end in own if end == out), 0)
@@ -157,13 +157,13 @@ def _routes(
     """Return the routes of one table: those of a node that may only leave by ``outs``."""
     routes: dict[IPv4Network, Route] = {}
     for out in outs:
-        # The kernel itself makes this one in the main table; a window there needs a new one.
+        # The kernel adds this one to the main table by itself; a window there needs a new one.
         if out.address and (table or node.initcwnd):
             network = out.address.network
             routes.setdefault(network, Route(network, out.device, None, node.initcwnd, table))
     own = {out.address.network for out in outs if out.address}
     order = count()
-    # Hops, delay, order of discovery; the router reached, and the first step that leads there.
+    # Hops, delay, order of discovery; the router reached, and the first hop to it.
     heap: list[tuple[int, float, int, str, _Edge]] = []
     for edge in edges[node.name]:
         if edge.out in outs:

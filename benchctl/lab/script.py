@@ -1,8 +1,7 @@
-"""What a lab is built of, as text: lines that ``ip -batch`` takes, and files that name hosts. Pure.
+"""The commands and files of a lab, as text: lines for ``ip -batch``, and files of host names. Pure.
 
-`cables` and `node` return the lines for one network namespace. A namespace that a cable leads to is
-named by ``place``, a function from a node to a path (ip-link(8): ``netns`` takes a name or a
-path).
+`cables` and `node` return the lines for one network namespace. ``place`` maps a node to the path of
+its namespace (ip-link(8): ``netns`` takes a name or a path).
 """
 
 from __future__ import annotations
@@ -32,15 +31,15 @@ Place = Callable[[str], str]
 def cables(
     topology: Topology, emulated: Mapping[str, Ends], place: Place, ordered: bool = False
 ) -> list[str]:
-    """Lay all cables: from node to node, or from each node to a device of an emulator here.
+    """Create all cables: from node to node, or from each node to a device of an emulator here.
 
     ``emulated`` maps links to the emulator's devices; with ``ordered`` their cables are for
     `devices.set_offloads` to deliver in order.
     """
     whole = f"{WHOLE_FRAMES} " if ordered else ""
-    # Every device gets a number of its own. A cable whose two ends have the same number, each in
-    # its own namespace, looks to the kernel like no cable, and then the news that it is up may
-    # wait for a second (linkwatch_urgent_event in net/core/link_watch.c).
+    # Every device gets a unique number. If the two ends of a cable have the same number, each in
+    # its own namespace, the kernel does not recognize a cable, and may report it up a second late
+    # (linkwatch_urgent_event in net/core/link_watch.c).
     numbers = count(1001)
     lines = []
     for link in topology.links.values():
@@ -73,7 +72,7 @@ def node(topology: Topology, node: Node) -> list[str]:
     for segment in segments(topology):
         for end in segment:
             if end.node == node.name:
-                # Known for ever: no frame is spent, or lost, on asking who has an address.
+                # Permanent entries: no frame is spent, or lost, on address resolution.
                 lines += [
                     f"neigh add {other.ip} lladdr {other.mac} dev {end.device} nud permanent"
                     for other in segment
@@ -87,7 +86,7 @@ def node(topology: Topology, node: Node) -> list[str]:
         way = f"via {route.via} onlink" if route.via else "scope link"
         where = f" table {route.table}" if route.table else ""
         window = f" initcwnd {route.initcwnd}" if route.initcwnd else ""
-        # The kernel has made the route to a device's own network already.
+        # The kernel has added the route to a device's own network already.
         lines.append(f"route replace {route.network} dev {route.device} {way}{where}{window}")
     return lines
 

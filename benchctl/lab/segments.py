@@ -1,7 +1,7 @@
-"""Which interfaces hear each other: what cables and switches join is one segment.
+"""Segments: the interfaces that cables and switches join.
 
 Switches have no spanning tree in a lab, so they must not form a loop: then there is exactly one
-way between any two interfaces of a segment.
+path between any two interfaces of a segment.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Hop:
 
     @property
     def capacity_bps(self) -> float:
-        """What it carries at most: nothing while it loses every frame."""
+        """Its maximum rate: 0 while it loses every frame."""
         return self.settings.rate_bps if self.settings.loss_ratio < 1 else 0.0
 
     @property
@@ -63,7 +63,7 @@ def segments(topology: Topology) -> list[tuple[Interface, ...]]:
         return topology.nodes[end.node].kind is Kind.SWITCH
 
     def key_of(end: Interface) -> str:
-        # All ports of a switch are one place; every other interface is one of its own.
+        # All ports of a switch are one place; every other interface is a place of its own.
         return end.node if is_port(end) else f"{end.node}/{end.device}"
 
     ends = []

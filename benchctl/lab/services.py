@@ -1,7 +1,7 @@
-"""Programs that run on the hosts of a lab while it stands: servers, mostly.
+"""Programs that run on the hosts of a lab as long as it exists, mostly servers.
 
-A service is ready once something listens on each of its ports. One that ends takes the lab with
-it: a lab without it is not the one that the topology promises.
+A service is ready once each of its ports has a listener. If one ends, the lab fails: without it,
+the lab is not what the topology promises.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 from benchctl.lab.model import Service
 from benchctl.lab.privileges import WITH_FEWER_PRIVILEGES
 
-# A server needs milliseconds; a loaded machine, and a program that loads a model, need more.
+# A server needs milliseconds; a loaded machine, or a program that loads a large model, needs more.
 READY_TIMEOUT_S = 10.0
 _POLL_S = 0.005
 _STATE_LISTEN = "0A"
@@ -69,7 +69,7 @@ class Running:
         return ServiceError(f"{self._name}: ended with {how}{self._output()}")
 
     def _output(self) -> str:
-        # Its last words, where it had any.
+        # Its last line of output, if any.
         lines = os.pread(self._log, 1 << 16, 0).decode("utf-8", "replace").split("\n")
         last = [line.strip() for line in lines if line.strip()][-1:]
         return f": {last[0]}" if last else ""

@@ -1,15 +1,15 @@
-"""What the links carried while something was measured, and whether its figures can bear it.
+"""Counters of links during a measurement, and whether its figures are valid.
 
-An emulator that gets too little of the processor delivers frames late or loses them by itself.
-That is no property of the topology, so nothing that was measured then is a figure of this lab. The
-rule, for each direction of a link:
+An emulator with too little processor time delivers frames late or loses them. That is no property
+of the topology, so figures measured then are not valid for this lab. The rule, for each direction
+of a link:
 
-- **No frame is lost by the emulator.** It is a loss that no topology promised, and one is enough
-  for TCP to halve its window: over 22 ms, Reno keeps 100 Mbit/s full only below 4 losses in 100,000
+- **No frame is lost by the emulator.** The topology promised no such loss, and one is enough for
+  TCP to halve its window: over 22 ms, Reno keeps 100 Mbit/s full only below 4 losses in 100,000
   (Mathis et al., "The Macroscopic Behavior of the TCP Congestion Avoidance Algorithm", 1997).
 - **At most one frame in 200 is late** (delivered more than 1 ms after it was due), and **none by
-  more than 10 ms.** So a mean delay is off by 50 us at most, the 95th percentile over a path of ten
-  directions by nothing, and no interval of 100 ms, which is what the tools report by, misses more
+  more than 10 ms.** So the error of a mean delay is at most 50 us, that of the 95th percentile over
+  a path of ten directions is 0, and no interval of 100 ms, as the tools report them, loses more
   than a tenth of its time.
 
 What an emulator does not count breaks no rule.
@@ -33,7 +33,7 @@ _SINCE_EVER = ("arrived", "delivered", "dropped", "lost", "late", "missed", "ref
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """What one direction of a link, from node to node, carried in a time."""
+    """Counters of one direction of a link, from node to node, over some time."""
 
     link: str
     source: str
@@ -42,7 +42,7 @@ class Carried:
 
     @property
     def strain(self) -> str:
-        """What the emulator did that the figures cannot bear; empty where they can."""
+        """Why the emulator makes the figures invalid; empty if they are valid."""
         counted, found = self.counters, []
         own = (counted.missed or 0) + (counted.refused or 0)
         if own:
@@ -66,7 +66,7 @@ class Carried:
 def carried(
     before: Mapping[Hop, DirectionCounters], after: Mapping[Hop, DirectionCounters]
 ) -> list[Carried]:
-    """Return what links carried, each in one direction, between two askings."""
+    """Return the counters of links, each in one direction, between two queries."""
     return [
         Carried(hop.link.name, hop.start.node, hop.end.node, between(before[hop], counters))
         for hop, counters in after.items()
@@ -74,7 +74,7 @@ def carried(
 
 
 def between(before: DirectionCounters, after: DirectionCounters) -> DirectionCounters:
-    """Return what was counted between two askings; the greatest values are of that time anyway."""
+    """Return the counts between two queries; maxima are of that time anyway."""
     earlier, later = asdict(before), asdict(after)
     grown: dict[str, Any] = {
         name: None if later[name] is None else later[name] - earlier[name] for name in _SINCE_EVER

@@ -1,6 +1,6 @@
-"""The few system calls that Python 3.11 does not offer.
+"""The few system calls that Python 3.11 lacks.
 
-Each raises OSError, with the name of the call, when the kernel refuses.
+Each raises OSError, with the name of the call, if the kernel refuses.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def enter_mounts(descriptor: int) -> None:
     """Move this process into the mount namespace of a descriptor; its directory stays its own."""
     here = os.open(".", os.O_PATH | os.O_CLOEXEC)
     try:
-        # It takes a process to the root directory; see setns(2).
+        # It changes to the root directory; see setns(2).
         _call("setns", descriptor, _CLONE_NEWNS)
         os.fchdir(here)
     finally:
@@ -56,7 +56,7 @@ def enter_mounts(descriptor: int) -> None:
 
 
 def mount(source: str, target: str, kind: str = "", flags: int = 0, data: str = "") -> None:
-    """Put a file system, or with MS_BIND a file, in a place (man 2 mount)."""
+    """Mount a file system, or with MS_BIND a file, at a path (man 2 mount)."""
     texts = (source.encode(), target.encode(), kind.encode())
     _call("mount", *texts, ctypes.c_ulong(flags), data.encode())
 

@@ -49,7 +49,7 @@ def load_topology(path: Path, settings: Mapping[str, Any] | None = None) -> Topo
 
 
 def build_topology(source: TomlSource, settings: Mapping[str, Any]) -> Topology:
-    """Check what a topology file says, with values replaced as in `load_topology`.
+    """Check the data of a topology file, with values replaced as in `load_topology`.
 
     Raises ProfileError.
     """
@@ -70,7 +70,7 @@ def build_topology(source: TomlSource, settings: Mapping[str, Any]) -> Topology:
 
 
 class _Builder:
-    """Turns tables that are well formed into a topology, or says why they are none."""
+    """Turns well-formed tables into a topology, or reports their errors."""
 
     def __init__(self, source: TomlSource, tables: TopologyFile) -> None:
         self._source = source
@@ -110,7 +110,7 @@ class _Builder:
         return topology
 
     def _named(self) -> Iterable[tuple[str, Key, RouterTable | SwitchTable]]:
-        """Return every node's name, key and table, once its name is known to be good."""
+        """Return every node's name, key and table, once its name is valid."""
         for group in _KINDS:
             for name, table in getattr(self._tables, group).items():
                 key: Key = (group, name)
@@ -243,7 +243,7 @@ class _Builder:
         return replace(topology, nodes=nodes)
 
     def _given(self, topology: Topology, node: Node, key: Key, given: RouteTable) -> list[Route]:
-        """Return a given route, once for every address of its goal and every table it is in."""
+        """Return a given route, once for every address of its destination and every table."""
         neighbours = [
             (out, via)
             for segment in segments(topology)

@@ -1,16 +1,16 @@
-"""Do the links of a lab keep their promises here, and what could this machine carry at most?
+"""Measures whether the links of a lab keep their promises on this machine, and its maximum rate.
 
 Each link is measured by itself, in either direction, between the two neighbours on its segment that
 have the fewest other emulated links between them:
 
-1. *changed*: without jitter and loss, with another delay and a lower rate; more frames than the
-   queue holds are sent at once, which shows the queue, the order, and that the change holds;
-2. *emptied*: without delay, jitter and loss and with a long queue, which TCP fills at once; this
-   shows the rate. Where it is too low for TCP, a few datagrams show it;
-3. *as promised*, again: small frames in both directions, further apart than the link needs to send
-   them, show delay, jitter and loss; so a change back is seen, too.
+1. *changed*: without jitter and loss, with another delay and a lower rate. More frames than the
+queue holds are sent at once, which shows the queue, the order, and the effect of the change; 2.
+*emptied*: without delay, jitter and loss and with a long queue, which TCP fills at once. This shows
+the rate. If it is too low for TCP, a few datagrams show it; 3. *as promised*, again: small frames
+in both directions, further apart than the link needs to send them, show delay, jitter and loss, and
+that the change was reverted.
 
-What takes longer than that on a slow link is not verified, and said to be.
+What would take too long on a slow link is reported as not verified.
 """
 
 from __future__ import annotations
@@ -52,17 +52,17 @@ from benchctl.lab.segments import Hop
 from benchctl.lab.strain import Carried, carried
 from benchctl.units import format_rate
 
-# A loaded machine may spoil a look at a link, but hardly three in a row.
+# A loaded machine may disturb a measurement of a link, but hardly three in a row.
 _LOOKS = 3
-# What is asked of a link without a rate: more than any emulator carries.
+# Load of a link without a rate: more than any emulator carries.
 _EVERYTHING_BPS = 1e10
 _HEADERS_BYTES = ETHERNET_HEADER_BYTES + UDP_HEADER_BYTES
 # A mark and a number.
 _LEAST_BYTES = _HEADERS_BYTES + 8
-# TCP needs some dozens of full frames to tell a rate: 0.25 s of them, from this rate on.
+# TCP needs some dozens of full frames to show a rate: 0.25 s of them, from this rate on.
 _TCP_BPS = 1.5e6
 _FLOW_S = 0.25
-# A slower link shows it by that many small frames, in no more than that time.
+# A slower link shows it by this many small frames, in at most this time.
 _FEW_FRAMES = 5
 _FEW_S = 0.3
 
@@ -70,32 +70,32 @@ _FEW_S = 0.3
 # and 1.7 %, and a jitter to 7 %.
 _TRAIN_S = 0.4
 _TRAIN_GAP_S = 1e-4
-# Apart from each other by a quarter more than the link needs to send one: it never queues them.
+# Further apart by a quarter than the link needs to send one, so it never queues them.
 _APART = 1.25
-# For the last frame, beyond its delay: what a busy machine may add to it.
+# The delay that a busy machine may add to the last frame.
 _PATIENCE_S = 0.2
-# A delay beyond this is not verified, nor what lies behind it.
+# A longer delay is not verified, nor what depends on it.
 _LONGEST_DELAY_S = 3.0
 
-# A queue is shown to be full if it drains within this, and if the frames come faster than they go:
-# a probe sends one in 10 to 20 us, the link may take this.
+# A queue is shown to be full if it drains within this time, and if the frames arrive faster than
+# they leave: a probe sends one in 10 to 20 us, the link may take this.
 _BURST_S = 0.25
 _BURST_SENDING_S = 4e-5
 # At this rate a full frame takes three times as long, so that any queue fills.
 _BURST_BPS = 1e8
-# An emulator takes no more than a few thousand at once.
+# An emulator takes at most a few thousand at once.
 _BURST_MOST = 4000
 _BURST_LEAST = 10
 _BURST_GAP_S = 1e-3
-# A delay that is at least this is changed to none, and others to this more.
+# A delay of at least this is changed to none, and others are increased by this.
 _OTHER_DELAY_S = 5e-3
 
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """What one leg carried while others were loaded at the same time, in bits/s of frames.
+    """The rate of one leg while others were loaded at the same time, in bits/s of frames.
 
-    ``asked_bps`` is what it should carry: its rate, or less where less is asked of it.
+    ``asked_bps`` is the required rate: that of the leg, or the load if that is less.
     """
 
     leg: Leg
@@ -105,7 +105,7 @@ class Together:
 
     @property
     def problem(self) -> str:
-        """What is missing, with both figures; empty where nothing is."""
+        """The missing rate, with both figures; empty if none is missing."""
         if self.carried_bps >= self.asked_bps * (1 - RATE_TOLERANCE):
             return ""
         names = sorted({name for other in self.others for name in other.links})
@@ -119,9 +119,9 @@ class Together:
 def verify(lab: Lab, links: Iterable[str]) -> list[Look]:
     """Measure links of a lab against their promises, one after the other, before they are used.
 
-    Links that are bare cables promise nothing and are left out. One that is out of tolerance is
-    looked at again before that is believed. Afterwards the links are empty, and as they were.
-    Raises LabError when a link cannot be measured.
+    Bare cables promise nothing and are left out. A link out of tolerance is measured again before
+    it counts as broken. Afterwards the links are empty and have their settings again. Raises
+    LabError if a link cannot be measured.
     """
     looks: list[Look] = []
     for pair in pairs_of(lab.topology, links):
@@ -137,8 +137,7 @@ def verify(lab: Lab, links: Iterable[str]) -> list[Look]:
 def together(lab: Lab, loads: Mapping[Hop, float]) -> tuple[list[Together], list[Carried]]:
     """Load links at the same time, each in one direction with so many bits per second of frames.
 
-    A single one is not measured again. Also returns what the emulators counted meanwhile. Raises
-    LabError.
+    A single one is not measured again. Also returns the counters of the emulators. Raises LabError.
     """
     found: list[Together] = []
     counted: list[Carried] = []
@@ -158,10 +157,10 @@ def together(lab: Lab, loads: Mapping[Hop, float]) -> tuple[list[Together], list
 
 
 def ceiling_bps(emulator: Emulator | None = None) -> float:
-    """Return the rate that one emulated link carries here at most, in bits of Ethernet frames.
+    """Return the maximum rate of one emulated link on this machine, in bits/s of Ethernet frames.
 
-    The best of several looks, as other work on the machine only takes away. Builds a lab of two
-    hosts for some seconds. Raises LabError.
+    The best of several measurements, since other work on the machine only slows it. Builds a lab of
+    two hosts for some seconds. Raises LabError.
     """
     settings = LinkSettings(rate_bps=_EVERYTHING_BPS)
     ends = [Interface(name, "eth0", f"02:00:00:00:00:0{i}") for i, name in enumerate("ab", 1)]
@@ -173,11 +172,11 @@ def ceiling_bps(emulator: Emulator | None = None) -> float:
         return max(_rate_bps(leg, probers) for leg in pair.legs for _ in range(_LOOKS))
 
 
-# --- a look at one link ---------------------------------------------------------------------
+# --- measuring one link ----------------------------------------------------------------------
 
 _Probers = Mapping[Interface, Prober]
 _marks = itertools.count(1)
-"""Of trains, so that a frame that comes late is not taken for one of the next."""
+"""Of trains, so that a late frame is not taken for one of the next."""
 
 
 @contextmanager
@@ -204,7 +203,7 @@ def _look(lab: Lab, pair: Pair, probers: _Probers) -> list[Look]:
 def _changed(
     lab: Lab, pairs: Iterable[Pair], how: Callable[[LinkSettings], LinkSettings]
 ) -> Iterator[None]:
-    """Give links other settings for a while, and those of the topology again."""
+    """Give links other settings for a while, then those of the topology again."""
     hops = [hop for pair in pairs for leg in pair.legs for hop in leg.hops]
     try:
         _set(lab, {hop: how(hop.settings) for hop in hops})
@@ -224,7 +223,7 @@ def _set(lab: Lab, settings: Mapping[Hop, LinkSettings]) -> None:
         )
         lab.change(hop.link.name, change, hop.start.node)
     for hop in settings:
-        lab.counters(hop.link.name, hop.start.node)  # an answer comes after what was asked before
+        lab.counters(hop.link.name, hop.start.node)  # an answer follows the request before
 
 
 def _emptied(settings: LinkSettings) -> LinkSettings:
@@ -241,7 +240,7 @@ def _other(settings: LinkSettings) -> LinkSettings:
 
 
 def _burst(leg: Leg, probers: _Probers) -> list[PromiseFinding]:
-    """Send more frames than the queue holds, and judge what becomes of them."""
+    """Send more frames than the queue holds, and judge the result."""
     changed = leg.having(_other)
     slowest = min((hop.settings for hop in changed.hops), key=lambda one: one.rate_bps)
     rate_bps, queue = slowest.rate_bps, slowest.queue_packets
@@ -266,14 +265,14 @@ def _burst(leg: Leg, probers: _Probers) -> list[PromiseFinding]:
         return judge_burst(leg, settings, Train(size, [], []))
     due_ns = due_of(settings, size, sent_ns)
     rest_s = (max(due_ns.values()) - sent_ns[-1]) / 1e9 + _PATIENCE_S
-    # More than the model lets through come right behind, if any do.
+    # Frames beyond those that the model passes follow immediately, if any.
     more_s = _BURST_GAP_S + _BURST_LEAST * 8 * size / rate_bps
     got, unread = target.ask("got", mark=mark, count=len(due_ns), patience_s=rest_s, more_s=more_s)
     return judge_burst(leg, settings, Train(size, sent_ns, got, unread))
 
 
 def _trains(pair: Pair, probers: _Probers) -> dict[Leg, Train]:
-    """Send small frames both ways at the same time, each on a link that is idle."""
+    """Send small frames both ways at the same time, each on an idle link."""
     slow = [leg for leg in pair.legs if _too_slow(leg) or leg.delay_s > _LONGEST_DELAY_S]
     legs = [leg for leg in pair.legs if leg not in slow]
     mark = next(_marks)
@@ -317,7 +316,7 @@ def _rate_bps(leg: Leg, probers: _Probers) -> float:
 
 
 def _begin_flow(leg: Leg, load_bps: float, probers: _Probers) -> Callable[[], float]:
-    """Begin to load a leg; returns what waits for the rate of frames that arrived."""
+    """Start to load a leg; returns a function that waits for the rate of arrived frames."""
     source, target = probers[leg.source], probers[leg.target]
     if leg.rate_bps >= _TCP_BPS:
         rate_bps = min(leg.rate_bps, _EVERYTHING_BPS)
