@@ -1,5 +1,5 @@
-"""The command line: one file for each command, each thin.
+"""The command line: one thin file for each command.
 
-`main` knows the commands, and is the only place that writes errors and exit codes. A command's
-module imports what is heavy inside its function, so that help and completion stay light.
+`main` registers the commands, and is the only place that writes errors and exit codes. A command's
+module imports heavy modules inside its function, so that help and completion are fast.
 """

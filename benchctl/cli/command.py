@@ -1,4 +1,4 @@
-"""What typer makes of our functions: commands and groups, with plain help and all descriptions."""
+"""Makes typer commands and groups from our functions, with plain help and full descriptions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Group(TyperGroup):
 
 
 def command_of(found: typer.Typer | Callable[..., None]) -> Any:
-    """Return the command that a function makes, or a group."""
+    """Return the command, or group, of a function."""
     if isinstance(found, typer.Typer):
         return get_command(found)
     alone = typer.Typer(add_completion=False, rich_markup_mode=None)
@@ -43,19 +43,19 @@ def command_of(found: typer.Typer | Callable[..., None]) -> Any:
 
 
 def help_of(found: typer.Typer | Callable[..., None]) -> str | None:
-    """Return what a function or a group says it is for."""
+    """Return the description of a function or a group."""
     return found.info.help if isinstance(found, typer.Typer) else getdoc(found)
 
 
 def help_without_command(context: typer.Context) -> None:
-    """Show a group's help where none of its commands is named."""
+    """Show a group's help if no command is given."""
     if context.invoked_subcommand is None:
         print(context.get_help(), file=sys.stderr)
         raise typer.Exit(UsageError.exit_code)
 
 
 def group(help: str) -> typer.Typer:  # noqa: A002
-    """Return a group, still without commands."""
+    """Return a group without commands."""
     return typer.Typer(
         cls=Group,
         help=help,

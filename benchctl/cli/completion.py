@@ -1,8 +1,8 @@
-"""What a shell completes: names that come with benchctl, runs, and files beside them.
+"""Shell completion: bundled names, runs, and files.
 
-typer finds the words; the scripts are ours, because typer's forget the names where there are files
-too. All three read what typer answers to bash, one line each: a word, or a word, a tab and its
-description. A slash for a description stands for the files whose names begin as the word does.
+typer finds the words. The scripts are ours, because typer's drop the names if there are files too.
+All three read typer's answers for bash, one per line: a word, or a word, a tab and its description.
+A slash as the description stands for the files whose names start with the word.
 """
 
 from __future__ import annotations
@@ -70,31 +70,31 @@ SCRIPTS = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
 
 
 def prepare() -> None:
-    """Let typer answer the shells, which it does only where its own options for that are made."""
+    """Let typer answer the shells, which it does only if its own options for that exist."""
     get_completion_inspect_parameters()
 
 
 def describe(items: list[Any]) -> list[Any]:
-    """Put the descriptions of items of typer's beside their words, where every shell finds them."""
+    """Put the descriptions of typer's items beside their words, where every shell finds them."""
     for item in items:
         item.value = f"{item.value}\t{item.help}"
     return items
 
 
 def files(incomplete: str) -> list[str]:
-    """Return what stands for files."""
+    """Return the placeholder for files."""
     return [f"{incomplete}\t/"]
 
 
 def profiles(incomplete: str) -> list[str]:
-    """Return the profiles that come with benchctl, and files."""
+    """Return the bundled profiles, and files."""
     from benchctl.profile.find import shipped_profiles
 
     return [*shipped_profiles(), *files(incomplete)]
 
 
 def topologies(incomplete: str) -> list[str]:
-    """Return the topologies that come with benchctl, and files."""
+    """Return the bundled topologies, and files."""
     from benchctl.profile.find import shipped_topologies
 
     return [*shipped_topologies(), *files(incomplete)]

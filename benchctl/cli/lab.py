@@ -208,7 +208,7 @@ def _lines(names: list[str]) -> Iterator[str]:
 
 @contextlib.contextmanager
 def _children() -> Iterator[Callable[[list[str]], None]]:
-    """Start commands that run on beside the prompt; all are ended with it."""
+    """Start background commands at the prompt; all end with it."""
     children: list[subprocess.Popen[bytes]] = []
 
     def start(argv: list[str]) -> None:
@@ -247,7 +247,7 @@ def _run(lab: Lab, host: str, command: Sequence[str]) -> int:
     finally:
         signal.signal(signal.SIGINT, before)
     if code:
-        lab.check()  # a command that fell with its lab has nothing to say of that
+        lab.check()  # a failed lab ended the command, which reports nothing more
     return 128 - code if code < 0 else code
 
 
@@ -292,7 +292,7 @@ def check(
 
 
 def _rows(look: Look, at_once: str) -> list[tuple[str, ...]]:
-    """Return what a look promised and what it measured, as two rows of a table."""
+    """Return the promises of a measured link and the measured values, as two rows of a table."""
     from math import isnan
 
     from benchctl.lab.judgement import Promise, PromiseVerdict

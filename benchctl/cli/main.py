@@ -44,7 +44,7 @@ class _Commands(Group):
         self.commands: MutableMapping[str, Any] = dict.fromkeys(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return what a list shows of a command: to make the options of all takes too long."""
+        """Return the list entry of a command: building the options of all takes too long."""
         return Command(cmd_name, help=help_of(_load(cmd_name))) if cmd_name in COMMANDS else None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
@@ -85,7 +85,7 @@ def _prepare(
     if plugins:
         from benchctl.backends import FILES_VARIABLE
 
-        # Put into the environment, so that the runner's process finds them too.
+        # In the environment, so that the runner's process finds them too.
         before = os.environ.get(FILES_VARIABLE)
         files = [str(file.resolve()) for file in plugins] + ([before] if before else [])
         os.environ[FILES_VARIABLE] = os.pathsep.join(files)
@@ -105,10 +105,10 @@ app = get_command(
 
 
 def _look_in_absolute_places() -> None:
-    """Let no program be found in the current directory, by us or by what we start.
+    """Prevent programs in the current directory from being found, here and in child processes.
 
-    An element of PATH that is empty or relative is a place in that directory (POSIX, XBD 8.3), and
-    so is a PATH of nothing.
+    An empty or relative element of PATH is a place in that directory (POSIX, XBD 8.3), and so is an
+    empty PATH.
     """
     places = os.environ.get("PATH", "").split(os.pathsep)
     absolute = [place for place in places if Path(place).is_absolute()]
@@ -121,12 +121,12 @@ def main() -> None:
     streams.prepare()
     completion.prepare()
     code = _end_of(lambda: app.main(prog_name="benchctl", standalone_mode=False))
-    # What is still in the buffer may be the first that stdout does not take.
+    # The text in the buffer may be the first that stdout rejects.
     sys.exit(_end_of(sys.stdout.flush) or code)
 
 
 def _end_of(step: Callable[[], object]) -> int:
-    """Take a step, report what goes wrong, and return the exit code."""
+    """Run a step, report its error, and return the exit code."""
     try:
         code = step()
     except SystemExit as end:

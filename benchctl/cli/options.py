@@ -1,4 +1,4 @@
-"""What several commands share: arguments, options, and the store that they name."""
+"""Arguments and options of several commands, and the store that they name."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Show no progress on 
 def open_reader(store: Path) -> Iterator[Reader]:
     """Open a store to read it. Raises StoreError.
 
-    What a damaged store makes of a command is no bug: the store is looked at, and reported.
+    An error in a command because of a damaged store is not a bug: the damage is reported.
     """
     from benchctl.store.read import Reader
 
@@ -146,10 +146,10 @@ def open_reader(store: Path) -> Iterator[Reader]:
 
 
 def format_for(given: str | None, output: Path | None, *, live_events: bool = False) -> str:
-    """Return the format asked for: by name, by the output file's ending, or a table.
+    """Return the output format: by name, by the output file's ending, or a table.
 
-    Events have one format, whatever the ending. Raises UsageError for an ending that no format
-    has, and for events in another format.
+    Events have one format, whatever the ending. Raises UsageError for an unknown ending, and for
+    events in another format.
     """
     if live_events:
         if given not in (None, "jsonl"):

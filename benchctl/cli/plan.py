@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from benchctl.engine.planning import Planned
     from benchctl.plan.bound import BoundTrial
 
-# A screen's worth; the whole of a large matrix helps nobody who did not ask for it.
+# A screenful; the whole of a large matrix is shown only on request.
 SHOWN = 12
 
 

@@ -1,4 +1,4 @@
-"""``benchctl resume``: go on with a run that was stopped or killed."""
+"""``benchctl resume``: continue a run that was stopped or killed."""
 
 from __future__ import annotations
 

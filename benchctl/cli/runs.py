@@ -1,4 +1,4 @@
-"""``benchctl runs``: everything that was ever measured."""
+"""``benchctl runs``: all runs in the store."""
 
 from __future__ import annotations
 

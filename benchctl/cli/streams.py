@@ -1,7 +1,7 @@
-"""stdin, stdout and stderr as a shell may hand them over: closed, full, of few characters.
+"""stdin, stdout and stderr, which may be closed, full, or in an encoding with few characters.
 
-What cannot be said on stderr is dropped: a message that nobody sees ends no measurement. A result
-that stdout does not take is an error, unless its reader has seen enough.
+Text that stderr rejects is dropped: a message that nobody sees ends no measurement. A result that
+stdout rejects is an error, unless its reader has closed it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TextIO
 from benchctl.errors import BenchctlError, NoReaderError
 from benchctl.visible import VisibleText
 
-# For terminals that have no better ones.
+# For terminals without better characters.
 _LOOKS_LIKE = {"─": "-", "│": "|", "±": "+-", "…": "...", "·": ".", "µ": "u", "μ": "u"}
 _NAME = "benchctl.plainer"
 # The last gap between two columns of a table.
@@ -25,7 +25,7 @@ _GAP = re.compile(r"(.*\S)  ")
 
 
 def _plainer(error: UnicodeError) -> tuple[str | bytes, int]:
-    """Replace what an encoding lacks by what looks like it, else by its code."""
+    """Replace characters that an encoding lacks by similar ones, else by their codes."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     missing = error.object[error.start : error.end]
@@ -34,7 +34,7 @@ def _plainer(error: UnicodeError) -> tuple[str | bytes, int]:
 
 
 class _PlainerText(VisibleText):
-    """A text file of few characters: what is shown by more of them takes the room of gaps."""
+    """A text file of few characters: longer replacements take the space of gaps."""
 
     def write(self, text: str) -> int:
         super().write("".join(map(self._fitted, text.splitlines(keepends=True))))
@@ -62,13 +62,13 @@ class _Said(io.FileIO):
 
 
 class _Result(io.FileIO):
-    """stdout. Raises NoReaderError, or BenchctlError where a result cannot be written, but once."""
+    """stdout. Raises NoReaderError, or BenchctlError if a result cannot be written, once."""
 
     def write(self, data: object) -> int:
         try:
             return super().write(data)  # type: ignore[arg-type]
         except OSError as error:
-            # What is still in a buffer goes nowhere, without another complaint.
+            # The rest of the buffer is dropped, without another error.
             os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())
             if isinstance(error, BrokenPipeError):
                 raise NoReaderError from None
@@ -94,7 +94,7 @@ def prepare() -> None:
 
 
 def terminal() -> TextIO:
-    """Return stderr for who draws there by control characters; see `prepare`."""
+    """Return stderr for programs that draw there by control characters; see `prepare`."""
     return io.TextIOWrapper(
         io.BufferedWriter(_Said(2, "w", closefd=False)), sys.stderr.encoding, errors=_NAME
     )

@@ -90,7 +90,7 @@ def tui(
     size: Annotated[
         str,
         typer.Option("--size", metavar="WIDTHxHEIGHT", help="Columns and lines of the picture."),
-    ] = "120x40",  # as wide as most terminals in a document can be shown
+    ] = "120x40",  # as wide as a document shows most terminals
     theme: Annotated[
         str | None, typer.Option("--theme", metavar="THEME", help="Colour theme.")
     ] = None,
@@ -103,7 +103,7 @@ def tui(
         endings = " or ".join(filter(None, PICTURES))
         raise UsageError(f"--screenshot {screenshot}: a picture ends in {endings}")
     columns_lines = _read_size(size)
-    # Hardly anything made until the first frame is garbage, and to look for it takes a tenth.
+    # Little is garbage until the first frame, and collecting it takes a tenth of the time.
     gc.disable()
     from benchctl.hosts.priority import give_way
     from benchctl.report.output import Output
@@ -115,10 +115,10 @@ def tui(
     from benchctl.tui.themes import DARK
 
     preferences = read_preferences(preferences_path())
-    # Of a moment that stands, every picture is the same.
+    # At a fixed moment, every picture is the same.
     now = time.time()
     clock = time.time if screenshot is None else lambda: now
-    # Nor should a picture depend on the terminal that it is ordered from.
+    # A picture must not depend on the terminal that orders it.
     of_pictures = DARK.name if screenshot is not None else None
     around = Surroundings(store, clock, preferences.glyphs)
     page = _first_page(around, names, attach, replay, _read_seconds(at), screen)

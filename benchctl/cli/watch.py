@@ -1,4 +1,4 @@
-"""Watches a runner until it ends: narrates, passes signals on, prints the result."""
+"""Watches a runner until it ends: shows progress, forwards signals, prints the result."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SIGNAL_CODES = {signal.SIGINT: 130, signal.SIGTERM: 143}
 
 
 class _Asked:
-    """What signals this process was sent."""
+    """The signals that this process received."""
 
     def __init__(self) -> None:
         self.by: signal.Signals | None = None
@@ -35,7 +35,7 @@ class _Asked:
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Note SIGINT and SIGTERM instead of dying of them."""
+        """Note SIGINT and SIGTERM instead of ending."""
         before = {number: signal.signal(number, self._note) for number in SIGNAL_CODES}
         try:
             yield
@@ -53,7 +53,7 @@ def measure(
 ) -> int:
     """Start the runner of a run, watch it to its end and print its result.
 
-    Returns the exit code that the result calls for. Raises StoreError.
+    Returns the exit code of the result. Raises StoreError.
     """
     with options.open_reader(store) as reader:
         asked = _Asked()
@@ -88,7 +88,7 @@ def _watch(
     try:
         while True:
             ended = runner.ended(POLL_S)
-            with suppress(StoreBusyError):  # another program holds it: what is new comes later
+            with suppress(StoreBusyError):  # another program locks it: new events come later
                 for event in follower.poll():
                     narrator.tell(event)
                     if events is not None:
@@ -108,7 +108,7 @@ def _watch(
 
 
 def write_result(reader: Reader, run: Run, form: str, output: Output) -> None:
-    """Write a run's result in a format. Raises BenchctlError when it cannot be written."""
+    """Write a run's result in a format. Raises BenchctlError if it cannot be written."""
     for piece in EXPORTS[form].pieces(StoredRun(reader, run)):
         output.write(piece)
     output.publish()
@@ -123,7 +123,7 @@ def _narrator(run: Run, quiet: bool) -> Narrator:
 
 
 class _EventWriter:
-    """Writes events as they happen, until they cannot be written: that ends no measurement."""
+    """Writes events as they happen. A failed write ends the output, not the measurement."""
 
     def __init__(self, output: Output) -> None:
         self._output = output

@@ -27,10 +27,10 @@ from benchctl.lab.namespaces import new_quiet_network
 from benchctl.lab.script import Ends
 from benchctl.lab.syscalls import enter_network
 
-# Of a ramp: finer than any interval that a flow is measured in; four hundredths of a processor.
+# Step of a ramp: shorter than any interval of a flow; costs 4 % of a processor.
 _STEP_NS = 10_000_000
 
-# Of the self-test: a type for local experiments (IEEE 802), and far more than a link of 1 ms takes.
+# For the self-test: an EtherType for local experiments (IEEE 802), and ample time for a 1 ms link.
 _ETHERTYPE = 0x88B5
 _BROADCAST = b"\xff" * 6
 _PATIENCE_S = 2.0

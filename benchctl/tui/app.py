@@ -1,4 +1,4 @@
-"""The program of the screens: which one is shown, its keys, its theme."""
+"""The application: which screen is shown, its keys, its theme."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from benchctl.tui.screens.page import Page, Surroundings, free_name
 from benchctl.tui.themes import DARK, OURS, PLAIN, variables
 from benchctl.visible import visible_lines
 
-# Rich's name for terminals of 8 or 16 colours; it has none for those without.
+# Rich's name for terminals of 8 or 16 colours; it has none for monochrome ones.
 FEW_COLOURS = ("standard", None)
 
 
 class BenchApp(App[None]):
-    """The screens over one store; ``first`` is the page to begin with."""
+    """The screens over one store; ``first`` is the first page."""
 
     TITLE = "benchctl"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -80,7 +80,7 @@ class BenchApp(App[None]):
         timeout: float | None = None,
         markup: bool = False,
     ) -> None:
-        """Show a message for a while; it is never markup, for it may quote anything."""
+        """Show a message for a while, never as markup, since it may quote anything."""
         text = visible_lines(message)
         super().notify(text, title=title, severity=severity, timeout=timeout, markup=False)
 
@@ -93,7 +93,7 @@ class BenchApp(App[None]):
     # --- screens --------------------------------------------------------------------------
 
     def on_page_wanted(self, wanted: Page.Wanted) -> None:
-        """Show the page of a name, a new one where the open one shows something else."""
+        """Show the page of a name; a new one if the open page shows other runs."""
         page = before = self._pages.get(wanted.name)
         entry = SCREENS[wanted.name]
         if page is None or not page.shows(wanted.run_ids):
@@ -121,7 +121,7 @@ class BenchApp(App[None]):
         await page.remove()
 
     def action_show(self, name: str) -> None:
-        """Show a screen with the runs that were looked at last, or the newest, as it was left."""
+        """Show a screen in its last state, with the last viewed runs, or the newest."""
         runs, page = SCREENS[name].runs, self._pages.get(name)
         run_ids = self._looked_at[runs]
         if runs == 1 and not run_ids:
@@ -138,10 +138,10 @@ class BenchApp(App[None]):
         else:
             self.on_page_wanted(Page.Wanted(name, *run_ids))
 
-    # --- what every screen can do ---------------------------------------------------------
+    # --- actions of every screen ----------------------------------------------------------
 
     def action_keys(self) -> None:
-        """Show every key of this screen and what is shown on it."""
+        """Show every key of this screen and the meaning of what it shows."""
         from benchctl.tui.screens.modals import Help
 
         self.push_screen(Help(self._keys(), self.page.meanings()))
@@ -155,7 +155,7 @@ class BenchApp(App[None]):
         return [(" ".join(dict.fromkeys(shown)), what) for what, shown in keys.items()]
 
     def action_copy_command(self) -> None:
-        """Copy the command that does or shows the same without the screens."""
+        """Copy the command that does or shows the same on the command line."""
         command = self.page.command()
         self.copy_to_clipboard(command)
         self.notify(command, title="copied")

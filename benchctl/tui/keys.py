@@ -1,4 +1,4 @@
-"""Every key of every screen, by its id: what can be remapped, and what the documents list."""
+"""Every key of every screen by its id, for remapping and documentation."""
 
 from __future__ import annotations
 

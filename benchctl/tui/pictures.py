@@ -1,4 +1,4 @@
-"""A screen as text or as an SVG picture, of the one that is shown or without any terminal."""
+"""Draws a screen as text or as SVG, from the current screen or without any terminal."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ if TYPE_CHECKING:
     from textual.app import App
     from textual.pilot import Pilot
 
-# Textual names a font on a server; a picture should need nothing but itself.
+# Textual refers to a font on a server; a picture must be self-contained.
 _FONT_FACE = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)
 _INDENTED = re.compile(
     r' x="([0-9.]+)"( [^>]*?)textLength="([0-9.]+)"([^>]*)>((?:&#160;)+)([^<]*)<'
 )
 _FONTS = "'DejaVu Sans Mono', 'Menlo', 'Consolas', monospace"
-# Between two looks whether a screen has all it needs.
+# Interval between two checks of whether a screen is complete.
 LOOK_S = 0.02
 
 
 def text_of(app: App[Any]) -> str:
-    """Return what the terminal shows, line by line, without colours."""
+    """Return the screen's text, line by line, without colours."""
     strips = app.screen._compositor.render_strips()
     return "\n".join(strip.text.rstrip() for strip in strips) + "\n"
 
@@ -34,7 +34,7 @@ def svg_of(app: App[Any]) -> str:
 
 
 def _begin_at_text(match: re.Match[str]) -> str:
-    """Let a piece of text begin at its first character: some renderers drop leading spaces."""
+    """Start a piece of text at its first character: some renderers drop leading spaces."""
     x, middle, length, rest, spaces, text = match.groups()
     indent = spaces.count(";")
     each = float(length) / (indent + len(unescape(text)))

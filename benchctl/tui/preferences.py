@@ -28,7 +28,7 @@ KNOWN = ("theme", "glyphs", "keys")
 
 @dataclass(frozen=True, slots=True)
 class Preferences:
-    """Theme (None: the one that fits the terminal), characters of the plots, keys by their id."""
+    """Theme (None: chosen by the terminal), characters of the plots, keys by their id."""
 
     theme: str | None = None
     glyphs: Glyphs = BRAILLE
@@ -36,14 +36,14 @@ class Preferences:
 
 
 def default_path() -> Path:
-    """Return where the settings lie."""
+    """Return the path of the settings file."""
     return platformdirs.user_config_path("benchctl") / "tui.toml"
 
 
 def read_preferences(path: Path) -> Preferences:
-    """Read the settings; those that are not there have their defaults.
+    """Read the settings; missing ones have their defaults.
 
-    Raises ProfileError with file and line where one is wrong.
+    Raises ProfileError with file and line if one is invalid.
     """
     if not path.exists():
         return Preferences()
@@ -68,7 +68,7 @@ def read_preferences(path: Path) -> Preferences:
 
 
 def theme_of(name: str) -> str:
-    """Return a theme's name. Raises UsageError with the nearest where there is none."""
+    """Return a theme's name. Raises UsageError with the nearest known name."""
     known = _themes()
     if name not in known:
         raise UsageError(

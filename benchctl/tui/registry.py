@@ -1,6 +1,6 @@
-"""The screens by name: the app's keys, the command line and docs/tui.md are made of these.
+"""The screens by name, for the app's keys, the command line and docs/tui.md.
 
-A screen's module is imported when it is first opened, not before.
+A screen's module is imported when it is first opened.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One screen: what it is called, its key, and how many runs it needs at least."""
+    """One screen: its name, its key, and the minimum number of runs."""
 
     key: str
     title: str
     runs: int
     load: Callable[[], type[Page]]
-    """Imports the screen's class; it is called with the surroundings and the ids of the runs."""
+    """Imports the screen's class, which takes the surroundings and the ids of the runs."""
 
 
 def _plan() -> type[Page]:

@@ -1,4 +1,4 @@
-"""How roles look: styles that every screen has once, for all of its widgets."""
+"""The styles of roles, shared by all widgets of a screen."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from benchctl.tui.draw.spans import CURVES, HEATS, ROLES
 
 CLASSES = {f"role--{role}" for role in ROLES}
 GROUNDED = {"cursor", *(f"heat-{step}" for step in range(HEATS))}
-"""The roles that have a ground of their own; all others stand on their widget's."""
+"""The roles with a background of their own; all others use their widget's."""
 
 _CURVES = "".join(f".role--curve-{n} {{ color: $curve-{n}; }}" for n in range(CURVES))
 _HEATS = "".join(

@@ -33,10 +33,10 @@ LIGHT = Theme(
 )
 OURS = (DARK, LIGHT)
 PLAIN = "ansi-dark"
-"""Textual's theme of the terminal's own 16 colours: for terminals with no more, or none."""
+"""Textual's theme of the terminal's own 16 colours: for terminals with 16 colours or fewer."""
 
-# Told apart by people with any colour vision (Okabe and Ito, "Color Universal Design", 2008),
-# with lightness fitted to a dark and to a light ground.
+# Distinguishable with any colour vision (Okabe and Ito, "Color Universal Design", 2008), with
+# lightness adapted to a dark and to a light background.
 _CURVES_DARK = (
     "#56b4e9", "#e69f00", "#2fc59a", "#f0e442", "#e08bb8", "#f07a3c", "#7f9cff", "#c8c8c8",
 )  # fmt: skip
@@ -47,13 +47,13 @@ _CURVES_ANSI = (
     "ansi_bright_cyan", "ansi_yellow", "ansi_green", "ansi_bright_yellow", "ansi_magenta",
     "ansi_red", "ansi_blue", "ansi_default",
 )  # fmt: skip
-# From the least to the greatest, by lightness alone.
+# From lowest to highest, by lightness alone.
 _HEATS_DARK = ("#1a2430", "#1d3044", "#1f3d59", "#214a6e", "#235885", "#25669c", "#2775b3")
 _HEATS_LIGHT = ("#f2f6fa", "#e0ecf6", "#cee2f2", "#bcd7ed", "#a9cde9", "#96c2e5", "#82b7e0")
 
 
 def variables(theme: Theme) -> dict[str, str]:
-    """Return the colours that our styles use beside Textual's own, for a theme."""
+    """Return the colours of our styles that Textual's theme lacks."""
     if theme.ansi:
         curves: tuple[str, ...] = _CURVES_ANSI
         heats: tuple[str, ...] = ("ansi_default",) * len(_HEATS_DARK)

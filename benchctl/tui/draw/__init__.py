@@ -1,1 +1,1 @@
-"""Pictures of it: plots, tables and scales as text with roles. Pure."""
+"""Plots, tables and scales as text with roles. Pure."""

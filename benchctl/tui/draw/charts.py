@@ -1,4 +1,4 @@
-"""The plots of a trial, one above the other over one time axis, with captions: pure text."""
+"""The plots of a trial, one above the other over a common time axis, with captions. Pure."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from benchctl.tui.model.traces import ALL, LineKey, Traces
 from benchctl.tui.model.zoom import View
 from benchctl.units import format_value
 
-# Rows of a plot that still shows a shape: five of curve, the axis, the caption.
+# The minimum height of a plot: five rows of curve, the axis, the caption.
 LEAST_HEIGHT = 8
 MOST = 3
-# As wide as "94.1 Mbit/s", so that a caption rests while its figures change.
+# As wide as "94.1 Mbit/s", so that a caption does not move while its figures change.
 VALUE_WIDTH = 11
-# A rate's axis begins at zero: of a rate, a part misleads. Any other does where its least value is
-# below this share of the greatest; 20.1 to 20.9 ms seen from zero would be a level line.
+# The axis of a rate starts at zero, since a part of it misleads. Any other does if its minimum is
+# below this share of the maximum: 20.1 to 20.9 ms seen from zero would be a flat line.
 NEAR_ZERO = 0.5
 
 Pick = tuple[str, int]
@@ -28,10 +28,10 @@ Pick = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What a person chose to see.
+    """What the user chose to see.
 
-    ``first`` is the place of the first plot among the metrics; ``picked`` names the lines, None
-    for every flow's own.
+    ``first`` is the place of the first plot among the metrics; ``picked`` names the lines, None for
+    every flow's own.
     """
 
     first: int = 0
@@ -41,7 +41,7 @@ class Choice:
 
     @property
     def split(self) -> Collection[str]:
-        """The flows of which streams are to be seen."""
+        """The flows whose streams are shown."""
         return {flow for flow, stream in self.picked or () if stream != ALL}
 
     def shows(self, flow: str, stream: int) -> bool:
@@ -89,7 +89,7 @@ def _chart(
 
 
 def _is_near_zero(curves: Sequence[Curve], view: View) -> bool:
-    """Return whether values reach so near to zero that the axis may as well begin there."""
+    """Return whether values are close enough to zero that the axis should start there."""
     bounds = [curve.series.bounds(view.from_s, min(view.to_s, view.until_s)) for curve in curves]
     low = min((bound[0] for bound in bounds if bound), default=0.0)
     high = max((bound[1] for bound in bounds if bound), default=1.0)
@@ -97,7 +97,7 @@ def _is_near_zero(curves: Sequence[Curve], view: View) -> bool:
 
 
 def _name(key: LineKey, among: Sequence[LineKey]) -> str:
-    """Name a line as shortly as it can be told from the others."""
+    """Return the shortest unique name of a line."""
     directions = {other.direction for other in among if other.flow == key.flow}
     direction = f" {key.direction}" if len(directions) > 1 else ""
     stream = f" #{key.stream}" if key.stream != ALL else ""

@@ -1,4 +1,4 @@
-"""Rows in columns that keep their width: what tables are made of, as text."""
+"""Rows in columns of fixed width, as text: the parts of tables."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ GAP = "  "
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A head and a width in characters; numbers stand at the right."""
+    """A heading and a width in characters; numbers are right-aligned."""
 
     head: str
     width: int
@@ -22,7 +22,7 @@ class Column:
 
 
 def lay_out(columns: Sequence[Column], cells: Cells, *, role: str = PLAIN) -> list[Span]:
-    """Return one row in its columns; ``role`` goes over those of the cells, but not over heat."""
+    """Return one row in its columns; ``role`` replaces those of the cells, except heat."""
     spans: list[Span] = []
     for column, cell in zip(columns, cells, strict=True):
         text = fit(cell.text, column.width, right=column.right)

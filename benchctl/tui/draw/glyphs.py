@@ -21,10 +21,10 @@ class Glyphs:
     vertical: str
     horizontal: str
     corner: str
-    """The axes: upright, level, and where they meet."""
+    """The axes: vertical, horizontal, and their corner."""
     tick: str
     drop: str
-    """A tick of the upright and of the level axis."""
+    """A tick of the vertical and of the horizontal axis."""
 
 
 def _braille(bits: int) -> str:

@@ -1,4 +1,4 @@
-"""A run's summary turned so that one axis runs across: rows, columns, a metric, heat by value."""
+"""A run's summary as a grid: one axis across, the others down, one metric, heat by value."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from benchctl.tui.draw.columns import Column
 from benchctl.tui.draw.spans import HEATS, Span
 from benchctl.units import format_value
 
-# One step of heat each: what the colour says is said by a character too.
+# The steps of heat: a character shows each, besides the colour.
 STEPS = "▁▂▃▄▅▆▇"
 NOTHING = "-"
 
@@ -25,9 +25,9 @@ Measurand = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class Arrangement:
-    """How the summary is turned: places among the lines, and among the axes that vary.
+    """How the summary is arranged: indexes of the line and of the varying axes.
 
-    ``across`` is the axis of the columns; with none left over there is a single column.
+    ``across`` is the axis of the columns; without one there is a single column.
     """
 
     line: int = 0
@@ -35,22 +35,22 @@ class Arrangement:
     across: int = 0
 
     def metric(self, summary: SummaryTable, steps: int = 1) -> Arrangement:
-        """Return the turn with the next metric."""
+        """Return the arrangement with the next metric."""
         return replace(self, line=(self.line + steps) % max(1, len(summary.lines)))
 
     def rows(self, summary: SummaryTable) -> Arrangement:
-        """Return the turn with the next axis first in the rows."""
+        """Return the arrangement with the next axis first in the rows."""
         down = len(summary.axes) - (self.across < len(summary.axes))
         return replace(self, down=(self.down + 1) % max(1, down))
 
     def columns(self, summary: SummaryTable) -> Arrangement:
-        """Return the turn with the next axis across, or none."""
+        """Return the arrangement with the next axis across, or none."""
         return replace(self, down=0, across=(self.across + 1) % (len(summary.axes) + 1))
 
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """One metric of the turned summary: what it is, heads of the columns, and rows of cells."""
+    """One metric of the arranged summary: title, headings of the columns, and rows of cells."""
 
     about: str
     axes: str
@@ -59,7 +59,7 @@ class Grid:
 
 
 class SummaryTable:
-    """A run's report, ready to be turned."""
+    """A run's report, ready to be arranged."""
 
     def __init__(self, report: Report) -> None:
         self.axes = list(report.run.varying)
@@ -78,7 +78,7 @@ class SummaryTable:
         return tuple(point.get(axis) for axis in self.axes)
 
     def first_turn(self) -> Arrangement:
-        """Return the turn to begin with: an axis that is alone goes down, where there is room."""
+        """Return the first arrangement: a single axis goes down, where there is room."""
         return Arrangement(across=1 if len(self.axes) == 1 else 0)
 
     def turned(self, turn: Arrangement) -> Grid:

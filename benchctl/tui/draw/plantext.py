@@ -1,4 +1,4 @@
-"""What a profile would do, as text: matrix, order, time, traffic, checks, exact commands."""
+"""A plan as text: matrix, order, time, traffic, checks, exact commands."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from benchctl.plan.bound import BoundTrial
 from benchctl.tui.draw.spans import Line, Span
 from benchctl.units import format_duration
 
-# Some screens' worth; the whole of a large matrix helps nobody who did not ask for it.
+# Some screenfuls; the whole of a large matrix is shown only on request.
 SHOWN = 50
 
 
@@ -96,9 +96,9 @@ def _trial(bound: BoundTrial, prepared: Planned) -> Iterator[Line]:
 
 
 def commands(bound: BoundTrial, prepared: Planned) -> list[tuple[str, str, str]]:
-    """Return flow, end and command of all that a trial starts.
+    """Return flow, end and command of all processes of a trial.
 
-    Where there is no command, the flow is empty and the reason stands in its place.
+    If a command is not available, the flow is empty and the reason replaces the command.
     """
     try:
         found = commands_of(bound, prepared.network, prepared.tools)

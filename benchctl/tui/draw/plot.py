@@ -1,8 +1,7 @@
 """Draws lines over time as text: a pure function from series to spans of characters.
 
-Each column of dots shows the whole range from its least to its greatest value, so a spike is seen
-at any width. A line's letter stands at its right end and in the legend: which line is which never
-hangs on colour alone.
+Each column of dots shows its whole range, from minimum to maximum, so a spike is visible at any
+width. A line's letter is at its right end and in the legend: colour is never the only distinction.
 """
 
 from __future__ import annotations
@@ -21,29 +20,29 @@ from benchctl.tui.draw.spans import CURVES, PLAIN, Line, Span, fit
 from benchctl.tui.model.series import Range, Series
 from benchctl.tui.model.zoom import View
 
-# The scale's share of the width: as wide as "Mbit/s", the same in all plots, so that their time
-# axes stand one above the other.
+# The width of the scale: as wide as "Mbit/s", the same in all plots, so that their time axes are
+# aligned.
 MARGIN = 8
 NOBODY = -1
-# A hole this many usual steps wide is one where samples are missing; it is not bridged.
+# A gap of this many usual intervals means missing samples; it is not bridged.
 HOLE = 3.5
 
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """One line of a plot and what the legend calls it."""
+    """One line of a plot and its name in the legend."""
 
     name: str
     series: Series
 
 
 def role_of(index: int) -> str:
-    """Return the role of what the n-th curve draws; nobody's ground is plain."""
+    """Return the role of the n-th curve; an empty cell has none."""
     return PLAIN if index == NOBODY else f"curve-{index % CURVES}"
 
 
 def letter(index: int) -> str:
-    """Return the letter of the n-th curve; beyond z it begins again."""
+    """Return the letter of the n-th curve; after z they repeat."""
     return ascii_lowercase[index % len(ascii_lowercase)]
 
 
@@ -62,7 +61,7 @@ def draw(
 
     The last two lines are the time axis; without ``with_times`` it has only its first.
     """
-    columns = width - MARGIN - 2  # the upright axis, and the letters at the right
+    columns = width - MARGIN - 2  # the vertical axis, and the letters at the right
     rows = height - 1 - with_times
     if rows < 1 or columns < 2:
         return [[Span(" " * width)] for _ in range(height)]
@@ -97,7 +96,7 @@ def _value_axis(metric: str, curves: Sequence[Curve], view: View, *, from_zero: 
 
 
 def _time_axis(view: View, columns: int, glyphs: Glyphs) -> tuple[str, str]:
-    """Return the level axis, and the times below its ticks."""
+    """Return the horizontal axis, and the times below its ticks."""
     span_s = view.to_s - view.from_s
     times = ticks(PlotAxis(view.from_s, view.to_s), max(2, columns // 12))
     step_s = times[1] - times[0] if len(times) > 1 else span_s
@@ -114,7 +113,7 @@ def _time_axis(view: View, columns: int, glyphs: Glyphs) -> tuple[str, str]:
 
 
 class _Cells:
-    """The field of dots: which are set, and which curve set them last in each cell."""
+    """The field of dots: which are set, and which curve set each cell last."""
 
     def __init__(self, columns: int, rows: int, glyphs: Glyphs, axis: PlotAxis) -> None:
         self._columns = columns
@@ -126,7 +125,7 @@ class _Cells:
         self._letters: dict[tuple[int, int], Span] = {}
 
     def add(self, owner: int, columns: Sequence[Range | None]) -> None:
-        """Draw a curve: every column's range, and a line over to the next column."""
+        """Draw a curve: every column's range, and the connection to the next column."""
         places = [index for index, column in enumerate(columns) if column is not None]
         steps = [after - before for before, after in pairwise(places)]
         hole = HOLE * median(steps) if steps else 0
@@ -156,9 +155,9 @@ class _Cells:
     def _upright(
         self, owner: int, x: int, top: int, bottom: int, reached: tuple[int, int]
     ) -> tuple[int, int]:
-        """Set the dots of one column from top to bottom, and on to what its neighbour reached.
+        """Set the dots of one column from top to bottom, and on to the range of its neighbour.
 
-        Returns what this column reaches.
+        Returns the range of this column.
         """
         top, bottom = min(top, reached[1] + 1), max(bottom, reached[0] - 1)
         height = self._glyphs.rows
@@ -172,9 +171,9 @@ class _Cells:
         return top, bottom
 
     def line(self, row: int) -> list[Span]:
-        """Return one line of cells and one more, neighbours of one owner together.
+        """Return one line of cells as spans, joining neighbours of one owner.
 
-        A curve's letter stands beside its end, several that end side by side share a ``+``.
+        A curve's letter is at its end; several that end side by side share a ``+``.
         """
         cells = [
             (role_of(owner), self._glyphs.characters[bits])

@@ -1,4 +1,4 @@
-"""The list of all runs as rows of text: as many columns as fit, the tags in what is left."""
+"""The list of all runs as rows of text: as many columns as fit, tags in the remaining width."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LEAST_TAGS = 4
 
 
 def run_columns(past: Sequence[Past], width: int) -> list[Column]:
-    """Return the columns of the history that fit; the tags have what is left of the width."""
+    """Return the columns of the history that fit; the tags get the remaining width."""
     profile = max([7, *(len(one.run.profile) for one in past)])
     wanted = [
         Column("", 1),
@@ -41,7 +41,7 @@ def run_columns(past: Sequence[Past], width: int) -> list[Column]:
 
 
 def run_row(one: Past, heads: Sequence[Column], *, marked: bool) -> Cells:
-    """Return one run in the columns of the history."""
+    """Return one run as a row of the history."""
     run = one.run
     when = time.strftime("%Y-%m-%d %H:%M", time.localtime(run.created_time))
     figure = format_value(one.metric, one.figure) if one.figure is not None else NOTHING

@@ -1,4 +1,4 @@
-"""The axes of a plot: where they begin and end, and where their ticks are."""
+"""The axes of a plot: their range and their ticks."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from itertools import pairwise
 
 from benchctl.units import format_duration, scale_of
 
-# Steps between ticks that people read without counting.
+# Steps between ticks that are easy to read.
 _STEPS = (1, 2, 2.5, 5, 10)
-# Of so many steps an axis has at most, so that its round ends waste little of it.
+# The maximum number of steps of an axis, so that its round ends waste little of it.
 MOST_STEPS = 5
 
 
@@ -19,7 +19,7 @@ MOST_STEPS = 5
 class PlotAxis:
     """The values from ``low`` to ``high``, linear or logarithmic.
 
-    ``unit`` is the size of the unit they are shown in: a scale in KiB has round KiB.
+    ``unit`` is the size of the display unit: a scale in KiB has round KiB.
     """
 
     low: float
@@ -28,9 +28,9 @@ class PlotAxis:
     unit: float = 1.0
 
     def place(self, value: float) -> float:
-        """Return where a value of the axis is: 0 at the low end, 1 at the high end.
+        """Return the position of a value: 0 at the low end, 1 at the high end.
 
-        What a logarithmic axis cannot show, zero and below, is at its low end.
+        On a logarithmic axis, zero and below are at the low end.
         """
         if not self.log:
             return (value - self.low) / (self.high - self.low)
@@ -40,10 +40,10 @@ class PlotAxis:
 def axis_for(
     metric: str, low: float, high: float, *, from_zero: bool, log: bool = False
 ) -> PlotAxis:
-    """Return the axis for values between ``low`` and ``high``: round ends, so that it rests.
+    """Return the axis for values between ``low`` and ``high``; round ends make it stable.
 
-    ``from_zero`` is right for rates and counts, of which a part says nothing. A logarithmic axis
-    spans whole decades; it needs a value above zero, else the axis is linear.
+    ``from_zero`` is right for rates and counts, whose parts mislead. A logarithmic axis spans whole
+    decades; without a value above zero, the axis is linear.
     """
     if log and high > 0:
         floor = low if low > 0 else high / 1e3
@@ -65,7 +65,7 @@ def _step(least: float) -> float:
 
 
 def ticks(axis: PlotAxis, most: int) -> list[float]:
-    """Return round values along an axis, ``most`` at most, its ends among them where they fit."""
+    """Return round values along an axis, at most ``most``, with its ends if they fit."""
     if axis.log:
         bottom, top = round(math.log10(axis.low)), round(math.log10(axis.high))
         every = max(1, math.ceil((top - bottom + 1) / max(1, most)))
@@ -77,7 +77,7 @@ def ticks(axis: PlotAxis, most: int) -> list[float]:
 
 
 def labels(metric: str, axis: PlotAxis, values: Sequence[float]) -> tuple[list[str], str]:
-    """Return the ticks as short numbers, and the unit that all of them are in."""
+    """Return the ticks as short numbers, and their common unit."""
     factor, unit = scale_of(metric, axis.low if axis.log else max(abs(axis.low), abs(axis.high)))
     factor = factor if axis.log else axis.unit
     scaled = [value / factor for value in values]
@@ -91,7 +91,7 @@ def labels(metric: str, axis: PlotAxis, values: Sequence[float]) -> tuple[list[s
 
 
 def time_label(time_s: float, step_s: float) -> str:
-    """Show a time on the shared axis: ``12 s``, ``1:30``, ``2:05:00``."""
+    """Format a time on the shared axis: ``12 s``, ``1:30``, ``2:05:00``."""
     if step_s < 1:
         return format_duration(time_s) if time_s < 1 else f"{time_s:.4g} s"
     if time_s < 120:

@@ -1,6 +1,6 @@
-"""Lines of text whose parts have roles; what every picture here is made of, before any widget.
+"""Lines of text whose parts have roles: the format of everything drawn here.
 
-A role says what a text is (``label``, ``good``, ``curve-2``), never how it looks: the theme does.
+A role gives the meaning of a text (``label``, ``good``, ``curve-2``); the theme gives its look.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ ROLES = (
     *(f"heat-{step}" for step in range(7)),
 )  # fmt: skip
 CURVES = 8
-"""How many curves have a colour of their own; the ninth has the first one's again."""
+"""The number of colours of curves; the ninth curve has the colour of the first."""
 HEATS = 7
 
 
 class Span(NamedTuple):
-    """Characters that belong together, and what they are."""
+    """Characters with one role."""
 
     text: str
     role: str = PLAIN
@@ -30,7 +30,7 @@ Line = Sequence[Span]
 
 
 def fit(text: str, width: int, *, right: bool = False) -> str:
-    """Return a text in exactly ``width`` characters; what is cut ends in an ellipsis."""
+    """Return a text in exactly ``width`` characters; a shortened one ends in an ellipsis."""
     if len(text) > width:
         return text[: width - 1] + "…" if width > 0 else ""
     return text.rjust(width) if right else text.ljust(width)
@@ -48,7 +48,7 @@ def crop(line: Iterable[Span], width: int) -> list[Span]:
 
 
 def wrap(line: Line, width: int, indent: int = 4) -> Iterator[list[Span]]:
-    """Yield a line in pieces of at most ``width`` characters, cut at spaces where there are any."""
+    """Yield a line in pieces of at most ``width`` characters, split at spaces where possible."""
     pieces: list[Span] = []
     used = 0
     for text, role in line:
@@ -57,7 +57,7 @@ def wrap(line: Line, width: int, indent: int = 4) -> Iterator[list[Span]]:
             room = max(0, width - used)
             cut = rest.rfind(" ", 0, room + 1)
             if len(rest[cut + 1 :].partition(" ")[0]) > width - indent:
-                cut = room  # a word that fits into no line is cut anywhere
+                cut = room  # a word longer than a line is split anywhere
             elif cut <= 0:
                 cut = 0 if used > indent else max(1, room)
             yield [*pieces, Span(rest[:cut], role)]

@@ -15,9 +15,9 @@ VALUE_WIDTH = 11
 
 
 def draw_spread(metric: str, runs: Sequence[tuple[str, Sequence[float]]], width: int) -> list[Line]:
-    """Draw runs, each a name and its repeats: the interval of the mean, the mean on it, the points.
+    """Draw runs, each a name and its repeats: the interval of the mean, the mean, the points.
 
-    All share one axis, which need not begin at zero: it is differences that are looked at.
+    All share one axis, which may not start at zero: the differences matter.
     """
     named = max((len(name) for name, _ in runs), default=0)
     columns = width - named - VALUE_WIDTH - 4

@@ -1,4 +1,4 @@
-"""How a run, a trial or a flow stands: always a glyph and a word, coloured besides."""
+"""The status of a run, a trial or a flow: always a glyph and a word, besides the colour."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _STATES = {
     "died": ("✗", "died", "bad"),
 }
 WIDTH = 11
-"""Room for the longest of them."""
+"""The width of the longest."""
 
 
 def state(status: str) -> Span:
-    """Return a status as it is shown; one that is not known is shown as it is."""
+    """Return a status for display; an unknown one unchanged."""
     glyph, word, role = _STATES.get(status, ("?", status, "warn"))
     return Span(f"{glyph} {word}", role)

@@ -1,6 +1,6 @@
-"""How a run stands at a moment, in words and figures: tiles, the title's right end, notes, rows.
+"""The status of a run at a moment: tiles, the right end of the title, notes, rows of trials.
 
-Pure text from what is known (`runview`, `traces`); no widget, no clock.
+Pure text from `runview` and `traces`; no widget, no clock.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from benchctl.units import format_duration, format_value
 
 NOTHING = "-"
 REPEAT = "rep"
-# Room for "94.1 Mbit/s".
+# As wide as "94.1 Mbit/s".
 LEAST_MEASURED = 11
-# Three intervals without a sample are no accident.
+# Three intervals without a sample are not a coincidence.
 SILENT = 3.0
-# A tool that tells once a second is not silent after half of one.
+# A tool that reports once a second is not silent after half a second.
 LEAST_SILENCE_S = 2.0
 # Longer than a runner takes to start on a busy machine.
 START_S = 5.0
 
 
 def clock(time_s: float) -> str:
-    """Show a time as a clock does: ``0:12``, ``1:02:10``."""
+    """Format a time as a clock: ``0:12``, ``1:02:10``."""
     minutes, seconds = divmod(int(time_s), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"
@@ -98,7 +98,7 @@ def _loss(traces: Traces | None, until_s: float) -> str:
 
 
 def standing(view: RunView, playhead: Playhead) -> list[Span]:
-    """Say how the run stands, and whether the screen shows now: for the title's right end."""
+    """Return the run's status, and whether the screen is live, for the right end of the title."""
     time = playhead.time()
     spans = [state(view.status_at(time))]
     number = view.current_at(time) + 1
@@ -127,7 +127,7 @@ def silence(traces: Traces | None, trial: TrialView | None, time: float) -> str:
 
 
 def remarks(view: RunView, time: float) -> list[Line]:
-    """Return what is to be known besides figures, the most urgent first, each in one line."""
+    """Return the notes besides figures, the most urgent first, each in one line."""
     lines: list[Line] = []
     if view.status_at(time) == DIED:
         hint = f"continue with: benchctl resume {view.run.name}"
@@ -183,9 +183,9 @@ def trial_row(view: RunView, columns: Sequence[Column], index: int, time: float)
 
 
 def _measured(view: RunView, trial: TrialView, width: int) -> Span:
-    """Return why a trial failed, or each flow's most wanted figure, as many as fit.
+    """Return why a trial failed, or each flow's main figure, as many as fit.
 
-    The flows' names stand there only where figures are alike.
+    Flows are named only if their figures are of the same metric.
     """
     if trial.error:
         return Span(trial.error, "bad")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from benchctl.tui.draw.spans import Line, Span, fit
 
 GAP = 1
-# Rows of a tall digit.
+# Height of a tall digit.
 TALL = 3
 # Digits as dots, three (or one) wide and five high, a row after the other.
 _DOTS = {
@@ -22,9 +22,9 @@ _HALVES = " ▀▄█"
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """One figure: its name, its value with unit, and whether it is good or bad news.
+    """One figure: its name, its value with unit, and whether it is good or bad.
 
-    It is at least ``width`` wide, and never changes its width while figures change.
+    It is at least ``width`` wide, and its width does not change with the figure.
     """
 
     name: str
@@ -34,7 +34,7 @@ class Tile:
 
 
 def lay_out(tiles: Sequence[Tile], width: int, *, tall: bool) -> list[Line]:
-    """Return the tiles side by side; those for which there is no room are left out."""
+    """Return the tiles side by side, as many as fit."""
     shown = [tiles[0]]
     for tile in tiles[1:]:
         if sum(one.width + GAP for one in shown) + tile.width <= width:
@@ -65,7 +65,7 @@ def lay_out(tiles: Sequence[Tile], width: int, *, tall: bool) -> list[Line]:
 def _tall(tile: Tile, width: int) -> tuple[str, Sequence[str]]:
     """Return a tile's name with the unit, and the three lines of its number.
 
-    A value that is no number, or too wide, has only one line.
+    A value that is not a number, or too wide, has only one line.
     """
     number, _, unit = tile.value.partition(" ")
     name = f"{tile.name} {unit}" if unit else tile.name

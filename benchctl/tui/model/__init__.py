@@ -1,1 +1,1 @@
-"""What is shown: a run as it is known so far. Pure; knows no terminal."""
+"""The state behind the screens: a run as far as it is known. Pure; independent of the terminal."""

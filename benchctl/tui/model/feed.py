@@ -1,7 +1,7 @@
-"""Keeps what is known of one run up to date from the store, in small steps.
+"""Updates the view of one run from the store, in small steps.
 
-A screen calls `poll` several times a second and gives it a few hundredths of a second; a long
-history is read over many calls, and keys are answered in between.
+A screen calls `poll` several times a second with a budget of a few hundredths of a second. A long
+history is read over many calls, and keys are handled in between.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from benchctl.tui.model.lines import Lines
 from benchctl.tui.model.runview import PLANNED, RunView
 from benchctl.tui.model.traces import TimeWindow, Traces
 
-# A runner that dies changes nothing in the store: this often someone has to look.
+# A runner that dies does not change the store, so it is checked this often.
 LOOK_S = 1.0
-# A plot of nothing still needs an axis.
+# An empty plot still needs an axis.
 LEAST_SPAN_S = 1.0
 
 
 class Feed:
-    """One run as it is known so far: its view, and the lines of the trial that is looked at.
+    """One run as far as it is known: its view, and the lines of the selected trial.
 
-    Methods raise StoreError when the store cannot be read; the next call tries again.
+    Methods raise StoreError if the store cannot be read; the next call tries again.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Feed:
         self._stores.close()
 
     def poll(self, budget_s: float) -> bool:
-        """Read what is new, for about ``budget_s``; returns whether there is more to read."""
+        """Read new data for about ``budget_s``; returns whether there is more to read."""
         try:
             return self._poll(self._timer() + budget_s)
         except StoreError:
@@ -88,7 +88,7 @@ class Feed:
 
     @property
     def traces(self) -> Traces | None:
-        """The lines of the whole trial that is looked at."""
+        """The lines of the whole selected trial."""
         return self._whole.traces if self._whole is not None else None
 
     @property
@@ -100,13 +100,13 @@ class Feed:
 
     @property
     def share_read(self) -> float:
-        """How much of what there is to read was read, from 0 to 1."""
+        """The part of the available data that was read, from 0 to 1."""
         lines = filter(None, (self._whole, self._detail))
         return min((one.share_read for one in lines), default=1.0)
 
     @property
     def settled(self) -> bool:
-        """Whether everything was read that the store held."""
+        """Whether everything in the store was read."""
         lines = [one for one in (self._whole, self._detail) if one is not None]
         return self._changes >= 0 and self._events is None and all(o.caught_up for o in lines)
 
@@ -118,13 +118,13 @@ class Feed:
 
     @property
     def window(self) -> TimeWindow:
-        """The window that `plotted` is of, or will be."""
+        """The window of `plotted`, current or future."""
         return self._detail.window if self._detail is not None else self.whole
 
     def look_at(self, position: int, split: Collection[str] = ()) -> bool:
-        """Keep the lines of a trial from now on; the flows of ``split`` by stream too.
+        """Keep the lines of a trial from now on; for the flows of ``split``, by stream too.
 
-        Returns whether they are others than before, and have to be read.
+        Returns whether the lines have changed and must be read.
         """
         before = self._whole
         if before is not None and (self.position, before.split) == (position, frozenset(split)):
@@ -150,7 +150,7 @@ class Feed:
 
     @property
     def under_way(self) -> bool:
-        """Whether the run is measured now, or waits to be."""
+        """Whether the run is being measured, or waits for its turn."""
         run = self.view.run
         return run.status == PLANNED or self._reader.is_alive(run)
 
@@ -161,7 +161,7 @@ class Feed:
         return run.started_time if run.started_time is not None else run.created_time
 
     def last_time(self) -> float:
-        """Return when the run ended, or was last heard of, in Unix time."""
+        """Return when the run ended, or the time of its latest data, in Unix time."""
         run = self.view.run
         if run.finished_time is not None:
             return run.finished_time

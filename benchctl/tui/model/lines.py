@@ -1,4 +1,4 @@
-"""Reads the samples of one trial into its lines, from the first one on or as they arrive."""
+"""Reads the samples of one trial into its lines, in steps and as they arrive."""
 
 from __future__ import annotations
 
@@ -37,26 +37,26 @@ class Lines:
         return Traces(self.window, self.split, self.vocabulary)
 
     def show_meanwhile(self, traces: Traces) -> None:
-        """Show other traces of the same trial until these have caught up."""
+        """Show other traces of the same trial until these are complete."""
         self._shown = traces
 
     @property
     def traces(self) -> Traces:
-        """What can be drawn."""
+        """The traces to draw."""
         return self._traces if self.caught_up else self._shown
 
     @property
     def share_read(self) -> float:
-        """How much of what the store holds was read, from 0 to 1."""
+        """The part of the store's data that was read, from 0 to 1."""
         span = self._last - self._first
         return (self._after - self._first) / span if span and not self.caught_up else 1.0
 
     def read(
         self, *, changed: bool, finished: bool, timer: Callable[[], float], until: float
     ) -> bool:
-        """Read what is new, until the timer says so; returns whether there is more.
+        """Read new data until the timer expires; returns whether there is more.
 
-        Without ``changed``, only what was begun is read on. Raises StoreError.
+        Without ``changed``, only what was begun is continued. Raises StoreError.
         """
         if self._batches is None:
             if self.caught_up and not changed:
@@ -75,11 +75,11 @@ class Lines:
         return False
 
     def give_up(self) -> None:
-        """Forget the reading that failed; the next one goes on after what was read."""
+        """Discard a failed read; the next one continues after the last good one."""
         self._batches = None
 
     def _look(self) -> None:
-        """Look which series there are and up to where; another attempt begins anew."""
+        """Find the current series and their last sample; another attempt starts anew."""
         sources = self._bulk.sources(self.trial_id)
         if self._sources and not self._sources.keys() & sources.keys():
             self._traces = self._begin()

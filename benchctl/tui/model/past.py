@@ -1,7 +1,7 @@
-"""Every run with its key figure and how it differs from its baseline: pure, from the store's rows.
+"""Every run with its key figure and its difference from its baseline: pure, from the store's rows.
 
-A run's key figure is the mean over all its points, flows and directions of the first metric that
-people look for; the baseline is the newest run of the same profile that is tagged so.
+A run's key figure is the mean of its main metric over all its points, flows and directions. The
+baseline is the newest run of the same profile with the tag ``baseline``.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ Means = Mapping[str, Mapping[str, float]]
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """One run as the history shows it."""
+    """One run in the history."""
 
     run: Run
     metric: str
     figure: float | None
     difference: float | None
-    """Relative to the baseline: the mean over the places that both have."""
+    """Relative to the baseline: the mean over the places in both."""
 
     @property
     def host(self) -> str:
-        """The machine that measured it, as far as it is known."""
+        """The machine that measured it, if known."""
         return str(self.run.facts.get("hostname", ""))
 
     def matches(self, text: str) -> bool:
-        """Return whether every word of a text is found in what is shown of the run."""
+        """Return whether every word of a text occurs in the run's row."""
         told = " ".join(
             [self.run.name, self.run.profile, self.run.status, self.host, *self.run.tags]
         )

@@ -1,4 +1,4 @@
-"""Which moment of a run the screen shows: now, a frozen one, or where a replay has got to."""
+"""The moment of a run that the screen shows: now, a frozen one, or that of a replay."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ SPEEDS = (1, 2, 4, 8, 16, 32, 64)
 
 
 class Playhead:
-    """A moment in Unix time that moves with the clock, or stands.
+    """A moment in Unix time that moves with the clock, or is frozen.
 
-    Live, it is the clock's own time. In a replay it goes from ``begin`` to ``end`` at one of
-    `SPEEDS`. Freezing stops it in both.
+    Live, it is the clock's time. A replay goes from ``begin`` to ``end`` at one of `SPEEDS`.
+    Freezing stops both.
     """
 
     def __init__(
@@ -26,12 +26,12 @@ class Playhead:
 
     @property
     def live(self) -> bool:
-        """Whether it follows the clock and not a replay."""
+        """Whether it is live, not a replay."""
         return self._begin is None
 
     @property
     def standing(self) -> bool:
-        """Whether it was frozen, or has come to the end of a replay."""
+        """Whether it is frozen, or at the end of a replay."""
         return self._standing is not None or self.at_end
 
     @property
@@ -41,11 +41,11 @@ class Playhead:
 
     @property
     def speed(self) -> int:
-        """How many seconds of a replay pass in one."""
+        """Seconds of a replay per second."""
         return self._speed
 
     def time(self) -> float:
-        """Return the moment that is shown."""
+        """Return the current moment."""
         if self._standing is not None:
             return self._standing
         if self._begin is None:
@@ -59,9 +59,9 @@ class Playhead:
         return min(time, self._end) if self._end is not None else time
 
     def toggle(self) -> None:
-        """Freeze, or go on: live with what is now, in a replay from where it stands.
+        """Freeze, or continue: live from now, a replay from its position.
 
-        A replay that is over begins again.
+        A finished replay starts again.
         """
         time = self.time()
         if self.at_end and self._begin is not None:
@@ -71,14 +71,14 @@ class Playhead:
         self._anchor = (self._clock(), time)
 
     def seek(self, time: float) -> None:
-        """Go to a moment of a replay, or of what was measured before a live screen was frozen."""
+        """Go to a moment of a replay, or of a live run, which freezes it."""
         time = self._within(time)
         self._anchor = (self._clock(), time)
         if self._standing is not None:
             self._standing = time
 
     def change_speed(self, steps: int) -> None:
-        """Go through `SPEEDS`, faster or slower."""
+        """Select the next or previous of `SPEEDS`."""
         time = self.time()
         place = SPEEDS.index(self._speed) + steps
         self._speed = SPEEDS[min(len(SPEEDS) - 1, max(0, place))]

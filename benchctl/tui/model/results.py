@@ -1,4 +1,4 @@
-"""The table that grows as trials end: the same figures as the command line's, up to a moment."""
+"""The table that grows as trials end, with the figures of the command line, at a moment."""
 
 from __future__ import annotations
 

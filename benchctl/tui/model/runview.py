@@ -1,8 +1,8 @@
-"""What is known of a run: a pure fold of its events, the same live, in replay and afterwards.
+"""The state of a run: a pure fold of its events, the same live, in replay and afterwards.
 
-A view holds the whole run as far as it was told. What a screen shows is the view *at a moment*:
-the clock's when live, the cursor's in a replay, the one that was frozen. Every question here takes
-that moment, in Unix time, so that going back needs no second fold.
+A view holds all events so far. What a screen shows is the view *at a moment*: the clock's when
+live, the position of a replay, or the frozen one. Every method takes that moment, in Unix time, so
+that going back needs no second fold.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from benchctl.store.follow import (
 )
 
 PLANNED, RUNNING, OK, DIED = Status.PLANNED, Status.RUNNING, Status.OK, Status.DIED
-# How many trials tell how much longer than planned they take: enough to level out one bad one.
+# Number of recent trials for the estimate of the remaining time: enough to smooth one outlier.
 LATELY = 20
 
 
@@ -38,23 +38,23 @@ LATELY = 20
 class TrialView:
     """One trial, from planned to its end.
 
-    A run may have many: they keep the figures that people look for, and no commands.
+    A run may have many: they keep the main figures, and no commands.
     """
 
     outline: Outline
     trial: Trial | None = None
-    """As it was last heard of; None while it is planned."""
+    """The latest version; None while it is planned."""
     flows: dict[str, FlowReport] = field(default_factory=dict)
-    """As their last attempt has them so far."""
+    """The flows of its last attempt so far."""
 
     @property
     def status(self) -> Status:
-        """How the trial stands, as far as was told."""
+        """The latest status."""
         return self.trial.status if self.trial is not None else PLANNED
 
     @property
     def error(self) -> str:
-        """Why it failed."""
+        """The reason of a failure."""
         return self.trial.error if self.trial is not None else ""
 
     @property
@@ -69,7 +69,7 @@ class TrialView:
 
     @property
     def finished(self) -> bool:
-        """Whether the trial has ended, as far as was told."""
+        """Whether the trial has ended."""
         return self.status.has_ended
 
     @property
@@ -79,7 +79,7 @@ class TrialView:
         return point
 
     def status_at(self, time: float) -> Status:
-        """Return how the trial stood at a moment."""
+        """Return the status of the trial at a moment."""
         if self.started_time is None:
             return self.status
         if time < self.started_time:
@@ -88,7 +88,7 @@ class TrialView:
         return self.status if ended or self.finished_time is None else RUNNING
 
     def elapsed_s(self, time: float) -> float:
-        """Return how long the trial had run at a moment."""
+        """Return how long the trial had been running at a moment."""
         if self.started_time is None:
             return 0.0
         end = time if self.finished_time is None else min(time, self.finished_time)
@@ -110,7 +110,7 @@ class RunView:
         """Position of the trial that began last; -1 before the first."""
 
     def apply(self, event: RunEvent) -> None:
-        """Take one event. Samples change nothing here; they are the plots' (`traces`)."""
+        """Take one event. Samples change nothing here; they belong to the plots (`traces`)."""
         match event:
             case TrialStarted(trial):
                 self.latest = trial.position
@@ -132,7 +132,7 @@ class RunView:
                 pass
 
     def _update(self, trial: Trial) -> TrialView:
-        if trial.position == len(self.trials):  # it was added while the run went on
+        if trial.position == len(self.trials):  # it was added during the run
             point = to_json(trial.point)
             self.trials.append(
                 TrialView(Outline(trial.id, trial.position, trial.repeat, point, trial.duration_s))
@@ -153,11 +153,11 @@ class RunView:
 
     @property
     def died(self) -> bool:
-        """Whether the runner went away without ending the run."""
+        """Whether the runner ended without ending the run."""
         return self.ended and self.run.status is DIED
 
     def status_at(self, time: float) -> Status:
-        """Return how the run stood at a moment."""
+        """Return the status of the run at a moment."""
         if self.died:
             return DIED
         if self.run.finished_time is not None and time < self.run.finished_time:
@@ -165,7 +165,7 @@ class RunView:
         return self.run.status
 
     def current_at(self, time: float) -> int:
-        """Return the position of the trial that began last before a moment; -1 before the first."""
+        """Return the position of the last trial that began before a moment; -1 before the first."""
         for position in range(self.latest, -1, -1):
             started = self.trials[position].started_time
             if started is not None and started <= time:
@@ -179,16 +179,16 @@ class RunView:
         return current if running else current + 1
 
     def elapsed_s(self, time: float) -> float:
-        """Return how long the run had gone on at a moment."""
+        """Return how long the run had been going at a moment."""
         if self.run.started_time is None:
             return 0.0
         end = time if self.run.finished_time is None else min(time, self.run.finished_time)
         return max(0.0, end - self.run.started_time)
 
     def left_s(self, time: float) -> float:
-        """Return how long the run has yet to go, as far as one can tell at a moment.
+        """Return the estimate at a moment of the run's remaining time.
 
-        Trials to come take their planned time, times what the last ones took beyond theirs.
+        Remaining trials take their planned time, times the ratio of the recent ones.
         """
         current = self.current_at(time)
         to_come = len(self.trials) - current - 1

@@ -1,7 +1,7 @@
-"""A time series of bounded size: least, greatest and mean value for each bucket of time.
+"""A time series of bounded size: minimum, maximum and mean for each bucket of time.
 
-However long a trial lasts, a series has at most `CAPACITY` buckets: when time outgrows them, two
-neighbours become one. Greatest and least survive that, so a spike is never lost.
+However long a trial lasts, a series has at most `CAPACITY` buckets: when time exceeds them, pairs
+of neighbours are merged. Minimum and maximum survive that, so a spike is never lost.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 from operator import mul
 
-# Twice the dots of the widest plot (200 cells of 2), so that a plot never has to invent any.
+# Twice the dots of the widest plot (200 cells of 2), so that a plot never interpolates.
 CAPACITY = 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """What a stretch of time showed: least, greatest and mean value."""
+    """The minimum, maximum and mean value over a period."""
 
     low: float
     high: float
@@ -30,8 +30,8 @@ class Range:
 class Series:
     """The values of one line, by time.
 
-    ``start_s`` is where its first bucket begins, ``span_s`` the time that is expected; earlier
-    values are refused, later ones make the buckets wider.
+    ``start_s`` is the start of its first bucket, ``span_s`` the expected time. Earlier values are
+    rejected; later ones make the buckets wider.
     """
 
     __slots__ = ("_high", "_low", "_total", "_weight", "last", "last_s", "start_s", "width_s")
@@ -49,7 +49,7 @@ class Series:
     def extend(
         self, times_s: Sequence[float], values: Sequence[float], weights: Sequence[float]
     ) -> None:
-        """Take values in order of time, one or more; the mean counts each with its weight."""
+        """Add one or more values in order of time; the mean is weighted."""
         begin, count = 0, len(times_s)
         while (times_s[-1] - self.start_s) / self.width_s >= CAPACITY:
             self._merge()
@@ -93,7 +93,7 @@ class Series:
         return max(0, min(len(self._low), int((until_s - self.start_s) / self.width_s) + 1))
 
     def total(self, until_s: float = math.inf) -> float:
-        """Return the sum of the values, each times its weight, up to a time."""
+        """Return the weighted sum of the values up to a time."""
         return math.fsum(self._total[: self._stop(until_s)])
 
     def mean(self, until_s: float = math.inf) -> float | None:
@@ -102,13 +102,13 @@ class Series:
         return self.total(until_s) / weight if weight else None
 
     def bounds(self, from_s: float, to_s: float) -> tuple[float, float] | None:
-        """Return the least and the greatest value within a stretch of time; None without any."""
+        """Return the minimum and the maximum within a period; None without any."""
         first, stop = self._stop(from_s - self.width_s), self._stop(to_s)
         low, high = self._low[first:stop], self._high[first:stop]
         return (min(low), max(high)) if len(low) and min(low) <= max(high) else None
 
     def at(self, time_s: float) -> float | None:
-        """Return what the line showed at a time: its last value before; None without any."""
+        """Return the line's last value before a time; None without any."""
         if time_s >= self.last_s:
             return None if math.isnan(self.last) else self.last
         for index in reversed(range(self._stop(time_s))):
@@ -119,11 +119,11 @@ class Series:
     def columns(
         self, from_s: float, to_s: float, count: int, until_s: float = math.inf
     ) -> Sequence[Range | None]:
-        """Return the line in ``count`` equal columns; None where a column has no value.
+        """Return the line in ``count`` equal columns; None if a column has no value.
 
         Nothing from ``until_s`` on is shown.
         """
-        # A bucket belongs to the column with its middle, those at the ends to the end columns.
+        # A bucket belongs to the column that has its middle, those at the ends to the end columns.
         first = max(0, math.floor((from_s - self.start_s) / self.width_s))
         stop = self._stop(min(until_s, to_s))
         per_column = (to_s - from_s) / count / self.width_s

@@ -1,8 +1,8 @@
-"""The lines of one trial: from samples to series, for each flow and, where asked, each stream.
+"""The lines of one trial: from samples to series, for each flow and, on request, each stream.
 
-What a flow's line is, its metric's fold says: the streams' rates and counts of one interval are
-added, everything else (delays, windows, metrics no one knows) goes in as it is, so that the line
-spans from the least to the greatest stream. Samples come in bulk, many thousands a second.
+The fold of a metric decides how a flow's line is made. Rates and counts of the streams are added
+for each interval. All other metrics (delays, windows, undeclared ones) are used unchanged, so the
+line spans from the lowest to the highest stream. Samples come in bulk, many thousands a second.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from benchctl.tui.model.series import Series
 ALL = -1
 """The stream number that means all streams of a flow."""
 ENDS = ("client", "server")
-# An interval of which some streams told nothing waits until the others are this many ahead.
+# An interval with missing streams waits until the others are this many ahead.
 PATIENCE = 2
 
 
@@ -38,7 +38,7 @@ class LineKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TimeWindow:
-    """The stretch of a trial's time that is kept, in seconds from its start."""
+    """The part of a trial's time that is kept, in seconds from its start."""
 
     from_s: float
     span_s: float
@@ -72,7 +72,7 @@ class _Total:
             self._weights.extend(weights[-new:])
 
     def write(self, *, to_the_end: bool = False) -> None:
-        """Pass on the intervals of which every stream has told, or has had time to."""
+        """Pass on the intervals that are complete, or whose missing streams are overdue."""
         told = self._values.values()
         begun = len(self._times_s)
         complete = min(map(len, told)) if len(told) >= self._streams else 0
@@ -88,7 +88,7 @@ class _Total:
 
 @dataclass(slots=True)
 class _Sink:
-    """Where the values of one metric of one series go."""
+    """The destination of the values of one metric of one series."""
 
     is_rate: bool
     pooled: Series | None = None
@@ -128,11 +128,11 @@ class Traces:
     split: Collection[str]
     vocabulary: Vocabulary
     shortest_s: float = math.inf
-    """Length of the shortest interval that was told."""
+    """Length of the shortest interval so far."""
     end_s: float = 0.0
     """End of the latest interval."""
     meanings: dict[str, Metric] = field(default_factory=dict)
-    """What each metric means."""
+    """The meaning of each metric."""
     streams: set[tuple[str, int]] = field(default_factory=set)
     """Every flow and stream with samples."""
     _series: dict[tuple[str, LineKey], Series] = field(default_factory=dict)
@@ -191,7 +191,7 @@ class Traces:
         return self._series.setdefault((role, key), new)
 
     def flush(self) -> None:
-        """Accept intervals that lack some streams; at the end of a trial."""
+        """Accept intervals that lack some streams, at the end of a trial."""
         for total in self._totals.values():
             total.write(to_the_end=True)
 

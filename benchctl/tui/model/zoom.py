@@ -1,4 +1,4 @@
-"""Which part of a trial's time the plots show, and which samples have to be read for it."""
+"""Which part of a trial's time the plots show, and which samples must be read for it."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from dataclasses import dataclass
 from benchctl.tui.model.series import CAPACITY
 from benchctl.tui.model.traces import TimeWindow
 
-# A part moves on by this share of itself at a time, so that the plot rests in between.
+# The part moves in steps of this share of itself, so that the plot is stable in between.
 STEP = 1 / 8
-# Less than this shows single samples only.
+# A shorter part shows only single samples.
 LEAST_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """Which part of time a plot shows, and how: seconds from the trial's start."""
+    """The part of time that a plot shows, in seconds from the trial's start."""
 
     from_s: float
     to_s: float
     until_s: float = math.inf
-    """Nothing from here on is drawn: where a replay has got to, or where the screen is frozen."""
+    """Nothing from here on is drawn: the position of a replay, or of a frozen screen."""
     log: bool = False
 
 
@@ -32,7 +32,7 @@ class Zoom:
     level: int = 0
 
     def changed(self, steps: int, span_s: float) -> Zoom:
-        """Return the zoom some steps nearer (or farther), within what makes sense."""
+        """Return the zoom some steps in (or out), within useful limits."""
         most = max(0, math.floor(math.log2(max(1.0, span_s / LEAST_S))))
         return Zoom(min(most, max(0, self.level + steps)))
 
@@ -47,10 +47,10 @@ class Zoom:
 def window_for(
     view: View, dots: int, shortest_s: float, whole: TimeWindow, kept: TimeWindow
 ) -> TimeWindow:
-    """Return the window to keep for a view: the ``whole``, the one that is ``kept``, or a new one.
+    """Return the window to keep for a view: ``whole``, ``kept``, or a new one.
 
-    A new one is needed where buckets would be wider than both the dots and the samples; it reaches
-    beyond the view at both sides, so that it serves for a while.
+    A new one is needed if buckets would be wider than both the dots and the samples. It extends
+    beyond the view on both sides, so that it serves for a while.
     """
     width_s = view.to_s - view.from_s
     bucket_s = max(width_s / dots, shortest_s if math.isfinite(shortest_s) else 0.0)

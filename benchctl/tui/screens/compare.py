@@ -1,4 +1,4 @@
-"""Two or more runs: per point and metric A, B, difference, interval and verdict; drawn below."""
+"""Two or more runs: per point and metric A, B, difference, interval and verdict, with a plot."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ GLYPHS = {
 }
 WORDS = {verdict: f"{GLYPHS[verdict]} {verdict}" for verdict in Verdict}
 SHORT = WORDS | {Verdict.SAME: "= none seen", Verdict.FEW: "? too little"}
-"""Where there is no room; the line below the table says it in full."""
+"""Short forms for narrow columns; the line below the table has the full word."""
 
 
 Standing = tuple[str, int | None]
-"""The status of a run, and the position of the trial that is next."""
+"""The status of a run, and the position of its next trial."""
 
 
 class CompareScreen(Page):
@@ -121,7 +121,7 @@ class CompareScreen(Page):
         ]
 
     def tick(self) -> None:
-        """Compare again when one of the runs has got on."""
+        """Compare again if one of the runs has progressed."""
         try:
             changes = self._reader.changes()
             if changes == self._changes:
@@ -142,7 +142,7 @@ class CompareScreen(Page):
     @work(thread=True, exclusive=True, group="compare")
     def _load(self) -> None:
         try:
-            # A thread has a connection of its own, as SQLite wants it.
+            # SQLite needs a connection for each thread.
             with closing(Reader(self._reader.path)) as reader:
                 runs = [reader.run(run_id) for run_id in self._order]
                 reports = [read_report(reader, run) for run in (runs[0], runs[self._place])]
@@ -219,13 +219,13 @@ class CompareScreen(Page):
         self._load()
 
     def action_swap(self) -> None:
-        """Let A and B change places."""
+        """Swap A and B."""
         ids = self._order
         ids[0], ids[self._place] = ids[self._place], ids[0]
         self._load()
 
     def action_all(self) -> None:
-        """Show every metric, or only those people look for."""
+        """Show every metric, or only the main ones."""
         self._everything = not self._everything
         self._show()
 
@@ -240,7 +240,7 @@ class CompareScreen(Page):
 
 
 def fitting(columns: Sequence[Column], width: int) -> list[int]:
-    """Return the places of the columns that fit; what the line below the table says goes first."""
+    """Return the indexes of the columns that fit; those shown below the table go first."""
     kept = list(range(len(columns)))
     for place in (-3, -2, -4):  # relative, interval, difference
         if _width(columns, kept) > width:
@@ -257,7 +257,7 @@ def _role(verdict: Verdict) -> str:
 
 
 def _told(one: Comparison) -> list[Span]:
-    """Say in one line what a row says, however little of it fits."""
+    """Return a whole row as one line, for when its columns do not fit."""
     point = ", ".join(f"{axis}={value}" for axis, value in one.point.items())
     share = f" ({one.relative * 100:+.1f} %)" if one.relative is not None else ""
     return [

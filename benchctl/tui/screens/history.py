@@ -1,4 +1,4 @@
-"""Every run that was ever measured: find, tag, delete, replay, compare."""
+"""Every run in the store: find, tag, delete, replay, compare."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class HistoryScreen(Page):
         ]
 
     def tick(self) -> None:
-        """Read the store again when it has changed."""
+        """Read the store again if it has changed."""
         self._failed = False
         try:
             self._bulk = self._bulk or Bulk(self.around.store)
@@ -140,32 +140,32 @@ class HistoryScreen(Page):
     # --- keys -----------------------------------------------------------------------------
 
     def on_table_chosen(self) -> None:
-        """Show the run once more, or as it happens."""
+        """Open the run live, or as a replay."""
         if self._here is not None:
             self.want("live", self._here.run.id)
 
     def action_filter(self) -> None:
-        """Show only runs that hold some words."""
+        """Filter the runs by words."""
         self._input.add_class("-open")
         self._input.focus()
 
     def on_input_changed(self) -> None:
-        """Show what matches so far."""
+        """Apply the filter as it is typed."""
         self._show()
 
     def on_input_submitted(self) -> None:
-        """Go back to the list; the filter stays."""
+        """Go back to the list and keep the filter."""
         self._input.set_class(bool(self._input.value), "-open")
         self._table.focus()
 
     def on_key(self, event: events.Key) -> None:
-        """Leave the filter by escape, and drop it."""
+        """Clear the filter."""
         if event.key == "escape" and self._input.has_focus:
             self._input.value = ""
             self.on_input_submitted()
 
     def action_mark(self) -> None:
-        """Mark the run for a comparison, or not."""
+        """Mark the run for a comparison, or unmark it."""
         if self._here is not None:
             run_id = self._here.run.id
             if run_id in self._marked:
@@ -176,7 +176,7 @@ class HistoryScreen(Page):
             self._table.action_move(1)
 
     def action_compare(self) -> None:
-        """Compare the marked runs; with one, the run under the cursor with that one."""
+        """Compare the marked runs; with a single one, compare it with the run under the cursor."""
         runs = list(self._marked)
         if len(runs) < 2 and self._here is not None and self._here.run.id not in runs:
             runs.append(self._here.run.id)
@@ -205,7 +205,7 @@ class HistoryScreen(Page):
         self.app.push_screen(prompt, take)
 
     def action_baseline(self) -> None:
-        """Make the run the baseline of its profile, or not."""
+        """Make the run the baseline of its profile, or undo that."""
         if self._here is not None:
             run = self._here.run
             tags = [tag for tag in run.tags if tag != BASELINE]

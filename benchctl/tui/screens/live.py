@@ -1,4 +1,4 @@
-"""A run as it happens, or once more: figures, plots, trials, results, remarks."""
+"""A live run or a replay: figures, plots, trials, results, notes."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ from benchctl.tui.widgets.notes import Notes
 from benchctl.tui.widgets.table import Table
 from benchctl.tui.widgets.tileview import Tiles
 
-# What one tick may take from the event loop, which a key goes around several times before it is
-# answered; a long history is read in many of them.
+# The time that one tick may block the event loop, which runs several times before a key is handled;
+# a long history is read in many ticks.
 BUDGET_S = 0.01
-# Between two parts of a long history: time for a key.
+# Pause between two parts of a long history, to handle keys.
 BREATH_S = 0.01
 SEEK_S = 5.0
 UNKNOWN = "a metric of the backend without a description"
@@ -109,7 +109,7 @@ class LiveScreen(Page):
         live: bool | None = None,
         at_s: float = 0.0,
     ) -> None:
-        """Show a run live or as a replay from ``at_s`` on; None: live while it is under way.
+        """Show a run live, or as a replay from ``at_s`` on; None: live if it is running.
 
         Raises StoreError.
         """
@@ -146,7 +146,7 @@ class LiveScreen(Page):
         return [self._tiles, Container(self._charts, *lists, id="middle"), self._notes]
 
     def on_mount(self) -> None:
-        """Go to the list of trials."""
+        """Focus the list of trials."""
         super().on_mount()
         self._trials.focus()
 
@@ -179,10 +179,10 @@ class LiveScreen(Page):
             for name in traces.metrics()
         ]
 
-    # --- what is shown --------------------------------------------------------------------
+    # --- display --------------------------------------------------------------------------
 
     def tick(self) -> None:
-        """Read what is new and show it; on a frozen screen, only read."""
+        """Read and show new data; on a frozen screen, only read."""
         more = not self._reading_on and self._read()
         standing = self._playhead.standing
         if not standing or not self._stood or self._urgent:
@@ -297,14 +297,14 @@ class LiveScreen(Page):
         self._now()
 
     def _now(self) -> None:
-        """Show at once what a key asked for."""
+        """Show the effect of a key at once."""
         self._urgent = True
         self._show()
 
     # --- keys -----------------------------------------------------------------------------
 
     def action_freeze(self) -> None:
-        """Freeze the screen, or let it go on."""
+        """Freeze the screen, or continue."""
         self._playhead.toggle()
         self._now()
 
@@ -317,15 +317,15 @@ class LiveScreen(Page):
             self._now()
 
     def action_metric(self) -> None:
-        """Let the plots begin with the next metric."""
+        """Start the plots with the next metric."""
         self._change(replace(self._choice, first=self._choice.first + 1))
 
     def action_log(self) -> None:
-        """Go between linear and logarithmic axes."""
+        """Switch between linear and logarithmic axes."""
         self._change(replace(self._choice, log=not self._choice.log))
 
     def action_glyphs(self) -> None:
-        """Draw with the next set of characters."""
+        """Use the next set of characters."""
         names = list(SETS)
         after = names[(names.index(self._choice.glyphs.name) + 1) % len(names)]
         self._change(replace(self._choice, glyphs=SETS[after]))
@@ -346,31 +346,31 @@ class LiveScreen(Page):
         self.app.push_screen(Picker("Lines to draw", names, shown), take)
 
     def action_seek(self, steps: int) -> None:
-        """Go to another moment; a live screen is frozen for that."""
+        """Go to another moment, which freezes a live screen."""
         if not self._playhead.standing and self._playhead.live:
             self._playhead.toggle()
         self._playhead.seek(self._playhead.time() + steps * SEEK_S)
         self._now()
 
     def action_speed(self, steps: int) -> None:
-        """Replay faster or slower."""
+        """Change the speed of the replay."""
         if not self._playhead.live:
             self._playhead.change_speed(steps)
             self._now()
 
     def action_trial(self, steps: int) -> None:
-        """Look at the trial before or after."""
+        """Select the trial before or after."""
         position = self._feed.position + steps
         if 0 <= position < len(self._feed.view.trials):
             self._choose(position)
 
     def on_table_chosen(self, event: Table.Chosen) -> None:
-        """Look at the trial that was chosen."""
+        """Select the chosen trial."""
         if event.table is self._trials:
             self._choose(event.index)
 
     def _choose(self, position: int) -> None:
-        """Look at a trial: where it was measured already, a replay goes there."""
+        """Select a trial; a replay goes to it if it was measured already."""
         trial = self._feed.view.trials[position]
         if trial.started_time is None:
             self.notify("this trial has not begun yet")
@@ -384,7 +384,7 @@ class LiveScreen(Page):
         self._now()
 
     def action_follow(self) -> None:
-        """Look at the trial that runs, from now on."""
+        """Follow the running trial from now on."""
         self._following = True
         self._now()
 
@@ -400,7 +400,7 @@ class LiveScreen(Page):
         self.call_after_refresh(self._now)
 
     def action_skip(self) -> None:
-        """Ask, and skip the trial that runs."""
+        """Ask, and skip the running trial."""
         from benchctl.engine.launch import skip_trial
 
         self._steer(
@@ -429,7 +429,7 @@ class LiveScreen(Page):
         self.app.push_screen(Ask(question, detail), answer)
 
     def action_remark(self) -> None:
-        """Note a remark into the run."""
+        """Add a remark to the run."""
 
         def take(text: str | None) -> None:
             if not text:

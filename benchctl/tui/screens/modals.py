@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 class Dialog(ModalScreen[T]):
-    """Base of the small windows: a frame in the middle, left by escape without an answer."""
+    """Base of the small windows: a frame in the middle, closed by escape without an answer."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "dismiss(None)", "Close", id="window.close"),
@@ -51,7 +51,7 @@ class Dialog(ModalScreen[T]):
 
 
 class Help(Dialog[None]):
-    """Every key of a screen, and what its plots and columns mean."""
+    """Every key of a screen, and the meaning of its plots and columns."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("question_mark,q", "dismiss(None)", "Close", show=False, id="help.close"),
@@ -75,7 +75,7 @@ class Help(Dialog[None]):
 
 
 def two_columns(keys: Sequence[tuple[str, str]]) -> list[str]:
-    """Return keys and what they do, in two columns, to be read downwards."""
+    """Return keys and their actions, in two columns, ordered downwards."""
     width = max(len(key) for key, _ in keys)
     lines = [f"{key:>{width}}  {what}" for key, what in keys]
     half = (len(lines) + 1) // 2
@@ -118,7 +118,7 @@ class Prompt(Dialog[str]):
             yield Input(visible(self._value), placeholder=self._hint, select_on_focus=False)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Hand the line back."""
+        """Return the line."""
         self.dismiss(event.value.strip())
 
 
@@ -159,16 +159,16 @@ class Picker(Dialog[Collection[int]]):
         return [Span("[x]" if index in self._picked else "[ ]"), Span(self._items[index])]
 
     def action_pick(self) -> None:
-        """Pick the row under the cursor, or not."""
+        """Pick the row under the cursor, or unpick it."""
         self._picked ^= {self.query_one(Table).index}
         self._show()
 
     def action_all(self) -> None:
-        """Pick all of them, or none where all are picked."""
+        """Pick all rows, or none if all are picked."""
         everything = set(range(len(self._items)))
         self._picked = set() if self._picked == everything else everything
         self._show()
 
     def on_table_chosen(self) -> None:
-        """Hand the picked ones back."""
+        """Return the picked rows."""
         self.dismiss(self._picked)

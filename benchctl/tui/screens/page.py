@@ -1,4 +1,4 @@
-"""The base of all screens: title, keys, help, the tick, and what every screen can do."""
+"""The base of all screens: title, keys, help, the tick, and common actions."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from benchctl.tui import roles
 from benchctl.tui.draw.glyphs import BRAILLE, Glyphs
 from benchctl.tui.widgets.bars import KeyBar, TitleBar
 
-# Four times a second is as often as anyone reads a figure.
+# Nobody reads figures more often than four times a second.
 TICK_S = 0.25
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What all screens share: the store, the clock (Unix time), the characters of the plots."""
+    """Shared by all screens: the store, the clock (Unix time), the characters of the plots."""
 
     store: Path
     clock: Callable[[], float]
@@ -35,7 +35,7 @@ class Page(Screen[None]):
     """One screen: a title, a body that the subclass composes, and the keys that matter."""
 
     class Wanted(Message):
-        """Another screen is wanted: its name in the registry, and the runs it should show."""
+        """Requests another screen: its name in the registry, and the runs it should show."""
 
         def __init__(self, name: str, *run_ids: int) -> None:
             super().__init__()
@@ -65,7 +65,7 @@ class Page(Screen[None]):
         self._timer: Timer | None = None
 
     def shows(self, run_ids: Sequence[int]) -> bool:
-        """Return whether this page is the one to show these runs, or another must be opened."""
+        """Return whether this page can show these runs, or another must be opened."""
         return self.run_ids == run_ids
 
     def want(self, name: str, *run_ids: int) -> None:
@@ -73,7 +73,7 @@ class Page(Screen[None]):
         self.post_message(self.Wanted(name, *run_ids))
 
     def complain(self, error: BenchctlError) -> None:
-        """Say in passing what could not be done."""
+        """Show a short message about a failed action."""
         self.notify(f"{error.message}\n{error.hint}", severity="error")
 
     def compose(self) -> ComposeResult:
@@ -86,50 +86,50 @@ class Page(Screen[None]):
         raise NotImplementedError
 
     def tick(self) -> None:
-        """Bring what is shown up to date; called while the screen is seen."""
+        """Update the content; called while the screen is visible."""
 
     @property
     def settled(self) -> bool:
-        """Whether all that there is to show was read."""
+        """Whether all available data was read."""
         return True
 
     def command(self) -> str:
-        """Return the command that shows or does the same without the screens."""
+        """Return the command that shows or does the same on the command line."""
         raise NotImplementedError
 
     def file_stem(self) -> str:
-        """Return what a picture of this screen is called."""
+        """Return the file name for a picture of this screen."""
         return f"benchctl-{self.NAME}"
 
     def meanings(self) -> Sequence[tuple[str, str]]:
-        """Return what is shown here and what it means, for the help."""
+        """Return the description of the screen's content, for the help."""
         return ()
 
     def on_mount(self) -> None:
-        """Begin to tick: at once, as soon as the screen is seen."""
+        """Start to tick, at once when the screen is visible."""
         self._timer = self.set_interval(TICK_S, self.tick)
 
     def on_resize(self) -> None:
-        """Fit what is shown to the new size, once that is known to all widgets."""
+        """Redraw at the new size, once all widgets know it."""
         self.call_after_refresh(self.fit)
 
     def fit(self) -> None:
-        """Show everything anew at the present size."""
+        """Redraw everything at the present size."""
 
     def on_screen_suspend(self) -> None:
-        """Rest while another screen is seen."""
+        """Pause while another screen is visible."""
         if self._timer is not None:
             self._timer.pause()
 
     def on_screen_resume(self) -> None:
-        """Go on where it is now."""
+        """Continue at the current state."""
         if self._timer is not None:
             self.tick()
             self._timer.resume()
 
 
 def free_name(directory: Path, stem: str, suffix: str) -> Path:
-    """Return a name in a directory that no file has."""
+    """Return an unused file name in a directory."""
     path = directory / f"{stem}{suffix}"
     number = 2
     while path.exists():

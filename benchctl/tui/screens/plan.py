@@ -1,4 +1,4 @@
-"""The profiles, and what the one under the cursor would do; errors as soon as it is saved."""
+"""The profiles, and the plan of the one under the cursor; errors appear as soon as it is saved."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ from benchctl.tui.widgets.scrolled import Scrolled
 from benchctl.tui.widgets.table import Table
 from benchctl.units import format_duration
 
-# A profile whose plan takes longer than this is worth a question before it runs.
+# Running a longer profile needs a confirmation.
 LONG_S = 3600.0
 
 
 def find_profiles(here: Path) -> list[tuple[str, Path]]:
-    """Return profiles by the name to show: those in and below ``here``'s profiles, then ours."""
+    """Return profiles by display name: those in and below ``here``'s profiles, then bundled."""
     found: dict[Path, tuple[str, Path]] = {}
     ours = packaged_profiles()
     for root, files in (
@@ -57,19 +57,19 @@ def find_profiles(here: Path) -> list[tuple[str, Path]]:
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """A plan as it is drawn, or why there is none."""
+    """A drawn plan, or the error."""
 
     lines: Sequence[Line]
     prepared: Planned | None = None
 
     @property
     def can_run(self) -> bool:
-        """Whether everything the plan needs is there."""
+        """Whether everything the plan needs is available."""
         return self.prepared is not None and first_missing(self.prepared.tools) is None
 
 
 def draw_plan(profile: str) -> Drawn:
-    """Plan a profile and draw it; looks for programs and at the machine, sends nothing."""
+    """Plan a profile and draw it; checks programs and the machine, sends nothing."""
     try:
         prepared = planned(profile, None, None, None, yes=False)
     except BenchctlError as error:
@@ -82,7 +82,7 @@ def draw_plan(profile: str) -> Drawn:
 
 
 def _concerns(finding: Finding, prepared: Planned) -> bool:
-    """Return whether a plan's reader should know; its own tools are told apart from this."""
+    """Return whether a note is relevant to a plan, whose own tools are checked separately."""
     of_labs = finding.subject.startswith("lab") and prepared.topology is None
     of_tools = finding.subject in prepared.registry.candidates
     return finding.level != "ok" and not of_labs and not of_tools
@@ -166,7 +166,7 @@ class PlanScreen(Page):
         )
 
     def tick(self) -> None:
-        """Plan anew when another profile is chosen, or this one was saved."""
+        """Plan again if another profile is selected, or this one was saved."""
         path = self.profile
         if path is None:
             self.bar.show("")
@@ -180,7 +180,7 @@ class PlanScreen(Page):
             self._plan(path, other)
 
     def _sources(self) -> Sequence[Path]:
-        """Return the files that the plan shown was made of."""
+        """Return the files of the plan shown."""
         if self._drawn is None or self._drawn.prepared is None:
             return ()
         prepared = self._drawn.prepared
@@ -212,11 +212,11 @@ class PlanScreen(Page):
         self.tick()
 
     def on_table_chosen(self) -> None:
-        """Read the plan."""
+        """Focus the plan."""
         self._text.focus()
 
     def action_filter(self) -> None:
-        """Show only profiles whose name holds a text."""
+        """Filter the profiles by name."""
 
         def take(text: str | None) -> None:
             if text is not None:
@@ -240,7 +240,7 @@ class PlanScreen(Page):
             self.tick()
 
     def action_run(self) -> None:
-        """Run the profile, after a question where it takes long."""
+        """Run the profile, after a confirmation if it takes long."""
         drawn = self._drawn
         if drawn is None:
             self.notify("still planning")
@@ -270,7 +270,7 @@ class PlanScreen(Page):
         self.want("live", run_id)
 
     def action_attach(self) -> None:
-        """Show the run that is measured now."""
+        """Show the run that is being measured."""
         try:
             with closing(Reader(self.around.store)) as reader:
                 run = reader.measured_now()

@@ -95,7 +95,7 @@ class SummaryScreen(Page):
         ]
 
     def tick(self) -> None:
-        """Read the run again when the store has changed."""
+        """Read the run again if the store has changed."""
         try:
             changes = self._reader.changes()
             if changes == self._changes or self._is_loading():
@@ -113,7 +113,7 @@ class SummaryScreen(Page):
     @work(thread=True, group="summary")
     def _load(self, run: Run) -> None:
         try:
-            # A thread has a connection of its own, as SQLite wants it.
+            # SQLite needs a connection for each thread.
             with closing(Reader(self._reader.path)) as reader:
                 report = read_report(reader, run)
         except StoreError as error:
@@ -166,7 +166,7 @@ class SummaryScreen(Page):
             self._change(self._turn.metric(self._summary, steps))
 
     def action_rows(self) -> None:
-        """Begin the rows with another axis."""
+        """Start the rows with another axis."""
         if self._summary is not None and self._turn is not None:
             self._change(self._turn.rows(self._summary))
 
@@ -176,5 +176,5 @@ class SummaryScreen(Page):
             self._change(self._turn.columns(self._summary))
 
     def action_replay(self) -> None:
-        """See the run once more."""
+        """Replay the run."""
         self.want("live", self._run.id)

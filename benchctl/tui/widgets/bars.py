@@ -1,4 +1,4 @@
-"""The first and the last line of every screen: what is shown, and the keys that matter."""
+"""The first and the last line of every screen: the title and the main keys."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from benchctl.tui.widgets.painted import Painted
 
 
 class TitleBar(Painted):
-    """The screen's name at the left, what it is about, and how that stands at the right."""
+    """The screen's name at the left, its subject, and its status at the right."""
 
     DEFAULT_CSS = """
     TitleBar { height: 1; background: $panel; }
@@ -24,7 +24,7 @@ class TitleBar(Painted):
         self._state: Sequence[Span] = ()
 
     def show(self, about: str, state: Sequence[Span] = ()) -> None:
-        """Show what the screen is about and how it stands."""
+        """Show the subject and the status."""
         if (about, state) != (self._about, self._state):
             self._about, self._state = about, state
             self.repaint()
@@ -33,14 +33,14 @@ class TitleBar(Painted):
         name = Span(f" {self.screen_name}  ", "title")
         right = sum(len(span.text) for span in self._state) + 1
         free = width - len(name.text) - right
-        if free < 1:  # how it stands matters most
+        if free < 1:  # the status matters most
             return [[*self._state] if self._state else [name]]
         about = self._about if len(self._about) <= free else self._about[: free - 1] + "…"
         return [[name, Span(about.ljust(free)), Span(" "), *self._state]]
 
 
 class KeyBar(Painted):
-    """The keys that matter on this screen, `?` for the others, and the palette."""
+    """The main keys of this screen, `?` for the others, and the palette."""
 
     DEFAULT_CSS = """
     KeyBar { height: 1; background: $panel; }
@@ -65,7 +65,7 @@ class KeyBar(Painted):
         return [spans]
 
     def on_click(self, event: events.Click) -> None:
-        """Do what a click on a key's name says."""
+        """Do the action of a clicked key."""
         place = 0
         for display, description, key in self._keys():
             place += len(display) + len(description) + 3

@@ -1,4 +1,4 @@
-"""The plots of a trial as a widget: draws when something changed and is seen, not more often."""
+"""The plots of a trial as a widget that draws only changes, and only if visible."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from benchctl.tui.model.traces import Traces
 from benchctl.tui.model.zoom import View
 from benchctl.tui.widgets.painted import Painted
 
-# Where nothing but samples came, drawing takes at most this share of the time.
+# If only samples came, drawing takes at most this share of the time.
 MOST_TIME = 0.05
-# A dot stands for some time; drawing more often would show nothing new. But figures are read too.
+# A dot covers some time, so drawing more often would show nothing new. But figures are read too.
 SLOWEST_S = 1.0
 
 
@@ -41,7 +41,7 @@ class ChartView(Painted):
     ) -> None:
         """Show lines at a moment of the clock.
 
-        What a person asked for is ``urgent``; more samples in the same picture are not.
+        The effect of a key is ``urgent``; new samples in the same picture are not.
         """
         before = replace(self._view, until_s=view.until_s)
         if not urgent and self._traces is traces and (self._choice, before) == (choice, view):

@@ -1,4 +1,4 @@
-"""Several metrics of a summary, one below the other, as many as there is room for."""
+"""Several metrics of a summary, one below the other, as many as fit."""
 
 from __future__ import annotations
 

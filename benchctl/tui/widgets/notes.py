@@ -1,4 +1,4 @@
-"""What is to be known besides figures, pinned: warnings, remarks, what went wrong."""
+"""Pinned notes: warnings, remarks, errors."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from benchctl.tui.draw.spans import Line, Span, crop, wrap
 from benchctl.tui.widgets.painted import Painted
 
 MOST = 4
-"""Lines at most: plots matter more."""
+"""The maximum number of lines: plots matter more."""
 
 
 class Notes(Painted):
-    """The latest notes, as many as there is room for."""
+    """The latest notes, as many as fit."""
 
     DEFAULT_CSS = f"""
     Notes {{ height: auto; max-height: {MOST}; }}
@@ -30,7 +30,7 @@ class Notes(Painted):
         self.styles.height = min(MOST, len(self._wrapped()))
 
     def _wrapped(self) -> list[Line]:
-        # A tick may come while the screen is taken down: then only the program has a size.
+        # During the teardown of the screen a tick may come, when only the app has a size.
         width = self.size.width or self.app.size.width
         return [piece for line in self._notes for piece in wrap(line, max(8, width), indent=2)]
 

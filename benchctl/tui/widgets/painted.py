@@ -1,6 +1,6 @@
-"""The base of our widgets: lines of text with roles, painted at the widget's size.
+"""The base of our widgets: lines of text with roles, drawn at the widget's size.
 
-A widget is asked for its lines only when it is visible and something changed; `repaint` says so.
+A widget's lines are requested only if it is visible and has changed; `repaint` marks changes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Painted(Widget):
         raise NotImplementedError
 
     def repaint(self) -> None:
-        """Show what has changed: those lines only, where there were some."""
+        """Redraw the changed lines, or everything."""
         size = (self.size.width, self.size.height)
         if self._lines is None or self._painted_for != size or not self.is_attached:
             self._lines = None
@@ -52,7 +52,7 @@ class Painted(Widget):
         self._strips = {}
 
     def render_line(self, y: int) -> Strip:
-        """Return one line as Textual wants it (its Line API)."""
+        """Return one line as Textual's Line API needs it."""
         size = (self.size.width, self.size.height)
         if self._lines is None or self._painted_for != size:
             self._lines, self._painted_for = self.paint(*size), size

@@ -1,4 +1,4 @@
-"""Lines of text that are longer or more than fit: wrapped, and scrolled with the usual keys."""
+"""Text that is too long or too wide: wrapped, and scrolled with the usual keys."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from textual.binding import Binding, BindingType
 from benchctl.tui.draw.spans import Line, Span, wrap
 from benchctl.tui.widgets.painted import Painted
 
-# What goes on in the next line stands so much further in.
+# Indent of continuation lines.
 INDENT = 2
 
 
@@ -33,7 +33,7 @@ class Scrolled(Painted, can_focus=True):
         self._top = 0
 
     def show(self, lines: Sequence[Line], *, from_the_top: bool) -> None:
-        """Show a text, from its beginning or from where one was reading."""
+        """Show a text, from its start or from the current position."""
         self._text = lines
         if from_the_top:
             self._top = 0
@@ -54,7 +54,7 @@ class Scrolled(Painted, can_focus=True):
         self.repaint()
 
     def action_page(self, pages: int) -> None:
-        """Scroll by what is seen at once."""
+        """Scroll by pages."""
         self.action_scroll(pages * max(1, self.size.height - 1))
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
@@ -65,7 +65,7 @@ class Scrolled(Painted, can_focus=True):
 
 
 def _wrapped(line: Line, width: int) -> Iterator[Line]:
-    """Yield a line in pieces; what goes on stands further in than where the line begins."""
+    """Yield a line in pieces; continuation lines are indented."""
     text = "".join(span.text for span in line)
     own = len(text) - len(text.lstrip(" "))
     return wrap(line, width, indent=min(own + INDENT, width // 4))

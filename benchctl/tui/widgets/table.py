@@ -1,4 +1,4 @@
-"""A table of any length: only the rows that are seen are asked for; columns keep their width."""
+"""A table of any length: only visible rows are requested; columns have a fixed width."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Table(Painted, can_focus=True):
     ]
 
     class Moved(Message):
-        """The cursor is on another row."""
+        """The cursor has moved to another row."""
 
         def __init__(self, table: Table, index: int) -> None:
             super().__init__()
@@ -54,7 +54,7 @@ class Table(Painted, can_focus=True):
         """The row under the cursor."""
 
     def show(self, columns: Sequence[Column], count: int, row: Callable[[int], Cells]) -> None:
-        """Show ``count`` rows; ``row`` is asked for those that are seen."""
+        """Show ``count`` rows; ``row`` is called for those that are visible."""
         self._columns, self._count, self._row = columns, count, row
         self.index = max(0, min(self.index, count - 1))
         self.repaint()
@@ -103,7 +103,7 @@ class Table(Painted, can_focus=True):
         self.go_to(self.index + rows)
 
     def action_page(self, pages: int) -> None:
-        """Move the cursor by what is seen at once."""
+        """Move the cursor by pages."""
         self.go_to(self.index + pages * max(1, self.size.height - 1))
 
     def action_choose(self) -> None:

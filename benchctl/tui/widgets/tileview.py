@@ -10,7 +10,7 @@ from benchctl.tui.widgets.painted import Painted
 
 
 class Tiles(Painted):
-    """The tiles as a widget; tall digits where it is four lines high."""
+    """The tiles as a widget, with tall digits if it is four lines high."""
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id)
