@@ -5,22 +5,14 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import time
 from contextlib import closing
 
 import pytest
 from lab.lab_support import processes_with
+from waiting import wait_until
 
 OK = '[flows.main]\nbackend = "toy"\n[axes]\nplan = ["ok"]\n[run]\nrepeats = 2\n'
 HANG = '[flows.main]\nbackend = "toy"\n[axes]\nplan = ["ok", "hang"]\n[run]\nseed = 1\n'
-
-
-def wait_until(condition, what, limit_s=30):
-    """Wait for something that another process brings about."""
-    deadline = time.monotonic() + limit_s
-    while not condition():
-        assert time.monotonic() < deadline, f"waited {limit_s} s for {what}"
-        time.sleep(0.02)
 
 
 def count(store, query):
@@ -33,7 +25,7 @@ def count(store, query):
 
 def sample_of_the_hanging_tool(benchctl):
     query = "SELECT count(*) FROM sample"
-    wait_until(lambda: count(benchctl.store, query) == 4, "a sample of the tool that hangs")
+    wait_until(lambda: count(benchctl.store, query) == 4)
 
 
 def mend_the_tool(benchctl):
@@ -179,7 +171,7 @@ def test_a_second_ctrl_c_ends_at_once(benchctl):
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=30)
     assert process.returncode == 130
-    wait_until(lambda: not tools_left(benchctl), "the end of the tool")
+    wait_until(lambda: not tools_left(benchctl))
     assert benchctl("runs").stdout.splitlines()[1].endswith("interrupted")
 
 
@@ -193,7 +185,7 @@ def test_a_kill_leaves_no_tool_behind_and_the_run_resumes(benchctl, victim):
         pid = count(benchctl.store, "SELECT runner_pid FROM run")
         subprocess.run(["kill", "-9", str(pid)], check=True)
     _, stderr = process.communicate(timeout=30)
-    wait_until(lambda: not tools_left(benchctl), "the end of the tool")
+    wait_until(lambda: not tools_left(benchctl))
     assert count(benchctl.store, "SELECT count(*) FROM sample") == 4
     facts = json.loads(benchctl("show", "--facts").stdout)
     assert facts["tools"] == {"toy": "1.0"}
@@ -203,7 +195,7 @@ def test_a_kill_leaves_no_tool_behind_and_the_run_resumes(benchctl, victim):
         assert benchctl("runs").stdout.splitlines()[1].endswith("died")
     ended = "SELECT count(*) FROM run WHERE status = 'interrupted'"
     if victim == "command":
-        wait_until(lambda: count(benchctl.store, ended) == 1, "the end of the runner")
+        wait_until(lambda: count(benchctl.store, ended) == 1)
     mend_the_tool(benchctl)
     assert benchctl("resume").returncode == 0
 
@@ -254,7 +246,7 @@ def test_a_store_that_another_program_holds_ends_no_run(benchctl):
     with closing(sqlite3.connect(benchctl.store, isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
         os.kill(pid, signal.SIGUSR1)  # skip the trial: its end has to wait
-        wait_until(lambda: not tools_of(pid), "the end of the tool")
+        wait_until(lambda: not tools_of(pid))
         assert count(benchctl.store, "SELECT count(*) FROM run WHERE status = 'running'") == 1
         other.execute("ROLLBACK")
     process.communicate(timeout=30)
@@ -284,7 +276,7 @@ def test_of_two_who_resume_a_run_at_once_one_is_refused_before_anything_is_measu
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=30)
     both = [benchctl.start("resume", "last", "-q") for _ in range(2)]
-    wait_until(lambda: any(one.poll() is not None for one in both), "the end of one of them")
+    wait_until(lambda: any(one.poll() is not None for one in both))
     both.sort(key=lambda one: one.poll() is None)
     refused, measuring = both
     stdout, stderr = refused.communicate(timeout=30)

@@ -7,6 +7,7 @@ import sys
 import textwrap
 
 import pytest
+from waiting import until
 
 from benchctl.api import Channel
 from benchctl.hosts.spawn import LocalSpawner, run, stop
@@ -83,8 +84,7 @@ def test_a_signal_reaches_everything_the_command_started():
     async def main(spawner):
         process, output = await start(spawner, "sh", "-c", "sleep 60 & echo $!; wait")
         process.begin()
-        while not output:
-            await asyncio.sleep(0.01)
+        await until(lambda: output)
         code = await stop(process, "SIGTERM")
         return code, has_ended(int(output[0][1]))
 
@@ -97,8 +97,7 @@ def test_a_command_that_ignores_its_signal_is_killed():
             spawner, "sh", "-c", "trap '' INT; echo ready; sleep 60; sleep 60"
         )
         process.begin()
-        while not output:
-            await asyncio.sleep(0.01)
+        await until(lambda: output)
         return await stop(process, "SIGINT", grace_s=0.05)
 
     assert spawned(main) == -signal.SIGKILL

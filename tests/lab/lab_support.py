@@ -5,7 +5,6 @@ import select
 import shutil
 import subprocess
 import sys
-import time
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -37,16 +36,6 @@ def processes_with(mark):
         except (FileNotFoundError, ProcessLookupError, PermissionError):
             continue
     return found
-
-
-def wait_until(condition, timeout_s=10.0):
-    """Wait for a condition that only the kernel can tell us of; returns whether it came."""
-    end_s = time.monotonic() + timeout_s
-    while not condition():
-        if time.monotonic() > end_s:
-            return False
-        time.sleep(0.01)
-    return True
 
 
 def ordinary_user():

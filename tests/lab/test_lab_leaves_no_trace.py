@@ -10,7 +10,8 @@ import uuid
 from pathlib import Path
 
 import pytest
-from lab.lab_support import LABS, ordinary_user, owner, processes_with, read_up, wait_until
+from lab.lab_support import LABS, ordinary_user, owner, processes_with, read_up
+from waiting import wait_until
 
 pytestmark = pytest.mark.netns
 
@@ -59,7 +60,7 @@ def test_a_lab_goes_with_its_owner_whatever_ends_it(name, mark):
         read_up(process)
         process.send_signal(signal.Signals[name])
         process.wait()
-        assert wait_until(lambda: not processes_with(mark)), processes_with(mark)
+        wait_until(lambda: not processes_with(mark), lambda: processes_with(mark))
     assert traces() == before
 
 
@@ -74,14 +75,14 @@ def test_a_lab_goes_with_its_owner_killed_at_any_moment(python, mark):
             except subprocess.TimeoutExpired:
                 process.kill()
             process.wait()
-            assert wait_until(lambda: not processes_with(mark)), processes_with(mark)
+            wait_until(lambda: not processes_with(mark), lambda: processes_with(mark))
     assert traces() == before
 
 
 def test_a_lab_goes_when_its_keeper_is_killed(mark):
     with owner([sys.executable], mark, PORTFOLIO) as process:
         os.kill(read_up(process), signal.SIGKILL)
-        assert wait_until(lambda: set(processes_with(mark)) <= {process.pid}), processes_with(mark)
+        wait_until(lambda: set(processes_with(mark)) <= {process.pid}, lambda: processes_with(mark))
 
 
 def test_a_lab_goes_when_one_of_its_emulators_is_killed(mark):
@@ -89,7 +90,7 @@ def test_a_lab_goes_when_one_of_its_emulators_is_killed(mark):
         keeper = read_up(process)
         children = Path(f"/proc/{keeper}/task/{keeper}/children").read_text().split()
         os.kill(int(children[0]), signal.SIGKILL)
-        assert wait_until(lambda: set(processes_with(mark)) <= {process.pid}), processes_with(mark)
+        wait_until(lambda: set(processes_with(mark)) <= {process.pid}, lambda: processes_with(mark))
 
 
 @pytest.mark.tool("ping")

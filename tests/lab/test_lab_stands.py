@@ -8,7 +8,8 @@ import time
 from pathlib import Path
 
 import pytest
-from lab.lab_support import topology, wait_until
+from lab.lab_support import topology
+from waiting import wait_until
 
 from benchctl.errors import LabError
 from benchctl.lab.capability import Launcher, examine, launcher, remedy
@@ -143,7 +144,7 @@ with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
     lab.counters("wifi", "phone")
     run(lab, "phone", sys.executable, "-c", flood)
     asked = []
-    assert wait_until(lambda: asked.append(lab.counters("wifi", "phone")) or not asked[-1].queued)
+    wait_until(lambda: asked.append(lab.counters("wifi", "phone")) or not asked[-1].queued)
     assert max(counters.queue_max for counters in asked) == 3
     assert lab.counters("wifi", "phone").queue_max == 0
 
@@ -164,10 +165,10 @@ while True:
     before = lab.counters("far", "r")
     argv = [*lab.nodes["phone"].prefix, sys.executable, "-c", code]
     with subprocess.Popen(argv, start_new_session=True) as sender:
-        assert wait_until(lambda: lab.counters("far", "r").delivered > before.delivered)
+        wait_until(lambda: lab.counters("far", "r").delivered > before.delivered)
         at_ns = time.monotonic_ns() + 300_000_000
         lab.change("far", Change(at_ns=at_ns, loss_ratio=1.0))
-        assert wait_until(lambda: lab.counters("far", "r").lost > before.lost)
+        wait_until(lambda: lab.counters("far", "r").lost > before.lost)
         seen_ns = time.monotonic_ns()
         os.killpg(sender.pid, signal.SIGKILL)
     lab.change("far", Change(loss_ratio=0.0))
@@ -175,7 +176,7 @@ while True:
 
 
 def test_frames_are_all_accounted_for(lab):
-    assert wait_until(lambda: lab.counters("far", "r").queued == 0)
+    wait_until(lambda: lab.counters("far", "r").queued == 0)
     for link in ("wifi", "far"):
         for end in lab.topology.links[link].ends:
             counters = lab.counters(link, end.node)
@@ -241,7 +242,7 @@ def test_a_service_that_ends_takes_the_lab_with_it():
 services = [{ command = ["sh", "-c", "sleep 0.2; echo enough; exit 3"] }]
 """
     with Lab.build(topology(text)) as lab:
-        assert wait_until(lambda: complaint(lab))
+        wait_until(lambda: complaint(lab))
         assert complaint(lab).endswith("ended with exit code 3: enough")
 
 
@@ -272,7 +273,7 @@ ab = { between = ["a", "b"], rate = "1Mbit" }
         keeper = lab.keeper_pid
         children = Path(f"/proc/{keeper}/task/{keeper}/children").read_text().split()
         os.kill(int(children[0]), signal.SIGKILL)
-        assert wait_until(lambda: complaint(lab))
+        wait_until(lambda: complaint(lab))
         assert complaint(lab).endswith("failed: the emulator of link ab ended")
         with pytest.raises(LabError):
             lab.counters("ab", "a")

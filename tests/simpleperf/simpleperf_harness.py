@@ -5,7 +5,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -141,12 +140,14 @@ class ControlClient:
                 return kind, members
 
     def ask(self, **asked):
-        """Say hello and ask for a measurement; returns the answer."""
+        """Say hello and ask for a measurement; returns the answer, and keeps its token."""
         self.say("hello", version=1, agent="test")
         assert self.hear()[0] == "welcome"
         settings = MeasurementSettings()._replace(**asked)
         self.say("test", **settings._asdict())
-        return self.hear()
+        kind, members = self.hear()
+        self.token = members.get("token")
+        return kind, members
 
 
 def idle(server):
@@ -195,11 +196,3 @@ def client_program(port, *flags, command=COMMAND, **options):
         check=False,
         **options,
     )
-
-
-def wait_for(condition, timeout_s=10.0):
-    """Wait until something that other processes bring about is so."""
-    deadline_s = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < deadline_s, "it did not come about in time"
-        time.sleep(0.01)

@@ -12,9 +12,9 @@ from simpleperf.simpleperf_harness import (
     Notes,
     idle,
     running_server,
-    wait_for,
     works,
 )
+from waiting import wait_until
 
 from benchctl_simpleperf.simpleperf import control_client, session
 from benchctl_simpleperf.simpleperf import server as server_module
@@ -112,9 +112,8 @@ def test_a_client_that_sends_faster_than_it_said_is_cut_off(monkeypatch):
     with running_server(limits=Limits(rate_bps=2e6)) as server:
         client = ControlClient(server)
         assert client.ask(**settings._asdict())[0] == "accepted"
-        token = next(iter(server.server._sessions))
         with client.sock, server.connect() as stream:
-            stream.sendall(stream_preamble(token, "send", 0))
+            stream.sendall(stream_preamble(client.token, "send", 0))
             assert client.hear()[0] == "ready"
             client.say("start")
             with pytest.raises(OSError):  # noqa: PT011, PT012 - reset or broken pipe
@@ -133,7 +132,7 @@ def test_a_client_too_many_is_told_that_the_server_is_busy():
         assert raised.value.kind == "busy"
         for other in others:
             other.sock.close()
-        wait_for(lambda: idle(server))
+        wait_until(lambda: idle(server))
         assert works(server)
 
 
@@ -163,7 +162,7 @@ def test_a_client_that_falls_silent_is_dropped(monkeypatch, said):
         while sock.recv(1000):
             pass
         sock.close()
-        wait_for(lambda: idle(server))
+        wait_until(lambda: idle(server))
 
 
 def test_a_client_that_asks_and_never_joins_is_dropped(monkeypatch):
@@ -172,15 +171,16 @@ def test_a_client_that_asks_and_never_joins_is_dropped(monkeypatch):
     with running_server() as server:
         client = ControlClient(server)
         assert client.ask(streams=2)[0] == "accepted"
-        [token] = server.server._sessions
         with client.sock, server.connect() as stream:
-            stream.sendall(stream_preamble(token, "send", 0))
+            stream.sendall(stream_preamble(client.token, "send", 0))
             kind, members = client.hear()
             assert (kind, members["kind"]) == ("problem", "peer")
             # Its stream goes with it.
             assert stream.recv(1) == b""
-            wait_for(lambda: idle(server))
-        assert not server.server._sessions
+            wait_until(lambda: idle(server))
+        with server.connect() as late:
+            late.sendall(stream_preamble(client.token, "send", 1))
+            assert late.recv(1) == b""
 
 
 def test_a_client_that_joins_and_never_starts_is_dropped(monkeypatch):
@@ -188,21 +188,19 @@ def test_a_client_that_joins_and_never_starts_is_dropped(monkeypatch):
     with running_server(limits=Limits(idle_s=0.2)) as server:
         client = ControlClient(server)
         assert client.ask()[0] == "accepted"
-        [token] = server.server._sessions
         with client.sock, server.connect() as stream:
-            stream.sendall(stream_preamble(token, "send", 0))
+            stream.sendall(stream_preamble(client.token, "send", 0))
             assert client.hear()[0] == "ready"
             assert client.hear()[0] == "problem"
-            wait_for(lambda: idle(server))
+            wait_until(lambda: idle(server))
 
 
 def test_a_stream_that_stands_still_ends_the_measurement():
     with running_server(limits=Limits(idle_s=0.2)) as server:
         client = ControlClient(server)
         assert client.ask(duration_s=None, total_bytes=1 << 30)[0] == "accepted"
-        [token] = server.server._sessions
         with client.sock, server.connect() as stream:
-            stream.sendall(stream_preamble(token, "send", 0))
+            stream.sendall(stream_preamble(client.token, "send", 0))
             assert client.hear()[0] == "ready"
             client.say("start")
             stream.sendall(b"x")
@@ -228,8 +226,8 @@ def test_a_client_that_vanishes_frees_the_server_at_once(protocol, direction):
         # A process that dies leaves no more than this: its connections are reset.
         client._control.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("@ii", 1, 0))
         client.close()
-        wait_for(lambda: idle(server))
-        wait_for(lambda: threading.active_count() < threads)
+        wait_until(lambda: idle(server))
+        wait_until(lambda: threading.active_count() < threads)
         waker.close()
         assert works(server)
 
@@ -241,16 +239,15 @@ def test_a_client_that_does_not_read_what_it_is_told_is_dropped(monkeypatch):
         client.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)
         asked = {"streams": 32, "directions": ("receive",), "interval_s": 0.01, "duration_s": 60.0}
         assert client.ask(**asked, rate_bps=1e6)[0] == "accepted"
-        [token] = server.server._sessions
         streams = [server.connect() for _ in range(32)]
         for number, stream in enumerate(streams):
-            stream.sendall(stream_preamble(token, "receive", number))
+            stream.sendall(stream_preamble(client.token, "receive", number))
         assert client.hear()[0] == "ready"
         # The kernel's own buffer takes little, so it is soon the server's that fills.
         [told] = [peer for peer in server.server.hub.peers if isinstance(peer, session.Session)]
         told.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1)
         client.say("start")
-        wait_for(lambda: idle(server))
+        wait_until(lambda: idle(server))
         for sock in (client.sock, *streams):
             sock.close()
 
@@ -271,7 +268,7 @@ def test_a_stream_that_belongs_to_nobody_is_closed(preamble):
     with running_server() as server, server.connect() as sock:
         sock.sendall(preamble)
         assert sock.recv(1) == b""
-        wait_for(lambda: idle(server))
+        wait_until(lambda: idle(server))
 
 
 @pytest.mark.parametrize(("direction", "number"), [("receive", 0), ("send", 1), ("send", 2)])
@@ -279,11 +276,11 @@ def test_a_stream_that_was_not_asked_for_is_closed(direction, number):
     with running_server() as server:
         client = ControlClient(server)
         assert client.ask(streams=2)[0] == "accepted"
-        [token] = server.server._sessions
         with client.sock, server.connect() as first, server.connect() as second:
-            first.sendall(stream_preamble(token, "send", 1))
-            wait_for(lambda: len(server.server._sessions[token]._joined["send"]) == 1)
-            second.sendall(stream_preamble(token, direction, number))
+            wait_until(lambda: server.server.connections == 3)
+            first.sendall(stream_preamble(client.token, "send", 1))
+            wait_until(lambda: server.server.connections == 2)  # A stream that joined is none.
+            second.sendall(stream_preamble(client.token, direction, number))
             assert second.recv(1) == b""
 
 
@@ -309,7 +306,7 @@ def test_a_storm_of_random_bytes_leaves_the_server_serving():
                     linger = struct.pack("@ii", 1, 0)
                     sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
         assert works(server)
-        wait_for(lambda: idle(server))
+        wait_until(lambda: idle(server))
 
 
 def mutated(rng, message):
@@ -336,7 +333,7 @@ def test_messages_with_something_wrong_about_them_leave_the_server_serving():
                     line = mutated(rng, message) if position == wrong else None
                     sock.sendall(line or json.dumps(message).encode() + b"\n")
         assert works(server)
-        wait_for(lambda: idle(server))
+        wait_until(lambda: idle(server))
 
 
 def test_a_message_without_end_is_cut_off_and_its_memory_freed():
@@ -345,7 +342,7 @@ def test_a_message_without_end_is_cut_off_and_its_memory_freed():
         with pytest.raises(OSError):  # noqa: PT011, PT012 - reset or broken pipe
             while True:
                 sock.sendall(bytes(65536))
-        wait_for(lambda: idle(server))
+        wait_until(lambda: idle(server))
 
 
 # --- servers that lie to clients ------------------------------------------------------------

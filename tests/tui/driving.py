@@ -3,6 +3,7 @@
 import asyncio
 from pathlib import Path
 
+import waiting
 from tui.made_runs import BEGIN
 
 from benchctl.tui.app import BenchApp
@@ -56,16 +57,20 @@ async def settle(pilot):
     """Let the page read all that there is, and show it."""
     await pilot.pause()
     page = pilot.app.page
-    for _ in range(2000):
-        page.tick()
-        if page.settled:
-            break
-        await pilot.pause(0.005)
-    else:
-        raise AssertionError(f"{page} has not settled")
+    await until(pilot, lambda: page.settled)
     await pilot.pause()
     page.fit()
     await pilot.pause()
+
+
+async def until(pilot, holds):
+    """Let the page go on until something holds."""
+
+    def held():
+        pilot.app.page.tick()
+        return holds()
+
+    await waiting.until(held, lambda: f"shown is\n{shown(pilot)}")
 
 
 async def press(pilot, *keys):
@@ -82,7 +87,7 @@ def shown(pilot):
 
 def notices(pilot):
     """Return what the program has told in passing, in one text."""
-    return "\n".join(notice.message for notice in pilot.app._notifications)
+    return "\n".join(str(toast.render()) for toast in pilot.app.screen.query("Toast"))
 
 
 def own_ids(owner):

@@ -1,6 +1,7 @@
 """Every screen as a text, at three sizes, and the same without colours."""
 
 import time
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -103,10 +104,10 @@ def test_without_colours_a_screen_says_the_same(page, golden, monkeypatch):
 
     async def script(pilot):
         golden(f"tui/golden/{page.__name__}-80x24.txt", shown(pilot))
-        for strip in pilot.app.screen._compositor.render_strips():
-            for segment in strip:
-                style = segment.style
-                colours.update({style.color, style.bgcolor} if style else ())
+        screen = pilot.app.screen
+        for x, y in product(range(screen.size.width), range(screen.size.height)):
+            style = screen.get_style_at(x, y)
+            colours.update({style.color, style.bgcolor})
 
     clock = Clock(NOW)
     drive(STORE, page(), script, size=SIZES[0], clock=clock)

@@ -242,7 +242,7 @@ def test_a_run_that_dies_while_it_is_watched_is_said_to_have_died(store, live, m
     async def script(pilot):
         assert "▶ running" in shown(pilot)
         monkeypatch.setattr(Liveness, "is_alive", lambda self, run_id: False)
-        pilot.app.page._feed._looked = -1e9  # a second has passed
+        monkeypatch.setattr("benchctl.tui.model.feed.LOOK_S", 0.0)  # a second has passed
         await settle(pilot)
         assert "✗ died" in shown(pilot).splitlines()[0]
         assert "the runner died" in shown(pilot)

@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from textual.command import CommandList
 from tui.driving import (
     Clock,
     drive,
@@ -15,6 +16,7 @@ from tui.driving import (
     press,
     settle,
     shown,
+    until,
 )
 from tui.made_runs import BEGIN, MadeRun, whole_run
 
@@ -271,8 +273,8 @@ def test_every_key_of_the_program_does_what_it_says(three, tmp_path, monkeypatch
         assert "Keys, and what is shown" in await tell("app.keys", "question_mark")
         assert "Keys, and" not in await press(pilot, "question_mark")
         await tell("app.copy", "y")
-        assert notices(pilot) == "benchctl tui --replay 20261121-002512-7f3a --at 30.0s"
-        assert pilot.app.clipboard == notices(pilot)
+        assert pilot.app.clipboard == "benchctl tui --replay 20261121-002512-7f3a --at 30.0s"
+        assert notices(pilot) == f"copied\n{pilot.app.clipboard}"
         pilot.app.clear_notifications()
         await tell("app.save", "s")
         assert (tmp_path / "20261121-002512-7f3a-live.svg").exists()
@@ -290,7 +292,7 @@ def test_every_key_of_the_program_does_what_it_says(three, tmp_path, monkeypatch
         assert "mark two or more runs" in notices(pilot)
         tried.add("app.quit")
         await pilot.press("q")
-        assert pilot.app._exit
+        assert pilot.app.return_code == 0
         assert tried == own_ids(BenchApp)
 
     clock = Clock()
@@ -299,17 +301,12 @@ def test_every_key_of_the_program_does_what_it_says(three, tmp_path, monkeypatch
 
 def test_every_key_of_a_screen_is_in_the_palette(three):
     async def script(pilot):
-        await pilot.press("ctrl+p")
-        await pilot.pause()
-        for letter in "freeze":
-            await pilot.press(letter)
-        await pilot.app.workers.wait_for_complete()
-        await pilot.pause(0.1)
+        await pilot.press("ctrl+p", *"freeze")
+        found = pilot.app.screen.query_one(CommandList)
+        await until(pilot, lambda: (found.option_count, found.highlighted) == (1, 0))
         await pilot.press("enter")
-        await pilot.pause(0.1)
-        await pilot.press("enter")
-        await settle(pilot)
-        assert pilot.app.page._playhead.standing
+        await until(pilot, lambda: pilot.app.screen is pilot.app.page)
+        assert "paused" in await press(pilot)
         names = [command.title for command in pilot.app.get_system_commands(pilot.app.screen)]
         assert {"Theme", "Freeze", "Zoom out", "Skip", "History"} <= set(names)
 

@@ -3,9 +3,9 @@
 import shlex
 import subprocess
 import sys
-import time
 
 import pytest
+from waiting import DEADLINE_S, wait_until
 
 PROFILE = """
 [lab]
@@ -28,7 +28,6 @@ b = {}
 [links]
 wire = { between = ["a", "b"], delay = "5ms" }
 """
-DEADLINE_S = 30
 
 
 class Terminal:
@@ -54,11 +53,9 @@ class Terminal:
         return self.tmux("capture-pane", "-p")
 
     def until(self, holds):
-        """Look again and again until something holds of what is shown."""
-        deadline = time.monotonic() + DEADLINE_S
-        while not holds(text := self.shown()):
-            assert time.monotonic() < deadline, text
-        return text
+        """Wait until something holds of what is shown, and return that."""
+        wait_until(lambda: holds(self.shown()), self.shown)
+        return self.shown()
 
 
 @pytest.fixture

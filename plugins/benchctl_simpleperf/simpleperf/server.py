@@ -63,7 +63,7 @@ class Server:
         files = _allow_files(limits.clients + _WAITING + _SPARE_FILES) - _SPARE_FILES
         self._waiting = min(_WAITING, max(files - limits.clients, files // 4))
         self._limits = limits._replace(clients=min(limits.clients, files - self._waiting))
-        self._quota = Quota(self._limits)
+        self.quota = Quota(self._limits)
         self._key = key
         self._interval_s = interval_s
         self._one_off = one_off
@@ -74,7 +74,7 @@ class Server:
         self._known: dict[Any, tuple[Session, int]] = {}
         self._policy = Policy(
             self._limits,
-            self._quota,
+            self.quota,
             self._admit,
             key,
             self._sessions,
@@ -145,7 +145,7 @@ class Server:
             address_text(address),
             self.hub,
             self._limits,
-            self._quota,
+            self.quota,
             claim,
             self._plain_clients,
             self._interval_s,
@@ -158,10 +158,10 @@ class Server:
 
     def _admit(self, origin: bytes, settings: MeasurementSettings | None) -> Claim:
         """Take what a measurement needs, or a plain client (None). Raises Problem."""
-        claim = self._quota.claim(origin, settings)
-        if self._quota.lacks(claim):
+        claim = self.quota.claim(origin, settings)
+        if self.quota.lacks(claim):
             self._dismiss_slow_plain_clients(claim)
-        self._quota.take(claim, settings.protocol if settings else "tcp")
+        self.quota.take(claim, settings.protocol if settings else "tcp")
         return claim
 
     def _dismiss_slow_plain_clients(self, claim: Claim) -> None:
@@ -170,7 +170,7 @@ class Server:
         plain = (peer for peer in self.hub.peers if isinstance(peer, PlainPeer))
         slow = [peer for peer in plain if peer.progress_s < before_s]
         for peer in sorted(slow, key=lambda peer: peer.progress_s):
-            lacks = self._quota.lacks(claim)
+            lacks = self.quota.lacks(claim)
             if not lacks:
                 return
             if lacks == "server" or peer.origin == claim.origin:
@@ -186,7 +186,7 @@ class Server:
             self.hub.add(_Newcomer(sock, address, self))
         else:
             self.hub.add(_Stranger(sock, address, self.hub))
-        if self.connections - self._quota.claims > self._waiting:
+        if self.connections - self.quota.claims > self._waiting:
             self._thin_out()
 
     def _thin_out(self) -> None:

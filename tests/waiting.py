@@ -1,0 +1,34 @@
+"""Waiting for what another process, a thread or a screen brings about and announces nowhere."""
+
+import asyncio
+import time
+
+LOOK_S = 0.005
+# Far more than anything takes here: only a defect, or a machine that stands still, is as slow.
+DEADLINE_S = 30.0
+
+
+def _looks(told):
+    """Yield before each look at a condition; fails at the deadline with what is there instead."""
+    end_s = time.monotonic() + DEADLINE_S
+    while time.monotonic() < end_s:
+        yield
+    raise AssertionError(f"waited {DEADLINE_S} s in vain; now: {told()}")
+
+
+def wait_until(condition, told=str):
+    """Wait until a condition holds; returns what it returned."""
+    looks = _looks(told)
+    while not (found := condition()):
+        next(looks)
+        time.sleep(LOOK_S)
+    return found
+
+
+async def until(condition, told=str):
+    """Let the event loop go on until a condition holds; returns what it returned."""
+    looks = _looks(told)
+    while not (found := condition()):
+        next(looks)
+        await asyncio.sleep(LOOK_S)
+    return found
