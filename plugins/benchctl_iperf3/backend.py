@@ -9,7 +9,6 @@ from benchctl.api import (
     Backend,
     Capabilities,
     Command,
-    Demand,
     Direction,
     Flow,
     Probe,
@@ -109,18 +108,6 @@ class Iperf3(Backend[Iperf3Parameters]):
 
     def traffic_bytes(self, params: Iperf3Parameters) -> float | None:
         return super().traffic_bytes(params) if params.bytes is None else params.bytes
-
-    def demand(self, params: Iperf3Parameters) -> Demand:
-        return Demand(
-            rate_bps=params.rate,
-            streams=params.streams,
-            window_bytes=params.window,
-            protocol=params.protocol,
-            payload_bytes=params.length if params.protocol == "udp" else None,
-            mss_bytes=params.mss or math.inf,
-            ip_version=None if params.ip_version == "auto" else params.ip_version,
-            omitted_s=params.omit,
-        )
 
 
 def _transfer_s(params: Iperf3Parameters) -> float:

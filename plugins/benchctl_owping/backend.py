@@ -24,7 +24,6 @@ from benchctl.api import (
     Backend,
     Capabilities,
     Command,
-    Demand,
     Direction,
     Dscp,
     Duration,
@@ -185,14 +184,6 @@ class Owping(Backend[OwpingParameters]):
     def traffic_bytes(self, params: OwpingParameters) -> float | None:
         # In each direction that is measured.
         return params.packets * params.length
-
-    def demand(self, params: OwpingParameters) -> Demand:
-        return Demand(
-            rate_bps=0.0,
-            protocol="udp",
-            payload_bytes=params.length,
-            ip_version=None if params.ip_version == "auto" else params.ip_version,
-        )
 
 
 def _options(flow: Flow[OwpingParameters]) -> list[str]:

@@ -17,7 +17,6 @@ from benchctl.api import (
     Backend,
     Capabilities,
     Command,
-    Demand,
     Direction,
     Dscp,
     Duration,
@@ -156,14 +155,6 @@ class Ping(Backend[PingParameters]):
 
     def traffic_bytes(self, params: PingParameters) -> float | None:
         return params.probes * params.length
-
-    def demand(self, params: PingParameters) -> Demand:
-        return Demand(
-            rate_bps=0.0,
-            protocol="icmp",
-            payload_bytes=params.length,
-            ip_version=None if params.ip_version == "auto" else params.ip_version,
-        )
 
 
 def _common(params: PingParameters) -> list[str]:

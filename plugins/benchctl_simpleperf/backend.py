@@ -12,7 +12,6 @@ from benchctl.api import (
     Backend,
     Capabilities,
     Command,
-    Demand,
     Direction,
     Flow,
     Probe,
@@ -81,18 +80,6 @@ class Simpleperf(Backend[SimpleperfParameters]):
 
     def traffic_bytes(self, params: SimpleperfParameters) -> float | None:
         return super().traffic_bytes(params) if params.bytes is None else params.bytes
-
-    def demand(self, params: SimpleperfParameters) -> Demand:
-        return Demand(
-            rate_bps=params.rate,
-            streams=params.streams,
-            window_bytes=params.window,
-            protocol=params.protocol,
-            payload_bytes=params.length if params.protocol == "udp" else None,
-            mss_bytes=params.mss or math.inf,
-            ip_version=None if params.ip_version == "auto" else params.ip_version,
-            omitted_s=params.omit,
-        )
 
 
 def _transfer_s(params: SimpleperfParameters) -> float:

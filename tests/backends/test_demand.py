@@ -104,18 +104,26 @@ def test_a_common_name_with_another_meaning_says_nothing():
 
 @pytest.mark.parametrize("protocol", ["tcp", "udp"])
 @pytest.mark.parametrize("name", ["iperf3", "simpleperf"])
-def test_what_the_bundled_tools_say_is_what_their_common_names_mean(name, protocol):
+def test_the_bundled_tools_send_what_their_parameters_say(name, protocol):
+    udp = protocol == "udp"
     given = {"protocol": protocol, "rate": "2Mbit", "streams": 2, "window": "64K", "omit": "1s"}
-    given |= {"ip_version": 6, "length": "1000B"} | ({"mss": "900B"} if protocol == "tcp" else {})
+    given |= {"ip_version": 6, "length": "1000B"} | ({} if udp else {"mss": "900B"})
     backend = installed().load(name)
-    for written in ({}, {"protocol": protocol}, given):
-        params = backend.parameters.model_validate(written)
-        assert backend.demand(params) == Backend.demand(backend, params)
+    asked = backend.demand(backend.parameters.model_validate(given))
+    payload_bytes, mss_bytes = (1000, math.inf) if udp else (None, 900)
+    assert asked == Demand(2e6, 2, 65536, protocol, payload_bytes, mss_bytes, 6, 1.0)
+    left = backend.demand(backend.parameters.model_validate({"protocol": protocol}))
+    assert left == Demand(1e6 if udp else math.inf, 1, None, protocol, 1448 if udp else None)
 
 
-@pytest.mark.parametrize("name", ["ping", "owping"])
-def test_what_the_bundled_probes_say_is_what_their_common_names_mean(name):
+@pytest.mark.parametrize(
+    ("name", "protocol", "least_bytes"), [("ping", "icmp", 56), ("owping", "udp", 14)]
+)
+def test_the_bundled_probes_send_too_little_to_count(name, protocol, least_bytes):
     backend = installed().load(name)
-    for written in ({}, {"length": "1000B", "ip_version": 4}):
-        params = backend.parameters.model_validate(written)
-        assert backend.demand(params) == Backend.demand(backend, params)
+    for written, length_bytes, version in (
+        ({}, least_bytes, None),
+        ({"length": "1000B", "ip_version": 4}, 1000, 4),
+    ):
+        asked = backend.demand(backend.parameters.model_validate(written))
+        assert asked == Demand(0.0, 1, None, protocol, length_bytes, ip_version=version)
