@@ -8,15 +8,13 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
-from contextlib import closing
 from pathlib import Path
 from typing import IO
 
 from benchctl.engine.signals import SIGNALS
 from benchctl.errors import StoreError
-from benchctl.run.status import Status
 from benchctl.store.locks import Liveness
-from benchctl.store.record import Recorder, reopen_run
+from benchctl.store.record import interrupt_run, reopen_run
 
 # Interval between two checks of whether a runner has begun.
 LOOK_S = 0.01
@@ -48,8 +46,7 @@ class Runner:
         """Kill the runner, and mark its run as interrupted; its guardian ends the tools."""
         self._process.kill()
         self._process.wait()
-        with closing(Recorder(self._store, self._run_id)) as recorder:
-            recorder.update_run(status=Status.INTERRUPTED)
+        interrupt_run(self._store, self._run_id)
 
     @property
     def exit_code(self) -> int:

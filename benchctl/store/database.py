@@ -16,6 +16,7 @@ from pathlib import Path
 import platformdirs
 
 from benchctl.errors import StoreBusyError, StoreDamagedError, StoreError
+from benchctl.run.status import Status
 from benchctl.store.schema import ADDED, TABLES, VERSION
 
 STORE_VARIABLE = "BENCHCTL_STORE"
@@ -150,10 +151,21 @@ def _prepare(connection: sqlite3.Connection, path: Path, write: bool) -> None:
                 for statement in _missing(connection):
                     connection.execute(statement)
         _use_wal(connection)
+        for table in ("run", "trial", "flow"):
+            connection.execute(_STATES.format(table=table))
     elif _version(connection, path) == 0:
         raise _no_store(path)
     # NORMAL: a commit survives the death of the process; only a power cut may undo the last.
     connection.execute("PRAGMA synchronous = NORMAL")
+
+
+_ALLOWED = (f"'{a} {b}'" for a in Status for b in Status if a is b or a.may_become(b))
+_STATES = f"""
+CREATE TEMP TRIGGER states_of_{{table}} BEFORE UPDATE OF status ON main.{{table}}
+WHEN OLD.status || ' ' || NEW.status NOT IN ({", ".join(_ALLOWED)})
+BEGIN SELECT RAISE(ABORT, 'a state of a {{table}} that may not follow'); END
+"""
+"""Of this connection: no state in the store becomes one that `benchctl.run.status` forbids."""
 
 
 def _version(connection: sqlite3.Connection, path: Path) -> int:

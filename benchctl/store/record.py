@@ -91,6 +91,15 @@ def reopen_run(path: Path, run_id: int) -> None:
         connection.execute("UPDATE run SET status = 'planned', error = '' WHERE id = ?", (run_id,))
 
 
+def interrupt_run(path: Path, run_id: int) -> None:
+    """Mark a run whose runner was killed, unless it had ended before. Raises StoreError."""
+    with writing(path) as connection:
+        connection.execute(
+            f"UPDATE run SET status = 'interrupted' WHERE id = ? AND status IN {UNFINISHED}",
+            (run_id,),
+        )
+
+
 @cache
 def _doubles(count: int) -> struct.Struct:
     return struct.Struct(f"<{count}d")

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 from engine.fakes import EPOCH
-from engine.virtual import watch_states
 
 from benchctl.backends import installed
 from benchctl.engine.runner import Runner
@@ -27,11 +26,10 @@ TRIAL = PlannedTrial(0, 1, {"streams": 1}, (FLOW,), {}, 0.2, 10.0)
 
 @pytest.fixture
 def store(tmp_path):
-    """A store with one planned run of one trial, which refuses wrong changes of states."""
+    """A store with one planned run of one trial."""
     path = tmp_path / "runs.sqlite"
     settings = Settings({"streams": (1,)}, "", ())
     create_run(path, PlannedRun("p", "", 1, settings, [TRIAL], ""), EPOCH)
-    watch_states(path)
     return path
 
 

@@ -1,6 +1,5 @@
 """Trials in virtual time, on scripts instead of programs."""
 
-import sqlite3
 from contextlib import closing
 
 from engine.fakes import (
@@ -21,7 +20,6 @@ from benchctl.engine.trial import Attempts, Signals, TrialRunner
 from benchctl.plan.bound import bind_trial
 from benchctl.run.network import LOCAL, Network, Peer
 from benchctl.run.planned import PlannedRun, Settings
-from benchctl.run.status import Status
 from benchctl.run.trial import PlannedFlow, PlannedTrial
 from benchctl.store.read import Reader
 from benchctl.store.record import Recorder, create_run
@@ -54,19 +52,6 @@ def trial(*flows, deadline_s=16.0):
     return PlannedTrial(0, 1, {}, flows or (flow(),), {}, 1.0, deadline_s)
 
 
-def watch_states(store):
-    """Let the store refuse every change of a state that the table of states does not have."""
-    allowed = {f"{a} {b}" for a in Status for b in Status if a == b or a.may_become(b)}
-    changed = "OLD.status || ' ' || NEW.status"
-    refused = f"{changed} NOT IN ({', '.join(map(repr, allowed))})"
-    with closing(sqlite3.connect(store)) as connection:
-        for table in ("run", "trial", "flow"):
-            connection.execute(
-                f"CREATE TRIGGER states_of_{table} BEFORE UPDATE OF status ON {table}"
-                f" WHEN {refused} BEGIN SELECT RAISE(ABORT, 'a state that may not follow'); END"
-            )
-
-
 class Outcome:
     """What a trial left in the store, and what was done to its processes."""
 
@@ -93,7 +78,6 @@ def run_trial(
     """Run one trial in a new store; ``during`` is (seconds, what is then done to the signals)."""
     planned = PlannedRun("p", "", 1, Settings({}, "", ()), [trial()], "")
     run_id, _ = create_run(store, planned, EPOCH)
-    watch_states(store)
     spawner = FakeSpawner(scripts, start_s)
     signals = Signals()
 

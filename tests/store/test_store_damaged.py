@@ -26,14 +26,16 @@ def store(tmp_path):
     for name in ("A", "B"):
         run_id, _ = new_run(path, trials=4)
         with closing(Recorder(path, run_id)) as recorder, closing(Reader(path)) as reader:
-            recorder.update_run(status="ok", name=name, started_time=NOW, facts={"tools": {}})
+            recorder.update_run(status="running", name=name, started_time=NOW, facts={"tools": {}})
             for trial in list(reader.trials(run_id)):
                 flow = add_flow(recorder, trial.id, status="ok", effective={"streams": 1})
                 for number in range(30):
                     add_sample(recorder, flow, number / 10)
                 recorder.add_figures(flow, figures(trial.id))
                 recorder.add_note("a word", "info", NOW, trial.id, flow)
-                recorder.update_trial(trial.id, status="ok", started_time=NOW, finished_time=NOW)
+                recorder.update_trial(trial.id, status="running", started_time=NOW)
+                recorder.update_trial(trial.id, status="ok", finished_time=NOW)
+            recorder.update_run(status="ok")
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         connection.execute("PRAGMA journal_mode = DELETE")

@@ -262,6 +262,7 @@ def test_a_runner_that_ends_between_two_questions_is_not_taken_for_dead(store, r
     reader, follower = follow(store, 1, [])
 
     def is_alive(run):
+        recorder.update_trial(1, status="running")
         recorder.update_trial(1, status="ok", finished_time=NOW)
         recorder.update_run(status="ok")
         return False

@@ -3,6 +3,7 @@
 import struct
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -12,10 +13,10 @@ from hypothesis import strategies as st
 from store.store_support import NOW, add_flow, add_sample, figures, new_run
 
 from benchctl.analysis.figures import Figure
-from benchctl.errors import UsageError
+from benchctl.errors import StoreError, UsageError
 from benchctl.store.bulk import Bulk
 from benchctl.store.read import Reader
-from benchctl.store.record import Recorder, reopen_run
+from benchctl.store.record import Recorder, interrupt_run, reopen_run
 
 
 @pytest.fixture
@@ -193,6 +194,7 @@ def test_readers_read_while_the_runner_writes(recorder, store):
 
 def test_figures_of_bulk_readers_are_the_same_samples(recorder, store):
     flow_id = add_flow(recorder)
+    recorder.update_trial(1, status="running")
     recorder.update_trial(1, status="ok")
     for number in range(10):
         add_sample(recorder, flow_id, number / 10, {"throughput_bps": float(number), "rtt_s": 0.1})
@@ -237,6 +239,7 @@ def test_the_last_of_no_runs_is_said_not_to_be(store):
 
 def test_open_trials_come_in_order_and_statuses_each_once(recorder, reader):
     assert reader.next_open(1, 0).position == 0
+    recorder.update_trial(1, status="running")
     recorder.update_trial(1, status="ok")
     recorder.update_trial(2, status="interrupted")
     assert reader.next_open(1, 0).position == 1
@@ -247,6 +250,7 @@ def test_open_trials_come_in_order_and_statuses_each_once(recorder, reader):
 
 def test_a_run_whose_runner_died_is_reopened_as_planned(store, recorder, reader):
     recorder.update_run(status="running", error="the disk is full")
+    recorder.update_trial(1, status="running")
     recorder.update_trial(1, status="ok")
     recorder.update_trial(2, status="running")
     done = add_flow(recorder, 2, status="failed", error="busy")
@@ -269,3 +273,31 @@ def test_reopening_one_run_touches_no_other(store, recorder, reader):
     reopen_run(store, other)
     assert reader.run(1).status == "died"
     assert next(reader.trials(1)).status == "running"
+
+
+@pytest.mark.parametrize(("was", "then"), [("planned", "ok"), ("ok", "running"), ("ok", "planned")])
+@pytest.mark.parametrize("what", ["run", "trial", "flow"])
+def test_a_state_that_may_not_follow_is_not_written(recorder, reader, what, was, then):
+    flow_id = add_flow(recorder, status="planned")
+    update = {
+        "run": recorder.update_run,
+        "trial": partial(recorder.update_trial, 1),
+        "flow": partial(recorder.update_flow, flow_id),
+    }[what]
+    for state in ("running", "ok")[: 2 * (was == "ok")]:
+        update(status=state)
+    with pytest.raises(StoreError, match=f"a state of a {what} that may not follow"):
+        update(status=then)
+    recorder._steps.clear()  # which would be refused again at the end
+    stored = {"run": reader.run(1), "trial": next(reader.trials(1)), "flow": reader.flows(1)[0]}
+    assert stored[what].status == was
+
+
+@pytest.mark.parametrize(("was", "then"), [("running", "interrupted"), ("ok", "ok")])
+def test_a_killed_runner_leaves_its_run_interrupted_unless_it_had_ended(
+    store, recorder, reader, was, then
+):
+    recorder.update_run(status="running")
+    recorder.update_run(status=was)
+    interrupt_run(store, 1)
+    assert reader.run(1).status == then
