@@ -7,7 +7,7 @@ from pathlib import Path
 
 from benchctl.engine.planning import Planned
 from benchctl.engine.trust import untrusted
-from benchctl.plan.record import planned_run
+from benchctl.plan.plan import planned_run
 from benchctl.store.record import create_run
 
 

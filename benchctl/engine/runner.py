@@ -12,7 +12,7 @@ from pathlib import Path
 from benchctl.backends import Registry
 from benchctl.engine.site import Site, site_of
 from benchctl.engine.tools import Toolbox
-from benchctl.engine.trial import Attempts, Signals, TrialRunner
+from benchctl.engine.trial import Signals, TrialRunner
 from benchctl.errors import BenchctlError, LabError, MissingError, StoreError
 from benchctl.hosts import facts
 from benchctl.hosts.spawn import LocalSpawner
@@ -129,7 +129,7 @@ class Runner:
             toolbox,
             spawner,
             recorder,
-            Attempts(settings.attempts, settings.backoff_s),
+            settings,
             self.signals,
             time.time,
             run.seed,

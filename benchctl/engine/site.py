@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from benchctl.errors import LabError
 from benchctl.hosts.facts import sysctls
@@ -38,57 +38,39 @@ from benchctl.units import format_rate
 _BUSY = "this machine is too busy or too slow for this lab"
 
 
-class Site(Protocol):
-    """Where trials take place."""
+@dataclass
+class Site:
+    """Where trials take place: a network that exists already, or a `LabSite`."""
+
+    network: Network
 
     async def prepare(self, trial: BoundTrial) -> Network:
         """Return the network of one attempt at a trial, ready to measure on. Raises LabError."""
+        return self.network
 
     def begin(self, common_start: float) -> None:
         """Record a trial's common start, in Unix time."""
 
     def expected(self, trial: BoundTrial) -> Mapping[str, Promises]:
         """Return what is expected of the trial's flows, by name."""
+        return {}
 
     async def carried(self, trial: BoundTrial) -> Sequence[Carried]:
         """Return what the links of the trial's flows carried since it was prepared."""
+        return ()
 
     async def fallen(self) -> str:
         """Return why the prepared network has failed; empty if it works."""
+        return ""
 
     async def close(self) -> None:
         """Remove everything that was built."""
 
 
-@dataclass(frozen=True, slots=True)
-class PlainSite:
-    """A network that exists already."""
-
-    network: Network
-
-    async def prepare(self, trial: BoundTrial) -> Network:
-        return self.network
-
-    def begin(self, common_start: float) -> None:
-        """Nothing changes here by itself."""
-
-    def expected(self, trial: BoundTrial) -> Mapping[str, Promises]:
-        return {}
-
-    async def carried(self, trial: BoundTrial) -> Sequence[Carried]:
-        return ()
-
-    async def fallen(self) -> str:
-        return ""
-
-    async def close(self) -> None:
-        """Nothing was built."""
-
-
 def site_of(settings: Settings, note: Callable[[str], None]) -> Site:
     """Return the site that a run's settings describe; ``note`` takes messages for the user."""
     if settings.lab is None:
-        return PlainSite(settings.network.network)
+        return Site(settings.network.network)
     return LabSite(settings.network, settings.lab, note)
 
 
@@ -127,7 +109,7 @@ def _kernel() -> KernelBuffers:
     return KernelBuffers(version, min(most), max(receives))
 
 
-class LabSite:
+class LabSite(Site):
     """A lab, rebuilt as the trials need it."""
 
     def __init__(

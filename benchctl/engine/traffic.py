@@ -37,7 +37,7 @@ def expected_traffic(prepared: Planned) -> Traffic:
     open_ended = False
     for index in range(count):
         for flow in plan.trial(index * len(plan) // count).flows:
-            sent = flow.backend.traffic_bytes(flow.parameters)
+            sent = flow.traffic_bytes
             if sent is None or math.isinf(sent):
                 open_ended = True
             else:

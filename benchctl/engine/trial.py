@@ -21,6 +21,7 @@ from benchctl.metrics import Aspect, Direction, of_aspect
 from benchctl.plan.bound import BoundFlow, BoundTrial
 from benchctl.plan.promise import Promises
 from benchctl.run.network import Host, Network
+from benchctl.run.planned import Settings
 from benchctl.run.status import Status
 from benchctl.store.record import Recorder
 
@@ -30,14 +31,6 @@ START_LEAD_S = 0.5
 # Back-off varies by up to a quarter, so that two clients of one server do not collide again.
 BACKOFF_JITTER = 0.25
 ROUND_TRIPS = ("tcp_min_rtt_s", "tcp_rtt_s", "rtt_s")
-
-
-@dataclass(frozen=True, slots=True)
-class Attempts:
-    """How often a trial is tried, and the wait between attempts."""
-
-    most: int
-    backoff_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +68,7 @@ class TrialRunner:
         toolbox: Toolbox,
         spawner: Spawner,
         recorder: Recorder,
-        attempts: Attempts,
+        settings: Settings,
         signals: Signals,
         wall_clock: Callable[[], float],
         seed: int,
@@ -84,7 +77,7 @@ class TrialRunner:
         self._toolbox = toolbox
         self._spawner = spawner
         self._recorder = recorder
-        self._attempts = attempts
+        self._settings = settings
         self._signals = signals
         self._wall = wall_clock
         self._seed = seed
@@ -94,8 +87,8 @@ class TrialRunner:
     async def run(self, trial_id: int, trial: BoundTrial, first_attempt: int = 1) -> Status:
         """Run a trial to its end and write its outcome; returns its status.
 
-        Raises MissingError if a program is missing, LabError if the lab cannot be built or does not
-        keep its promises, StoreError if the store fails.
+        A lab that fails costs an attempt. Raises MissingError if a program is missing, LabError if
+        the lab cannot be built or does not keep its promises, StoreError if the store fails.
         """
         jitter = random.Random(f"{self._seed}/{trial.plan.position}")
         places: list[Place] = []
@@ -111,11 +104,11 @@ class TrialRunner:
             try:
                 places = placing.result()
                 flows = await self._attempt(trial_id, trial, places, number)
-            except (LabError, MissingError) as error:
+            except (LabError, MissingError):
                 if not (fallen := await self._site.fallen()):
                     raise
-                if tried == self._attempts.most:
-                    raise LabError(fallen) from error
+                if tried == self._settings.attempts:
+                    return self._finish(trial_id, trial, [], [], Status.FAILED, fallen)
                 tried, number = tried + 1, number + 1  # at once: the next lab is a new one
                 continue
             status = _overall(flows)
@@ -124,9 +117,9 @@ class TrialRunner:
             # A busy server moves the flow to its next port at once; only a full round of ports is
             # an attempt.
             if not _next_port(places, flows, turns):
-                if tried == self._attempts.most:
+                if tried == self._settings.attempts:
                     return self._finish(trial_id, trial, places, flows, status)
-                wait_s = self._attempts.backoff_s * 2 ** (tried - 1)
+                wait_s = self._settings.backoff_s * 2 ** (tried - 1)
                 tried += 1
                 wait_s *= 1 + BACKOFF_JITTER * jitter.uniform(-1, 1)
                 if not await self._until_asked(asyncio.ensure_future(asyncio.sleep(wait_s))):
@@ -319,18 +312,20 @@ class TrialRunner:
         places: list[Place],
         flows: list[FlowAttempt],
         status: Status,
+        error: str = "",
     ) -> Status:
         failed = [f"{flow.name}: {flow.failure.message}" for flow in flows if flow.failure]
-        late = f"exceeded its deadline of {trial.plan.deadline_s:g} s"
-        error = (
-            ": ".join([late, *failed[:1]]) if status is Status.TIMED_OUT else (failed or [late])[0]
-        )
+        if status is Status.TIMED_OUT:
+            late = f"exceeded its deadline of {trial.plan.deadline_s:g} s"
+            error = ": ".join([late, *failed[:1]])
+        elif status is Status.FAILED:
+            error = error or failed[0]
         pairs = zip(places, flows, strict=False)  # none if none began
         starts = [time for place, flow in pairs if (time := _first_sent(place, flow)) is not None]
         self._recorder.update_trial(
             trial_id,
             status=status,
-            error=error if status in (Status.FAILED, Status.TIMED_OUT) else "",
+            error=error,
             finished_time=self._wall(),
             start_skew_s=max(starts) - min(starts) if len(starts) > 1 else None,
             fairness_jain=_fairness(flows) if status is Status.OK else None,

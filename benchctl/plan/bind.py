@@ -136,7 +136,8 @@ class Binder:
                 what = f"{backend.name} cannot measure with a value that JSON cannot hold"
                 raise self._error(name, (key,), what, "write it as a text or a number", writes)
         bound = BoundFlow(replace(flow, parameters=parameters), backend, model)
-        return bound, flow.delay_s + backend.duration_s(model)
+        bound.demand  # noqa: B018 (a fault of the plugin is found before anything runs)
+        return bound, flow.delay_s + bound.duration_s
 
     def _make_route(self, name: str, writes: tuple[Writes, ...]) -> _Route:
         written = self._targets.written[name]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from ipaddress import ip_address
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
@@ -16,6 +16,7 @@ from benchctl.errors import MissingError
 from benchctl.run.network import LOCAL, Host, Network
 from benchctl.run.trial import PlannedFlow, PlannedTrial
 
+T = TypeVar("T")
 LOCAL_IPV6 = "::1"
 
 
@@ -29,8 +30,28 @@ class BoundFlow:
 
     @property
     def demand(self) -> Demand:
-        """The flow's demand on the network."""
-        return self.backend.demand(self.parameters)
+        """The flow's demand on the network. Raises MissingError if its plugin fails."""
+        return self._said(self.backend.demand)
+
+    @property
+    def duration_s(self) -> float:
+        """The expected time of its client. Raises MissingError if its plugin fails."""
+        return self._said(self.backend.duration_s)
+
+    @property
+    def traffic_bytes(self) -> float | None:
+        """The payload that it will send, None if only the network decides; raises the same."""
+        return self._said(self.backend.traffic_bytes)
+
+    def _said(self, question: Callable[[Any], T]) -> T:
+        try:
+            return question(self.parameters)
+        except Exception as error:  # a stranger's code may fail in any way at all
+            raise MissingError(
+                f'flow {self.plan.name}: backend "{self.plan.backend}" failed in '
+                f"{question.__name__}: {type(error).__name__}: {error}",
+                "report it to the author of the plugin",
+            ) from error
 
     @property
     def requested(self) -> dict[str, Any]:

@@ -1,7 +1,7 @@
-"""Bounds that a run has to meet, parsed with the unit of their metric.
+"""Figures given in a profile: bounds that its run has to meet, and those that others reported.
 
-The metric, the flow, the axes and their values must exist. The analysis decides whether the bounds
-are met.
+They are parsed with the unit of their metric. The metric, the flow, the axes and their values must
+exist. The analysis decides whether the bounds are met; reported figures do not affect the exit code.
 """
 
 from __future__ import annotations
@@ -10,38 +10,17 @@ from collections.abc import Collection, Mapping
 
 from benchctl.backends import AnyBackend
 from benchctl.errors import nearest
-from benchctl.metrics import METRICS
+from benchctl.metrics import METRICS, OF_TRIALS
 from benchctl.plan.matrix import Matrix, Value, check_value
 from benchctl.profile.load import Document
-from benchctl.run.planned import Expectation
+from benchctl.run.planned import Expectation, Reported
 from benchctl.run.trial import Scalar
 from benchctl.toml.source import Key
 from benchctl.units import parse_value, quoted
 
 
-def read_expectations(
-    document: Document, matrix: Matrix, backends: Mapping[str, Collection[AnyBackend]]
-) -> tuple[Expectation, ...]:
-    """Return the expectations of a profile; ``backends`` maps flows to theirs.
-
-    Raises ProfileError.
-    """
-    names = Names(document, matrix, backends)
-    expected = []
-    for index, table in enumerate(document.model.expect):
-        key: Key = ("expect", index)
-        names.check_place(key, table.flow, table.where)
-        names.check_metric((*key, "metric"), table.flow, table.metric)
-        at_least = _bound(document, table.metric, table.at_least, (*key, "at_least"))
-        at_most = _bound(document, table.metric, table.at_most, (*key, "at_most"))
-        if at_least is not None and at_most is not None and at_least > at_most:
-            raise document.error(key, "at_least is greater than at_most")
-        expected.append(Expectation(table.metric, table.flow, table.where, at_least, at_most))
-    return tuple(expected)
-
-
-class Names:
-    """The names that figures in a profile may use: axes and their values, flows, metrics."""
+class FigureTables:
+    """The figures of one profile; ``backends`` maps flows to theirs. Methods raise ProfileError."""
 
     def __init__(
         self, document: Document, matrix: Matrix, backends: Mapping[str, Collection[AnyBackend]]
@@ -52,7 +31,37 @@ class Names:
         for value in matrix.values():
             self._known[value.axis][value.shown] = value
 
-    def check_place(self, key: Key, flow: str | None, where: Mapping[str, Scalar]) -> None:
+    def expectations(self) -> tuple[Expectation, ...]:
+        """Return the bounds that the run has to meet."""
+        expected = []
+        for index, table in enumerate(self._document.model.expect):
+            key: Key = ("expect", index)
+            self._check_place(key, table.flow, table.where)
+            self._check_metric((*key, "metric"), table.flow, table.metric)
+            at_least, at_most = (
+                None if written is None else self._figure(table.metric, written, (*key, name))
+                for name, written in (("at_least", table.at_least), ("at_most", table.at_most))
+            )
+            if at_least is not None and at_most is not None and at_least > at_most:
+                raise self._document.error(key, "at_least is greater than at_most")
+            expected.append(Expectation(table.metric, table.flow, table.where, at_least, at_most))
+        return tuple(expected)
+
+    def reported(self) -> tuple[Reported, ...]:
+        """Return the figures that others reported."""
+        reported = []
+        for index, table in enumerate(self._document.model.reported):
+            key: Key = ("reported", index)
+            self._check_place(key, table.flow, table.where)
+            of_trials = OF_TRIALS if table.flow is None else ()
+            metrics = {}
+            for metric, written in table.figures.items():
+                self._check_metric((*key, metric), table.flow, metric, of_trials)
+                metrics[metric] = self._figure(metric, written, (*key, metric))
+            reported.append(Reported(table.flow, table.direction, table.where, metrics))
+        return tuple(reported)
+
+    def _check_place(self, key: Key, flow: str | None, where: Mapping[str, Scalar]) -> None:
         """Raise ProfileError unless the table at ``key`` names a flow and points of the profile."""
         if flow is not None and flow not in self._backends:
             hint = nearest(flow, self._backends) or f"available: {', '.join(self._backends)}"
@@ -60,7 +69,7 @@ class Names:
         for axis, shown in where.items():
             check_value(self._document, self._known, (*key, "where", axis), shown)
 
-    def check_metric(
+    def _check_metric(
         self, key: Key, flow: str | None, metric: str, of_trials: Collection[str] = ()
     ) -> None:
         """Raise ProfileError unless a flow, or any of them, has a metric.
@@ -74,14 +83,9 @@ class Names:
             hint = nearest(metric, known) or "such as throughput_bps, rtt_s or loss_ratio"
             raise self._document.error(key, f"no metric {quoted(metric)}", hint)
 
-
-def read_figure(document: Document, metric: str, written: Scalar, key: Key) -> float:
-    """Return a figure of a metric in its SI unit. Raises ProfileError."""
-    try:
-        return parse_value(metric, written)
-    except ValueError as error:
-        raise document.error(key, str(error)) from None
-
-
-def _bound(document: Document, metric: str, written: Scalar | None, key: Key) -> float | None:
-    return None if written is None else read_figure(document, metric, written, key)
+    def _figure(self, metric: str, written: Scalar, key: Key) -> float:
+        """Return a figure of a metric in its SI unit."""
+        try:
+            return parse_value(metric, written)
+        except ValueError as error:
+            raise self._document.error(key, str(error)) from None

@@ -1,4 +1,4 @@
-"""From a profile to an ordered list of trials.
+"""From a profile to an ordered list of trials, and to the run that a store can hold.
 
 Every point is bound once before anything runs, so that a wrong value anywhere in the matrix is
 found first. Trials are generated on demand: a hundred thousand need little memory.
@@ -7,6 +7,7 @@ found first. Trials are generated on demand: a hundred thousand need little memo
 from __future__ import annotations
 
 import itertools
+import math
 import random
 from array import array
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -17,13 +18,20 @@ from benchctl.backends import Registry
 from benchctl.errors import UsageError
 from benchctl.plan.bind import Binder
 from benchctl.plan.bound import BoundTrial
-from benchctl.plan.expectations import read_expectations
+from benchctl.plan.expectations import FigureTables
 from benchctl.plan.matrix import Matrix, Point, build_matrix
-from benchctl.plan.reported import read_reported
 from benchctl.profile.load import Document
-from benchctl.profile.model import Order
-from benchctl.run.planned import Expectation, Reported
+from benchctl.profile.model import LabTable, Order
+from benchctl.run.planned import (
+    Expectation,
+    LabSettings,
+    PlannedChange,
+    PlannedRun,
+    Reported,
+    Settings,
+)
 from benchctl.run.trial import PlannedFlow, PlannedTrial, Scalar
+from benchctl.toml.source import TomlSource
 
 # A user who adds one axis too many learns it here, not after a week of measuring.
 MOST_TRIALS = 100_000
@@ -110,8 +118,8 @@ def make_plan(
     repeats = run.repeats if repeats is None else repeats
     whole = build_matrix(document)
     binder = Binder(document, registry, whole, hosts, interfaces)
-    expected = read_expectations(document, whole, binder.backends)
-    reported = read_reported(document, whole, binder.backends)
+    figures = FigureTables(document, whole, binder.backends)
+    expected, reported = figures.expectations(), figures.reported()
     matrix = whole.only(only)
     trials = matrix.size * repeats
     too_many = matrix.size > MOST_POINTS or trials > MOST_PLANNED
@@ -157,3 +165,39 @@ def _order(order: Order, points: int, repeats: int, seed: int) -> array[int]:
     if order is Order.SHUFFLED:
         random.Random(seed).shuffle(positions)
     return positions
+
+
+def planned_run(plan: Plan, topology: TomlSource | None, registry: Registry) -> PlannedRun:
+    """Return a plan as a run; ``topology`` is the file of its lab, if any."""
+    profile = plan.document.model
+    text = plan.document.text
+    lab = None
+    if topology is not None and profile.lab is not None:
+        lab = lab_settings(topology, profile.lab)
+        text = f"{text}\n# {topology.path.name}\n{topology.text}"
+    backends = dict.fromkeys(flow.backend for flow in plan.routes)
+    # Readers of the run need no plugin.
+    abilities = {name: registry.load(name).capabilities for name in backends}
+    settings = Settings(
+        plan.values,
+        profile.run.order,
+        plan.expected,
+        profile.run.attempts,
+        profile.run.backoff,
+        profile.run.pause,
+        profile.outside,
+        lab,
+        plan.reported,
+        tuple(metric for ability in abilities.values() for metric in ability.metrics),
+        {name: ability.headline for name, ability in abilities.items()},
+    )
+    return PlannedRun(plan.document.name, profile.title, plan.seed, settings, plan, text)
+
+
+def lab_settings(source: TomlSource, table: LabTable) -> LabSettings:
+    """Return what `LabSite` needs of the topology file and of the profile's lab table."""
+    changes = []
+    for change in table.changes:
+        rate = "unlimited" if change.rate == math.inf else change.rate
+        changes.append(PlannedChange(**{**dict(change), "rate": rate}))
+    return LabSettings(str(source.path), source.text, table.emulator, table.verify, tuple(changes))

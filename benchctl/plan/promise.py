@@ -101,7 +101,7 @@ def promises(
 def _span(flow: BoundFlow) -> tuple[float, float, float]:
     """Return when a flow begins, when it begins to count, and when it ends."""
     begins_s = flow.plan.delay_s
-    ends_s = begins_s + flow.backend.duration_s(flow.parameters)
+    ends_s = begins_s + flow.duration_s
     return begins_s, begins_s + flow.demand.omitted_s, ends_s
 
 

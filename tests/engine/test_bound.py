@@ -25,6 +25,17 @@ class RichBackend(FakeBackend):
     parameters = RichParameters
 
 
+class FaultyBackend(FakeBackend):
+    def demand(self, params):
+        return params.window
+
+    def duration_s(self, params):
+        return params.seconds
+
+    def traffic_bytes(self, params):
+        return params.bytes
+
+
 class OddParameters(RichParameters):
     odd: object = Field(default_factory=object, description="what nothing can write")
 
@@ -54,3 +65,12 @@ def test_the_model_is_kept_and_the_plan_says_what_was_written():
 def test_a_backend_that_takes_its_parameters_no_more_is_named(backend, parameters, what):
     with pytest.raises(MissingError, match=f'backend "fake" takes its parameters no more: {what}'):
         bind_flow(flow(**parameters), backend)
+
+
+@pytest.mark.parametrize("what", ["demand", "duration_s", "traffic_bytes"])
+def test_a_backend_that_fails_to_say_what_a_flow_asks_is_named(what):
+    bound = bind_flow(flow(), FaultyBackend())
+    error = f'flow main: backend "fake" failed in {what}: AttributeError: '
+    with pytest.raises(MissingError, match=error) as caught:
+        getattr(bound, what)
+    assert caught.value.hint == "report it to the author of the plugin"

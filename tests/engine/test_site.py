@@ -11,7 +11,7 @@ from engine.fakes import FakeBackend
 from benchctl.api import Direction
 from benchctl.backends import Candidate, Registry
 from benchctl.engine import site as site_module
-from benchctl.engine.site import LabSite, PlainSite, site_of
+from benchctl.engine.site import LabSite, Site, site_of
 from benchctl.errors import LabError
 from benchctl.hosts.spawn import LocalSpawner, run
 from benchctl.lab.judgement import Look, Promise, PromiseFinding, PromiseVerdict
@@ -22,7 +22,7 @@ from benchctl.lab.model import Emulator
 from benchctl.lab.strain import Carried
 from benchctl.lab.verify import Together
 from benchctl.plan.bound import bind_trial
-from benchctl.plan.record import lab_settings
+from benchctl.plan.plan import lab_settings
 from benchctl.profile.model import LabTable
 from benchctl.run.network import Host, Outside, Peer, Way
 from benchctl.run.planned import Settings
@@ -159,13 +159,13 @@ def prepared(site, *trials):
 
 
 def test_a_network_that_is_there_needs_nothing():
-    site = PlainSite(OUTSIDE.network)
+    site = Site(OUTSIDE.network)
     assert prepared(site, trial()) == OUTSIDE.network
     assert site.expected(trial()) == {}
 
 
 def test_settings_of_a_run_say_which_site_it_has():
-    assert isinstance(site_of(Settings({}, "", ()), print), PlainSite)
+    assert type(site_of(Settings({}, "", ()), print)) is Site
     source = parse_toml(TEXT, Path("lab.toml"))
     lab = lab_settings(source, LabTable(topology="lab.toml"))
     assert isinstance(site_of(Settings({}, "", (), lab=lab), print), LabSite)

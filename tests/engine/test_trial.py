@@ -2,7 +2,7 @@ import pytest
 from engine.fakes import EPOCH, GOOD, SERVER, Script
 from engine.virtual import NETWORK, flow
 
-from benchctl.engine.site import PlainSite
+from benchctl.engine.site import Site
 
 
 def test_a_good_flow_leaves_samples_figures_and_times(measure):
@@ -218,7 +218,7 @@ def test_a_tool_whose_total_contradicts_its_intervals_is_noted(measure):
     assert note.text == "throughput_bps (send): the tool says 200, its intervals give 100"
 
 
-class _Promising(PlainSite):
+class _Promising(Site):
     """A network whose paths take 80 ms one way."""
 
     def expected(self, trial):
@@ -239,8 +239,8 @@ def _begun(second_0, *lines):
         (_Promising(NETWORK), ["started 5.1"], [], 0.1),
         (_Promising(NETWORK), [], [], 0.12),
         # Half the least round trip, where the path is unknown.
-        (PlainSite(NETWORK), [], ["rtt receive 0.14", "rtt receive 0.18"], 0.13),
-        (PlainSite(NETWORK), [], [], 0.2),
+        (Site(NETWORK), [], ["rtt receive 0.14", "rtt receive 0.18"], 0.13),
+        (Site(NETWORK), [], [], 0.2),
     ],
 )
 def test_the_skew_of_a_receiving_flow_is_that_of_its_senders_first_data(

@@ -218,12 +218,9 @@ def test_a_lab_that_falls_while_a_tool_is_probed_is_no_missing_tool(measure, att
     gone = Script([(0.0, "!nsenter: cannot open /proc/7/ns/net")], 0.1, code=1)
     probes = [gone, *[Script()] * 2]
     scripts = {"sh": probes, "server": SERVER, "client": GOOD}
-    options = {"attempts": attempts, "site": Falling("probed")}
-    if attempts == 1:
-        with pytest.raises(LabError, match="out of memory"):
-            measure(scripts, flow(backend="probed"), **options)
-    else:
-        assert measure(scripts, flow(backend="probed"), **options).status == "ok"
+    outcome = measure(scripts, flow(backend="probed"), attempts=attempts, site=Falling("probed"))
+    error = "the lab failed: out of memory" if attempts == 1 else ""
+    assert (outcome.status, outcome.trial.error) == ("failed" if error else "ok", error)
 
 
 def test_what_a_flow_failed_of_is_the_lab_that_fell(measure):
@@ -236,9 +233,17 @@ def test_what_a_flow_failed_of_is_the_lab_that_fell(measure):
 
 
 @pytest.mark.parametrize("when", ["prepared", "begun"])
-def test_a_lab_that_falls_with_the_last_attempt_is_the_error(measure, when):
-    with pytest.raises(LabError, match="out of memory"):
-        measure({"server": SERVER, "client": GOOD}, site=Falling(when))
+def test_a_lab_that_falls_with_the_last_attempt_fails_its_trial_and_not_the_run(measure, when):
+    outcome = measure({"server": SERVER, "client": GOOD}, site=Falling(when))
+    assert (outcome.status, outcome.trial.error) == ("failed", "the lab failed: out of memory")
+    assert outcome.trial.finished_time is not None
+
+
+def test_a_lab_that_cannot_be_built_is_the_error_of_more_than_a_trial(measure):
+    site = Falling("prepared")
+    site.fallen = Standing().fallen
+    with pytest.raises(LabError, match="nsenter"):
+        measure({"server": SERVER, "client": GOOD}, site=site)
 
 
 class Strained(Standing):

@@ -14,9 +14,9 @@ from engine.fakes import (
 
 from benchctl.api import Direction
 from benchctl.backends import Candidate, Registry
-from benchctl.engine.site import PlainSite
+from benchctl.engine.site import Site
 from benchctl.engine.tools import Toolbox
-from benchctl.engine.trial import Attempts, Signals, TrialRunner
+from benchctl.engine.trial import Signals, TrialRunner
 from benchctl.plan.bound import bind_trial
 from benchctl.run.network import LOCAL, Network, Peer
 from benchctl.run.planned import PlannedRun, Settings
@@ -84,8 +84,8 @@ def run_trial(
     async def main(loop):
         with closing(Recorder(store, run_id)) as recorder:
             runner = TrialRunner(
-                site or PlainSite(NETWORK), Toolbox(spawner), spawner, recorder,
-                Attempts(attempts, 2.0), signals, lambda: EPOCH + loop.time(), seed=1,
+                site or Site(NETWORK), Toolbox(spawner), spawner, recorder,
+                Settings({}, "", (), attempts, 2.0), signals, lambda: EPOCH + loop.time(), seed=1,
             )  # fmt: skip
             if during is not None:
                 loop.call_later(during[0], during[1], signals)
