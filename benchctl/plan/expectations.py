@@ -1,7 +1,7 @@
 """Figures given in a profile: bounds that its run has to meet, and those that others reported.
 
 They are parsed with the unit of their metric. The metric, the flow, the axes and their values must
-exist. The analysis decides whether the bounds are met; reported figures do not affect the exit code.
+exist. The analysis decides whether the bounds are met. Reported figures do not affect exit codes.
 """
 
 from __future__ import annotations
