@@ -1,4 +1,4 @@
-"""The iperf3 backend of benchctl: TCP and UDP, either way or both, live intervals."""
+"""The iperf3 backend of benchctl: TCP and UDP, either direction or both, live intervals."""
 
 from benchctl_iperf3.backend import Iperf3
 

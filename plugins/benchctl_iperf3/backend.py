@@ -1,4 +1,4 @@
-"""How to find iperf3, which commands to run, and which format this version speaks."""
+"""Finds iperf3, builds its commands, and chooses the output format of its version."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from benchctl_iperf3.weigh import METRICS
 # --bidir came with 3.7, and the text has not changed since.
 OLDEST = (3, 7)
 
-# What a version can do, or does (see `faults`), by the first that does ...
+# The first version that can do, or does, each of these (see `faults`) ...
 _SINCE = {
     "prompt-start": (3, 10),
     "debug-levels": (3, 12),
@@ -34,7 +34,7 @@ _SINCE = {
     "long-omit": (3, 18),
     "large-mss": (3, 21),
 }
-# ... and by what `iperf3 --version` says it was built with.
+# ... and the build options that `iperf3 --version` reports.
 _BUILT_WITH = {
     "bind to device": "bind-device",
     "TCP congestion algorithm setting": "congestion-control",
@@ -45,7 +45,7 @@ _VERSION = re.compile(r"^iperf (\d+)\.(\d+)(\S*)", re.MULTILINE)
 
 _DIRECTION_FLAGS = {Direction.SEND: (), Direction.RECEIVE: ("-R",), Direction.BOTH: ("--bidir",)}
 
-# What to expect of a network that nobody described, when a byte count has no rate.
+# Assumed for an unknown network, when a byte count has no rate.
 _ASSUMED_BPS = 10e6
 
 
@@ -95,7 +95,7 @@ class Iperf3(Backend[Iperf3Parameters]):
         return Command(argv, JsonStream(flow) if live else TextClient(flow))
 
     def server(self, flow: Flow[Iperf3Parameters]) -> Command:
-        # In JSON a server says nothing before its client is there, so it speaks text.
+        # With JSON, a server prints nothing before its client connects, so it uses text.
         argv = (
             *("iperf3", "-s", "-1", "-B", flow.address, "-p", str(flow.port)),
             *("-i", f"{interval_s(flow):g}"),
@@ -150,7 +150,7 @@ def _sockets(flow: Flow[Iperf3Parameters]) -> tuple[str, ...]:
     if params.congestion_control is not None:
         flags += ["-C", params.congestion_control]
     if params.dscp:
-        # --dscp takes a number for the whole TOS byte in old versions (seen in 3.7 and 3.9).
+        # In old versions --dscp sets the whole TOS byte (seen in 3.7 and 3.9).
         flags += ["-S", str(params.dscp << 2)]
     if params.ip_version != "auto":
         flags += [f"-{params.ip_version}"]
@@ -167,7 +167,7 @@ def _sockets(flow: Flow[Iperf3Parameters]) -> tuple[str, ...]:
 
 def _text_flags(flow: Flow[Iperf3Parameters]) -> tuple[str, ...]:
     flags = ("-V", "-f", "k", "--forceflush")
-    # For UDP the debug output has a message for each packet out of order, without a line end.
+    # For UDP the debug output has a message for each reordered packet, without a line end.
     detailed = "debug-levels" in flow.tool.features and flow.params.protocol == "tcp"
     return (*flags, "--debug=1") if detailed else flags
 

@@ -25,17 +25,17 @@ _MAX_RESULT_LINES = 16 * 256  # a stream has 9 to 11 lines
 
 @dataclass(frozen=True, slots=True)
 class Detail:
-    """What the details say of one stream in one interval."""
+    """The details of one stream in one interval."""
 
     bytes: float
     cwnd_bytes: float
     mss_bytes: int
     rtt_s: float
-    """0 where unknown, and then the window and the MSS are as well."""
+    """0 if unknown, and then the window and the MSS are, too."""
 
 
 class Details:
-    """Gathers the details of the last interval, and the results of the run."""
+    """Collects the details of the last interval, and the results of the run."""
 
     def __init__(self, max_streams: int) -> None:
         self.results: dict[str, JsonObject] = {}
@@ -65,14 +65,15 @@ class Details:
     def of(self, rate_bps: float) -> Detail | None:
         """Return the details of the stream that a table shows with this rate.
 
-        The table's order of streams differs from that of the details where data goes both ways,
-        so the rate tells which is which. Two streams of one rate have equal details but for the
+        The order of streams in the table differs from that of the details if data goes both ways,
+        so the rate identifies the stream. Two streams with one rate have equal details but for the
         TCP figures, and those are in the table's order.
         """
         for index, (seconds, amount) in enumerate(self._lengths):
             if seconds and math.isclose(amount * 8 / seconds, rate_bps, rel_tol=1e-5, abs_tol=600):
                 self._lengths[index] = (0.0, 0)
-                # An interval that ends with the run has its TCP figures told twice: the later.
+                # In an interval that ends with the run, the TCP figures are printed twice: the
+                # later ones count.
                 place = index - len(self._lengths)
                 known = -place <= len(self._tcp)
                 cwnd, mss, rtt_us = self._tcp[place] if known else (0, 0, 0)

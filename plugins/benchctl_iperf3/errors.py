@@ -1,8 +1,8 @@
-"""What iperf3's error messages mean.
+"""Maps iperf3's error messages to failures.
 
-iperf3 has one list of messages (iperf_strerror in src/iperf_error.c) whose wording differs a
-little between versions; the patterns match what is common. The first that matches decides, so the
-order goes from the particular to the general.
+iperf3 has one list of messages (iperf_strerror in src/iperf_error.c) whose wording differs a little
+between versions; the patterns match the common part. The first match decides, so specific patterns
+come before general ones.
 """
 
 from __future__ import annotations
@@ -88,14 +88,14 @@ _TABLE: tuple[tuple[str, FailureKind, str], ...] = (
     ),
     (r"connect to server", FailureKind.UNREACHABLE, ""),
     (
-        # What 3.9 makes of every connection that --connect-timeout gave up.
+        # What 3.9 reports for every connection that --connect-timeout gave up.
         r"send control message: Bad file descriptor",
         FailureKind.UNREACHABLE,
         "no connection: check the address, its IP version and the port, and that an iperf3 server"
         " runs",
     ),
     (
-        # The control connection stands; the one for the data does not.
+        # The control connection is open, but the data connection fails.
         r"(connect|create a new|initialize) stream"
         r"|read from stream socket: (Resource temporarily unavailable|Connection refused)",
         FailureKind.UNREACHABLE,
@@ -118,7 +118,7 @@ _TABLE: tuple[tuple[str, FailureKind, str], ...] = (
     (CLIENT_ENDED, FailureKind.TOOL, "a signal ended the client before its time"),
 )  # fmt: skip
 
-# Errors of the server that older clients know by their number alone (src/iperf_api.h of 3.21).
+# Errors of the server that older clients report by number only (src/iperf_api.h of 3.21).
 _NUMBERED = {
     "37": "client's requested duration exceeds the server's maximum permitted limit",
 }
@@ -126,7 +126,7 @@ _NUMBER = re.compile(r"int_errno=(\d{1,9})\b")
 
 _CLASSES = tuple((re.compile(pattern), kind, hint) for pattern, kind, hint in _TABLE)
 _PREFIX = re.compile(r"^(SERVER ERROR - |error - |interrupt - |parameter error - )+")
-# The client appends what errno meant by the number of its own error.
+# The client appends errno's text for the number of its own error.
 _SUFFIX = re.compile(r", errno: Unknown error \d+$")
 
 SILENT = Failure(
@@ -137,7 +137,7 @@ SILENT = Failure(
 
 
 def classify(message: str) -> Failure:
-    """Return the failure that a message of iperf3 tells, without its ``iperf3:`` in front."""
+    """Return the failure of an iperf3 message, without its ``iperf3:`` prefix."""
     if (number := _NUMBER.search(message)) and number[1] in _NUMBERED:
         message = _NUMBERED[number[1]]
     kind, hint = next(

@@ -1,7 +1,7 @@
-"""The known faults in what iperf3 tells, by version, each with its place in iperf3's source.
+"""The known faults in iperf3's figures, by version, each with its place in iperf3's source.
 
-A parser that works around one names it. Where a figure had to be left out or replaced, ``told`` is
-what the user hears.
+A parser that works around one names it. If a figure was left out or replaced, ``told`` is the
+message for the user.
 """
 
 from __future__ import annotations
@@ -20,65 +20,67 @@ class Fault:
 
 FIRST_INTERVAL = Fault(
     "all to 3.21",
-    # iperf_reset_stats sets the stream's start and clears its bytes, but leaves the end of the
-    # interval before, from which iperf_stats_callback reckons length and datagrams; the negative
+    # iperf_reset_stats sets the stream's start and clears its bytes, but keeps the end of the
+    # interval before, from which iperf_stats_callback computes length and datagrams. The negative
     # start is printed without its sign (iperf_time_diff). Which timer fires first is a question of
     # microseconds (create_client_timers, create_client_omit_timer).
     "src/iperf_api.c: 3196 and 3244 in 3.12, 3730 and 3780 in 3.21",
 )
 OMITTED_LOSSES = Fault(
     "clients before 3.14, and later ones of servers before 3.14",
-    # The client takes its own count of omitted losses, a sender's 0, off the server's count of all.
+    # The client subtracts its own count of omitted losses, a sender's 0, from the server's total.
     "src/iperf_api.c: 3658 in 3.12, 2921 in 3.21; fixed by commit 87cef993",
     "an iperf3 before 3.14 at either end counts the omitted losses as measured ones",
 )
 UNDONE_LOSSES = Fault(
     "clients from 3.14 on, of servers before 3.14",
-    # Where the server says nothing of omitted losses, all of them are taken for omitted.
+    # If the server does not report omitted losses, all of them are taken for omitted.
     "src/iperf_api.c: 2923 in 3.21",
     "iperf3 takes back every loss that a server before 3.14 reports",
 )
 UNSENT = Fault(
     "clients from 3.14 on, of servers before 3.14",
-    # Where the server says nothing of omitted datagrams, all of them are taken for omitted.
+    # If the server does not report omitted datagrams, all of them are taken for omitted.
     "src/iperf_api.c: 2948 in 3.21",
     "iperf3 counts no datagram that a server before 3.14 sends",
 )
 OMITTED_SENT = Fault(
     "clients before 3.14",
-    # The client takes its own count of omitted datagrams, a receiver's, off what the server sent.
+    # The client subtracts its own count of omitted datagrams, a receiver's, from the server's
+    # total.
     "src/iperf_api.c: 3656 in 3.12; fixed by commit 87cef993",
     "an iperf3 before 3.14 counts the datagrams that were lost or under way when the omitted part"
     " ended as sent after it",
 )
 EARLY_COUNT = Fault(
     "all to 3.21",
-    # Its count begins before it tells the client to send, and ends when the client's word arrives.
+    # Its count begins before it tells the client to send, and ends when the client's message
+    # arrives.
     "src/iperf_server_api.c: 931 and 948 in 3.21",
     "a server's count begins a round trip before the first datagram arrives",
 )
 LATE_START = Fault(
     "servers before 3.10",
-    # The client learns by a second message that it may send, and Nagle's algorithm holds that back
-    # until the first one is acknowledged, 40 ms later (TCP_DELACK_MIN, include/net/tcp.h).
+    # A second message permits the client to send, and Nagle's algorithm delays that until the first
+    # one is acknowledged, 40 ms later (TCP_DELACK_MIN, include/net/tcp.h).
     "src/iperf_server_api.c: 627 and 648 in 3.9; fixed by commit 97a1d11a",
     "a server before 3.10 starts counting 40 ms before the client sends",
 )
 LATE_END = Fault(
     "clients from 3.16 on",
-    # Threads send, and the loop that looks for the end sleeps until its next timer.
+    # Threads send, and the loop that checks for the end sleeps until its next timer.
     "src/iperf_client_api.c: 617 in 3.16, 684 in 3.21",
     "iperf3 from 3.16 on notices that all bytes are sent only at the end of an interval of at"
     " least 0.1 s; the rate is that of the intervals before the last, if any",
 )
 CONTROL_MSS = Fault(
     "all to 3.21",
-    # The segment size of the control connection when it was new, and not that of the data.
+    # The initial segment size of the control connection, not that of the data.
     "src/iperf_api.c: 925 in 3.12, 1025 in 3.21",
 )
 NO_BIDIR = Fault(
     "servers before 3.7",
-    # They take no notice of "bidirectional" in the parameters (commit 0778f04c).
+    # They ignore "bidirectional" in the parameters (commit 0778f04c).
     "src/iperf_api.c, get_parameters",
     "the server is older than 3.7 and cannot measure both directions at once",
 )

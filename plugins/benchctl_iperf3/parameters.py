@@ -1,7 +1,7 @@
-"""What an iperf3 flow may ask for, with the limits of iperf3 itself.
+"""The parameters of an iperf3 flow, with the limits of iperf3 itself.
 
-Limits are those of src/iperf.h; where versions differ the newest counts here, and
-`benchctl_iperf3.backend` refuses what the version at hand cannot do.
+Limits are those of src/iperf.h. If versions differ the newest counts here, and
+`benchctl_iperf3.backend` rejects what the installed version cannot do.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ WholeSeconds = Annotated[Duration, AfterValidator(_whole_seconds)]
 
 
 def _default_duration(given: dict[str, Any]) -> float | None:
-    # 10 s is iperf3's own, so a plain run compares with one made by hand.
+    # 10 s is iperf3's own, so a plain run compares with one started by hand.
     return 10.0 if given.get("bytes") is None else None
 
 
@@ -40,13 +40,13 @@ def _default_rate(given: dict[str, Any]) -> float:
 
 
 def _default_length(given: dict[str, Any]) -> float | None:
-    # Without -l iperf3 takes the MSS of its control connection, which differs from path to path
-    # (32768 on loopback). 1448 is what it takes on IPv4 Ethernet, and it fits IPv6 there too.
+    # Without -l iperf3 uses the MSS of its control connection, which differs between paths (32768
+    # on loopback). 1448 is its value on IPv4 Ethernet, and it fits IPv6 there too.
     return 1448.0 if given.get("protocol") == "udp" else None
 
 
 class Iperf3Parameters(Parameters):
-    """Parameters of one iperf3 flow; defaults are those of iperf3 unless they say why not."""
+    """Parameters of one iperf3 flow; defaults are those of iperf3 unless a reason is given."""
 
     protocol: Literal["tcp", "udp"] = Field("tcp", description="transport protocol")
     bytes: Size | None = Field(
@@ -109,7 +109,8 @@ class Iperf3Parameters(Parameters):
     ip_version: Literal["auto", 4, 6] = Field("auto", description="IP version to connect over")
     no_delay: bool = Field(False, description="send small writes at once (TCP_NODELAY)")
     zero_copy: bool = Field(False, description="send with sendfile(), which costs less CPU")
-    # iperf3 waits for ever. 5 s outlives two lost SYNs, which are sent again after 1 s and 3 s.
+    # iperf3 waits without a limit. 5 s outlives two lost SYNs, which are sent again after 1 s and 3
+    # s.
     connect_timeout: Duration = Field(
         5.0, ge=0.001, le=3600, description="connection timeout in seconds"
     )
@@ -129,11 +130,11 @@ class Iperf3Parameters(Parameters):
 
 
 def ends_late(flow: Flow[Iperf3Parameters]) -> bool:
-    """Return whether the sender stands idle before the run ends: see `faults.LATE_END`."""
+    """Return whether the sender is idle before the run ends: see `faults.LATE_END`."""
     unbounded = math.isinf(flow.params.rate)
     return flow.params.bytes is not None and unbounded and "late-end" in flow.tool.features
 
 
 def interval_s(flow: Flow[Iperf3Parameters]) -> float:
-    """Return the interval to ask for: the shortest where the run ends only with one."""
+    """Return the interval to request: the shortest if the run ends only with one."""
     return LEAST_INTERVAL_S if ends_late(flow) else flow.params.interval

@@ -1,12 +1,12 @@
-"""What both formats of iperf3 have in common: streams, intervals, complaints, the end.
+"""Shared by both formats of iperf3: streams, intervals, errors, the end.
 
-iperf3 has four habits that must not reach the figures, whatever the format:
+Four properties of iperf3 must not affect the figures, whatever the format:
 
-- an omitted interval counts its time from 0, and the first measured one again from 0, unless it is
-  told over the last omitted one, too (see `faults`);
-- when the server goes away, the last interval is told twice;
-- the last interval may be a crumb of a millisecond with an absurd rate;
-- exit code 0 says nothing: a run counts when its end was told, and when data arrived.
+- the times of omitted intervals start at 0, and those of measured ones again at 0, unless the first
+  also covers the last omitted one (see `faults`);
+- when the server disconnects, the last interval is reported twice;
+- the last interval may be a fragment of a millisecond with an absurd rate;
+- exit code 0 means nothing: a run is valid if its end was reported, and if data arrived.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from benchctl_iperf3.weigh import Final, weigh
 MAX_STREAMS = 2 * 128  # -P has this limit, and --bidir doubles it
 _MAX_WORDS = 500
 
-# The other settings are those of the client, who tells them.
+# The client reports the other settings.
 _OF_EACH_END = ("version", "send_buffer_bytes", "receive_buffer_bytes", "mss_bytes")
 
 _RATES = {"sent_bps": "bytes_sent", "throughput_bps": "bytes_received"}
@@ -53,9 +53,9 @@ _NAME = re.compile(r"^(\S*/)?iperf3: ")
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """What the tool reports of one stream in one interval, by the tool's own clock.
+    """The tool's figures of one stream in one interval, by the tool's own clock.
 
-    ``sends`` says whether this end is the one that sends.
+    ``sends`` says whether this end is the sender.
     """
 
     socket: int
@@ -68,7 +68,7 @@ class Interval:
 
 @dataclass(slots=True)
 class StreamState:
-    """One connection: its number, which way its data goes, and its last interval."""
+    """One connection: its number, the direction of its data, and its last interval."""
 
     number: int
     sends: bool | None = None
@@ -76,23 +76,23 @@ class StreamState:
 
 
 def arrivals(packets: float, lost: float, jitter_s: float) -> dict[str, float]:
-    """Return the metrics of UDP that only the receiver knows, from the sequence numbers it saw."""
+    """Return the metrics of UDP that only the receiver knows, from the sequence numbers."""
     metrics = {"packets_received": packets - lost, "packets_lost": lost}
-    if packets > lost:  # else nothing came, and the jitter is an old one
+    if packets > lost:  # else nothing arrived, and the jitter is an old one
         metrics["jitter_rfc3550_s"] = jitter_s
-    # A late packet was counted as lost before and is now taken back: the count may be negative,
-    # and then it is no share of this interval's packets.
+    # A late packet was counted as lost before and is now subtracted. The count may be negative, and
+    # then it is no share of this interval's packets.
     if lost >= 0:
         metrics["loss_ratio"] = lost / packets
     return metrics
 
 
 def first_measured(interval: Interval, follows: bool, length_bytes: float | None) -> Interval:
-    """Return the first interval after the omitted part as it was: see `faults.FIRST_INTERVAL`.
+    """Return the first interval after the omitted part, corrected: see `faults.FIRST_INTERVAL`.
 
     Its bytes and segments are counted from there, but its length and its datagrams from the end of
-    the interval told before, which it ``follows``. So its rate is reckoned again, and its datagrams
-    (of ``length_bytes``) by their bytes. How many of them were lost is not to be known.
+    the reported interval that it ``follows``. So its rate is computed again, and its datagrams (of
+    ``length_bytes``) by their bytes. The number of lost ones is unknown.
     """
     metrics = dict(interval.metrics)
     if length_bytes and (not follows or interval.start_s > interval.end_s / 100):
@@ -110,7 +110,7 @@ def first_measured(interval: Interval, follows: bool, length_bytes: float | None
 
 
 def without_rates(interval: Interval) -> Interval:
-    """Return an interval without its rates, which are over time in which nothing was sent."""
+    """Return an interval without its rates, which include time in which nothing was sent."""
     metrics = {name: value for name, value in interval.metrics.items() if name not in _RATES}
     return replace(interval, metrics=metrics)
 
@@ -119,7 +119,7 @@ class Report(LineParser):
     """Base of the parsers: takes intervals and errors, and yields samples and the end."""
 
     all_bytes = 1.0
-    """The share of a transfer's bytes with which it is whole; less where they are rounded."""
+    """The share of a transfer's bytes that counts as complete; less if they are rounded."""
 
     def __init__(self, flow: Flow[Iperf3Parameters], role: Role) -> None:
         super().__init__()
@@ -143,7 +143,7 @@ class Report(LineParser):
 
     @property
     def directions(self) -> tuple[Direction, ...]:
-        """Which ways data goes in this flow."""
+        """The directions of this flow's data."""
         if self.flow.direction is Direction.BOTH:
             return (Direction.SEND, Direction.RECEIVE)
         return (self.flow.direction,)
@@ -172,11 +172,11 @@ class Report(LineParser):
         return self.streams[socket]
 
     def direction(self, sends: bool) -> Direction:
-        """Return which way data goes that this end sends, or does not send."""
+        """Return the direction of data that this end sends, or receives."""
         return Direction.SEND if sends is (self.role is Role.CLIENT) else Direction.RECEIVE
 
     def sample(self, interval: Interval) -> Iterable[Event]:
-        """Return the sample of an interval, or nothing when the interval must not count."""
+        """Return the sample of an interval, or nothing if the interval is not valid."""
         stream = self.stream(interval.socket)
         stream.sends = interval.sends
         key = (interval.start_s, interval.end_s, interval.omitted)
@@ -186,7 +186,7 @@ class Report(LineParser):
         if self.flow.params.omit and not interval.omitted and (last is None or last[2]):
             interval = first_measured(interval, last is not None, self.datagram_bytes)
         crumb = interval.end_s - interval.start_s < interval_s(self.flow) / 10
-        # A transfer of few bytes may end within a crumb, and then that is all there is to tell.
+        # A short transfer may end within a fragment, which is then its only interval.
         if crumb and last is not None:
             return
         yield from self.effective()
@@ -205,7 +205,7 @@ class Report(LineParser):
     def counts_idle_time(self, intervals: Sequence[Interval]) -> bool:
         """Return whether the last byte was sent in this interval, given all its streams.
 
-        The sender stood idle for an unknown part of it: see `faults.LATE_END`.
+        The sender was idle for an unknown part of it: see `faults.LATE_END`.
         """
         if not ends_late(self.flow):
             return False
@@ -217,7 +217,7 @@ class Report(LineParser):
         return any(self._bytes[self.direction(one.sends)] >= wanted for one in intervals)
 
     def effective(self) -> Iterable[Event]:
-        """Return all settings known by now, if there are more than were told before."""
+        """Return all known settings, if there are more than were reported before."""
         known = dict(self.settings)
         if self.role is Role.SERVER:
             known = {f"server_{name}": known[name] for name in _OF_EACH_END if name in known}
@@ -226,14 +226,14 @@ class Report(LineParser):
             yield Effective(known)
 
     def window_was_set(self) -> None:
-        """Take note that the buffers are as asked, and not left to the kernel's autotuning."""
+        """Note that the buffers are as requested, not autotuned by the kernel."""
         receives = self.flow.direction is Direction.RECEIVE
         buffer = "receive_buffer_bytes" if receives else "send_buffer_bytes"
         if buffer in self.settings:
             self.settings["window_bytes"] = self.settings[buffer]
 
     def congestion_control(self, own: str, peer: str) -> None:
-        """Take what the end that sends used (in both directions: the client), and the other."""
+        """Take the settings of the sender (in both directions: the client), and of the receiver."""
         for name, value in (("congestion_control", own), ("peer_congestion_control", peer)):
             if value:
                 self.settings.setdefault(name, value)
@@ -243,7 +243,7 @@ class Report(LineParser):
         self.failure = self.failure or classify(message[:_MAX_WORDS])
 
     def remark(self, text: str) -> None:
-        """Keep the first words that belong to no format: they may explain a failure."""
+        """Keep the first lines that belong to no format: they may explain a failure."""
         self.words = self.words or _NAME.sub("", text.strip())[:_MAX_WORDS]
 
     def _complaint(self, text: str) -> Iterable[Event]:
@@ -255,7 +255,7 @@ class Report(LineParser):
             self.remark(text)
 
     def outcome(self, exit_code: int) -> Iterable[Event]:
-        """Return the client's last events: its figures, or why there are none."""
+        """Return the client's last events: its figures, or the reason why there are none."""
         yield from self.effective()
         if failure := self.failure or self._without_result(exit_code):
             yield self._explained(failure)
@@ -269,7 +269,7 @@ class Report(LineParser):
             yield Warn(f"iperf3 reported its result and then ended with {ended(exit_code)}")
 
     def _explained(self, failure: Failure) -> Failure:
-        """Return a failure with what the flow knows besides the words of the tool."""
+        """Return a failure with the context of the flow added to the tool's message."""
         if any(stream.last for stream in self.streams.values()):
             return failure
         ended_idle = CLIENT_ENDED in failure.message

@@ -1,10 +1,10 @@
 """Reads ``--json-stream`` of iperf3 3.17 and later: one JSON object a line.
 
 The events are ``start``, ``interval`` (one element of the classic JSON's "intervals"), ``error``
-and ``end``; others carry nothing that is needed here. After an ``error`` the ``end`` is empty or
-knows only one side.
+and ``end``; others are not needed here. After an ``error`` the ``end`` is empty or has only one
+side.
 
-``Started`` is never told: the timestamp of "start" is taken when the control connection is made,
+``Started`` is never emitted: the timestamp of "start" is taken when the control connection is made,
 and the clock of the intervals starts several round trips later.
 """
 
@@ -62,7 +62,7 @@ _TEST_SETTINGS = (
 
 
 class JsonStream(Report):
-    """The client's parser where ``--json-stream`` is known."""
+    """The client's parser for versions with ``--json-stream``."""
 
     def __init__(self, flow: Flow[Iperf3Parameters]) -> None:
         super().__init__(flow, Role.CLIENT)
@@ -76,7 +76,7 @@ class JsonStream(Report):
         match document.get("event"):
             case "start":
                 self._start(as_object(data))
-            case "interval" if "protocol" in self.settings:  # else its clock has no beginning
+            case "interval" if "protocol" in self.settings:  # else its clock has no start
                 rows = [_interval(row) for row in objects(as_object(data), "streams")]
                 if self.counts_idle_time(rows):
                     rows = [without_rates(row) for row in rows]
@@ -108,7 +108,7 @@ class JsonStream(Report):
         rows = objects(data, "streams")
         both = self.flow.direction is Direction.BOTH
         for direction in self.directions:
-            # The sums of the only direction have no suffix, whichever direction it is.
+            # The sums of a single direction have no suffix, whichever direction it is.
             suffix = "_bidir_reverse" if both and direction is Direction.RECEIVE else ""
             sent = as_object(data.get(f"sum_sent{suffix}", {}))
             received = as_object(data.get(f"sum_received{suffix}", {}))
@@ -126,7 +126,7 @@ class JsonStream(Report):
         cpu = as_object(data.get("cpu_utilization_percent", {}))
         self.finals[self.directions[0]].metrics |= _metrics(cpu, _CPU)
         ends = [string(data, f"{end}_tcp_congestion") for end in ("sender", "receiver")]
-        # In both directions iperf3 means the second one here, in which the server sends.
+        # In both directions, iperf3 refers to the second one here, in which the server sends.
         own, peer = reversed(ends) if both else ends
         self.congestion_control(own, peer)
 

@@ -31,18 +31,18 @@ _BYTES = {"": 1.0, "K": 2.0**10, "M": 2.0**20, "G": 2.0**30, "T": 2.0**40}
 
 @dataclass(frozen=True, slots=True)
 class TableRow:
-    """One line of a table: of a stream or of their sum, of an interval or of the whole run."""
+    """One line of a table: a stream or the sum, an interval or the whole run."""
 
     socket: int | None
-    """None in a line of the sum."""
+    """None for the sum."""
     way: str
-    """``TX`` or ``RX`` where data goes both ways, else empty."""
+    """``TX`` or ``RX`` if data goes both ways, else empty."""
     start_s: float
     end_s: float
     bytes: float
     rate_bps: float
     count: float | None = None
-    """Segments sent again (TCP) or datagrams sent (UDP), in a sender's line."""
+    """Retransmitted segments (TCP) or datagrams sent (UDP), in a sender's line."""
     cwnd_bytes: float | None = None
     jitter_s: float = 0.0
     lost: float | None = None
@@ -52,9 +52,9 @@ class TableRow:
 
 
 def read_row(text: str) -> TableRow | None:
-    """Return a line of a table, or None for any other line, or for a rate over no time at all.
+    """Return a line of a table, or None for any other line, or for a rate over zero time.
 
-    Raises ParserError for a line that only looks like one.
+    Raises ParserError for a malformed line of a table.
     """
     match = _ROW.match(text)
     if not match:
@@ -88,5 +88,5 @@ def read_row(text: str) -> TableRow | None:
 
 
 def _whole_bytes(amount: str, unit: str) -> float:
-    """Return the bytes that are nearest to a rounded amount: ``2.38 MBytes``."""
+    """Return the number of bytes nearest to a rounded amount: ``2.38 MBytes``."""
     return float(round(float(amount) * _BYTES[unit]))

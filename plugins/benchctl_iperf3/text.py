@@ -1,10 +1,10 @@
 """Reads the text that iperf3 prints with ``-V -f k --forceflush`` (and ``--debug=1``).
 
-It is the only format with live intervals before 3.17, and the only one of a server that says when
-it listens. With ``-f k`` iperf3 prints every digit of a rate, down to 1 kbit/s (below 100 kbit/s
-three digits); byte counts always have three digits and times two decimals. So a byte count is off
-by up to 0.5 %, unless it can be had exactly: from the details (TCP), or as datagrams times their
-length (UDP).
+It is the only format with live intervals before 3.17, and the only one in which a server reports
+that it listens. With ``-f k`` iperf3 prints every digit of a rate, down to 1 kbit/s (below 100
+kbit/s three digits); byte counts always have three digits and times two decimals. So the error of a
+byte count is up to 0.5 %, unless it is known exactly: from the details (TCP), or as datagrams times
+their length (UDP).
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _SETTINGS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Mapping[str, A
 
 
 class TextReport(Report):
-    """What client and server print alike: streams, intervals and settings."""
+    """The common output of client and server: streams, intervals and settings."""
 
     all_bytes = 0.99
 
@@ -69,7 +69,7 @@ class TextReport(Report):
                 self.final(row)
             elif row.socket is not None:
                 interval = self._interval(row.socket, row)
-                # The streams come one by one, and which interval is the last is known too late.
+                # Streams are printed one by one, so the last interval is known too late.
                 several = self.flow.params.streams > 1 and ends_late(self.flow)
                 if several or self.counts_idle_time([interval]):
                     interval = without_rates(interval)
@@ -109,11 +109,11 @@ class TextReport(Report):
                 self.settings["mss_bytes"] = detail.mss_bytes
         end_s = row.end_s
         if math.isclose(end_s, interval_s(self.flow), abs_tol=0.006):
-            end_s = interval_s(self.flow)  # shown with two decimals
+            end_s = interval_s(self.flow)  # printed with two decimals
         return Interval(socket, row.start_s, end_s, sends, row.mark == "(omitted)", metrics)
 
     def sent(self, row: TableRow) -> dict[str, float]:
-        """Return what a line tells as the sender's count."""
+        """Return the sender's count of a line."""
         metrics = {"sent_bps": row.rate_bps, "bytes_sent": row.bytes}
         if self._udp:
             packets = row.count if row.packets is None else row.packets
@@ -127,7 +127,7 @@ class TextReport(Report):
         return metrics
 
     def received(self, row: TableRow) -> dict[str, float]:
-        """Return what a line tells as the receiver's count."""
+        """Return the receiver's count of a line."""
         metrics = {"throughput_bps": row.rate_bps, "bytes_received": row.bytes}
         if row.packets and row.lost is not None:
             metrics["bytes_received"] = self._exact(row.packets - row.lost, row.bytes)
@@ -135,13 +135,13 @@ class TextReport(Report):
         return metrics
 
     def _exact(self, packets: float, shown_bytes: float) -> float:
-        """Return datagrams times length, unless duplicates or omitted ones make it another sum."""
+        """Return datagrams times length, unless duplicates or omitted ones change the sum."""
         exact = packets * (self.datagram_bytes or 0)
         return exact if math.isclose(exact, shown_bytes, rel_tol=_ROUNDING) else shown_bytes
 
 
 class TextClient(TextReport):
-    """The client's parser where there is no ``--json-stream``."""
+    """The client's parser for versions without ``--json-stream``."""
 
     def __init__(self, flow: Flow[Iperf3Parameters]) -> None:
         super().__init__(flow, Role.CLIENT)
@@ -171,7 +171,7 @@ class TextClient(TextReport):
     def end(self, exit_code: int) -> Iterable[Event]:
         arrived = self.finals.get(Direction.RECEIVE, Final()).metrics
         if "packets_lost" in arrived:
-            # iperf3 has a line for it only when there were any.
+            # iperf3 prints this line only if there were any.
             arrived["packets_reordered"] = self._reordered
         self._add_results()
         if self._cpu and self.directions[0] in self.finals:
@@ -183,7 +183,7 @@ class TextClient(TextReport):
         return self.outcome(exit_code)
 
     def _add_results(self) -> None:
-        """Replace what the tables round by the results that the two ends exchanged."""
+        """Replace rounded figures of the tables by the results that the two ends exchanged."""
         own, peer = (self.details.results.get(f"{what}_results") for what in ("send", "get"))
         if own is None or peer is None:
             return
@@ -206,19 +206,19 @@ def _cpu_ratio(results: JsonObject) -> float:
     return (number(results, "cpu_util_total") or 0.0) / 100
 
 
-# What only the receiver counts.
+# Known only to the receiver.
 _OF_ARRIVALS = ("packets_received", "packets_lost", "loss_ratio", "jitter_rfc3550_s")
 
 
 class TextServer(TextReport):
     """The server's parser, for every version.
 
-    It has seen for itself what arrived; where the client passes that on wrongly it tells nothing,
-    and then the server's own last line counts.
+    The server measures what arrived. If the client's report of that is wrong, it is dropped, and
+    the server's own last line counts.
 
-    The client decides over the flow. What the server complains of after it was ready is passed on
-    as a warning: it is mostly the echo of what happened to the client. That it was ended is none,
-    since whoever started it did that.
+    The client decides the outcome of the flow. The server's errors after it was ready become
+    warnings: they mostly repeat what happened to the client. Its termination is no warning, since
+    benchctl ended it.
     """
 
     def __init__(self, flow: Flow[Iperf3Parameters]) -> None:

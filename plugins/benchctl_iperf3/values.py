@@ -1,4 +1,4 @@
-"""Reads values out of JSON that may be anything, and raises nothing but ParserError."""
+"""Reads values from untrusted JSON; raises only ParserError."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ JsonObject = Mapping[str, Any]
 
 
 def load(text: str) -> JsonObject:
-    """Return the JSON object that a text holds."""
+    """Return the JSON object in a text."""
     try:
         return as_object(json.loads(text))
     except (ValueError, RecursionError) as error:
@@ -35,11 +35,11 @@ def objects(row: JsonObject, name: str) -> Sequence[JsonObject]:
 
 
 def number(row: JsonObject, name: str) -> float | None:
-    """Return a finite number, or None where it is missing or null."""
+    """Return a finite number, or None if it is missing or null."""
     value = row.get(name)
     if value is None:
         return None
-    # The bound spares float() an overflow and everyone after it an infinity.
+    # The bound prevents an overflow in float() and infinities.
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e30:
         raise ParserError(f"{name} is not a plausible number")
     return float(value)

@@ -1,9 +1,9 @@
-"""Weighs iperf3's final figures against its others; what they contradict is not passed on.
+"""Checks iperf3's final figures against each other; contradicted ones are not passed on.
 
-Bytes are counted where they are sent and received, and every fault known leaves them alone. So a
-count of datagrams must be bytes by their length, and what arrives at a steady rate cannot be faster
-than it was sent. A figure that fails is told under a name of its own (`METRICS`), and in its place
-stands what the bytes say, or nothing: then benchctl's own from the samples counts.
+Bytes are counted where they are sent and received, and no known fault affects them. So a count of
+datagrams must match the bytes by their length, and the rate of arrival cannot exceed a steady
+sending rate. A figure that fails is reported under a name of its own (`METRICS`). It is replaced by
+one computed from the bytes, or dropped: then benchctl's own from the samples counts.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ METRICS = tuple(
     for name in _WEIGHED
 )
 
-# The threads of a sender and the one that reports are a few datagrams apart.
+# The sender's threads and the reporting thread differ by a few datagrams.
 _TOLERANCE, _STRAY = 0.001, 2
-# The rates of one flow agree within this at their two ends, if nothing is lost and nothing waits.
+# The rates of a flow at its two ends agree within this, without loss and queueing.
 _STEADY = 0.01
-# The delayed acknowledgement of `LATE_START`, and what scheduling and a short path add to it.
+# The delayed acknowledgement of `LATE_START`, plus scheduling and a short path.
 _LATE_S = (0.035, 0.08)
 
 
@@ -64,7 +64,7 @@ def weigh(
     direction: Direction,
     datagram_bytes: float | None,
 ) -> Iterator[Warn]:
-    """Replace what cannot be true; yields a warning for each fault.
+    """Replace impossible figures; yields a warning for each fault.
 
     ``datagram_bytes`` is the length of each, None for TCP.
     """
@@ -72,14 +72,14 @@ def weigh(
     if datagram_bytes:
         yield from scales.sent()
         yield from scales.received()
-    if not flow.params.omit:  # else each end's time begins in the midst of the data
+    if not flow.params.omit:  # else each end's time starts in the middle of the data
         yield from scales.time()
     if ends_late(flow) and final.sent_s * _STEADY < LEAST_INTERVAL_S:
         yield scales.doubt(LATE_END, {"sent_bps": None, "throughput_bps": None})
 
 
 class _Scales:
-    """The figures of one direction, and what they are weighed by."""
+    """The figures of one direction, and the values they are checked against."""
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class _Scales:
         self._knows_omitted = "omitted-losses" in flow.tool.features
 
     def doubt(self, fault: Fault, instead: dict[str, float | None]) -> Warn:
-        """Put other figures in place of those told, or none."""
+        """Replace reported figures by others, or drop them."""
         doubted = []
         for name, value in instead.items():
             if (told := self._told.pop(name, None)) is not None:
@@ -111,7 +111,7 @@ class _Scales:
         )
 
     def sent(self) -> Iterator[Warn]:
-        """Weigh the datagrams sent by their bytes."""
+        """Check the datagrams sent against their bytes."""
         by_bytes = self._by_bytes("bytes_sent")
         told = self._told.get("packets_sent")
         if by_bytes is not None and told is not None and not self._agree(told, by_bytes):
@@ -119,13 +119,13 @@ class _Scales:
             yield self.doubt(fault, {"packets_sent": by_bytes})
 
     def received(self) -> Iterator[Warn]:
-        """Weigh the datagrams received by their bytes, and so the losses."""
+        """Check the datagrams received, and so the losses, against their bytes."""
         by_bytes = self._by_bytes("bytes_received")
         told, lost = (self._told.get(name) for name in ("packets_received", "packets_lost"))
         if by_bytes is None or told is None or lost is None:
             return
         if self._params.omit:
-            # What the server lost while omitted is not known here, unless it is nothing at all.
+            # The server's omitted losses are unknown here, unless there are none at all.
             unknown = self._direction is Direction.SEND and not self._knows_omitted
             # A table's bytes have three digits.
             exact = by_bytes if "json-stream" in self._flow.tool.features else None
@@ -133,7 +133,7 @@ class _Scales:
                 instead = {"packets_received": exact, "packets_lost": None, "loss_ratio": None}
                 yield self.doubt(OMITTED_LOSSES, instead)
             elif not self._agree(told, by_bytes):
-                # The sender's omitted part, of all that were received: milliseconds apart.
+                # The sender's omitted part, of all received datagrams: off by milliseconds.
                 self.doubt(OMITTED_LOSSES, {"packets_received": exact})
         elif not self._agree(told, by_bytes):
             whole = told + lost
@@ -149,14 +149,14 @@ class _Scales:
                 )
 
     def time(self) -> Iterator[Warn]:
-        """Weigh the time that the receiver counted by the sender's."""
+        """Check the receiver's time against the sender's."""
         told, sent = (self._told.get(name) for name in ("throughput_bps", "sent_bps"))
         if not told or not sent or not self._final.sent_s:
             return
         final = self._final
         late_s = final.received_s - final.sent_s
         steady = self._params.protocol == "udp" and math.isfinite(self._params.rate)
-        # Datagrams at a steady rate: what arrived of them, at the rate that they were sent at.
+        # Datagrams at a steady rate: those that arrived, at the sending rate.
         received, handed = (self._told.get(name, 0.0) for name in ("bytes_received", "bytes_sent"))
         by_sender = sent * received / handed if steady and handed else None
         if self._direction is Direction.RECEIVE:
@@ -169,7 +169,7 @@ class _Scales:
                 rate = told * final.received_s / final.sent_s if by_sender is None else by_sender
                 yield self.doubt(LATE_START, {"throughput_bps": rate})
             elif steady:
-                # How much of it is a queue, in which data did arrive, is not to be known.
+                # How much of it is a queue, in which data did arrive, is unknown.
                 causes = [EARLY_COUNT, *[LATE_START] * (waited and not self._flow.owns_server)]
                 yield Warn(
                     f"throughput_bps may be up to {late_s / final.received_s:.1%} too low:"

@@ -1,14 +1,14 @@
-"""What owping takes, how it is found, and the command that measures.
+"""The parameters of owping, its probe, and its command.
 
-**Which output.** In one direction the packets themselves (``-R``): every figure comes from them,
-and each is a sample. With both directions owping prints the packets of both without a mark between
-them, and on one host not even the addresses tell them apart; lost and doubled packets make every
-guess at the border unsafe. So both directions together are read from the summaries (``-M``), whose
-blocks are marked, with buckets as fine as owping's clock reads (1 us): the percentiles are then
-exact to a microsecond.
+**Output.** In one direction the packets themselves are read (``-R``): every figure comes from them,
+and each is a sample. In both directions owping prints the packets of both without a separator, and
+on one host not even the addresses differ; lost and duplicate packets make any split unreliable. So
+both directions together are read from the summaries (``-M``), which have separate blocks. Their
+buckets have the resolution of owping's clock (1 us), so the percentiles are exact to a microsecond.
 
-**The peer.** benchctl starts none: owampd wants a configuration directory, and on its own port the
-right to bind it. It has to run on the ``to`` host already, a service of the lab perhaps.
+**The peer.** benchctl does not start owampd, which needs a configuration directory, and on its own
+port the right to bind it. It has to run on the ``to`` host already, for example as a service of the
+lab.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ from benchctl.api import (
 from benchctl_owping.machine import HEADER_BYTES, MachineParser
 from benchctl_owping.raw import RawParser
 
-# As long as a throughput test runs by default; with the default interval it is owping's own 100.
+# The default duration of throughput tests; with the default interval it is owping's own 100.
 DEFAULT_DURATION_S = 10.0
 
-# owping's own, beside its estimate of the round-trip time.
+# owping's own, which it adds to its estimate of the round-trip time.
 DEFAULT_TIMEOUT_S = 2.0
 
 # owping sends a second after it has set up a session, and waits a second after the last timeout.
 OVERHEAD_S = 2.0
 
-# The parsers keep a few bytes for each packet, and owping prints nothing before all have come.
+# The parsers keep a few bytes for each packet, and owping prints nothing before all have arrived.
 MOST_PACKETS = 1_000_000
 
 METRICS = (
@@ -59,7 +59,7 @@ METRICS = (
 
 
 class OwpingParameters(Parameters):
-    """How many packets, how often, and what each looks like.
+    """How many packets, how often, and with which properties.
 
     ``count`` and ``duration`` are both upper bounds and the one reached first ends the flow, so
     that a profile can give either and sweep ``duration`` over all flows of a trial. With neither,
@@ -73,7 +73,7 @@ class OwpingParameters(Parameters):
         default=None, gt=0,
         description="maximum time to send, in seconds; default: 10 s, unless count is given",
     )  # fmt: skip
-    # owping takes a negative one and sends back to back.
+    # owping accepts a negative one and sends without a pause.
     interval: Duration = Field(
         default=0.1, ge=0.0001, le=3600,
         description="time between two packets, in seconds; the mean when it is exponential",
@@ -87,7 +87,7 @@ class OwpingParameters(Parameters):
         description="a packet that takes longer is lost, in seconds; more than the clocks differ. "
         "default: 2 s plus the round-trip time",
     )  # fmt: skip
-    # owping cuts padding above 65000 bytes without a word.
+    # owping cuts padding above 65000 bytes silently.
     length: Size = Field(
         default=float(HEADER_BYTES), ge=HEADER_BYTES, le=HEADER_BYTES + 65000,
         description="UDP payload of each packet, in bytes: 14 of OWAMP's own, and padding",
@@ -100,7 +100,7 @@ class OwpingParameters(Parameters):
         default=None, pattern=r"^\d{1,5}-\d{1,5}$",
         description='UDP ports to use on this side, such as "8760-9960"; default: any',
     )  # fmt: skip
-    # owping reads its clock in microseconds: finer buckets would hold no more.
+    # owping's clock counts microseconds, so finer buckets have no effect.
     bucket_width: Duration = Field(
         default=1e-6, ge=1e-6, le=0.01,
         description="resolution of the percentiles when both directions are measured, in seconds",
@@ -134,7 +134,7 @@ class OwpingParameters(Parameters):
 
 
 class Owping(Backend[OwpingParameters]):
-    """OWAMP with owping, against an owampd that runs already."""
+    """OWAMP with owping; the owampd must be running already."""
 
     name = "owping"
     summary = "one-way delay, its variation and loss by OWAMP, against a running owampd"
@@ -148,7 +148,7 @@ class Owping(Backend[OwpingParameters]):
     )
 
     def probe(self, role: Role) -> Probe | None:
-        # The owampd on the other host is not ours to start, and cannot be asked for its version.
+        # benchctl does not start the owampd on the other host, and its version cannot be queried.
         if role is Role.SERVER:
             return None
         return Probe(("owping", "-h"), "install owamp-client from the perfSONAR repository")
@@ -160,7 +160,7 @@ class Owping(Backend[OwpingParameters]):
 
     def client(self, flow: Flow[OwpingParameters]) -> Command:
         params = flow.params
-        # owping says of it no more than of a host that is not there.
+        # owping reports this like an unreachable host.
         if params.ip_version not in ("auto", _version_of(flow.address) or params.ip_version):
             raise ValueError(
                 f"{flow.address} is not an IPv{params.ip_version} address: remove ip_version or "
@@ -188,7 +188,7 @@ class Owping(Backend[OwpingParameters]):
 
 def _options(flow: Flow[OwpingParameters]) -> list[str]:
     params = flow.params
-    # A letter after the number tells the schedule, so the number must not have an exponent.
+    # A letter after the number selects the schedule, so the number must not have an exponent.
     fixed = "f" if params.schedule == "fixed" else ""
     options = ["-c", f"{params.packets}", "-i", f"{_decimal(params.interval)}{fixed}",
                "-s", f"{params.length - HEADER_BYTES:.0f}"]  # fmt: skip

@@ -1,11 +1,11 @@
-"""How far one-way figures can be trusted, in words.
+"""Explains how accurate one-way figures are.
 
-A one-way delay is the difference of two clocks. When they are not synchronized it carries their
-offset, unknown and possibly larger than the delay; when they are, the error estimate of RFC 4656,
-4.1.2 bounds it. The estimate of a clock that is not synchronized is a meaningless minimum.
+A one-way delay is the difference of two clocks. Without synchronization it contains their offset,
+which is unknown and may be larger than the delay. With it, the error estimate of RFC 4656, 4.1.2
+bounds the offset. The estimate of an unsynchronized clock is a meaningless minimum.
 
-With both directions the offset can be estimated: the least delays are d1 + offset one way and
-d2 - offset the other, so half of their difference is the offset if both ways take equally long.
+With both directions the offset can be estimated: the minimum delays are d1 + offset one way and d2
+- offset the other, so half of their difference is the offset if both ways take equally long.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from benchctl.api import Direction, Warn
 
 @dataclass(frozen=True, slots=True)
 class ClockView:
-    """What one direction shows of the clocks.
+    """What one direction shows about the clocks.
 
-    ``error_s`` is the largest error estimate of its packets, ``least_s`` their least delay.
+    ``error_s`` is the largest error estimate of its packets, ``least_s`` their minimum delay.
     """
 
     synchronized: bool
@@ -29,9 +29,9 @@ class ClockView:
 
 
 def warnings(views: Mapping[Direction, ClockView], one_clock: bool = False) -> Iterator[Warn]:
-    """Yield what the user must know before reading the delays.
+    """Yield warnings about the delays.
 
-    Nothing where both ends have one clock, synchronized or not.
+    None if both ends have one clock, synchronized or not.
     """
     doubt = _doubt(views)
     if one_clock or not doubt:

@@ -1,7 +1,7 @@
-"""What owping says on stderr: which lines matter, and what failure they mean.
+"""Maps owping's messages on stderr to failures.
 
-owping ends with 0 after many failures, and with words that name the symptom ("Unable to open
-control connection") rather than the cause. The table below is what each was seen to mean.
+owping ends with 0 after many failures, and its messages name the symptom ("Unable to open control
+connection") rather than the cause. The table below has the observed causes.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ import re
 
 from benchctl.api import Direction, Failure, FailureKind
 
-# Different complaints worth keeping.
+# Maximum number of different messages to keep.
 MOST_TEXTS = 16
 
-# Said on every run without NTP, and while it makes room for packets: no news about this flow.
+# Printed in every run without NTP, and during memory allocation: irrelevant to this flow.
 _NOISE = re.compile(r"NTP: |alloc_node: |PacketAlloc: |BucketIncrementDelay: ")
 
-# The "to" session is printed first; when it is missing, owping says so.
+# The "to" session is printed first; owping reports if it is missing.
 _TO_IS_MISSING = re.compile(r"Unable to fetch data for sid|\"to\" session")
 
 CLOCKS_HINT = (
@@ -24,7 +24,7 @@ CLOCKS_HINT = (
     "synchronize them, or set a longer timeout"
 )
 
-# The first pattern that any complaint matches decides.
+# The first pattern that any message matches decides.
 _CAUSES = tuple(
     (re.compile(pattern), kind, hint)
     for pattern, kind, hint in (
@@ -54,7 +54,7 @@ _CAUSES = tuple(
 
 
 class Complaints:
-    """The lines that owping wrote to stderr, without the noise of every run."""
+    """The lines of owping's stderr, without the noise of every run."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
@@ -63,7 +63,7 @@ class Complaints:
     def add(self, line: str) -> None:
         """Take a line."""
         text = line.strip().removeprefix("owping: ")
-        # What follows the usage is the list of all options.
+        # The lines after the usage list all options.
         if self._usage or not text or _NOISE.match(text):
             return
         self._usage = text.startswith("usage:")
@@ -72,11 +72,11 @@ class Complaints:
 
     @property
     def to_is_missing(self) -> bool:
-        """Whether owping said that it has no data of the session towards the server."""
+        """Whether owping reported that it has no data of the session towards the server."""
         return any(_TO_IS_MISSING.search(text) for text in self.texts)
 
     def cause(self) -> Failure | None:
-        """Return the failure that the complaints mean, if they are known to mean one."""
+        """Return the failure that the messages mean, if known."""
         for pattern, kind, hint in _CAUSES:
             if any(pattern.search(text) for text in self.texts):
                 return Failure(kind, f"owping: {'; '.join(self.texts[:3])}", hint)

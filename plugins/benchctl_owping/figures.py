@@ -1,4 +1,4 @@
-"""Figures of a set of values: what a histogram says, and OWAMP's own percentile."""
+"""Statistics of a set of values: those of a histogram, and OWAMP's own percentile."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from statistics import fmean, quantiles
 
 
 def spread(counts: Mapping[float, int]) -> dict[str, float]:
-    """Return min, mean, median, p95 and max of values that come with a count each.
+    """Return min, mean, median, p95 and max of values with counts.
 
     Percentiles are those of every distribution (`Fold.DISTRIBUTION`). There must be a value.
     """
@@ -24,11 +24,10 @@ def spread(counts: Mapping[float, int]) -> dict[str, float]:
 
 
 def pdv_p95_p50_s(delays_s: Sequence[float], sent: int) -> float | None:
-    """Return the 95th less the 50th percentile of sorted delays, as OWAMP reckons them.
+    """Return the 95th minus the 50th percentile of sorted delays, as OWAMP computes them.
 
-    It counts a lost packet as one that took forever: the shares are of the packets sent, and with
-    more than 5 % lost there is no 95th percentile (None). Source: CalculateJitter in owamp's
-    stats.c.
+    A lost packet counts as infinitely late: the shares are of the packets sent, and with more than
+    5 % lost there is no 95th percentile (None). Source: CalculateJitter in owamp's stats.c.
     """
     high, middle = (math.ceil(share * sent) - 1 for share in (0.95, 0.5))
     if high >= len(delays_s):

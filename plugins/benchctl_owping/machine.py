@@ -33,7 +33,7 @@ from benchctl_owping.clocks import ClockView, warnings
 from benchctl_owping.complaints import Complaints, nothing_arrived, nothing_sent
 from benchctl_owping.figures import spread
 
-# What a test packet carries without padding, in open mode (RFC 4656, 4.1.2).
+# The size of a test packet without padding, in open mode (RFC 4656, 4.1.2).
 HEADER_BYTES = 14
 
 _NUMBER = r"-?\d{1,20}(?:\.\d{1,12})?(?:e[+-]\d{1,2})?"
@@ -61,9 +61,9 @@ class Block:
 
 
 class MachineParser(LineParser):
-    """Parses the summaries of sessions of ``count`` packets in the asked directions.
+    """Parses the summaries of sessions of ``count`` packets in the requested directions.
 
-    ``directions`` are in the order in which owping prints them: send, then receive.
+    ``directions`` are in owping's order: send, then receive.
     """
 
     max_line = 4096
@@ -101,10 +101,10 @@ class MachineParser(LineParser):
         elif self._section:
             row = _ROW.fullmatch(text)
             rows = block.buckets.setdefault(self._section, {})
-            # Every row stands for a packet, or for one of the 256 values of a time to live.
+            # Every row represents a packet, or one of the 256 values of a time to live.
             if row is None or len(rows) > max(self._count, 256):
                 raise ParserError(f"owping does not print {text[:80]!r} under {self._section}")
-            # NREORDERING ends with a row of nothing.
+            # NREORDERING ends with an empty row.
             if count := int(row["count"]):
                 rows[int(row["number"])] = count
         elif match := _VALUE.fullmatch(text):
@@ -142,7 +142,7 @@ class MachineParser(LineParser):
             yield from map(Warn, self._complaints.texts)
 
     def _sessions(self) -> Mapping[Direction, Block]:
-        """Return the whole blocks by their direction."""
+        """Return the complete blocks by their direction."""
         blocks = [block for block in self._blocks if block.complete]
         directions = self._directions
         if len(blocks) < len(directions) and self._complaints.to_is_missing:
@@ -166,7 +166,7 @@ def _figures(block: Block) -> dict[str, float | dict[str, float]]:
         "loss_ratio": lost / sent,
     }
     if not overtaken:
-        # Where no packet came right after a later one, all came in order.
+        # If no packet arrived right after a later one, all arrived in order.
         figures["packets_reordered"] = 0.0
     if arrived:
         figures["owd_s"] = _delays(block)
@@ -192,7 +192,7 @@ def _delays(block: Block) -> dict[str, float]:
 
 
 def _settings(block: Block) -> dict[str, float]:
-    """Return what was in force."""
+    """Return the effective settings."""
     return {
         "length_bytes": block["PACKET_PADDING"] + HEADER_BYTES,
         "count": block["SESSION_PACKET_COUNT"],

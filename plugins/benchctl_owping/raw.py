@@ -1,17 +1,17 @@
 """Reads the packets of one session (``owping -R``): a sample for each.
 
 A line is ``SEQ SENDTIME SSYNC SERR RECVTIME RSYNC RERR TTL``. Times are 32.32 fixed point seconds
-since 1900 (RFC 4656, 4.1.2), read from a clock that counts microseconds. A lost packet has a
-RECVTIME of zero and the SENDTIME that was scheduled for it; its line comes when it was given up.
-The lines are in the order of arrival.
+since 1900 (RFC 4656, 4.1.2), from a clock that counts microseconds. A lost packet has a RECVTIME of
+zero and its scheduled SENDTIME; its line is printed after the timeout. The lines are in the order
+of arrival.
 
-- Delays are never clamped: a negative one says that the clocks differ.
-- Samples lie on the sender's clock, from the sending of the first packet that arrived; they have
-  no length, as the receiver's clock may be another time altogether.
-- A packet counts as lost, too, when the sender stalled for longer than the timeout and skipped it:
-  the raw lines do not tell (the summaries of ``-M`` do).
-- A packet that comes twice with another SENDTIME belongs to another session. Two sessions in one
-  output are refused, as nothing tells them apart.
+- Delays are never clamped: a negative one shows that the clocks differ.
+- Samples are on the sender's clock, from the sending of the first packet that arrived. They have no
+  length, since the receiver's clock may be completely different.
+- A packet that the sender skipped after a stall longer than the timeout counts as lost, too: the
+  raw lines do not show the difference (the summaries of ``-M`` do).
+- A packet that arrives twice with another SENDTIME belongs to another session. Two sessions in one
+  output are rejected, since they cannot be separated.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _PACKET = re.compile(
 class RawParser(LineParser):
     """Parses one session of at most ``count`` packets."""
 
-    # A line has 110 characters; the rest is for words on stderr.
+    # A line has 110 characters; the rest is for messages on stderr.
     max_line = 4096
 
     def __init__(self, count: int, direction: Direction, one_clock: bool = False) -> None:
@@ -131,11 +131,12 @@ class RawParser(LineParser):
 
     def _finish(self, exit_code: int) -> Iterator[Event]:
         if not self._sent:
-            # When owampd is ended, the session from it has no packets, and owping no words.
+            # When owampd is terminated, the session from it has no packets, and owping reports no
+            # error.
             silent = exit_code == 0 and not self._complaints.texts
             yield nothing_sent(self._direction) if silent else self._complaints.failure(exit_code)
             return
-        # When a signal cuts the output, its last line is half of one.
+        # When a signal cuts the output, its last line is incomplete.
         if self._garbled and exit_code >= 0:
             raise ParserError(f"owping -R does not print {self._garbled[:80]!r}")
         yield Summary(self._figures(), self._direction)

@@ -1,7 +1,7 @@
 """The ping backend: round-trip time and loss by ICMP echo, with the ping of the system.
 
-`backend` knows the options of iputils and of the BSD family, `parser` what they print, `causes`
-what their complaints mean.
+`backend` has the options of iputils and of the BSD family, `parser` reads their output, and
+`causes` maps error messages to failures.
 """
 
 from benchctl_ping.backend import Ping

@@ -1,8 +1,8 @@
-"""What ping takes, how it is found, and the command that measures.
+"""The parameters of ping, its probe, and its command.
 
-Two families are known. iputils (Linux) says its name to ``-V``. The ping of macOS and FreeBSD has
-no ``-V``: it prints its usage and sends nothing, and the usage tells the family. BusyBox, GNU
-inetutils and OpenBSD use the same letters for other things and are refused.
+Two families are supported. iputils (Linux) answers ``-V`` with its name. The ping of macOS and
+FreeBSD has no ``-V``: it prints its usage and sends nothing, and the usage identifies the family.
+BusyBox, GNU inetutils and OpenBSD use the same letters for other options and are rejected.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from benchctl.api import (
 )
 from benchctl_ping.parser import PingParser
 
-# As long as a throughput test runs by default, so that ping beside one covers it.
+# The default duration of throughput tests, so that ping beside one covers it.
 DEFAULT_DURATION_S = 10.0
 
 # From this version on iputils has -3: every round-trip time to the microsecond. Older ones print
@@ -50,11 +50,11 @@ METRICS = (
 
 
 class PingParameters(Parameters):
-    """How many probes, how often, and what each looks like.
+    """How many probes, how often, and with which properties.
 
-    ``count`` and ``duration`` are both upper bounds and the one reached first ends the flow: a
-    profile can give either, and ``duration`` swept over every flow of a trial meets a ping flow
-    that has a count of its own without contradiction. With neither, ping runs for 10 s.
+    ``count`` and ``duration`` are both upper bounds and the one reached first ends the flow. So a
+    profile can give either, and can sweep ``duration`` over all flows of a trial even if a ping
+    flow has a ``count``. With neither, ping runs for 10 s.
     """
 
     count: int | None = Field(default=None, ge=1, description="maximum number of probes to send")
@@ -69,7 +69,7 @@ class PingParameters(Parameters):
         "Linux (200 ms before iputils 20210722), below 100 ms on macOS, below 1 s on FreeBSD",
     )  # fmt: skip
     # The tool's own, which makes 64 bytes of ICMP. Below 16 bytes ping prints no round-trip time;
-    # more than 65507 no IPv4 packet can hold.
+    # an IPv4 packet holds at most 65507.
     length: Size = Field(
         default=56.0, ge=16, le=65507,
         description="payload of each probe, in bytes; 16 of them hold the send time",
@@ -78,7 +78,7 @@ class PingParameters(Parameters):
     ip_version: Literal["auto", 4, 6] = Field(
         default="auto", description="IP version, 4 or 6; auto: by the address"
     )
-    # Longer than any way on earth; iputils would wait for 10 s.
+    # Longer than any path on earth; iputils would wait for 10 s.
     timeout: Duration = Field(
         default=2.0, ge=0.001, le=3600,
         description="how long to wait for a reply after the last probe, in seconds; BSD counts "
@@ -94,7 +94,7 @@ class PingParameters(Parameters):
     @field_validator("interval")
     @classmethod
     def _whole_milliseconds(cls, value: float) -> float:
-        # Every ping cuts the rest off, and at 0 ms iputils floods.
+        # Every ping truncates the rest, and at 0 ms iputils floods.
         if not math.isclose(value * 1000, round(value * 1000), rel_tol=1e-9):
             raise ValueError("ping takes times in whole milliseconds only")
         return value
@@ -116,7 +116,7 @@ class PingParameters(Parameters):
 
 
 class Ping(Backend[PingParameters]):
-    """ICMP echo with the system's ping; the other end needs nothing but to answer."""
+    """ICMP echo with the system's ping; the other end needs no software."""
 
     name = "ping"
     summary = "round-trip time and loss by ICMP echo"
@@ -159,14 +159,14 @@ class Ping(Backend[PingParameters]):
 
 def _common(params: PingParameters) -> list[str]:
     interval = f"{params.interval:.3f}"
-    # ping multiplies by 1000 and cuts: of "1.001" that makes 1000 ms, of "1.0011" the 1001 wanted.
+    # ping multiplies by 1000 and truncates: "1.001" becomes 1000 ms, "1.0011" the intended 1001.
     if int(float(interval) * 1000) != round(params.interval * 1000):
         interval += "1"
     return ["-n", "-c", f"{params.probes}", "-i", interval, "-s", f"{params.length:.0f}"]
 
 
 def _iputils(flow: Flow[PingParameters]) -> list[str]:
-    """Options of iputils; ``-D`` stamps every line, ``-O`` tells of probes not yet answered."""
+    """Options of iputils; ``-D`` timestamps every line, ``-O`` reports probes not yet answered."""
     params = flow.params
     options = ["-D", "-O", *_common(params), "-W", f"{params.timeout:.3f}"]
     if "exact" in flow.tool.features:

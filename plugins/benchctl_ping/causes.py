@@ -1,4 +1,4 @@
-"""What ping's complaints mean: the cause of a failure, and what to do about it."""
+"""Maps ping's messages to failures with a remedy."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from benchctl.api import Failure, FailureKind
 
 _TOO_LONG = "[Mm]essage too long|[Ff]rag needed|Packet too big"
 
-# The first pattern that a complaint matches decides.
+# The first pattern that a message matches decides.
 _CAUSES = tuple(
     (re.compile(pattern), kind, hint)
     for pattern, kind, hint in (
@@ -38,7 +38,7 @@ _CAUSES = tuple(
 
 
 def failure_of(complaints: Iterable[str], exit_code: int) -> Failure:
-    """Return why ping ended without its statistics; the complaints are what it said on stderr."""
+    """Return why ping ended without its statistics; the complaints are its lines on stderr."""
     said = list(complaints)
     if exit_code < 0:
         return Failure(
@@ -54,7 +54,7 @@ def failure_of(complaints: Iterable[str], exit_code: int) -> Failure:
 
 
 def no_reply(sent: int, errors: int, notices: Iterable[str]) -> Failure:
-    """Return the failure of a ping that got no reply; the notices are what it got instead."""
+    """Return the failure of a ping without a reply; the notices are what it got instead."""
     told = list(notices)
     message = f"no reply to {sent} probes"
     if errors:

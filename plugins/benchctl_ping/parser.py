@@ -1,22 +1,22 @@
-"""Reads what ping prints: a sample for each reply, and its statistics as the summary.
+"""Reads ping's output: a sample for each reply, and its statistics as the summary.
 
-**Time.** iputils stamps a line (``-D``) with the wall clock when it prints it, which is when the
-reply has come in. So a sample ends at its stamp and starts one round-trip time earlier. The other
-measure, sequence number times interval, is not the truth: ping waits at least the interval, and
-runs late by some milliseconds each time. It stands in where there are no stamps (BSD). A step of
-the clock during the run moves the samples after it, not their round-trip times.
+**Time.** iputils timestamps a line (``-D``) with the wall clock when it prints it, right after the
+reply has arrived. So a sample ends at its timestamp and starts one round-trip time earlier.
+Sequence number times interval is inaccurate: ping waits at least the interval, and is late by some
+milliseconds each time. It is used only without timestamps (BSD). A step of the clock during the run
+moves the samples after it, but not their round-trip times.
 
 **Counting.** Each reply is a packet sent and received. Which probes were lost is known only at the
-end, since a reply may come late: then every unbroken run of unanswered probes becomes one sample.
-Sums over the samples equal the summary. The sequence number has 16 bits on the wire; the lines
-about probes not answered yet carry it over long outages.
+end, since a reply may be late: then every unbroken run of unanswered probes becomes one sample.
+Sums over the samples equal the summary. The sequence number has 16 bits; the lines about probes not
+answered yet extend it over long outages.
 
 **Round-trip times.** Before version 20240905 iputils prints three digits of each, so whole
-milliseconds from 100 ms on, but all of its last line to the microsecond. So min, mean and max are
-from there, and the replies give what it lacks, the median and the 95th percentile. The last line
-counts duplicates, too: where there were any, all comes from the replies.
+milliseconds from 100 ms on, but its last line is exact to the microsecond. So min, mean and max are
+taken from there, and the median and the 95th percentile from the replies. The last line counts
+duplicates, too: if there were any, all figures come from the replies.
 
-**Memory** is nine bytes for each probe asked for, and a bounded number of texts.
+**Memory** is nine bytes for each requested probe, and a bounded number of texts.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from benchctl.api import (
 )
 from benchctl_ping.causes import failure_of, no_reply
 
-# Different texts of errors worth telling; a path that answers in more ways is told by the first.
+# Maximum number of different error texts to report; of more, the first ones represent all.
 MOST_TEXTS = 16
 
 _NUMBER = r"\d{1,12}(?:\.\d{1,9})?"
@@ -75,7 +75,7 @@ _TIMES = re.compile(
 class PingParser(LineParser):
     """Parses one ping of at most ``count`` probes, whose first has the number ``first_seq``."""
 
-    # No line that ping prints comes near; it bounds what a pattern may have to search.
+    # No line of ping is nearly as long; it bounds the text that a pattern may search.
     max_line = 4096
 
     def __init__(self, count: int, interval_s: float, first_seq: int) -> None:
@@ -166,7 +166,7 @@ class PingParser(LineParser):
     def _clock(self, stamp: str | None, nominal_s: float) -> tuple[list[Event], float]:
         """Return when a line was printed, in seconds after the first probe.
 
-        The first stamp also tells when that was: then `Started` is among the events.
+        The first timestamp also gives the start: then `Started` is among the events.
         """
         if stamp is None:
             return [], nominal_s
@@ -191,7 +191,7 @@ class PingParser(LineParser):
             # The time is that of the last probe's sending.
             pace_s = elapsed_ms / 1000 / (sent - 1)
             yield Effective({"interval_s": pace_s})
-        # Without a line for each reply (ping -q) nobody knows which ones were lost.
+        # Without a line for each reply (ping -q) the lost ones are unknown.
         if self._answered.count(1) == received:
             yield from self._lost(sent, pace_s)
         for text in self._complaints:
@@ -234,7 +234,7 @@ class PingParser(LineParser):
 
 
 def _percentiles(rtts_s: Sequence[float], least: float, most: float) -> dict[str, float]:
-    """Return the median and the 95th percentile of replies, within bounds that are exact."""
+    """Return the median and the 95th percentile of replies, limited by exact bounds."""
     if len(rtts_s) < 2:
         return {"median": least, "p95": most}
     twentieths = quantiles(rtts_s, n=20, method="inclusive")
@@ -243,12 +243,12 @@ def _percentiles(rtts_s: Sequence[float], least: float, most: float) -> dict[str
 
 
 def _sample(start_s: float, end_s: float, metrics: dict[str, float]) -> Sample:
-    # Stamps and times have microseconds; the rest is what floating point makes of Unix time.
+    # Timestamps have microseconds; the rest is a rounding error of Unix time as a float.
     return Sample(round(start_s, 6), round(end_s, 6), metrics, direction=Direction.ROUND_TRIP)
 
 
 def _remember(text: str, texts: list[str]) -> bool:
-    """Add a text that is new; a bounded number is kept."""
+    """Add a new text; a bounded number is kept."""
     new = bool(text) and text not in texts and len(texts) < MOST_TEXTS
     if new:
         texts.append(text)
@@ -260,7 +260,7 @@ def _count(pattern: str, text: str) -> int:
     return int(found[1]) if found else 0
 
 
-# What a line may be; the first pattern that matches reads it, and other lines mean nothing.
+# The formats of lines; the first pattern that matches reads the line, and other lines are ignored.
 _LINES: tuple[tuple[re.Pattern[str], Callable[[PingParser, re.Match[str]], Iterable[Event]]], ...]
 _LINES = (
     (_REPLY, PingParser._reply),

@@ -1,8 +1,7 @@
 """simpleperf as a backend of benchctl, and as a command of its own.
 
-`simpleperf` (the sub-package) is the tool and knows nothing of benchctl; `backend`, `parameters`
-and `parser` wrap it. The backend is imported only when somebody asks for it: starting the tool
-costs nothing of benchctl.
+`simpleperf` (the sub-package) is the tool and does not depend on benchctl; `backend`, `parameters`
+and `parser` wrap it. The backend is imported on demand, so the tool starts without benchctl.
 """
 
 from __future__ import annotations

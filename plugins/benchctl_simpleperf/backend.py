@@ -1,4 +1,4 @@
-"""The backend: which simpleperf commands a flow needs."""
+"""The backend: builds the simpleperf commands of a flow."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from benchctl_simpleperf.metrics import OWN_METRICS
 from benchctl_simpleperf.parameters import SimpleperfParameters
 from benchctl_simpleperf.parser import ClientParser, ServerParser
 
-# -I and -S leave out site-packages and the environment: the tool needs neither, and starts sooner.
+# -I and -S leave out site-packages and the environment: the tool needs neither, and starts faster.
 _PROGRAM = (sys.executable, "-I", "-S", str(Path(__file__).parent / "simpleperf" / "__main__.py"))
 _DIRECTION_FLAGS = {Direction.SEND: (), Direction.RECEIVE: ("-R",), Direction.BOTH: ("--both",)}
-# What to expect of a network that nobody described, when a byte count has no rate.
+# Assumed for an unknown network, when a byte count has no rate.
 _ASSUMED_BPS = 10e6
 
 
@@ -66,11 +66,11 @@ class Simpleperf(Backend[SimpleperfParameters]):
 
     def server(self, flow: Flow[SimpleperfParameters]) -> Command:
         where = ("-b", flow.address, "-p", str(flow.port))
-        # Of plain streams only the server sees what arrived when.
+        # Only the server of plain streams knows when data arrived.
         plain = flow.params.plain
         shown = ("-i", _number(flow.params.interval)) if plain else ()
         version = _ip_version(flow.params)
-        # The profile says how much is sent, and whoever runs it has agreed.
+        # The profile gives the amount, and whoever runs it has agreed.
         rate = ("--max-rate", "unlimited")
         argv = (*_PROGRAM, "-s", "--one-off", "--events", *where, *version, *shown, *rate)
         return Command(argv, ServerParser(METRICS.keys(), samples=plain))
@@ -136,7 +136,7 @@ def _ip_version(params: SimpleperfParameters) -> tuple[str, ...]:
 
 
 def _number(value: float) -> str:
-    """Write a number in full, and nothing that is not needed."""
+    """Write a number in full, without redundant digits."""
     return "unlimited" if math.isinf(value) else f"{value:.6f}".rstrip("0").rstrip(".")
 
 

@@ -1,4 +1,4 @@
-"""What a profile may say about a simpleperf flow; names are those of the other backends."""
+"""The parameters of a simpleperf flow, with the names that other backends use."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _default_duration(given: dict[str, Any]) -> float | None:
 
 
 def _default_rate(given: dict[str, Any]) -> float:
-    # Without a limit a UDP sender floods the network, so it takes iperf3's 1 Mbit/s.
+    # A UDP sender without a limit floods the network, so the default is iperf3's 1 Mbit/s.
     return UDP_RATE_BPS if given.get("protocol") == "udp" else float("inf")
 
 

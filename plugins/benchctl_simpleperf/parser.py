@@ -1,4 +1,4 @@
-"""Reads what ``simpleperf --events`` prints: one JSON object a line, at both ends."""
+"""Reads the output of ``simpleperf --events``: one JSON object a line, at both ends."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _STREAMS_LIMIT = 1 << 16
 
 
 class _EventsParser(LineParser):
-    """Finds the objects. ``metrics`` are the names that become metrics; others are left out."""
+    """Finds the objects. ``metrics`` are the names that become metrics; others are dropped."""
 
     def __init__(self, metrics: Collection[str]) -> None:
         super().__init__()
@@ -55,7 +55,7 @@ class _EventsParser(LineParser):
         return (Failure(FailureKind.TOOL, message),)
 
     def failure(self, data: Mapping[str, Any]) -> Failure:
-        """Return the failure that an ``error`` tells."""
+        """Return the failure of an ``error``."""
         self._over = True
         kind = str(data.get("kind"))
         if kind not in set(FailureKind):
@@ -77,7 +77,7 @@ class _EventsParser(LineParser):
 
 
 class ServerParser(_EventsParser):
-    """The server says when it is ready; of plain streams it also tells what arrived when."""
+    """The server reports when it is ready, and for plain streams also what arrived when."""
 
     def __init__(self, metrics: Collection[str], samples: bool) -> None:
         super().__init__(metrics)
@@ -97,12 +97,12 @@ class ServerParser(_EventsParser):
             case "end" if "epoch_s" in data:
                 return (Started(_number(data, "epoch_s")),)
             case "interval" | "end":
-                return ()  # The client tells these figures, and the other end's beside them.
+                return ()  # The client reports these figures, together with the other end's.
         raise _unknown(data)
 
 
 class ClientParser(_EventsParser):
-    """The client tells everything that was measured."""
+    """The client reports everything that was measured."""
 
     def event(self, data: Mapping[str, Any]) -> Iterable[Event]:
         match data.get("event"):
@@ -127,7 +127,7 @@ class ClientParser(_EventsParser):
             figures = _mapping(directions, name)
             in_force[name] = figures.get("effective", {})
             yield Summary(self._summary({**figures, **cpu}), _direction(name))
-            cpu = {}  # The processes have no direction: their figures are told once.
+            cpu = {}  # Process figures have no direction, so they are reported once.
         effective = in_force if len(in_force) > 1 else next(iter(in_force.values()), {})
         missing = {
             f"{end}: {name}": reason
@@ -150,7 +150,7 @@ class ClientParser(_EventsParser):
 
 
 def _cpu(data: Mapping[str, Any]) -> dict[str, float]:
-    """Return the CPU figures by the names of the metrics; some systems do not tell all."""
+    """Return the CPU figures by the names of the metrics; some systems do not report all."""
     names = {"process_ratio": "cpu_{}_ratio", "host_ratio": "cpu_{}_host_ratio"}
     ends = _mapping(data, "cpu")
     return {
