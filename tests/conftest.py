@@ -34,8 +34,8 @@ def pytest_addoption(parser):
 
 
 @pytest.fixture(autouse=True)
-def _connections(monkeypatch):
-    """Every connection to a store is closed by the end of the test that opened it."""
+def connections(monkeypatch):
+    """The open connections to stores; all are closed by the end of the test that opened them."""
     opened = []
 
     class Connection(sqlite3.Connection):
@@ -48,7 +48,7 @@ def _connections(monkeypatch):
             opened.remove(self)
 
     monkeypatch.setattr(sqlite3, "connect", partial(sqlite3.connect, factory=Connection))
-    yield
+    yield opened
     assert not opened
 
 

@@ -420,20 +420,20 @@ def test_a_real_lab_is_built_measured_changed_and_gone(site):
     async def main():
         async with LocalSpawner() as spawner:
             network = await one.prepare(trial())
-            pid = one._lab.keeper_pid
             host, target = network.hosts["local"], network.hosts["server.test"]
             ping = ["ping", "-n", "-c", "1", "-W", "5", target.address]
             before = await run(spawner, host, ping, 20)
             one.begin(time.time())
             after = await run(spawner, host, ping, 20)
             await one.close()
-            return pid, before, after
+            return host, before, after
 
-    pid, (code, before), (_, after) = asyncio.run(main())
+    host, (code, before), (_, after) = asyncio.run(main())
     assert code == 0
     assert 10 <= rtt_ms(before) < 30
     assert rtt_ms(after) >= 60
-    assert not Path(f"/proc/{pid}").exists()
+    [keeper] = [word for word in host.prefix if word.startswith("--target=")]
+    assert not Path("/proc", keeper.removeprefix("--target=")).exists()
     assert notes[0].startswith("lab lab: user emulator; one link carries at most")
 
 
@@ -443,12 +443,7 @@ def rtt_ms(output):
 
 @pytest.mark.parametrize(("asked", "built"), [("user", Emulator.USER), (None, Emulator.KERNEL)])
 def test_the_emulator_that_was_asked_for_is_built_or_else_the_topologys(lab, site, asked, built):
-    one = site(verify=False, text=f'emulator = "kernel"\n{TEXT}', emulator=asked)
-
-    async def main():
-        await one.prepare(trial())
-        emulator = one._lab.emulator
-        await one.close()
-        return emulator
-
-    assert asyncio.run(main()) is built
+    notes = []
+    text = f'emulator = "kernel"\n{TEXT}'
+    prepared(site(notes, verify=False, text=text, emulator=asked), trial())
+    assert notes == [f"lab lab: {built} emulator"]

@@ -1,6 +1,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from memory import at_most
 from owping.owping_samples import (
     RECEIVE,
     REPEATABLE,
@@ -231,11 +232,10 @@ def test_damaged_output_gives_events_or_a_parser_error(data, code):
 
 def test_memory_stays_bounded_whatever_comes():
     sink = RawParser(10, SEND)
-    for n in range(5000):
-        sink.feed(f"owping: complaint {n}\n".encode(), Channel.STDERR)
-        sink.feed(packet(1, 0.1, 0.01) + b"rubbish\n")
-    assert len(sink._complaints.texts) <= 16
-    assert len(sink._delays_s) == 1
+    with at_most(20_000):
+        for n in range(5000):
+            sink.feed(f"owping: complaint {n}\n".encode(), Channel.STDERR)
+            sink.feed(packet(1, 0.1, 0.01) + b"rubbish\n")
     with pytest.raises(ParserError):
         sink.feed(b"x" * 5000)
 

@@ -176,11 +176,12 @@ def fill(recorder):
         recorder.flush()
 
 
-def test_a_full_disk_is_an_error_that_leaves_the_store_whole(store):
+def test_a_full_disk_is_an_error_that_leaves_the_store_whole(store, connections):
     run_id, _ = new_run(store)
     recorder = Recorder(store, run_id)
-    pages = recorder._connection.execute("PRAGMA page_count").fetchone()[0]
-    recorder._connection.execute(f"PRAGMA max_page_count = {pages}")
+    [connection] = connections
+    pages = connection.execute("PRAGMA page_count").fetchone()[0]
+    connection.execute(f"PRAGMA max_page_count = {pages}")
     with pytest.raises(StoreError) as caught:
         fill(recorder)
     assert "full" in caught.value.message
@@ -188,7 +189,7 @@ def test_a_full_disk_is_an_error_that_leaves_the_store_whole(store):
     with closing(Reader(store)) as reader:
         written = len(reader.notes(run_id))
     # Room again: the connection is not stuck in a transaction, and what was gathered is there.
-    recorder._connection.execute("PRAGMA max_page_count = 100000")
+    connection.execute("PRAGMA max_page_count = 100000")
     recorder.close()
     with closing(Reader(store)) as reader:
         assert len(reader.notes(run_id)) == written + 1

@@ -26,6 +26,7 @@ class Session:
     """One runner's life, as a sequence of single writes in the order of the engine's."""
 
     def __init__(self, store, run_id, plan):
+        self.store = store
         self.recorder = Recorder(store, run_id)
         self.plan = plan
         self.clock = NOW
@@ -51,7 +52,7 @@ class Session:
 
     def attempt(self, trial_id, flows):
         recorder = self.recorder
-        with closing(Reader(recorder._path)) as reader:
+        with closing(Reader(self.store)) as reader:
             number = reader.attempts(trial_id) + 1
         recorder.update_trial(trial_id, status="running", started_time=self.now())
         yield

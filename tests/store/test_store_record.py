@@ -15,6 +15,7 @@ from store.store_support import NOW, add_flow, add_sample, figures, new_run
 from benchctl.analysis.figures import Figure
 from benchctl.errors import StoreError, UsageError
 from benchctl.store.bulk import Bulk
+from benchctl.store.manage import delete_run
 from benchctl.store.read import Reader
 from benchctl.store.record import Recorder, interrupt_run, reopen_run
 
@@ -127,11 +128,12 @@ def test_notes_come_back_as_they_were_said(texts):
             ]
 
 
-def test_a_sample_is_gathered_without_touching_the_disk(store, recorder):
+def test_a_sample_is_gathered_without_touching_the_disk(recorder, connections):
     # It runs in the event loop for every line of every tool, and must not be able to fail there.
     flow_id = add_flow(recorder)
     writes = []
-    recorder._connection.set_trace_callback(writes.append)
+    [connection] = connections
+    connection.set_trace_callback(writes.append)
     add_sample(recorder, flow_id)
     recorder.add_note("a word", "info", NOW, None, flow_id)
     assert writes == []
@@ -231,8 +233,7 @@ def test_a_whole_name_goes_before_a_part_of_another(store):
 
 def test_the_last_of_no_runs_is_said_not_to_be(store):
     run_id, _ = new_run(store)
-    with closing(Recorder(store, run_id)) as recorder:
-        recorder._connection.execute("DELETE FROM run")
+    delete_run(store, run_id)
     with closing(Reader(store)) as reader, pytest.raises(UsageError, match='no run "last"'):
         reader.find("last")
 

@@ -86,15 +86,19 @@ class MadeRun:
         self.sampled_s = 0.0
         self.rates = []
         self.recorder.update_trial(trial.id, status="running", started_time=self.now)
-        streams = trial.point["streams"]
-        for name, backend, direction, port in (
-            ("main", "iperf3", "send", 5201), ("ping", "ping", "round-trip", None),
-        ):  # fmt: skip
-            self.flows[name] = self.recorder.add_flow(
-                trial.id, attempt=attempt, name=name, backend=backend, source="local",
-                target="paris", direction=direction, port=port, status="running",
-                client=[backend, "paris"], server=[], requested={"streams": streams},
-            )  # fmt: skip
+        self.flows = {
+            "main": self.begin_flow("main", "iperf3", "send", 5201, attempt),
+            "ping": self.begin_flow("ping", "ping", "round-trip", None, attempt),
+        }
+
+    def begin_flow(self, name, backend, direction, port, attempt=1):
+        """Begin a flow of this trial; returns its id."""
+        trial = self.trials[self.position]
+        return self.recorder.add_flow(
+            trial.id, attempt=attempt, name=name, backend=backend, source="local",
+            target="paris", direction=direction, port=port, status="running",
+            client=[backend, "paris"], server=[], requested={"streams": trial.point["streams"]},
+        )  # fmt: skip
 
     def measure(self, seconds, step=0.5, extra=()):
         """Let the trial go on: samples of every stream and of ping, every ``step`` seconds."""

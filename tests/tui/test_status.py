@@ -75,13 +75,16 @@ def test_before_the_first_trial_there_are_no_figures(tmp_path, alive, feed_of):
     assert set(figures.values()) == {"-", "0:01", "2:48"}
 
 
-def test_several_flows_with_a_rate_are_shown_as_their_sum(tmp_path, feed_of):
-    whole_run(tmp_path / "runs.sqlite")
-    feed = feed_of(position=0)
-    for role, key in list(feed.traces._series):
-        if key.metric == "throughput_bps":
-            feed.traces._series[role, key._replace(flow="twin")] = feed.traces.line(key)
-    figures = told(feed, 0, BEGIN + 15)
+def test_several_flows_with_a_rate_are_shown_as_their_sum(tmp_path, alive, feed_of):
+    made = MadeRun(tmp_path / "runs.sqlite")
+    made.begin()
+    made.begin_trial()
+    made.measure(20.0)
+    made.flows["main"] = made.begin_flow("twin", "iperf3", "send", 5202)
+    made.sampled_s = 0.0
+    made.measure(20.0)
+    made.close()
+    figures = told(feed_of(position=0), 0, BEGIN + 15)
     assert "sum of 2" in figures
     assert float(figures["sum of 2"].split()[0]) == pytest.approx(2 * 94.1, rel=0.1)
 
