@@ -1,15 +1,15 @@
-"""simpleperf: measures what a network carries, with nothing but Python's standard library.
+"""simpleperf: measures throughput with nothing but Python's standard library.
 
 This package is the stand-alone tool. It runs on Python 3.9 and newer, imports nothing outside the
-standard library, and works by its path alone: ``python3 path/to/simpleperf/__main__.py``.
-`bundle` writes it all into one file.
+standard library, and can be run by its path: ``python3 path/to/simpleperf/__main__.py``. `bundle`
+writes it all into one file.
 
 Rules of the package:
 
 - `plain`, `wire`, `protocol`, `checks`, `settings`, `schedule`, `intervals`, `results`,
-  `histogram`, `datagrams`, `tcp_info`, `units` and `addresses` are pure: no sockets, no
-  threads, no clock.
-- Modules import each other by ``from .module import name``: `bundle` finds the order by it.
+  `histogram`, `datagrams`, `tcp_info`, `units` and `addresses` are pure: no sockets, no threads, no
+  clock.
+- Modules import each other by ``from .module import name``: `bundle` finds their order by it.
 - No dataclasses: importing them costs more time than the rest of the start.
 """
 

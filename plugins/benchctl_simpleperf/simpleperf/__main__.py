@@ -3,7 +3,7 @@
 import sys
 
 if not __package__:
-    # Run by its path: let the package be found, after everything that Python itself offers.
+    # Run by its path: make the package importable, after everything that Python itself offers.
     sys.path.append(__file__.rpartition("/")[0].rpartition("/")[0] or "..")
     __package__ = "simpleperf"
 

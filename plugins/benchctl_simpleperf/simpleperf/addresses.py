@@ -1,6 +1,6 @@
-"""Whose an address is, and which networks a server takes clients from; no I/O.
+"""Identifies clients by address, and checks the networks that a server accepts; no I/O.
 
-Addresses are those of Python's sockets: ``(host, port)``, for IPv6 with flow and scope behind.
+Addresses are those of Python's sockets: ``(host, port)``, for IPv6 followed by flow and scope.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 Network = Any
-"""An `ipaddress` network. That module is imported when it is needed: clients never do."""
+"""An `ipaddress` network. That module is imported on demand: clients never need it."""
 
 
 def parse_network(text: str) -> Network:
@@ -27,7 +27,7 @@ def parse_network(text: str) -> Network:
 
 
 def allows(networks: Sequence[Network], address: Any) -> bool:
-    """Whether an address is in one of the networks; where there are none, any is allowed."""
+    """Whether an address is in one of the networks; without any, every address is allowed."""
     return not networks or any(_ip(address) in network for network in networks)
 
 
@@ -37,10 +37,10 @@ def same_host(one: Any, other: Any) -> bool:
 
 
 def origin_of(address: Any) -> bytes:
-    """Return what counts as one client: an IPv4 address, or of IPv6 the /64 that a site has.
+    """Return what counts as one client: an IPv4 address, or the /64 of an IPv6 address.
 
-    A host chooses within its /64 as it likes (RFC 4291, 2.5.1). Link-local hosts share theirs, so
-    each is its own.
+    A host chooses freely within its /64 (RFC 4291, 2.5.1). Link-local hosts share theirs, so each
+    is its own.
     """
     ip = _ip(address)
     if ip.version == 6 and not ip.is_link_local:
@@ -52,7 +52,7 @@ def _ip(address: Any) -> Any:
     """Return an `ipaddress` object: IPv4 mapped into IPv6 is IPv4, a scope is part of it."""
     import ipaddress
 
-    # A resolver may have put the scope into the text, too.
+    # The resolver may have put the scope into the text, too.
     host = address[0].partition("%")[0]
     scope = address[3] if len(address) > 3 else 0
     ip = ipaddress.ip_address(f"{host}%{scope}" if scope else host)

@@ -1,4 +1,4 @@
-"""Who may measure: a shared key, proven without being sent."""
+"""Authenticates clients by a shared key, which is never sent."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ _KEY_LIMIT = 4096
 
 
 def read_key(path: str | None) -> bytes | None:
-    """Return the key of a file, or of the environment; None when there is none.
+    """Return the key of a file, or of the environment; None if there is none.
 
-    White space around it does not count. Raises Problem.
+    Surrounding white space is ignored. Raises Problem.
     """
     if path is None:
         key = os.environb.get(KEY_VARIABLE.encode(), b"").strip()
@@ -35,7 +35,7 @@ def new_secret(size: int) -> str:
 
 def prove(key: bytes, challenge: str, nonce: str) -> str:
     """Return the answer to a challenge: an HMAC-SHA256 (RFC 2104) of both ends' random numbers."""
-    import hashlib  # Only who has a key pays for these two.
+    import hashlib  # Imported only if there is a key.
     import hmac
 
     message = f"simpleperf 1 client {challenge} {nonce}".encode()
@@ -43,7 +43,7 @@ def prove(key: bytes, challenge: str, nonce: str) -> str:
 
 
 def proves(key: bytes, challenge: str, nonce: str, mac: str) -> bool:
-    """Tell whether an answer was made with the key, in a time that says nothing about it."""
+    """Return whether an answer was made with the key, in constant time."""
     import hmac
 
     return hmac.compare_digest(prove(key, challenge, nonce), mac)

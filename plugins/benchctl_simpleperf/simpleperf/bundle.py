@@ -1,7 +1,7 @@
 """Writes the whole tool as one file that needs nothing but Python.
 
-The file holds the text of each module as it is, makes the modules from it in the order in which
-they import each other, and runs `main`. A bundle can print itself again.
+The file holds the text of each module, creates the modules in the order of their imports, and runs
+`main`. A bundle can print itself again.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def program_text() -> str:
 
 
 def _sources() -> dict[str, str]:
-    """Return the modules' texts: of the files, or of the bundle that this runs in."""
+    """Return the modules' texts, from the files, or from the running bundle."""
     package = sys.modules[__package__]
     bundled: dict[str, str] | None = getattr(package, "SOURCES", None)
     if bundled is not None:

@@ -1,4 +1,4 @@
-"""Checks of what came over the wire: each takes a value and returns it, or raises Problem."""
+"""Checks of data from the peer: each takes a value and returns it, or raises Problem."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def number(low: float = -1e18, high: float = 1e18) -> Check:
 
 
 def text(limit: int, pattern: str = "") -> Check:
-    """Strings of a length, of printable characters, matching a pattern where one is given."""
+    """Strings of a length, of printable characters, matching an optional pattern."""
 
     def check(value: Any) -> str:
         if not isinstance(value, str) or len(value) > limit or not value.isprintable():
@@ -54,7 +54,7 @@ def text(limit: int, pattern: str = "") -> Check:
 
 
 def choice(*values: str) -> Check:
-    """One of some words."""
+    """One of a set of words."""
 
     def check(value: Any) -> str:
         if value not in values:
@@ -79,12 +79,12 @@ def scalar(value: Any) -> Any:
 
 
 def optional(check: Check) -> Check:
-    """Null, or what another check takes."""
+    """Null, or a value that another check accepts."""
     return lambda value: None if value is None else check(value)
 
 
 class Later:
-    """A member that older peers do not know, and leave out: null then, or what a check takes."""
+    """A member that older peers leave out: null then, or a value that a check accepts."""
 
     def __init__(self, check: Check) -> None:
         self._check = optional(check)
@@ -94,7 +94,7 @@ class Later:
 
 
 def list_of(check: Check, limit: int) -> Check:
-    """Lists of at most so many values."""
+    """Lists of a maximum length."""
 
     def check_list(value: Any) -> list[Any]:
         if not isinstance(value, list) or len(value) > limit:
@@ -105,7 +105,7 @@ def list_of(check: Check, limit: int) -> Check:
 
 
 def mapping_of(key: Check, check: Check, limit: int) -> Check:
-    """Objects of at most so many members, keys and values checked."""
+    """Objects with a maximum number of members; keys and values are checked."""
 
     def check_mapping(value: Any) -> dict[str, Any]:
         if not isinstance(value, dict) or len(value) > limit:
@@ -116,7 +116,7 @@ def mapping_of(key: Check, check: Check, limit: int) -> Check:
 
 
 def object_of(fields: Mapping[str, Check]) -> Check:
-    """Objects with given members; further ones are dropped, so that versions can differ."""
+    """Objects with given members; others are dropped, so that versions can differ."""
 
     def check(value: Any) -> dict[str, Any]:
         if not isinstance(value, dict):

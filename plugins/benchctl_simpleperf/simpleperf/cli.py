@@ -22,8 +22,8 @@ from .server import Server
 from .sockets import listen
 from .waker import Interrupted, Waker
 
-# Streams ask for the interpreter after every call of the kernel. While another thread puts figures
-# together they would wait Python's 5 ms for it, which is long enough to fill a socket's buffer.
+# Streams take the interpreter lock after every system call. While another thread computes figures
+# they would wait Python's 5 ms for it, which is long enough to fill a socket's buffer.
 _SWITCH_S = 1e-4
 
 
@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Interrupted:
         return 130
     except BrokenPipeError:
-        # Nobody reads any more; without this Python would complain when it flushes at its exit.
+        # The reader is gone; without this Python would print an error when it flushes at its exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     return 130 if waker.interrupted else 0

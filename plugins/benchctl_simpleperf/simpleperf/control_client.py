@@ -1,4 +1,4 @@
-"""The client of the control protocol: asks for a measurement, takes part in it, and reports."""
+"""The client of the control protocol: requests a measurement, takes part in it, and reports it."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from .sockets import NOT_OURS, Target, address_text, bind_again, connect, connec
 from .waker import Interrupted, Waker, await_readable
 from .wire import CONTROL_PREAMBLE, stream_preamble
 
-# How long the server may take for its result, and a stream to stand still.
+# How long the server may take for its result, and how long a stream may stall.
 _PATIENCE_S = 30.0
-# How long a server that has greeted may take for any other answer.
+# How long a server may take for any other answer after its greeting.
 _ANSWER_S = 10.0
 # How long an interrupted measurement may take to end on both sides.
 _STOP_S = 3.0
-# UDP streams present themselves again and again: each datagram may get lost.
+# UDP streams repeat their greeting, since each datagram may be lost.
 _PRESENT_EVERY_S = 0.2
 _PRESENT_S = 5.0
-# The client connects this long before a start in the future: a server does not wait for ever.
+# The client connects this long before a future start: the server's wait is limited.
 _START_LEAD_S = 5.0
 _READ_BYTES = 1 << 16
-# A server answers a hello at once. This much beside the path's own delay is for one that is busy.
+# A server answers a hello at once. This is added to the path's delay for a busy server.
 _SILENCE_S = 4.0
 _LAST_WORD_S = 1.0
 _DELAYS = 4
@@ -52,7 +52,7 @@ def run_control_client(
     key: bytes | None = None,
     start_at_s: float | None = None,
 ) -> None:
-    """Measure and tell `output`. Raises Problem, and Interrupted when nothing was measured yet."""
+    """Measure and report to `output`. Raises Problem, and Interrupted before any measurement."""
     if start_at_s is not None:
         waker.sleep_until(start_at_s - _START_LEAD_S)
     client = _ControlClient(target, settings, output, waker)
@@ -66,7 +66,7 @@ def run_control_client(
 
 
 class _ControlClient:
-    """One measurement, from the control connection to the result; the steps in their order."""
+    """One measurement, from the control connection to the result; the steps in order."""
 
     def __init__(
         self, target: Target, settings: MeasurementSettings, output: ResultOutput, waker: Waker
@@ -92,7 +92,7 @@ class _ControlClient:
         self._announced = False
 
     def greet(self, key: bytes | None) -> None:
-        """Say hello, and prove the key where the server wants it."""
+        """Say hello, and prove the key if the server requires one."""
         hello = self._conversation.send("hello", version=VERSION, agent=f"simpleperf {__version__}")
         self._hear_first(CONTROL_PREAMBLE + hello)
         kind, members = self._await("welcome", "challenge")
@@ -107,14 +107,14 @@ class _ControlClient:
         self._await("welcome")
 
     def _hear_first(self, hello: bytes) -> None:
-        """Greet the server and take its first words.
+        """Greet the server and take its first message.
 
-        Raises Problem that says what it is, when it is no server of this protocol.
+        Raises Problem that identifies the server if it does not use this protocol.
         """
         where = address_text((self._target.host, self._target.port))
         said = self._ask(hello, _SILENCE_S + self._delays_s)
         if said is None:
-            # To a plain server the hello is payload, and it waits for the end of it.
+            # For a plain server the hello is payload, and it waits for the end of it.
             said = self._ask(GOODBYE, _LAST_WORD_S + self._delays_s)
             if said and said.startswith(b"{"):
                 raise Problem("peer", f"{where} answered after more than {_SILENCE_S:g} s")
@@ -131,8 +131,8 @@ class _ControlClient:
         self._heard.extend(self._conversation.receive(said))
 
     def _ask(self, question: bytes, patience_s: float) -> bytes | None:
-        """Return what the server answers, nothing when it closes; None when it is silent."""
-        with suppress(ConnectionError):  # It may have said why, and closed.
+        """Return the server's answer, empty if it closes; None if it is silent."""
+        with suppress(ConnectionError):  # It may have given a reason, and closed.
             self._control.sendall(question)
         until_s = time.monotonic() + patience_s
         while (left_s := until_s - time.monotonic()) > 0:
@@ -147,7 +147,7 @@ class _ControlClient:
         return None
 
     def prepare(self) -> None:
-        """Ask for the measurement, connect its streams and make them ready."""
+        """Request the measurement, connect its streams and prepare them."""
         settings = self._settings
         for direction in settings.directions:
             self._sockets[direction] = []
@@ -166,7 +166,7 @@ class _ControlClient:
             self._mergers[direction] = IntervalMerger(direction, self._names[direction])
 
     def _known_by(self) -> dict[str, Any] | None:
-        """Return what lets the server know TCP streams that send without their saying a word."""
+        """Return how the server recognizes TCP streams that send without a preamble."""
         if self._settings.protocol != "tcp" or "send" not in self._sockets:
             return None
         return {
@@ -187,10 +187,10 @@ class _ControlClient:
         )
 
     def _present(self, token: str, known: bool) -> None:
-        """Tell the server which stream each connection is, until it is ready.
+        """Identify each connection to the server, until it is ready.
 
-        Not of those that send, where it knows them: the acknowledgement of a preamble may make
-        TCP's initial window larger, and its loss makes it smaller.
+        Streams that send, and that the server recognizes, are left out: the acknowledgement of a
+        preamble may increase TCP's initial window, and its loss decreases it.
         """
         streams = [
             (sock, stream_preamble(token, direction, number))
@@ -221,7 +221,7 @@ class _ControlClient:
         self._await("ready")
 
     def start(self, start_at_s: float | None) -> None:
-        """Let the streams go, at a wall-clock time where one is given."""
+        """Start the streams, at a wall-clock time if one is given."""
         if start_at_s is not None:
             if time.time() > start_at_s:
                 self._output.late(time.time() - start_at_s)
@@ -233,7 +233,7 @@ class _ControlClient:
             side.start()
 
     def measure(self) -> None:
-        """Take part until the server gives its result, and tell the output."""
+        """Take part until the server sends its result, and report to the output."""
         settings = self._settings
         until_s = float("inf")
         if settings.duration_s is not None:
@@ -270,10 +270,10 @@ class _ControlClient:
                     sock.close()
         self._control.close()
 
-    # --- what happens while it runs ---
+    # --- during the measurement ---
 
     def _take_messages(self) -> dict[str, Any] | None:
-        """Deal with what the server said; returns its result when that is there."""
+        """Handle a message of the server; returns its result when that has arrived."""
         while self._heard:
             kind, members = self._heard.popleft()
             if kind == "result":
@@ -294,7 +294,7 @@ class _ControlClient:
         return None
 
     def _pass_on(self, everything: bool) -> None:
-        """Tell the server what was sent, and the output what is known by now."""
+        """Send the counts to the server, and the figures so far to the output."""
         begun_s = [side.start_epoch_s for side in self._sides.values() if side.start_epoch_s]
         if not self._announced and (begun_s or everything):
             self._announced = True
@@ -319,13 +319,13 @@ class _ControlClient:
         failure = next((side.failure for side in self._sides.values() if side.failure), None)
         if failure is None:
             return
-        # The server may have broken the stream, and be saying why.
+        # The server may have closed the stream, and may be sending the reason.
         self._hear(1.0)
         self._take_messages()
         raise Problem("peer", f"a stream broke: {describe_os_error(failure)}")
 
     def _result(self, told: dict[str, Any]) -> dict[str, Any]:
-        """Return the whole result, from the server's figures and one's own."""
+        """Return the whole result, from the server's figures and our own."""
         settings = self._settings
         directions = {}
         for direction, side in self._sides.items():
@@ -354,7 +354,7 @@ class _ControlClient:
             ) from error
 
     def _hear(self, timeout_s: float) -> None:
-        """Wait for the server, for one's own measurements or for a signal."""
+        """Wait for the server, for our own measurements or for a signal."""
         limit_s = None if timeout_s == float("inf") else max(timeout_s, 0.0)
         sources: list[Any] = [self._waker]
         if self._conversation.state != "done":

@@ -8,7 +8,7 @@ _STAT = "/proc/stat"
 
 
 class CpuMeter:
-    """Runs from its construction."""
+    """Measures from its construction on."""
 
     def __init__(self) -> None:
         self._start_s = time.monotonic()
@@ -31,7 +31,7 @@ class CpuMeter:
 
 
 def _host_ticks() -> tuple[int, int] | None:
-    """Return (busy, all) clock ticks of all cores since boot; None where that is not told.
+    """Return (busy, all) clock ticks of all cores since boot; None if unknown.
 
     The numbers of the line are explained in proc(5): idle and iowait are the fourth and fifth;
     guest times, from the ninth on, are already within user and nice.

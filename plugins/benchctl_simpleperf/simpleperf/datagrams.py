@@ -1,8 +1,9 @@
-"""UDP payloads: how a datagram is numbered and dated, and what its arrival tells; no I/O.
+"""UDP payloads: the number and timestamp of a datagram, and their evaluation on arrival; no I/O.
 
 Each datagram starts with two big-endian 64-bit integers: its number in the stream, from 0, and its
-stamp: the sender's clock in nanoseconds when it was handed to the kernel, `SECOND_0` at the end of
-the omitted part. The rest is zeros. Older senders stamp their monotonic clock as it is.
+stamp. The stamp is the sender's clock in nanoseconds when the datagram was passed to the kernel,
+with `SECOND_0` at the end of the omitted part. The rest is zeros. Older senders stamp their
+monotonic clock unchanged.
 """
 
 from __future__ import annotations
@@ -16,26 +17,26 @@ HEADER = struct.Struct(">QQ")
 # A monotonic clock needs 73 years to reach the first, and no omitted part begins before it.
 STAMPS_FROM = 1 << 61
 SECOND_0 = 1 << 62
-# A number this high is none of ours: something else was sent to the port.
+# A higher number is not from simpleperf: other traffic was sent to the port.
 _NUMBER_LIMIT = 1 << 48
-# Gaps that are remembered, to tell a late datagram from a doubled one.
+# Number of remembered gaps, which distinguish a late datagram from a duplicate.
 _GAPS_LIMIT = 1024
-# What 1, 2, ... equal transit times in a row leave of the smoothed jitter.
+# The factors by which 1, 2, ... equal transit times in a row reduce the smoothed jitter.
 _DECAY = [(15 / 16) ** count for count in range(65)]
-# The lowest bytes of numbers in a row, from any on.
+# The lowest bytes of consecutive numbers, from any on.
 _RAMP = bytes(range(256)) * 2
 
 
 def train_struct(length: int, count: int) -> struct.Struct:
-    """Return the packing of so many datagrams in a row: number and time of each, then zeros."""
+    """Return the packing of consecutive datagrams: number and time of each, then zeros."""
     return struct.Struct(">" + f"QQ{length - HEADER.size}x" * count)
 
 
 def row_of(data: bytearray, length: int, count: int) -> tuple[int, int] | None:
     """Return the first number and the time of datagrams that were sent as one train, in order.
 
-    None where they were not. Looks at the ends, and at the three lowest bytes of each number: no
-    network keeps a datagram until 16 million others have passed it.
+    None if they were not. Compares the ends, and the three lowest bytes of each number: no network
+    keeps a datagram until 16 million others have passed it.
     """
     first, sent_ns = HEADER.unpack_from(data)
     last = HEADER.unpack_from(data, (count - 1) * length)
@@ -55,10 +56,10 @@ def row_of(data: bytearray, length: int, count: int) -> tuple[int, int] | None:
 class Arrivals:
     """What a receiver knows of one stream.
 
-    ``received`` excludes duplicates; a datagram that is missing counts as lost until it comes.
-    One that comes after a later one is reordered (RFC 4737, 3.3). A datagram below the oldest of
-    the remembered gaps counts as a duplicate: whether it was missing is forgotten. From `measure`
-    on, datagrams of the omitted part count no more, however late they come.
+    ``received`` excludes duplicates; a missing datagram counts as lost until it arrives. One that
+    arrives after a later one is reordered (RFC 4737, 3.3). A datagram below the oldest remembered
+    gap counts as a duplicate, since it is unknown whether it was missing. From `measure` on,
+    datagrams of the omitted part are not counted, however late they are.
     """
 
     def __init__(self) -> None:
@@ -82,7 +83,7 @@ class Arrivals:
         self._arrived_ns = 0
 
     def train(self, first: int, count: int, sent_ns: int, arrived_ns: int) -> None:
-        """Take datagrams numbered in a row that were sent together and arrived together."""
+        """Take consecutive datagrams that were sent together and arrived together."""
         if sent_ns < self._least_stamp:
             return
         if first == self._expected:
@@ -95,9 +96,10 @@ class Arrivals:
             self._date(sent_ns, arrived_ns, count)
 
     def measure(self, first: int) -> None:
-        """Begin to measure, with the first datagram that came after those of the omitted part.
+        """Begin to measure, with the first datagram after those of the omitted part.
 
-        What is missing before it counts as lost when `end` tells how much of it was measured.
+        Missing datagrams before it count as lost when `end` gives the sender's count of measured
+        ones.
         """
         self._least_stamp = SECOND_0
         self._gap_starts, self._gap_ends = [], []
@@ -105,7 +107,7 @@ class Arrivals:
         self._first = self._expected = max(first, self._expected)
 
     def end(self, sent: int, omitted: int = 0) -> None:
-        """Take the sender's count of datagrams, and how many of them were of the omitted part.
+        """Take the sender's count of datagrams, and how many of them were omitted.
 
         Those after the last seen are lost, and those between the omitted ones and the first seen.
         """
@@ -130,7 +132,7 @@ class Arrivals:
             self.reordered += 1
             if number >= self._first:
                 self.lost -= 1
-            else:  # Measured after all, and so is what is missing behind it.
+            else:  # It was measured after all, and so are the missing ones after it.
                 self.lost += self._first - number - 1
                 self._first = number
             start, end = self._gap_starts[at], self._gap_ends[at]
@@ -139,7 +141,7 @@ class Arrivals:
             self.duplicates += 1
 
     def _replace_gaps(self, at: int, count: int, *gaps: tuple[int, int]) -> None:
-        """Put gaps in the place of others; empty ones vanish, the oldest go beyond the limit."""
+        """Replace gaps by others; empty ones are removed, and the oldest beyond the limit."""
         real = [gap for gap in gaps if gap[0] < gap[1]]
         self._gap_starts[at : at + count] = [start for start, _ in real]
         self._gap_ends[at : at + count] = [end for _, end in real]

@@ -1,13 +1,13 @@
-"""What can go wrong, in the words that people and programs are told."""
+"""The errors, as reported to people and programs."""
 
 from __future__ import annotations
 
 
 class Problem(Exception):  # noqa: N818 - it is also a value that is sent and printed
-    """A measurement that cannot be made or went wrong.
+    """A measurement that is impossible or failed.
 
     ``kind`` is one of ``busy``, ``unreachable``, ``refused``, ``parameter``, ``peer``, ``tool``:
-    who has to act. The words go over the wire and into ``--events``.
+    who has to act. The text goes over the wire and into ``--events``.
     """
 
     KINDS = ("busy", "unreachable", "refused", "parameter", "peer", "tool")
@@ -20,5 +20,5 @@ class Problem(Exception):  # noqa: N818 - it is also a value that is sent and pr
 
 
 def describe_os_error(error: OSError) -> str:
-    """Return the system's own words for an error, without its number."""
+    """Return the system's text for an error, without its number."""
     return error.strerror or str(error) or type(error).__name__

@@ -1,4 +1,4 @@
-"""The command line: the flags of the first simpleperf, and what has joined them."""
+"""The command line: the flags of the original simpleperf, and later ones."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def parse_flags(arguments: Sequence[str] | None = None) -> argparse.Namespace:
-    """Read the command line; a wrong one ends the program with exit code 2."""
+    """Parse the command line; an error ends the program with exit code 2."""
     parser = _parser()
     flags = parser.parse_args(arguments)
     if sum(given is not None for given in (flags.time, flags.num, flags.blocks)) > 1:
@@ -179,7 +179,7 @@ def parse_flags(arguments: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 def _check(settings: MeasurementSettings) -> None:
-    """Check the settings as the server will, so that mistakes show before it is asked."""
+    """Check the settings as the server will, so that errors are reported before connecting."""
     members = {**settings._asdict(), "directions": list(settings.directions)}
     for name, check in SETTINGS_CHECKS.items():
         check(members[name])
@@ -204,7 +204,7 @@ def _refuse_beside_plain(parser: argparse.ArgumentParser, flags: argparse.Namesp
 
 
 def settings_of(flags: argparse.Namespace) -> MeasurementSettings:
-    """Return what a client's flags ask for."""
+    """Return the settings of a client's flags."""
     length = flags.length or (UDP_LENGTH_BYTES if flags.udp else TCP_LENGTH_BYTES)
     total = flags.blocks * length if flags.blocks else flags.num
     default_s = 10.0 if total is None else None
@@ -229,7 +229,7 @@ def settings_of(flags: argparse.Namespace) -> MeasurementSettings:
 
 
 def target_of(flags: argparse.Namespace) -> Target:
-    """Return where the flags point: the server's own place, or a client's way to it."""
+    """Return the endpoint of the flags: the server's own address, or that of a client's server."""
     family = flags.family or 0
     if flags.server:
         default = "::1" if family == socket.AF_INET6 else "127.0.0.1"
@@ -246,7 +246,7 @@ def target_of(flags: argparse.Namespace) -> Target:
 
 
 def limits_of(flags: argparse.Namespace) -> Limits:
-    """Return what a server's flags allow."""
+    """Return the limits of a server's flags."""
     return Limits(
         clients=flags.max_clients,
         client_places=flags.max_per_client,

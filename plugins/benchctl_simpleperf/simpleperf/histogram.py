@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-# So many values are kept as they are. Beyond, values share buckets, as few as keep to this.
+# This many values are kept exactly. Beyond, values share buckets, as few as keep to this.
 _BUCKETS_LIMIT = 8192
 # At worst 128 steps between a value and its double: half a step is 0.4 %.
 _LEAST_BITS = 8
-# Bits that are given up at once: making all buckets anew takes a millisecond or two.
+# Bits that are dropped at once: recomputing all buckets takes a millisecond or two.
 _STEP_BITS = 2
 
 
 class Histogram:
-    """Counts values: exactly while few differ, then by their leading bits above a least value.
+    """Counts values: exactly while few differ, then by their leading bits above a base.
 
     The log-linear buckets are those of HdrHistogram (Gil Tene): equal steps for each power of two.
-    Where they become too many, each two neighbours become one, as in UDDSketch (Epicoco et al.
-    2020), so old values err no more than new ones. A percentile is at most 0.4 % of its distance
-    from the base off; the base is the least of the first `_BUCKETS_LIMIT` different values. With
-    the few thousand buckets that there may be, it is rarely more than a thousandth of the spread.
+    If they become too many, neighbours are merged in pairs, as in UDDSketch (Epicoco et al. 2020),
+    so old values are as accurate as new ones. The error of a percentile is at most 0.4 % of its
+    distance from the base, which is the least of the first `_BUCKETS_LIMIT` different values. With
+    the few thousand buckets allowed, it is rarely more than a thousandth of the spread.
     """
 
     def __init__(self) -> None:
@@ -52,7 +52,7 @@ class Histogram:
         self._count += count
 
     def merge(self, other: Histogram) -> None:
-        """Count everything that another histogram counted."""
+        """Add the counts of another histogram."""
         least, most, total = other._least, other._most, self._sum + other._sum
         for bucket, count in other._buckets.items():
             self.add(min(max(other._middle(bucket), least), most), count)
@@ -77,7 +77,7 @@ class Histogram:
         return found
 
     def summary_s(self) -> dict[str, float]:
-        """Return min, mean, median, p95, p99 and max in seconds; empty when nothing was counted."""
+        """Return min, mean, median, p95, p99 and max in seconds; empty without values."""
         if not self._count:
             return {}
         median, p95, p99 = self.percentiles(0.5, 0.95, 0.99)
@@ -92,14 +92,14 @@ class Histogram:
         return {name: value / 1e9 for name, value in nanoseconds.items()}
 
     def _middle(self, bucket: int) -> int:
-        """Return the value that stands for a bucket."""
+        """Return the value that represents a bucket."""
         width = 1
         if self._bits is not None:
             width = 1 << max(bucket.bit_length() - self._bits, 0)
         return self._base + bucket + (width >> 1)
 
     def _join(self) -> None:
-        """Make fewer buckets, half of what there may be at most, where the least bits allow it."""
+        """Merge buckets, to at most half of the limit if the lowest bits permit it."""
         if self._bits is None:
             self._base = min(self._buckets)
             self._buckets = {value - self._base: n for value, n in self._buckets.items()}

@@ -1,11 +1,11 @@
 """The server's loop: many quiet connections in one thread, and their deadlines.
 
-No peer can break the loop: an OSError is that peer's end (`Peer.on_broken`), and a handler that has
-something better to do with one catches it itself. Any other error is a defect of ours. It is
-reported and ends the peer too, because who listens to a network must not end by what one peer says.
+No peer can break the loop: an OSError ends that peer (`Peer.on_broken`), and a handler with a
+better reaction catches it itself. Any other error is a bug. It is reported and also ends the peer,
+because no message of one peer may end the server.
 
 Peers are connections that carry few bytes, or that come in thousands. They share one receive
-buffer. Deadlines are looked at every `_SWEEP_S`, so none is kept more exactly than that.
+buffer. Deadlines are checked every `_SWEEP_S`, which is their precision.
 """
 
 from __future__ import annotations
@@ -37,33 +37,33 @@ class HubConnection:
 
     @property
     def waits(self) -> bool:
-        """Whether it holds no place, so that it may be closed when too many do so."""
+        """Whether it holds no place, so that it may be closed if there are too many such."""
         return False
 
     def on_readable(self, buffer: memoryview) -> None:
-        """Bytes have come, or the end."""
+        """Bytes have arrived, or the end."""
         raise NotImplementedError
 
     def on_writable(self) -> None:
-        """There is room for what `Hub.watch_writing` was called for."""
+        """There is space to write, as requested by `Hub.watch_writing`."""
 
     def on_broken(self) -> None:
-        """The connection has failed, in whatever way a peer can make it fail."""
+        """The connection has failed in any way."""
         raise NotImplementedError
 
     def on_sweep(self) -> None:
-        """Look at what goes on in other threads; called every so often, and when they ask."""
+        """Check the state of other threads; called periodically, and on their request."""
 
     def on_deadline(self) -> None:
         """The deadline has passed."""
 
     def close(self) -> None:
-        """Free the connection and what it brought with it; the hub calls this."""
+        """Free the connection and its resources; called by the hub."""
         self.sock.close()
 
 
 class Hub:
-    """Waits for peers and calls them; ``warn`` is told of defects."""
+    """Waits for peers and calls them; ``warn`` receives bugs."""
 
     def __init__(self, waker: Waker, warn: Callable[[str], None]) -> None:
         self.peers: set[HubConnection] = set()
@@ -81,7 +81,7 @@ class Hub:
         self.peers.add(peer)
 
     def remove(self, peer: HubConnection, close: bool = True) -> None:
-        """Watch a peer no longer; nothing happens when it is not watched."""
+        """Stop watching a peer; no effect if it is not watched."""
         if peer in self.peers:
             self.peers.remove(peer)
             self._selector.unregister(peer.sock)
@@ -89,14 +89,14 @@ class Hub:
                 peer.close()
 
     def watch_writing(self, peer: HubConnection, wanted: bool) -> None:
-        """Call `on_writable` when there is room, or no longer."""
+        """Call `on_writable` when there is space, or stop that."""
         events = selectors.EVENT_READ | (selectors.EVENT_WRITE if wanted else 0)
         self._selector.modify(peer.sock, events, peer)
 
     def step(self, busy: bool) -> None:
-        """Wait for something to happen, and let the peers deal with it.
+        """Wait for events, and let the peers handle them.
 
-        Without ``busy`` it may wait for ever: no deadline is near.
+        Without ``busy`` it may wait without limit: no deadline is near.
         """
         woken = False
         for key, events in self._selector.select(_SWEEP_S if busy else None):
@@ -115,15 +115,15 @@ class Hub:
             self._sweep(now_s)
 
     def turn(self, peer: HubConnection, handler: Callable[..., None], *arguments: Any) -> None:
-        """Let a peer deal with something; an error is its end, and nobody else's."""
+        """Let a peer handle an event; an error ends this peer only."""
         try:
             handler(*arguments)
         except BlockingIOError:
-            pass  # There was nothing after all, or not everything goes at once.
+            pass  # There was no data after all, or not everything fits at once.
         except OSError:
             peer.on_broken()
         except Exception:
-            import traceback  # Who has no defects needs none.
+            import traceback  # Only imported if there is a bug.
 
             told = traceback.format_exc(limit=-2).replace("\n", " ")
             self._warn(f"a bug in simpleperf: {told}")

@@ -1,4 +1,4 @@
-"""The intervals of one direction: as each end tells them, on the wire, and put together; pure."""
+"""The intervals of one direction: from each end, on the wire, and joined; pure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from .errors import Problem
 
-# Rows of one message: well within the limit of a message, whatever their fields.
+# Rows per message: well within the size limit of a message, whatever their fields.
 _ROWS_A_MESSAGE = 200
 
 
@@ -25,24 +25,24 @@ class IntervalRow(NamedTuple):
 
 
 def rate_bps(count: float, seconds: float) -> float:
-    """Return bits per second of a count of bytes; 0 when no time has passed."""
+    """Return bits per second of a count of bytes; 0 if no time has passed."""
     return count * 8 / seconds if seconds > 0 else 0.0
 
 
 def rate_names(sends: bool) -> tuple[str, str]:
-    """Return the names of an end's rate and of the count it is made of."""
+    """Return the names of an end's rate and of the count behind it."""
     return ("sent_bps", "bytes_sent") if sends else ("throughput_bps", "bytes_received")
 
 
 def check_names(names: Iterable[str], sends: bool) -> None:
-    """Raise Problem when a peer's figures lack the count that makes its rate."""
+    """Raise Problem if a peer's figures lack the count behind its rate."""
     needed = rate_names(sends)[1]
     if needed not in names:
         raise Problem("peer", f"figures without {needed}")
 
 
 def encode_rows(rows: Sequence[IntervalRow]) -> Iterator[dict[str, Any]]:
-    """Yield the members of ``samples`` messages: fields named once, then values only."""
+    """Yield the members of ``samples`` messages: field names once, then only values."""
     start = 0
     for end in range(1, len(rows) + 1):
         fields = rows[start].metrics.keys()
@@ -73,7 +73,7 @@ def decode_rows(members: Mapping[str, Any], sends: bool, streams: int) -> list[I
 def interval_figures(direction: str, name: str, ends: Mapping[bool, IntervalRow]) -> dict[str, Any]:
     """Return one interval from the rows of the sending (True) and receiving (False) end.
 
-    The times are the receiver's where it told them; each rate is over its own end's time.
+    The times are the receiver's if it reported them; each rate is over its own end's time.
     """
     row = ends.get(False) or ends[True]
     interval = {
@@ -107,10 +107,10 @@ class IntervalMerger:
             self._latest[sends, row.stream] = max(self._latest[sends, row.stream], row.number)
 
     def take(self, everything: bool = False) -> list[dict[str, Any]]:
-        """Return the intervals that are complete.
+        """Return the complete intervals.
 
         An interval that one end missed, because it woke too late, is complete when that end has
-        told a later one of the stream; at the end, with ``everything``, none is waited for.
+        reported a later one of the stream. At the end, with ``everything``, all are.
         """
         taken = []
         for key in sorted(self._rows):

@@ -1,6 +1,6 @@
-"""What this system's kernel offers beyond Python's names, as far as it does.
+"""Kernel features that Python does not name, as far as this system has them.
 
-None stands for "not here". The numbers are those of Linux's asm-generic/socket.h and
+None means that a feature is missing. The numbers are those of Linux's asm-generic/socket.h and
 linux/{udp,tcp}.h, which every architecture but alpha, parisc and sparc shares.
 """
 
@@ -22,7 +22,7 @@ def _on_linux(number: int) -> int | None:
 
 
 class Kernel:
-    """Options and calls that are not everywhere; tests set one to None to fake its absence."""
+    """Options and calls that some systems lack; tests set one to None to simulate that."""
 
     TCP_CONGESTION: int | None = getattr(socket, "TCP_CONGESTION", None)
     TCP_INFO: int | None = _on_linux(11)

@@ -1,4 +1,4 @@
-"""Runs the streams of one direction at one end of a flow, and makes rows of what they noted.
+"""Runs the streams of one direction at one end of a flow, and makes rows of their notes.
 
 Time starts with the first byte that moves, so the receiver's intervals are the sender's, shifted by
 the path's delay.
@@ -18,15 +18,15 @@ from .pacing import sharpen_timers, woken_first
 from .schedule import SECOND_NS, Boundary
 from .stream import IntervalNote, Stream, Timeline
 
-# A stopped stream ends at once; this bounds the wait for one that the system keeps.
+# A stopped stream ends at once; this bounds the wait for one that is blocked.
 _JOIN_S = 2.0
-# This is how often what the streams noted is collected and told.
+# How often the streams' notes are collected and reported.
 _COLLECT_NS = 100_000_000
 _FAR_NS = 1 << 63
 
 
 class Totals(NamedTuple):
-    """What one end counted in one direction, the omitted part excluded, stream by stream."""
+    """The counts of one end in one direction, without the omitted part, stream by stream."""
 
     duration_s: float
     streams: Sequence[Mapping[str, Any]]
@@ -36,8 +36,8 @@ class Measurement(threading.Thread):
     """One direction at one end, from its first byte to its totals.
 
     ``notify`` is called from the measurement's own thread after new rows and at the end; the owner
-    then takes from `rows` and looks at `totals`. Streams that do not stop in time may go on for
-    ``drain_s`` after the last interval's end, to move what is still to come.
+    then takes from `rows` and checks `totals`. Streams that do not stop in time may continue for
+    ``drain_s`` after the end of the last interval, to move the remaining data.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class Measurement(threading.Thread):
         return next((stream.failure for stream in self._streams if stream.failure), None)
 
     def start(self) -> None:
-        """Begin. Raises OSError when the system gives no thread."""
+        """Begin. Raises OSError if the system has no thread left."""
         self._ended = False
         try:
             super().start()
@@ -77,14 +77,14 @@ class Measurement(threading.Thread):
             raise OSError(str(error)) from error
 
     def stop(self) -> None:
-        """End now; the totals are of what was measured so far."""
+        """End now; the totals are those so far."""
         for stream in self._streams:
             stream.stop()
         self._over.set()
         self._timeline.begun.set()
 
     def close(self) -> None:
-        """Stop where it still runs, and free the sockets as soon as it has ended."""
+        """Stop if it still runs, and free the sockets as soon as it has ended."""
         with self._lock:
             self._closing, ended = True, self._ended
         if ended:
@@ -105,7 +105,7 @@ class Measurement(threading.Thread):
         sharpen_timers()
         with woken_first():
             self._note_until(end_ns, ledger)
-        # A stream that was not stopped has seen its end: all that was sent has come.
+        # A stream that was not stopped has seen its end: everything sent has arrived.
         cut_off = any(stream.stopped for stream in self._streams)
         self.stop()
         for thread in threads:
@@ -126,7 +126,7 @@ class Measurement(threading.Thread):
             self._close_streams()
 
     def _note_until(self, end_ns: int, ledger: _Ledger) -> None:
-        """Let the streams note their intervals, until the last has ended or no stream moves."""
+        """Let the streams note their intervals, until the last has ended or no data moves."""
         collect_ns = time.monotonic_ns() + _COLLECT_NS
         while not self._over_by(min(end_ns, collect_ns, self._due_ns())):
             now_ns = time.monotonic_ns()
@@ -156,7 +156,7 @@ class Measurement(threading.Thread):
         try:
             stream.move()
         except BlockingIOError:
-            # The socket's own time limit for one call has passed.
+            # The socket's own timeout of one call has expired.
             stream.failure = TimeoutError("no data for too long")
         except OSError as error:
             if not stream.stopped:
@@ -182,7 +182,7 @@ class Measurement(threading.Thread):
         return self._over.wait(max(deadline_ns - time.monotonic_ns(), 0) / SECOND_NS)
 
     def _tell(self) -> None:
-        """Notify the owner, unless it has turned away."""
+        """Notify the owner, unless it has stopped listening."""
         with self._lock:
             if not self._closing:
                 self._notify()
@@ -221,7 +221,7 @@ class _Ledger:
                 stream.note(ended_ns)
         rows = self.collect()
         for position, stream in enumerate(self._streams):
-            # What ended before the last interval's end leaves one in which nothing moved.
+            # A stream that ended before the last interval's end leaves one without data.
             at_ns = ended_ns if ended_ns > self._from_ns[position] else time.monotonic_ns()
             boundary = Boundary(self._numbers[position], 0, last=True)
             note = stream.last or IntervalNote(boundary, at_ns, at_ns, stream.reading())
@@ -229,8 +229,8 @@ class _Ledger:
         return rows
 
     def totals(self, ended_ns: int) -> Totals:
-        """Return what was counted from the end of the omitted part on."""
-        # Who ended within the omitted part has measured nothing.
+        """Return the counts from the end of the omitted part on."""
+        # A stream that ended within the omitted part has measured nothing.
         return Totals(
             max(ended_ns - self._timeline.zero_ns, 0) / SECOND_NS,
             [
@@ -242,7 +242,7 @@ class _Ledger:
     def _row(self, position: int, note: IntervalNote) -> IntervalRow:
         zero_ns = self._timeline.zero_ns
         if note.due_ns < zero_ns:
-            # Of the omitted part, whose end may not be known yet: as if it lasted what was asked.
+            # The end of the omitted part may be unknown yet: assume the requested length.
             zero_ns = self._start_ns + self._timeline.schedule.omit_ns
         metrics = {**_less(note.reading.counts, self._last[position]), **note.reading.values}
         if self._streams[position].asks_the_kernel:

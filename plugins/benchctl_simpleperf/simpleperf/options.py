@@ -1,7 +1,7 @@
-"""Sets what was asked on a stream's socket, and tells what is in force.
+"""Sets the requested options of a stream's socket, and reads the effective ones.
 
-An option that the system does not have is noted in ``unavailable`` and left out: the measurement
-goes on without it. One that the system has and refuses is the user's mistake: a `Problem`.
+An option that the system lacks is noted in ``unavailable`` and skipped: the measurement continues
+without it. One that the system has and rejects is the user's error: a `Problem`.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from .settings import MeasurementSettings
 _TCP_CONGESTION_BYTES = 16
 _INT = struct.Struct("@i")
 _TIMEVAL = struct.Struct("@ll")
-# What a fast sender sends while the receiver is not run for some milliseconds. The kernel caps it
-# at net.core.rmem_max, unless the process is privileged.
+# What a fast sender sends while the receiver is not running for some milliseconds. The kernel caps
+# it at net.core.rmem_max, unless the process is privileged.
 _UDP_BUFFER_BYTES = 32 << 20
 
 
@@ -61,7 +61,7 @@ def _set_tcp_options(
 
 
 def _enlarge_receive_buffer(sock: socket.socket) -> None:
-    """Let datagrams wait for a receiver that is late, as many as this process may."""
+    """Set the largest receive buffer that this process may have, for a late receiver."""
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _UDP_BUFFER_BYTES)
     if Kernel.RECEIVE_BUFFER_FORCE is not None:
         with suppress(PermissionError):
@@ -82,16 +82,16 @@ def _set(sock: socket.socket, level: int, option: int, value: int | bytes, what:
 
 
 def bind_device(sock: socket.socket, device: str) -> None:
-    """Let a socket use one network device only. Raises Problem."""
+    """Restrict a socket to one network device. Raises Problem."""
     if Kernel.BIND_DEVICE is None:
         raise Problem("parameter", "this system cannot bind to a device; bind to its address")
     _set(sock, socket.SOL_SOCKET, Kernel.BIND_DEVICE, device.encode(), f"device {device}")
 
 
 def set_patience(sock: socket.socket, option: int, seconds: float) -> None:
-    """Let a blocking send (SO_SNDTIMEO) or receive (SO_RCVTIMEO) give up after a time.
+    """Set a timeout of a blocking send (SO_SNDTIMEO) or receive (SO_RCVTIMEO).
 
-    Python's own time limits would cost one more system call for each call.
+    Python's own timeouts would cost one more system call for each call.
     """
     whole = int(seconds)
     limit = _TIMEVAL.pack(whole, int((seconds - whole) * 1e6))
@@ -99,16 +99,16 @@ def set_patience(sock: socket.socket, option: int, seconds: float) -> None:
 
 
 def get_patience(sock: socket.socket, option: int) -> float:
-    """Return after how many seconds a blocking send or receive gives up."""
+    """Return the timeout of a blocking send or receive, in seconds."""
     seconds, micros = _TIMEVAL.unpack(sock.getsockopt(socket.SOL_SOCKET, option, _TIMEVAL.size))
     return seconds + micros / 1e6 or math.inf
 
 
 def notice_absence(sock: socket.socket, seconds: float) -> None:
-    """Let a TCP connection break when its peer's host is silent, or takes nothing, for so long.
+    """Break a TCP connection if its peer's host is silent, or accepts nothing, for so long.
 
-    A host that has gone without a word acknowledges neither data (TCP_USER_TIMEOUT, RFC 5482) nor
-    probes. Without these options the kernel would find out after hours.
+    A host that has vanished acknowledges neither data (TCP_USER_TIMEOUT, RFC 5482) nor probes.
+    Without these options the kernel would notice after hours.
     """
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in (
@@ -124,9 +124,9 @@ def notice_absence(sock: socket.socket, seconds: float) -> None:
 
 
 def unacknowledged_bytes(sock: socket.socket) -> int:
-    """Return how much of what was sent the peer has not acknowledged (SIOCOUTQ, tcp(7)).
+    """Return how much sent data the peer has not acknowledged (SIOCOUTQ, tcp(7)).
 
-    A system that does not tell has no less than one byte.
+    At least one byte if the system does not report it.
     """
     if Kernel.OUTPUT_QUEUE is None:
         return 1
@@ -135,7 +135,7 @@ def unacknowledged_bytes(sock: socket.socket) -> int:
 
 
 def kernel_paces(sock: socket.socket, rate_bps: float) -> bool:
-    """Ask the kernel to pace a TCP socket; False where it cannot (SO_MAX_PACING_RATE)."""
+    """Ask the kernel to pace a TCP socket; False if it cannot (SO_MAX_PACING_RATE)."""
     if Kernel.PACING_RATE is None:
         return False
     rate_bytes = round(rate_bps / 8)
@@ -149,7 +149,7 @@ def kernel_paces(sock: socket.socket, rate_bps: float) -> bool:
 
 
 def effective_options(sock: socket.socket, sends: bool) -> dict[str, Any]:
-    """Return what is in force on a socket, by the names of the results."""
+    """Return the effective options of a socket, by the names of the results."""
     buffer = socket.SO_SNDBUF if sends else socket.SO_RCVBUF
     name = "window_bytes" if sends else "receiver_window_bytes"
     facts: dict[str, Any] = {name: sock.getsockopt(socket.SOL_SOCKET, buffer)}

@@ -1,7 +1,7 @@
-"""How results leave the program: tables for people, one JSON object, or JSON lines.
+"""Writes results: tables for people, one JSON object, or JSON lines.
 
 Every output has the same methods. Figures are dictionaries in SI units with the unit in the name;
-the documented vocabulary is in docs/simpleperf-protocol.md.
+docs/simpleperf-protocol.md documents the names.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .visible import say
 
 
 class ResultOutput:
-    """Takes what happens, in order; the methods do nothing by default."""
+    """Receives events, in order; the methods do nothing by default."""
 
     def listening(self, host: str, port: int) -> None:
         """The server accepts clients from now on."""
@@ -26,10 +26,10 @@ class ResultOutput:
         """The measurement runs; `facts` has the wall-clock time of its second 0."""
 
     def interval(self, figures: Mapping[str, Any]) -> None:
-        """One interval of one stream is over."""
+        """One interval of one stream has ended."""
 
     def warning(self, message: str) -> None:
-        """Something the user should know; the measurement goes on."""
+        """A message for the user; the measurement continues."""
         say(f"simpleperf: warning: {message}", sys.stderr)
 
     def late(self, seconds: float) -> None:
@@ -37,10 +37,10 @@ class ResultOutput:
         self.warning(f"started {seconds:.3f} s after the time of --start-at")
 
     def finished(self, result: Mapping[str, Any]) -> None:
-        """The measurement is over; `result` has its figures."""
+        """The measurement has ended; `result` has its figures."""
 
     def failed(self, problem: Problem) -> None:
-        """The measurement cannot go on."""
+        """The measurement has failed."""
         say(f"simpleperf: {problem.message}", sys.stderr)
         if problem.hint:
             say(f"simpleperf: {problem.hint}", sys.stderr)
@@ -102,7 +102,7 @@ class JsonOutput(ResultOutput):
 
 
 def problem_object(problem: Problem) -> dict[str, str]:
-    """Return a problem as it is written in JSON."""
+    """Return a problem as in JSON."""
     return {"kind": problem.kind, "message": problem.message, "hint": problem.hint}
 
 
@@ -184,7 +184,7 @@ def _udp_cells(figures: Mapping[str, Any]) -> dict[str, str]:
     if "packets_lost" not in figures:
         return {}
     lost = figures["packets_lost"]
-    # What the sender counts in an interval is partly still under way at the interval's end.
+    # The sender's data of an interval is partly still in transit at the interval's end.
     sent = lost + figures["packets_received"]
     ratio = f" ({lost / sent:.2%})" if sent else ""
     jitter = figures.get("jitter_rfc3550_s")
@@ -193,7 +193,7 @@ def _udp_cells(figures: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _notes(result: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what belongs to a whole measurement: both ends' CPU, and what could not be had."""
+    """Yield figures of a whole measurement: both ends' CPU, and unavailable options."""
     shown = [
         f"{end} {cpu['process_ratio']:.0%}"
         for end, cpu in result.get("cpu", {}).items()

@@ -1,9 +1,9 @@
-"""Sends at an even rate: when each packet is due (pure), and waiting for it.
+"""Sends at an even rate: computes when each packet is due (pure), and waits for it.
 
-A timer alone is late by what the kernel adds to it and by its own wake-up; spinning alone takes a
-core. So a sender sleeps until shortly before a packet is due and spins the rest. The schedule is
-absolute, so lateness never adds up, and a sender that fell behind catches up at twice the rate
-instead of in one lump.
+A timer alone is late by the kernel's slack and by its own wake-up; spinning alone takes a core. So
+a sender sleeps until shortly before a packet is due and spins for the rest. The schedule is
+absolute, so lateness never accumulates, and a sender that fell behind catches up at twice the rate
+instead of in one burst.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-# Packets of one burst leave together: at most what the rate gives in this time.
+# Packets of one burst leave together: at most this time's share of the rate.
 _BURST_S = 200e-6
-# A wake-up is rarely later than this once the timers are sharp.
+# A wake-up is rarely later than this once the timer slack is reduced.
 _SPIN_NS = 60_000
-# The longest sleep before looking whether to stop.
+# The longest sleep between two checks of whether to stop.
 _NAP_NS = 50_000_000
 
 
 def sharpen_timers() -> None:
-    """Ask the kernel not to delay the timers of the calling thread to join them with others.
+    """Minimize the timer slack of the calling thread.
 
-    By default Linux adds up to 50 us (prctl(2), PR_SET_TIMERSLACK). Where it cannot be told,
-    pacing is coarser and nothing else changes.
+    By default Linux adds up to 50 us (prctl(2), PR_SET_TIMERSLACK). If it cannot be reduced, only
+    pacing is coarser.
     """
     path = f"/proc/{threading.get_native_id()}/timerslack_ns"
     with suppress(OSError), open(path, "w", encoding="ascii") as slack:
@@ -37,11 +37,11 @@ def sharpen_timers() -> None:
 def woken_first() -> Iterator[None]:
     """Let the kernel run the calling thread as soon as it wakes, for as long as the block lasts.
 
-    On a busy machine any other thread waits for its turn, often longer than an interval. Only the
-    privileged may ask for more (SCHED_RR, sched(7)); for others nothing changes.
+    On a busy machine any other thread waits for its turn, often longer than an interval. Only
+    privileged processes may do this (SCHED_RR, sched(7)); for others nothing changes.
     """
     raised = False
-    with suppress(AttributeError, OSError):  # Some systems have no such calls.
+    with suppress(AttributeError, OSError):  # Some systems lack these calls.
         if os.sched_getscheduler(0) == os.SCHED_OTHER:
             least = os.sched_get_priority_min(os.SCHED_RR)
             os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(least))
@@ -70,7 +70,7 @@ class Pacer:
         self._last_ns = now_ns - int(self._least_gap_ns)
 
     def due_ns(self, packets: int, last_ns: int) -> int:
-        """Return when the next burst may leave, so many packets and the last at a time sent."""
+        """Return when the next burst may leave, by the packets sent and the last time."""
         on_time_ns = self._start_ns + packets * self._packet_ns
         return int(max(on_time_ns, last_ns + self._least_gap_ns))
 
@@ -84,6 +84,6 @@ class Pacer:
             left_ns = due_ns - clock()
         now_ns = clock()
         while now_ns < due_ns:
-            time.sleep(0)  # Lets the other streams' threads run Python meanwhile.
+            time.sleep(0)  # Lets the threads of other streams run Python meanwhile.
             now_ns = clock()
         self._last_ns = now_ns

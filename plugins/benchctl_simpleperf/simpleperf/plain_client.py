@@ -1,8 +1,8 @@
-"""The client of the plain protocol: sends, says BYE, and waits for the answer.
+"""The client of the plain protocol: sends data and BYE, and waits for the answer.
 
-A plain server tells nothing, so the intervals show what was sent (``sent_bps``).
-Each answer proves that all bytes of its stream arrived: the final throughput is all bytes over the
-time from the first byte to the last answer.
+A plain server reports nothing, so the intervals show the sent rate (``sent_bps``). Each answer
+proves that all bytes of its stream arrived. The final throughput is all bytes over the time from
+the first byte to the last answer.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .stream import Timeline
 from .tcp import PlainSender
 from .waker import Waker, await_readable
 
-# How long all bytes may take to arrive when they are with the kernel, and then the answer.
+# How long all bytes may take to arrive after the kernel has them, and then the answer.
 _ARRIVAL_S = 30.0
 _ANSWER_S = 10.0
 _LOOK_S = 0.1
@@ -40,7 +40,7 @@ def run_plain_client(
     waker: Waker,
     start_at_s: float | None = None,
 ) -> None:
-    """Measure and tell `output`. Raises Problem, and Interrupted before the start."""
+    """Measure and report to `output`. Raises Problem, and Interrupted before the start."""
     sockets = _connect_all(target, settings)
     try:
         if start_at_s is not None:
@@ -98,20 +98,20 @@ def _measure(
 
 
 def _say_goodbye(sockets: list[socket.socket], where: str) -> list[int]:
-    """Say BYE on every connection; returns when each answer came. Raises Problem."""
+    """Send BYE on every connection; returns when each answer arrived. Raises Problem."""
     answers = dict.fromkeys(sockets, b"")
     answered_ns = dict.fromkeys(sockets, 0)
     begun_s = arrived_s = time.monotonic()
     try:
         for sock in sockets:
             sock.sendall(GOODBYE)
-            # The end of the stream tells a server that knows it that nothing follows the BYE.
+            # The end of the stream shows the server that nothing follows the BYE.
             sock.shutdown(socket.SHUT_WR)
         while answers:
             ready = await_readable(answers, _LOOK_S)
             now_s = time.monotonic()
             if any(map(unacknowledged_bytes, answers)):
-                arrived_s = now_s  # What is still under way has that much more time.
+                arrived_s = now_s  # Data still in transit gets this additional time.
             if now_s > min(arrived_s + _ANSWER_S, begun_s + _ARRIVAL_S):
                 message = f"the server took all bytes and says no {ANSWER.decode()!r}"
                 raise Problem("peer", message, _NOT_PLAIN)
@@ -131,7 +131,7 @@ def _say_goodbye(sockets: list[socket.socket], where: str) -> list[int]:
 
 
 def _broken(sockets: list[socket.socket], where: str, error: OSError) -> Problem:
-    """Return why a connection broke: by what the server said before, if it did."""
+    """Return why a connection broke, from the server's last message if there is one."""
     for sock in sockets:
         sock.setblocking(False)
         try:
@@ -143,7 +143,7 @@ def _broken(sockets: list[socket.socket], where: str, error: OSError) -> Problem
 
 
 def _check_answer(where: str, answer: bytes) -> None:
-    """Raise Problem for words that no plain server says."""
+    """Raise Problem for a message that no plain server sends."""
     if not ANSWER.startswith(answer[: len(ANSWER)]):
         message = f"{where} is not a simpleperf server: it responds {answer[:_SHOWN_BYTES]!r}"
         raise Problem("refused", message, NOT_OURS)

@@ -22,7 +22,7 @@ _CLOSING_S = 5.0
 class PlainPeer(HubConnection):
     """One plain client, the server's ``number``-th. ``name`` is its address.
 
-    ``show`` gets its intervals, where some are wanted, and ``done`` its result.
+    ``show`` gets its intervals, if requested, and ``done`` its result.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class PlainPeer(HubConnection):
         self._answered = False
         self._stream.feed(data)
         now_s = self._last_ns / SECOND_NS
-        # Whole chunks count: who sends a byte now and then would hold its place for ever.
+        # Only whole chunks count: otherwise a client could hold its place by single bytes.
         if self._stream.payload_bytes >= (self._chunks + 1) * CHUNK_BYTES:
             self._chunks = self._stream.payload_bytes // CHUNK_BYTES
             self.progress_s = now_s
@@ -83,7 +83,7 @@ class PlainPeer(HubConnection):
             self._end()
 
     def on_broken(self) -> None:
-        self._end()  # What came before counts.
+        self._end()  # Data before it counts.
 
     def on_sweep(self) -> None:
         lasted_ns = self._last_ns - self._first_ns
@@ -93,7 +93,7 @@ class PlainPeer(HubConnection):
             self._show_interval()
 
     def on_deadline(self) -> None:
-        # Nothing came for a while: the payload is over, or the client is gone.
+        # Nothing arrived for a while: the payload has ended, or the client is gone.
         if self._stream.at_goodbye and not self._answered:
             self._answer()
             self.deadline_s = time.monotonic() + _CLOSING_S
@@ -101,7 +101,7 @@ class PlainPeer(HubConnection):
             self._end()
 
     def drop(self) -> None:
-        """Let the client go, with what came of it so far."""
+        """Close the client, with the result so far."""
         if self in self._hub.peers:
             self._end()
 
@@ -132,7 +132,7 @@ class PlainPeer(HubConnection):
 
     def _answer(self) -> None:
         self._answered = True
-        with suppress(OSError):  # When the client is gone, what it sent counts all the same.
+        with suppress(OSError):  # If the client is gone, the data it sent still counts.
             self.sock.send(ANSWER)
 
     def _figures(self, start_ns: int, end_ns: int, count: int) -> dict[str, Any]:

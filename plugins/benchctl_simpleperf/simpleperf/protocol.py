@@ -1,8 +1,8 @@
 """The control protocol as a table of states; no I/O.
 
-Both ends keep the same state. A message moves it, and one that the table does not know in the
-present state is a violation: a `Problem`, after which the connection is closed. The words of each
-state and message are explained in docs/simpleperf-protocol.md.
+Both ends keep the same state. A message changes it. A message that the table does not have in the
+current state is a violation: a `Problem`, after which the connection is closed.
+docs/simpleperf-protocol.md explains each state and message.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ MESSAGES: Mapping[str, Mapping[str, Check]] = {
         "hint": text(500),
     },
 }
-"""The members of each message and what they may be."""
+"""The members of each message, with their checks."""
 
 _BEFORE_THE_RESULT = (
     "connected", "greeted", "challenged", "proven", "open", "asked", "joining", "ready", "running",
@@ -94,7 +94,7 @@ TRANSITIONS: Mapping[tuple[str, str, str], str] = {
     ("running", CLIENT, "sent"): "running",
     ("running", CLIENT, "stop"): "running",
     ("running", SERVER, "result"): "done",
-    # The client may say these before it reads the result or problem that is under way to it.
+    # The client may send these before it reads a result or problem that is in transit to it.
     ("done", CLIENT, "start"): "done",
     ("done", CLIENT, "sent"): "done",
     ("done", CLIENT, "stop"): "done",
@@ -113,7 +113,7 @@ class Conversation:
         self._reader = LineReader(MESSAGE_LIMIT if role == CLIENT else REQUEST_LIMIT)
 
     def send(self, kind: str, /, **members: Any) -> bytes:
-        """Return the bytes of a message. Raises Problem when it may not be said now."""
+        """Return the bytes of a message. Raises Problem if it is not allowed now."""
         self._move(self._role, kind)
         return encode_message({"type": kind, **members})
 

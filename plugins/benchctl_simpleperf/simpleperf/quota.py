@@ -1,6 +1,6 @@
-"""What a server's clients hold of its limits: places, and the rates that they asked for; no I/O.
+"""The use of a server's limits by its clients: places, and requested rates; no I/O.
 
-A client is what `addresses.origin_of` takes for one. A place is a connection or a stream.
+`addresses.origin_of` identifies a client. A place is a connection or a stream.
 """
 
 from __future__ import annotations
@@ -12,27 +12,27 @@ from .errors import Problem
 from .settings import Limits, MeasurementSettings
 from .units import scaled
 
-# A rate holds over this time, with this much slack, and beyond what one stream sends at a time.
+# A rate holds over this time, with this slack, plus the amount that one stream sends at a time.
 _RATE_SPAN_S = 1.0
 _RATE_MARGIN = 1.1
 _RATE_SLACK_BYTES = 1 << 20
 
 
 class Claim(NamedTuple):
-    """What one measurement holds; ``rate_bps`` is infinite where nothing bounds it."""
+    """The claim of one measurement; ``rate_bps`` is infinite if unlimited."""
 
     origin: bytes
     places: int = 1
     rate_bps: float = math.inf
 
     def allows(self, received_bytes: int, elapsed_s: float) -> bool:
-        """Whether what the client has sent so far keeps to the rate that it asked for."""
+        """Whether the data received from the client so far keeps to its requested rate."""
         may_bits = self.rate_bps * _RATE_MARGIN * (elapsed_s + _RATE_SPAN_S)
         return (received_bytes - _RATE_SLACK_BYTES) * 8 <= may_bits
 
 
 class _Share:
-    """What one client holds, or all of them together. ``debt_bits`` is of plain clients."""
+    """The claims of one client, or of all. ``debt_bits`` is of plain clients."""
 
     def __init__(self) -> None:
         self.places = 0
@@ -46,7 +46,7 @@ class _Share:
             self.rate_bps = max(self.rate_bps + sign * claim.rate_bps, 0.0)
 
     def spend(self, count_bytes: int, now_s: float, bound_bps: float) -> bool:
-        """Take bytes that came; tells whether they keep to what of the bound nobody asked for."""
+        """Take received bytes; returns whether they keep to the unclaimed part of the bound."""
         if bound_bps == math.inf:
             return True
         free_bps = (bound_bps - self.rate_bps) * _RATE_MARGIN
@@ -57,7 +57,7 @@ class _Share:
 
 
 class Quota:
-    """Who holds how much. The server asks before it lets a measurement begin."""
+    """The claims of all clients. The server asks before it admits a measurement."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
@@ -67,7 +67,7 @@ class Quota:
         """Claims that are held."""
 
     def claim(self, origin: bytes, settings: MeasurementSettings | None) -> Claim:
-        """Return what a measurement needs; a plain client says nothing of it (None).
+        """Return the claim of a measurement; a plain client declares none (None).
 
         Raises Problem for what the server allows nobody.
         """
@@ -94,14 +94,14 @@ class Quota:
         return Claim(origin, 1 + streams, rate_bps)
 
     def lacks(self, claim: Claim) -> str:
-        """Return what stands in a claim's way: ``client``, ``server`` or nothing."""
+        """Return the obstacle of a claim: ``client``, ``server`` or nothing."""
         share = self._shares.get(claim.origin) or _Share()
         if share.places + claim.places > self._limits.client_places:
             return "client"
         return "server" if self._all.places + claim.places > self._limits.clients else ""
 
     def take(self, claim: Claim, protocol: str = "tcp") -> None:
-        """Hold what is claimed. Raises Problem (busy) when others hold it."""
+        """Hold a claim. Raises Problem (busy) if others hold the limit."""
         lacks = self.lacks(claim)
         if lacks:
             whose = "this address holds" if lacks == "client" else "its clients hold"
@@ -123,17 +123,17 @@ class Quota:
             held.add(claim, 1)
 
     def free(self, claim: Claim) -> None:
-        """Hold it no longer."""
+        """Release a claim."""
         share = self._shares[claim.origin]
         self.claims -= 1
         for held in (share, self._all):
             held.add(claim, -1)
-        # Debts are remembered, so that nobody gets rid of them by coming again, but not for ever.
+        # Debts are remembered for some time, so that nobody removes them by reconnecting.
         if not share.places and (not share.debt_bits or len(self._shares) > self._limits.clients):
             del self._shares[claim.origin]
 
     def spend(self, claim: Claim, count_bytes: int, now_s: float) -> bool:
-        """Take what came of a plain client; False when more came than the server allows."""
+        """Take received bytes of a plain client; False if they exceed what the server allows."""
         one_bps, all_bps = self._limits.rates("tcp")
         return all(
             [

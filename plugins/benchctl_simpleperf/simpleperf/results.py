@@ -1,7 +1,7 @@
-"""The final figures of a measurement, from what its two ends saw; pure.
+"""The final figures of a measurement, from the figures of both ends; pure.
 
-The receiver's figures are the result. The sender adds what only it can know: what it handed over,
-and TCP's own figures.
+The receiver's figures are the result. The sender adds what only it knows: what it sent, and TCP's
+own figures.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import Any
 from .errors import Problem
 from .intervals import check_names, rate_bps, rate_names
 
-# Figures that have no sum over streams: of values their mean stands for all, and distributions
-# cannot be put together. The rest are counts.
+# Figures without a sum over streams: values are averaged, and distributions cannot be combined. The
+# rest are counts.
 _DISTRIBUTION = "packet_gap_s"
 _VALUES = ("jitter_rfc3550_s", "pdv_p95_p50_s")
 
 
 def check_figures(figures: Mapping[str, Any], sends: bool, streams: int, protocol: str) -> None:
-    """Check that a peer's figures can be put together with one's own. Raises Problem."""
+    """Check that a peer's figures can be combined with our own. Raises Problem."""
     if len(figures["streams"]) != streams:
         raise Problem("peer", f"figures of {len(figures['streams'])} streams instead of {streams}")
     for stream in figures["streams"]:
@@ -36,7 +36,7 @@ def direction_result(
 ) -> dict[str, Any]:
     """Return the result of one direction from both ends' figures."""
     sent_s = sender["duration_s"]
-    # A receiver that got nothing has measured no time.
+    # A receiver without data has measured no time.
     received_s = receiver["duration_s"] or sent_s
 
     def rates(figures: Mapping[str, Any]) -> dict[str, float]:
@@ -75,7 +75,7 @@ def one_sided_result(
 
 
 def _sums(streams: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Add up the counts of streams; of a value, return the mean over the streams."""
+    """Add up the counts of streams, and average the values."""
     found: dict[str, list[Any]] = {}
     for stream in streams:
         for name, value in stream.items():

@@ -1,4 +1,4 @@
-"""The server: takes connections, finds out what each is, and hands it on."""
+"""The server: accepts connections, identifies each, and passes it on."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ from .sockets import address_text, join_datagrams
 from .waker import Waker
 from .wire import Preamble, read_preamble
 
-# A client says at once what it is; a plain one that has nothing to send yet gets as long.
+# A client identifies itself at once; a plain one without data yet gets as long.
 _GREETING_S = 10.0
-# How long a client that is not allowed may take to read that.
+# How long a client that is not allowed may take to read the reason.
 _FAREWELL_S = 2.0
-# Connections that hold no place: strangers, clients before they ask, those that were told no. When
-# there are more, the oldest of the client that has most of them make room, so many at a time.
+# Connections without a place: unidentified ones, clients before their request, rejected ones. If
+# there are more, the oldest of the client with the most of them are closed, so many at a time.
 _WAITING = 1024
 _THINNED = 128
-# A plain client that took longer than this for its last chunk makes room where others want it.
+# A plain client that took longer than this for its last chunk is closed if others need its place.
 _SLOW_S = 1.0
 # Listening sockets, standard streams, and what Python opens now and then.
 _SPARE_FILES = 64
-# Connections and datagrams that are taken before the others get their turn.
+# Connections and datagrams that are accepted before other events are handled.
 _TAKEN_A_STEP = 64
 
 
 class Server:
-    """Serves clients until it is interrupted, or one measurement when it is one-off.
+    """Serves clients until it is interrupted, or one measurement if it is one-off.
 
-    ``listener`` and ``datagrams`` are bound to the same address and port; ``datagrams`` is None
-    where the port cannot be had for UDP.
+    ``listener`` and ``datagrams`` are bound to the same address and port; ``datagrams`` is None if
+    the port is not available for UDP.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Server:
         self._listener = listener
         self._output = output
         self._waker = waker
-        # What connections may have of the open files that the system grants, each of them one.
+        # The connections' share of the open files that the system grants.
         files = _allow_files(limits.clients + _WAITING + _SPARE_FILES) - _SPARE_FILES
         self._waiting = min(_WAITING, max(files - limits.clients, files // 4))
         self._limits = limits._replace(clients=min(limits.clients, files - self._waiting))
@@ -100,11 +100,11 @@ class Server:
 
     @property
     def connections(self) -> int:
-        """How many connections there are, streams not counted."""
+        """The number of connections, without streams."""
         return len(self.hub.peers) - 1 - (self._datagram_door in self.hub.peers)
 
     def _mind_datagrams(self) -> None:
-        """Watch for streams by UDP while some are awaited: otherwise strangers' cost nothing."""
+        """Watch for UDP streams only while some are awaited: other datagrams cost nothing."""
         door = self._datagram_door
         awaited = any(session.awaits_datagrams for session in self._sessions.values())
         if door is not None and awaited != (door in self.hub.peers):
@@ -114,7 +114,7 @@ class Server:
                 self.hub.remove(door, close=False)
 
     def introduce(self, sock: socket.socket, address: Any, preamble: Preamble) -> None:
-        """Hand a connection on to whom it belongs. It is closed when it belongs to nobody."""
+        """Pass a connection on to its owner. It is closed if it has none."""
         if preamble.kind == "control":
             session = Session(sock, address, self.hub, self._policy)
             self.hub.add(session)
@@ -126,7 +126,7 @@ class Server:
                 and found.is_of(address)
                 and found.join(preamble.direction, preamble.stream, sock)
             )
-            # Who sends before the start would not be counted.
+            # Data sent before the start would not be counted.
             if not joined or preamble.rest:
                 sock.close()
         elif self._key is None:
@@ -138,7 +138,7 @@ class Server:
         try:
             claim = self._admit(origin_of(address), None)
         except Problem:
-            sock.close()  # The plain protocol has no words for it.
+            sock.close()  # The plain protocol has no message for it.
             return
         plain = PlainPeer(
             sock,
@@ -157,7 +157,7 @@ class Server:
         self.hub.turn(plain, plain.feed, data)
 
     def _admit(self, origin: bytes, settings: MeasurementSettings | None) -> Claim:
-        """Take what a measurement needs, or a plain client (None). Raises Problem."""
+        """Claim what a measurement, or a plain client (None), needs. Raises Problem."""
         claim = self.quota.claim(origin, settings)
         if self.quota.lacks(claim):
             self._dismiss_slow_plain_clients(claim)
@@ -165,7 +165,7 @@ class Server:
         return claim
 
     def _dismiss_slow_plain_clients(self, claim: Claim) -> None:
-        """Let plain clients that barely send make room for a claim, the slowest first."""
+        """Close plain clients that barely send to make room for a claim, the slowest first."""
         before_s = time.monotonic() - _SLOW_S
         plain = (peer for peer in self.hub.peers if isinstance(peer, PlainPeer))
         slow = [peer for peer in plain if peer.progress_s < before_s]
@@ -190,7 +190,7 @@ class Server:
             self._thin_out()
 
     def _thin_out(self) -> None:
-        """Close connections that hold no place, of whoever has most of them, the oldest first."""
+        """Close connections without a place, oldest first, of the client with most of them."""
         waiting: dict[bytes, list[HubConnection]] = {}
         for peer in sorted(self.hub.peers, key=lambda peer: peer.deadline_s, reverse=True):
             if peer.waits:
@@ -225,11 +225,11 @@ class _Door(HubConnection):
             self._welcome(*self.sock.accept())
 
     def on_broken(self) -> None:
-        pass  # None is left, or the one that was there has gone again.
+        pass  # There is none left, or it has closed already.
 
 
 class _DatagramDoor(HubConnection):
-    """The UDP socket where streams present themselves."""
+    """The UDP socket where streams identify themselves."""
 
     def __init__(self, sock: socket.socket, sessions: Mapping[str, Session]) -> None:
         super().__init__(sock)
@@ -248,14 +248,14 @@ class _DatagramDoor(HubConnection):
         pass  # None is left.
 
     def _join(self, session: Session, preamble: Preamble, address: Any) -> None:
-        """Give the stream a socket of its own, at the address where its client knows us."""
+        """Give the stream a socket of its own, at the address that its client uses."""
         sock = join_datagrams(session.sock.getsockname(), address)
         if not session.join(preamble.direction, preamble.stream, sock):
             sock.close()
 
 
 class _Waiting(HubConnection):
-    """A connection that holds no place."""
+    """A connection without a place."""
 
     def __init__(self, sock: socket.socket, address: Any, hub: Hub, patience_s: float) -> None:
         super().__init__(sock, origin_of(address), time.monotonic() + patience_s)
@@ -273,7 +273,7 @@ class _Waiting(HubConnection):
 
 
 class _Stranger(_Waiting):
-    """A connection of a network that is not allowed: it is told so, and not heard."""
+    """A connection of a network that is not allowed: it gets the reason, unread."""
 
     def __init__(self, sock: socket.socket, address: Any, hub: Hub) -> None:
         super().__init__(sock, address, hub, _FAREWELL_S)
@@ -283,7 +283,7 @@ class _Stranger(_Waiting):
             message=f"the server does not accept clients from {address[0]}",
             hint="its option --allow lists the networks that it accepts",
         )
-        with suppress(OSError):  # It may have gone again.
+        with suppress(OSError):  # It may have closed already.
             sock.send(problem)
             sock.shutdown(socket.SHUT_WR)
 
@@ -293,7 +293,7 @@ class _Stranger(_Waiting):
 
 
 class _Newcomer(_Waiting):
-    """A connection that has not said yet what it is."""
+    """A connection that has not identified itself yet."""
 
     def __init__(self, sock: socket.socket, address: Any, server: Server) -> None:
         super().__init__(sock, address, server.hub, _GREETING_S)
@@ -316,7 +316,7 @@ class _Newcomer(_Waiting):
 
 
 def _allow_files(count: int) -> int:
-    """Raise the limit of open files to a count, as far as may be; returns what it is then."""
+    """Raise the limit of open files to a count, as far as possible; returns the new limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY or soft >= count:
         return count

@@ -25,21 +25,21 @@ from .settings import Limits, MeasurementSettings
 from .side import Side
 from .sockets import address_text, plain_address
 
-# What a client may leave unread of what it is told.
+# How much data to a client may be unread.
 _UNREAD_LIMIT = 1 << 20
-# From the connection to the last stream's joining nothing takes longer than this.
+# From the connection to the last stream's joining, no step takes longer than this.
 _HANDSHAKE_S = 15.0
 # How long a client may take to read its result or its problem, and close.
 _GOODBYE_S = 5.0
 
 
 class Policy(NamedTuple):
-    """What a session needs to know of its server.
+    """A session's interface to its server.
 
-    ``admit`` takes what a test needs from the ``quota``, or raises Problem. ``sessions`` are those
-    that await streams, by token, and ``known`` the streams that are known by their socket address,
-    each with the session and its number. ``show`` gets each interval and ``done`` the session at
-    its end. Other threads call ``notify`` when there is something to look at.
+    ``admit`` claims a test's needs from the ``quota``, or raises Problem. ``sessions`` are those
+    that await streams, by token. ``known`` maps socket addresses of expected streams to their
+    session and number. ``show`` gets each interval and ``done`` the session at its end. Other
+    threads call ``notify`` when there are new results.
     """
 
     limits: Limits
@@ -108,7 +108,7 @@ class Session(HubConnection):
 
     @property
     def awaits_datagrams(self) -> bool:
-        """Whether it has streams that come by UDP."""
+        """Whether it has UDP streams."""
         return self.settings is not None and self.settings.protocol == "udp"
 
     @property
@@ -126,8 +126,8 @@ class Session(HubConnection):
     def is_of(self, address: Any) -> bool:
         """Whether an address is the client's own, as its control connection proved it.
 
-        The token proves nothing: who asks for a measurement has one, and may write any source
-        address on a datagram. A stream of another address ends the session.
+        The token is no proof: anyone who requests a measurement has one, and may forge the source
+        address of a datagram. A stream of another address ends the session.
         """
         if same_host(address, self._address):
             return True
@@ -142,7 +142,7 @@ class Session(HubConnection):
         return False
 
     def join(self, direction: str, stream: int, sock: socket.socket) -> bool:
-        """Take the connection of a stream; False when it is none that is awaited."""
+        """Take the connection of a stream; False if none is awaited."""
         settings, present = self.settings, self._joined.get(direction)
         if settings is None or present is None or stream in present or stream >= settings.streams:
             return False
@@ -169,7 +169,7 @@ class Session(HubConnection):
         message, hint = problem.message[:500], problem.hint[:500]
         self._send("problem", kind=problem.kind, message=message, hint=hint)
 
-    # --- what the client says ---
+    # --- messages of the client ---
 
     def _on_hello(self, members: Mapping[str, Any]) -> None:
         if members["version"] != VERSION:
@@ -197,10 +197,10 @@ class Session(HubConnection):
         self._send("accepted", token=self._token, known=bool(known_by) and self._know(known_by))
 
     def _know(self, known_by: Mapping[str, Any]) -> bool:
-        """Await streams by their address; False where somebody on the path changes addresses."""
+        """Await streams by their address; False if somebody on the path changes addresses."""
         host, port = plain_address(self._address)
         ports = known_by["ports"]
-        # A link-local address is a host's together with its scope.
+        # A link-local address identifies a host only together with its scope.
         streams = dict.fromkeys((self._address[0], port, *self._address[2:]) for port in ports)
         if (
             known_by["control"] != address_text((host, port))
@@ -213,7 +213,7 @@ class Session(HubConnection):
         return True
 
     def _prepare(self, settings: MeasurementSettings) -> None:
-        """All streams have joined: get ready to go."""
+        """All streams have joined: prepare the start."""
         idle_s = self._policy.limits.idle_s
         self._await_no_more()
         joined, self._joined = self._joined, {}
@@ -227,7 +227,7 @@ class Session(HubConnection):
 
     def _on_start(self, _: Mapping[str, Any]) -> None:
         if self.settings is None:
-            return  # It crossed a problem that is on its way to the client.
+            return  # It crossed a problem that is in transit to the client.
         limits, lasts_s = self._policy.limits, self._policy.limits.duration_s
         if self.settings.duration_s is not None:
             lasts_s = self.settings.omit_s + self.settings.duration_s
@@ -245,7 +245,7 @@ class Session(HubConnection):
         for side in self._sides.values():
             side.stop()
 
-    # --- what the client is told ---
+    # --- messages to the client ---
 
     def _pass_on(self, direction: str, side: Side) -> None:
         rows = [side.rows.popleft() for _ in range(len(side.rows))]
@@ -296,7 +296,7 @@ class Session(HubConnection):
         }
         begun_s = [side.start_epoch_s for side in self._sides.values() if side.sends]
         if self.settings is not None and any(begun_s):
-            # As the client's: the second 0 of what this end sent.
+            # As the client's: the second 0 of the data that this end sent.
             result["epoch_s"] = min(filter(None, begun_s)) + self.settings.omit_s
         return result
 
@@ -315,7 +315,7 @@ class Session(HubConnection):
             return
         self._hub.watch_writing(self, bool(self._outgoing))
         if self._conversation.state == "done" and not self._outgoing:
-            # All is said. The client closes when it has read it.
+            # All is sent. The client closes when it has read it.
             self.sock.shutdown(socket.SHUT_WR)
 
     # --- the end ---

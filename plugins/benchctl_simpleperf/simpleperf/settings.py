@@ -1,4 +1,4 @@
-"""What one measurement is asked to do, as both ends know it, and what a server allows."""
+"""The settings of one measurement, as both ends know them, and the limits of a server."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from .schedule import SECOND_NS, Schedule
 
 DEFAULT_PORT = 8088
 STREAMS_LIMIT = 128
-# What setsockopt takes: an int.
+# The range of setsockopt: an int.
 WINDOW_LIMIT = (1 << 31) - 1
 TCP_LENGTH_BYTES = 128 * 1024
-# What an Ethernet frame of 1500 bytes carries of TCP with timestamps; by UDP it fits with room.
+# The TCP payload of an Ethernet frame of 1500 bytes with timestamps; as UDP it fits, too.
 UDP_LENGTH_BYTES = 1448
 # A datagram starts with its number and its time.
 UDP_LENGTH_LEAST = 16
 UDP_LENGTH_MOST = 65507
-# A UDP sender without a limit floods the network, so who wants that has to ask for it.
+# A UDP sender without a limit floods the network, so that must be requested explicitly.
 UDP_RATE_BPS = 1e6
 # RFC 2474 (class selectors), 2597 (AF), 3246 (EF), 5865 (VA), 8622 (LE).
 DSCP_NAMES = {
@@ -37,8 +37,8 @@ class MeasurementSettings(NamedTuple):
     """One measurement. ``None`` leaves a setting to the system.
 
     ``directions`` are seen from the client. Exactly one of ``duration_s`` and ``total_bytes`` is
-    set; the bytes are shared by the streams of a direction. ``rate_bps`` is per stream.
-    ``length_bytes`` is what one call sends over TCP, and the payload of a UDP datagram.
+    set; the bytes are divided among the streams of a direction. ``rate_bps`` is per stream.
+    ``length_bytes`` is the size of one send over TCP, and the payload of a UDP datagram.
     """
 
     protocol: str = "tcp"
@@ -59,7 +59,7 @@ class MeasurementSettings(NamedTuple):
 
     @classmethod
     def from_message(cls, members: Mapping[str, Any]) -> MeasurementSettings:
-        """Take checked members of a ``test`` message. Raises Problem for what cannot be."""
+        """Take checked members of a ``test`` message. Raises Problem for a bad combination."""
         settings = cls(**{**members, "directions": tuple(members["directions"])})
         if not settings.directions or len(set(settings.directions)) != len(settings.directions):
             raise Problem("parameter", "directions must be send, receive or both")
@@ -80,7 +80,7 @@ class MeasurementSettings(NamedTuple):
         )
 
     def share(self, stream: int) -> int:
-        """Return how many bytes a stream sends; more than it can where time decides."""
+        """Return how many bytes a stream sends; more than it can if time decides."""
         if self.total_bytes is None:
             return 1 << 62
         each, rest = divmod(self.total_bytes, self.streams)
@@ -110,20 +110,20 @@ SETTINGS_CHECKS: Mapping[str, Check] = {
 }
 
 
-# UDP does not give way to other traffic as TCP does, so it is bounded where nobody says otherwise.
-# One client may fill the port that most hosts have, and ten the port that most servers have.
+# UDP does not give way to other traffic as TCP does, so it is limited by default. One client may
+# fill the port that most hosts have, and ten the port that most servers have.
 _UDP_CLIENT_BPS = 1e9
 _CLIENTS_TOGETHER = 10
 
 
 class Limits(NamedTuple):
-    """What a server allows.
+    """The limits of a server.
 
-    ``clients`` counts the connections and streams of all clients together, ``client_places`` those
-    of one: a thousand plain connections, and nobody has more than half. ``duration_s`` bounds a
-    whole test, omit included. ``rate_bps`` bounds all streams of a client, ``all_rate_bps`` those
-    of all clients; None leaves it to `rates`. ``idle_s`` is how long a peer may stay silent where
-    it should speak. Clients of other ``networks`` are turned away; where there are none, nobody is.
+    ``clients`` limits the connections and streams of all clients together, ``client_places`` those
+    of one: a thousand plain connections, and nobody has more than half. ``duration_s`` limits a
+    whole test, omit included. ``rate_bps`` limits all streams of a client, ``all_rate_bps`` those
+    of all clients; None leaves it to `rates`. ``idle_s`` is how long a peer may be silent when it
+    should send. Clients outside ``networks`` are rejected; without any, nobody is.
     """
 
     clients: int = 2048
@@ -135,12 +135,12 @@ class Limits(NamedTuple):
     networks: tuple[Network, ...] = ()
 
     def check(self, settings: MeasurementSettings) -> None:
-        """Raise Problem when a test lasts longer than is allowed."""
+        """Raise Problem if a test lasts longer than is allowed."""
         if settings.omit_s + (settings.duration_s or 0.0) > self.duration_s:
             raise Problem("refused", f"the server measures at most {self.duration_s:g} s")
 
     def rates(self, protocol: str) -> tuple[float, float]:
-        """Return the bounds of one client and of all together; infinite for none."""
+        """Return the limits of one client and of all together; infinite if unlimited."""
         one_bps = self.all_rate_bps if self.rate_bps is None else self.rate_bps
         if one_bps is None:
             one_bps = _UDP_CLIENT_BPS if protocol == "udp" else math.inf

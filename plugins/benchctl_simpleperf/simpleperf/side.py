@@ -29,9 +29,9 @@ _STREAM_KINDS: dict[tuple[str, bool], Any] = {
 
 
 class Side:
-    """What one end does in one direction, from its connected sockets to its figures.
+    """One end of one direction, from its connected sockets to its figures.
 
-    ``idle_s`` is how long a TCP stream may stand still before it has failed.
+    ``idle_s`` is how long a TCP stream may stall before it has failed.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class Side:
 
     @property
     def failure(self) -> OSError | None:
-        """What broke a stream, if anything did."""
+        """The error of a stream, if any."""
         return self._measurement.failure
 
     @property
@@ -82,19 +82,19 @@ class Side:
 
     @property
     def moved_bytes(self) -> int:
-        """Payload bytes sent or received so far, the omitted part included."""
+        """Payload bytes sent or received so far, including the omitted part."""
         return sum(stream.moved_bytes for stream in self._streams)
 
     @property
     def counts(self) -> dict[str, list[int]]:
-        """Datagrams sent, and those of them that were of the omitted part, stream by stream."""
+        """Datagrams sent, and the omitted ones of them, stream by stream."""
         return {
             "packets": [stream.packets for stream in self._streams],
             "omitted": [stream.omitted_packets for stream in self._streams],
         }
 
     def start(self) -> None:
-        """Let the streams go."""
+        """Start the streams."""
         self._measurement.start()
 
     def stop(self) -> None:
@@ -102,13 +102,14 @@ class Side:
         self._measurement.stop()
 
     def close(self) -> None:
-        """Free the sockets, as soon as nothing uses them."""
+        """Free the sockets as soon as nothing uses them."""
         self._measurement.close()
 
     def expect(self, packets: Sequence[int], omitted: Sequence[int] | None) -> None:
-        """Take the sender's counts: nothing more is coming.
+        """Take the sender's counts: nothing more is to come.
 
-        ``omitted`` are those of the omitted part; None from an older sender, which does not know.
+        ``omitted`` are those of the omitted part; None from an older sender, which does not know
+        them.
         """
         self.told = True
         if omitted is not None:
@@ -117,12 +118,12 @@ class Side:
             stream.expect(count, less)
 
     def figures(self) -> dict[str, Any]:
-        """Return the final figures, as they go over the wire; to be asked before `close`."""
+        """Return the final figures, as they go over the wire; call it before `close`."""
         totals = self._measurement.totals
         assert totals is not None, "asked before the end"
         streams = [dict(stream) for stream in totals.streams]
         for stream, sent in zip(streams, self._measured):
-            # However the measurement ended, what was sent and did not come is lost.
+            # However the measurement ended, datagrams that were sent and did not arrive are lost.
             if "packets_received" in stream:
                 stream["packets_lost"] = sent - stream["packets_received"]
         return {

@@ -1,4 +1,4 @@
-"""Opens sockets, and says in plain words why one cannot be opened."""
+"""Opens sockets, and explains in plain words if one cannot be opened."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any, Callable, NamedTuple
 from .errors import Problem, describe_os_error
 from .options import bind_device
 
-# A server's port may be taken for UDP when the system chose it for TCP: it chooses again.
+# If a port that the system chose for TCP is in use for UDP, the system chooses again.
 _PORT_TRIES = 20
 _BACKLOG = 1024
 
-# What helps who finds something else where he looked for a server.
+# Help for a client that finds another program on the server's port.
 NOT_OURS = (
     "check that simpleperf listens on this address and port, and accepts this client"
     " (--allow, --key-file)"
@@ -24,10 +24,10 @@ Prepare = Callable[[socket.socket], None]
 
 
 class Target(NamedTuple):
-    """Where a client finds its server, and from where it goes there.
+    """The address of a server, and the address from which a client connects.
 
     ``family`` is 0 for any, or one of the AF constants. ``source_port`` is that of the first
-    stream; further ones count up from it, and 0 lets the system choose.
+    stream; the next ones count up from it, and 0 lets the system choose.
     """
 
     host: str
@@ -40,7 +40,7 @@ class Target(NamedTuple):
 
 
 def address_text(address: Any) -> str:
-    """Show a socket address as ``host:port``, with brackets round an IPv6 address."""
+    """Format a socket address as ``host:port``, with brackets around an IPv6 address."""
     host, port = address[:2]
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
@@ -70,14 +70,14 @@ def connect(target: Target, source_port: int = 0, prepare: Prepare | None = None
 
 
 def plain_address(address: Any) -> tuple[str, int]:
-    """Return host and port of a socket address, an IPv4 one as such on an IPv6 socket too."""
+    """Return host and port of a socket address, with IPv4 as such on an IPv6 socket, too."""
     return address[0].removeprefix("::ffff:"), address[1]
 
 
 def bind_again(
     control: socket.socket, kind: int, target: Target, source_port: int, prepare: Prepare
 ) -> socket.socket:
-    """Return a further socket (SOCK_STREAM or SOCK_DGRAM) that has its address. Raises Problem."""
+    """Return another socket (SOCK_STREAM or SOCK_DGRAM) with its address. Raises Problem."""
     host, _, *scope = control.getsockname()
     local = (target.source, source_port) if target.source else (host, source_port, *scope)
     try:
@@ -88,7 +88,7 @@ def bind_again(
 
 
 def connect_again(sock: socket.socket, control: socket.socket, target: Target) -> None:
-    """Connect a socket of `bind_again` to where another is connected. Raises Problem."""
+    """Connect a socket of `bind_again` to the remote address of another. Raises Problem."""
     address = control.getpeername()
     try:
         _connect(sock, address, target)
@@ -124,7 +124,7 @@ def _resolve(host: str, port: int, family: int, flags: int = 0) -> list[Any]:
     try:
         return socket.getaddrinfo(host, port, family, socket.SOCK_STREAM, 0, flags)
     except socket.gaierror as error:
-        # Not every system has an error of its own for an address of another family.
+        # Some systems have no specific error for an address of another family.
         other_family = error.errno == getattr(socket, "EAI_ADDRFAMILY", None)
         hint = "the address is of another IP version" if other_family else ""
         kind = "parameter" if other_family else "unreachable"
@@ -134,7 +134,7 @@ def _resolve(host: str, port: int, family: int, flags: int = 0) -> list[Any]:
 def listen(target: Target) -> tuple[socket.socket, socket.socket | None]:
     """Return a listening TCP socket and a UDP socket at one address, port 0 for any free port.
 
-    The UDP socket is None where another program has that port. Raises Problem.
+    The UDP socket is None if another program has that port. Raises Problem.
     """
     family, _, _, _, address = _resolve(target.host, target.port, target.family, socket.AI_PASSIVE)[
         0
@@ -184,16 +184,15 @@ def join_datagrams(local: Any, remote: Any) -> socket.socket:
 def datagram_socket(family: int, local: Any) -> socket.socket:
     """Return a UDP socket bound to an address that others may share. Raises OSError.
 
-    Linux gives a datagram to the socket that is connected to its sender before one that is only
-    bound. The BSDs need SO_REUSEPORT to share the address, which on Linux would deal the
-    datagrams out in turn.
+    Linux prefers the socket that is connected to a datagram's sender to one that is only bound. The
+    BSDs need SO_REUSEPORT to share the address, which on Linux would distribute the datagrams.
     """
     sock = socket.socket(family, socket.SOCK_DGRAM)
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if not sys.platform.startswith("linux"):
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        if family == socket.AF_INET6:  # The address may be IPv4's, mapped.
+        if family == socket.AF_INET6:  # The address may be a mapped IPv4 address.
             sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
         sock.bind(local)
     except OSError:

@@ -1,11 +1,11 @@
-"""One stream at one end, and the intervals that it counts in.
+"""One stream at one end, and its counts by interval.
 
 A stream's thread moves bytes and counts them. When it finds that the end of an interval has passed,
-it notes its counts for that interval itself: so no interval depends on another thread's being woken
-in time, and a thread that was not run for a while has moved nothing meanwhile. Datagrams are always
-counted so. A TCP stream may wait for its peer for long: at the end of each interval the measurement
-makes the note, if the stream has not. What the kernel tells of a TCP sender is true only at the
-moment when it is read, so such a note carries that moment.
+it notes its counts for that interval itself. So no interval depends on the wake-up of another
+thread, and a thread that was not running for a while has moved nothing meanwhile. Datagrams are
+always counted so. A TCP stream may wait long for its peer: at the end of each interval the
+measurement makes the note if the stream has not. The kernel's figures of a TCP sender are valid
+only when they are read, so such a note carries the time of reading.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from .schedule import Boundary, Schedule
 
 
 class Reading(NamedTuple):
-    """What a stream shows at one moment: counts since its start, and present values."""
+    """A stream's state at one moment: counts since its start, and current values."""
 
     counts: Mapping[str, float]
     values: Mapping[str, float]
 
 
 class IntervalNote(NamedTuple):
-    """What a stream showed at the end of an interval, or shortly after it.
+    """A stream's state at the end of an interval, or shortly after it.
 
     ``due_ns`` is the interval's end and ``at_ns`` the time of the reading, on the monotonic clock.
     """
@@ -45,8 +45,8 @@ _NEVER_NS = 1 << 63
 class Timeline:
     """When the streams of one side began, and when their second 0 is, on the monotonic clock.
 
-    Both are when the first stream says so. A sender's second 0 comes the omitted part after its
-    start; a receiver of datagrams learns from them when it is.
+    The first stream to start sets both. A sender's second 0 is the omitted part after its start; a
+    receiver of datagrams gets it from them.
     """
 
     def __init__(self, schedule: Schedule) -> None:
@@ -79,11 +79,11 @@ class Timeline:
 
 
 class Stream:
-    """Base of the streams: a subclass moves bytes in `move` and tells what it counted.
+    """Base of the streams: a subclass moves bytes in `move` and reports its counts.
 
-    ``stops_in_time`` says that the stream ends with its last interval, by itself; ``notes_itself``
-    that nobody else makes its notes while it moves; ``asks_the_kernel`` that a note is of the
-    moment when it is made, and that intervals which had ended before are one with that.
+    ``stops_in_time``: the stream ends with its last interval by itself. ``notes_itself``: nobody
+    else makes its notes while it moves. ``asks_the_kernel``: a note is of the moment when it is
+    made, and intervals that had ended before are merged with that one.
     """
 
     stops_in_time = True
@@ -113,7 +113,7 @@ class Stream:
         raise NotImplementedError
 
     def reading(self) -> Reading:
-        """Return the present counts; any thread may call this."""
+        """Return the current counts; any thread may call this."""
         raise NotImplementedError
 
     @property
@@ -128,28 +128,28 @@ class Stream:
 
     @property
     def omitted_packets(self) -> int:
-        """Those of them that were of the omitted part."""
+        """Those of them in the omitted part."""
         return 0
 
     def omit(self) -> None:
-        """Forget the distributions so far: the omitted part is over."""
+        """Reset the distributions: the omitted part has ended."""
 
     def summary(self) -> Mapping[str, Any]:
-        """Return final figures that are no differences of counts; called when `move` has ended."""
+        """Return final figures other than differences of counts; called when `move` has ended."""
         return {}
 
     def expect(self, packets: int, omitted: int) -> None:
         """Take the sender's final counts of datagrams; a TCP stream ends by itself."""
 
     def stop(self) -> None:
-        """Make `move` return, as soon as what it has measured is whole."""
+        """Make `move` return as soon as its measurement is complete."""
         self.stopped = True
 
     def close(self) -> None:
         """Free the stream's socket; called when `move` has ended or never began."""
 
     def begin(self, at_ns: int | None = None, zero_known: bool = True) -> None:
-        """Begin to count, with the first byte: now, or at a time that is known better."""
+        """Begin to count, with the first byte: now, or at a more exact time."""
         self._timeline.begin(at_ns or time.monotonic_ns(), zero_known)
         self.note(0)
 
@@ -158,7 +158,7 @@ class Stream:
         timeline = self._timeline
         with self._lock:
             if not timeline.start_ns:
-                return  # Nothing has moved yet, in any stream.
+                return  # No stream has moved data yet.
             self.next_ns = timeline.due_ns(self._boundary)
             if now_ns < self.next_ns:
                 return
@@ -181,6 +181,6 @@ class Stream:
             self.notes.extend(self._one_of(ended) if self.asks_the_kernel else ended)
 
     def _one_of(self, ended: Sequence[IntervalNote]) -> Sequence[IntervalNote]:
-        """Return of intervals that ended before one reading the last, or that of second 0."""
+        """Return the last of the intervals that ended before one reading, or that of second 0."""
         omit_ns = self._timeline.schedule.omit_ns
         return [note for note in ended if note.boundary.at_ns == omit_ns] or ended[-1:]

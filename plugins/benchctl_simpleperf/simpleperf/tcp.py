@@ -1,4 +1,4 @@
-"""TCP streams: move bytes as fast as the kernel takes or gives them."""
+"""TCP streams: move bytes as fast as the kernel accepts or delivers them."""
 
 from __future__ import annotations
 
@@ -23,32 +23,32 @@ from .tcp_info import TCP_INFO_BYTES, read_tcp_info, read_waiting
 
 # One call rarely finds more, and it stays in the processor's cache.
 _RECEIVE_BYTES = 128 * 1024
-# Discarded bytes touch no memory: one call may take all that has come.
+# Discarded bytes touch no memory: one call may take everything that has arrived.
 _DISCARD_BYTES = 1 << 20
-# On a fast path, waking takes longer than reading. A receiver sleeps until what comes in so long
-# has come, which is short beside any interval; how much that is, it looks at now and then.
+# On a fast path, waking takes longer than reading. So a receiver sleeps until this time's worth of
+# data has arrived, which is short compared with any interval; it updates that amount now and then.
 _GATHER_NS = 200_000
 _GATHER_BYTES = 512 * 1024
 _LOOK_NS = 10_000_000
-# The kernel makes room in the buffer for what a receiver waits for (tcp_set_rcvlowat in
-# net/ipv4/tcp.c), and more only for what comes in a round trip. That may be less than the sender
-# sends before the receiver runs, so room is asked for some milliseconds.
+# The kernel sizes the buffer for what a receiver waits for (tcp_set_rcvlowat in net/ipv4/tcp.c),
+# and beyond that only for one round trip's data. That may be less than the sender sends before the
+# receiver runs, so space for some milliseconds is requested.
 _ROOM = 32
-# What one sendfile may hand over: a file of zeros, sent again and again.
+# Bytes of one sendfile: a file of zeros, sent again and again.
 _FILE_BYTES = 1 << 20
-# Plain chunks handed over in one call: the wire shows the same bytes, at a hundredth of the cost.
+# Plain chunks sent in one call: the same bytes on the wire, at a hundredth of the cost.
 _CHUNKS_A_CALL = 100
-# A plain send that the path blocks comes back this often, to see whether time is up.
+# A blocked plain send returns this often, to check whether the time has expired.
 _PLAIN_PATIENCE_S = 0.1
-# How often a sender that has handed everything over looks whether it was acknowledged.
+# How often a sender that has passed all data to the kernel checks whether it was acknowledged.
 _LOOK_S = 0.001
 
 
 class _Sender(Stream):
-    """Sends zeros until it is stopped or has sent its share; a subclass hands them over.
+    """Sends zeros until it is stopped or has sent its share; a subclass passes them to the kernel.
 
-    What it handed over waits in the kernel, which knows what was sent of it. A call that the path
-    blocks keeps the thread from looking, so the measurement asks the kernel at each interval's end.
+    The data waits in the kernel, which knows how much of it was sent. A blocked call keeps the
+    thread from checking, so the measurement asks the kernel at each interval's end.
     """
 
     asks_the_kernel = True
@@ -72,7 +72,7 @@ class _Sender(Stream):
         self._before = _kernel_view(self._sock)[0]
         clock = time.monotonic_ns
         begun_ns = clock()
-        # Who waits for the beginning is woken after the first bytes have left, not before.
+        # Waiters for the start are woken after the first bytes have left, not before.
         self._sent = self._sock.send(self._payload[: self._share], socket.MSG_DONTWAIT)
         self.begin(begun_ns)
         while self._sent < self._share and not self.stopped:
@@ -81,7 +81,7 @@ class _Sender(Stream):
                 self.note(clock())
 
     def _send(self, left: int) -> int:
-        """Hand over some bytes, no more than are left; returns how many."""
+        """Pass at most the remaining bytes to the kernel; returns how many."""
         return self._sock.send(self._payload[:left])
 
     @property
@@ -125,7 +125,7 @@ class TcpSender(_Sender):
             self._wait_for_acknowledgement()
 
     def _wait_for_acknowledgement(self) -> None:
-        """Wait until all is sent, which is this stream's end, and nothing can be sent again."""
+        """Wait until everything is sent and acknowledged, which ends this stream."""
         self.ended_ns = moved_ns = time.monotonic_ns()
         waiting = (0, 0)
         while not self.stopped and Kernel.TCP_INFO is not None:
@@ -149,7 +149,7 @@ class TcpSender(_Sender):
 
     def close(self) -> None:
         if self._timed:
-            # Time was up with bytes still in the kernel: nobody waits for them.
+            # The time expired with bytes still in the kernel: nobody waits for them.
             self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("@ii", 1, 0))
         self._sock.close()
 
@@ -179,7 +179,7 @@ class TcpSender(_Sender):
 
 
 class PlainSender(_Sender):
-    """A stream of the plain protocol: chunks, without an end that TCP would show."""
+    """A stream of the plain protocol: chunks, without an end on the TCP level."""
 
     def __init__(
         self, index: int, timeline: Timeline, sock: socket.socket, settings: MeasurementSettings
@@ -209,7 +209,7 @@ class TcpReceiver(Stream):
         self._sock = sock
         self._received = 0
         self._flags = 0
-        # A buffer of a chosen size is the user's: nothing is held back in it.
+        # A buffer of a chosen size is the user's: the receiver does not delay reading.
         self._gathers = settings.window_bytes is None
         self._looked_bytes = self._looked_ns = 0
         self.facts = {"receive": "copy"}
@@ -220,7 +220,7 @@ class TcpReceiver(Stream):
             self.facts["receive"] = "discard"
 
     def move(self) -> None:
-        # Anonymous memory takes no room until it is touched.
+        # Anonymous memory takes no space until it is touched.
         buffer = mmap.mmap(-1, _DISCARD_BYTES if self._flags else _RECEIVE_BYTES)
         flags = self._flags
         receive, clock = self._sock.recv_into, time.monotonic_ns
@@ -238,7 +238,7 @@ class TcpReceiver(Stream):
             count = receive(buffer, 0, flags)
 
     def _gather(self, now_ns: int) -> None:
-        """Have the kernel wake this stream as seldom as the present rate allows."""
+        """Let the kernel wake this stream as seldom as the current rate permits."""
         bytes_ns = (self._received - self._looked_bytes) / (now_ns - self._looked_ns)
         enough = max(1, min(int(bytes_ns * _GATHER_NS), _GATHER_BYTES))
         for least in (enough * _ROOM, enough):
@@ -265,7 +265,7 @@ _longest_payload = memoryview(b"")
 
 
 def _zeros(length: int) -> memoryview:
-    """Return zeros that all streams share; the kernel keeps one page of them for us."""
+    """Return zeros that all streams share; the kernel keeps a single page of them."""
     global _longest_payload
     if len(_longest_payload) < length:
         _longest_payload = memoryview(bytes(length))
@@ -278,7 +278,7 @@ def _file_of_zeros(memfd: Callable[[str], int] | None) -> int:
     if memfd is not None:
         file = memfd("simpleperf")
     else:
-        import tempfile  # It would cost every start a tenth of its time.
+        import tempfile  # It would take a tenth of every start.
 
         with tempfile.TemporaryFile() as unnamed:
             file = os.dup(unnamed.fileno())

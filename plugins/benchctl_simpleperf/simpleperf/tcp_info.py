@@ -46,11 +46,11 @@ _UNACKED_OFFSET, _UNSENT_OFFSET = 24, 144
 
 
 def read_tcp_info(data: bytes) -> tuple[dict[str, float], dict[str, float]]:
-    """Return the counts since the connection's start, and the present values.
+    """Return the counts since the connection's start, and the current values.
 
     ``bytes_sent`` counts each byte once, however often it was sent (tcpi_bytes_sent less
-    tcpi_bytes_retrans, Linux 4.19). A member that this kernel does not know is left out, and so is
-    a least round-trip time before the first measurement (all ones).
+    tcpi_bytes_retrans, Linux 4.19). A member that this kernel lacks is left out, and so is a
+    minimum round-trip time before the first measurement (all ones).
     """
     counts, values = _read(data, _COUNTS), _read(data, _VALUES)
     if "bytes_resent" in counts:

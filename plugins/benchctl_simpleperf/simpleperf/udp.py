@@ -1,9 +1,9 @@
-"""UDP streams: numbered datagrams, sent in trains where the kernel cuts and joins them.
+"""UDP streams: numbered datagrams, sent in trains that the kernel splits and joins.
 
-With UDP_SEGMENT the kernel cuts one large send into datagrams, and with UDP_GRO it hands several
-over in one receive: the datagrams on the wire are the same, at a fraction of the system calls.
-Both are tried and left out where they are refused. A slow paced stream goes without either, so
-that each datagram leaves at its time and has an arrival time of its own.
+With UDP_SEGMENT the kernel splits one large send into datagrams, and with UDP_GRO it delivers
+several in one receive: the datagrams on the wire are the same, at a fraction of the system calls.
+Both are tried, and not used if rejected. A slow paced stream uses neither, so that each datagram
+leaves at its time and has an arrival time of its own.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from .schedule import SECOND_NS
 from .settings import MeasurementSettings
 from .stream import Reading, Stream, Timeline
 
-# The kernel's bounds of one UDP_SEGMENT send: UDP_MAX_SEGMENTS, and a UDP payload.
+# The kernel's limits of one UDP_SEGMENT send: UDP_MAX_SEGMENTS, and a UDP payload.
 _SEGMENTS_LIMIT = 64
 _TRAIN_BYTES = 65507
 # Below this rate each datagram is received by itself: exact arrival times cost little.
 _SINGLE_PACKETS_S = 20_000
-# How long after the sender's end datagrams may still be under way.
+# How long after the sender's end datagrams may still be in transit.
 _GRACE_S = 0.25
-# How long a receiver that was stopped waits for the sender's count: well within the time that an
-# interrupted client has.
+# How long a stopped receiver waits for the sender's count: well within an interrupted client's
+# time.
 _COUNT_S = 1.5
-# The receiver looks this often whether it is over.
+# How often the receiver checks whether it should end.
 _LOOK_S = 0.05
-# How long to leave a full device alone.
+# The pause after a device's queue was full.
 _FULL_S = 100e-6
 _BUFFER_BYTES = 1 << 16
 _ANCILLARY_BYTES = 128
@@ -46,15 +46,15 @@ _INT = struct.Struct("@i")
 # struct of SO_MEMINFO (linux/sock_diag.h): the last member counts dropped packets.
 _MEMINFO = struct.Struct("@9I")
 _MEMINFO_DROPS = 8
-# Refusals of a train: a device without checksum offload, a datagram above the path's MTU.
+# Rejections of a train: a device without checksum offload, a datagram above the path's MTU.
 _NO_TRAIN = (errno.EINVAL, errno.EIO, errno.EMSGSIZE, errno.EOPNOTSUPP)
 
 
 class UdpSender(Stream):
-    """Sends datagrams: evenly spaced where a rate is asked, otherwise as fast as they go.
+    """Sends datagrams: evenly spaced if a rate is set, otherwise as fast as possible.
 
-    The stamp of a datagram and the notes come of one look at the clock, so both tell alike which
-    datagrams are of the omitted part.
+    A datagram's stamp and the notes use the same reading of the clock, so both agree on which
+    datagrams belong to the omitted part.
     """
 
     notes_itself = True
@@ -80,7 +80,7 @@ class UdpSender(Stream):
         if settings.rate_bps is not None:
             self._pacer = Pacer(settings.rate_bps, self._length, self._burst)
             self._burst = self._pacer.burst
-            self.stops_in_time = False  # It sends what its rate says, a little late if need be.
+            self.stops_in_time = False  # It sends what its rate allows, a little late if necessary.
             self.facts["pacing"] = "timer"
             if settings.duration_s is not None:
                 span_s = settings.omit_s + settings.duration_s
@@ -94,7 +94,7 @@ class UdpSender(Stream):
 
     @property
     def omitted_packets(self) -> int:
-        """Those of them that were of the omitted part: all, if it did not end."""
+        """Those of them in the omitted part: all, if it did not end."""
         return self._sent if self._omitted is None else self._omitted
 
     def omit(self) -> None:
@@ -122,7 +122,7 @@ class UdpSender(Stream):
             packing.pack_into(payload, 0, *heads)
             self._send(memoryview(payload)[: count * self._length])
         if self._pacer:
-            # The last datagram takes its time as all others do: n datagrams, n gaps.
+            # The last datagram takes its time like all others: n datagrams, n gaps.
             self._pacer.wait(self._sent, self._look)
 
     def _look(self) -> bool:
@@ -144,7 +144,7 @@ class UdpSender(Stream):
         return Reading({"packets_sent": sent, "bytes_sent": sent * self._length}, {})
 
     def _send(self, train: memoryview) -> None:
-        """Hand datagrams to the kernel, and count those that it took."""
+        """Pass datagrams to the kernel, and count those that it accepted."""
         if self._cuts:
             try:
                 self._sock.send(train)
@@ -161,14 +161,14 @@ class UdpSender(Stream):
             self._sent += 1
 
     def _send_one(self, datagram: memoryview) -> bool:
-        """Hand one datagram over; returns whether the kernel took it before the stream's stop."""
+        """Pass one datagram to the kernel; returns whether it was accepted in time."""
         while not self.stopped:
             try:
                 self._sock.send(datagram)
             except OSError as error:
                 if error.errno != errno.ENOBUFS:
                     raise
-                # The BSDs say so where Linux waits: the device's queue is full.
+                # The BSDs report this when Linux would block: the device's queue is full.
                 time.sleep(_FULL_S)
             else:
                 return True
@@ -188,17 +188,17 @@ class UdpSender(Stream):
         self._unavailable["udp_segment"] = reason
         self.facts["udp_segment"] = self._cuts = False
         if Kernel.UDP_SEGMENT is not None:
-            with suppress(OSError):  # A kernel without the option needs no telling.
+            with suppress(OSError):  # A kernel without the option has nothing to disable.
                 self._sock.setsockopt(socket.IPPROTO_UDP, Kernel.UDP_SEGMENT, 0)
         return False
 
 
 class UdpReceiver(Stream):
-    """Receives until all that was sent has come, or nothing more does after the sender's end.
+    """Receives until all sent datagrams have arrived, or no more do after the sender's end.
 
-    What it measures are the datagrams that were sent from the sender's second 0 on: its own second
-    0 is when the first of them comes. An older sender does not stamp them so: it is measured from
-    the end of the omitted part on the receiver's clock.
+    It measures the datagrams that were sent from the sender's second 0 on: its own second 0 is the
+    arrival of the first of them. An older sender does not stamp them so: then it measures from the
+    end of the omitted part on the receiver's clock.
     """
 
     stops_in_time = False
@@ -233,12 +233,12 @@ class UdpReceiver(Stream):
             )
 
     def expect(self, packets: int, omitted: int) -> None:
-        """Take the sender's final counts; the stream ends when they came or no more do."""
+        """Take the sender's final counts; the stream ends when these have arrived or no more do."""
         self._told_ns = time.monotonic_ns()
         self._omitted, self._sent = omitted, packets
 
     def stop(self) -> None:
-        """End when the sender's count has come and what it counts, which may be under way."""
+        """End when the sender's count has arrived, and the datagrams that it counts."""
         self._stop_ns = self._stop_ns or time.monotonic_ns()
 
     def move(self) -> None:
@@ -255,9 +255,9 @@ class UdpReceiver(Stream):
                 continue
             length, arrived_ns = _arrival(ancillary, size)
             if length != self._length:
-                continue  # A repeated greeting, or nothing of ours.
+                continue  # A repeated greeting, or foreign traffic.
             count = size // length
-            # The wall clock may be set while we run, so it only tells how long ago it was.
+            # The wall clock may be set while we run, so it only gives the time since then.
             self.ended_ns = time.monotonic_ns() - max(time.time_ns() - arrived_ns, 0)
             row = row_of(buffer, length, count)
             if not arrivals.received:
@@ -268,7 +268,7 @@ class UdpReceiver(Stream):
             if row:
                 self._take(row[0], count, row[1], arrived_ns)
             else:
-                # The kernel joined what was sent at several times, or the network mixed it up.
+                # The kernel joined datagrams of several times, or the network reordered them.
                 for at in range(0, count * length, length):
                     number, sent_ns = HEADER.unpack_from(buffer, at)
                     self._take(number, 1, sent_ns, arrived_ns)
@@ -287,7 +287,7 @@ class UdpReceiver(Stream):
         self._arrivals.train(number, count, sent_ns, arrived_ns)
 
     def _measure(self, first: int) -> None:
-        """The omitted part is over: count from a datagram on."""
+        """The omitted part has ended: count from a datagram on."""
         self._omits = False
         at_ns = self.ended_ns or time.monotonic_ns()
         self._timeline.measure(at_ns)
@@ -316,7 +316,7 @@ class UdpReceiver(Stream):
         values = {"jitter_rfc3550_s": arrivals.jitter_ns / SECOND_NS}
         interval, arrivals.transits = arrivals.transits, Histogram()
         values.update(_variation(interval))
-        # The thread may be adding to it at this moment, so it is merged at the next reading.
+        # The thread may be adding to it now, so it is merged at the next reading.
         self._transits.merge(self._unmerged)
         self._unmerged = interval
         return Reading(counts, values)
@@ -364,7 +364,7 @@ def _arrival(ancillary: list[tuple[int, int, bytes]], size: int) -> tuple[int, i
 
 
 def _variation(transits: Histogram) -> dict[str, float]:
-    """Return the delay variation as OWAMP has it: 95th less 50th percentile."""
+    """Return the delay variation as in OWAMP: 95th minus 50th percentile."""
     if not transits:
         return {}
     median, p95 = transits.percentiles(0.5, 0.95)

@@ -1,7 +1,7 @@
-"""Sizes, rates and times as people write them on the command line, and as they are shown.
+"""Parses and formats sizes, rates and times of the command line.
 
-Sizes follow the old simpleperf where it has a unit (B, KB, MB: 1 KB = 1000 B) and iperf3 where a
-bare letter stands (K, M, G: powers of 1024). Rates are bits per second with powers of 1000.
+Sizes follow the original simpleperf if they have a unit (B, KB, MB: 1 KB = 1000 B) and iperf3 for a
+bare letter (K, M, G: powers of 1024). Rates are bits per second with powers of 1000.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _split(text: str, what: str) -> tuple[float, str]:
 
 
 def parse_size(text: str) -> int:
-    """Read ``10MB``, ``256K`` or ``1448``; returns bytes. Raises ValueError."""
+    """Parse ``10MB``, ``256K`` or ``1448``; returns bytes. Raises ValueError."""
     value, unit = _split(text, "a size such as 10MB or 256K")
     if unit not in _SIZE_UNITS:
         raise ValueError(f"{text!r}: unknown unit {unit!r}; sizes are in B, KB, MB, GB or K, M, G")
@@ -40,7 +40,7 @@ def parse_size(text: str) -> int:
 
 
 def parse_rate(text: str) -> float:
-    """Read ``100M``, ``1.5Gbit/s`` or ``unlimited``; returns bits per second. Raises ValueError."""
+    """Parse ``100M``, ``1.5Gbit/s`` or ``unlimited``; returns bit/s. Raises ValueError."""
     if text == "unlimited":
         return math.inf
     value, unit = _split(text, "a rate such as 100M")
@@ -53,7 +53,7 @@ def parse_rate(text: str) -> float:
 
 
 def parse_seconds(text: str) -> float:
-    """Read ``10``, ``250ms`` or ``5min``; returns seconds. Raises ValueError."""
+    """Parse ``10``, ``250ms`` or ``5min``; returns seconds. Raises ValueError."""
     value, unit = _split(text, "a time such as 10 or 250ms")
     if unit not in _TIME_UNITS:
         raise ValueError(f"{text!r}: unknown unit {unit!r}; times are in s, ms, us or min")
@@ -61,7 +61,7 @@ def parse_seconds(text: str) -> float:
 
 
 def scaled(value: float, unit: str) -> str:
-    """Show a value with three significant digits and an SI prefix: ``94.1 Mbit/s``."""
+    """Format a value with three significant digits and an SI prefix: ``94.1 Mbit/s``."""
     for factor, prefix in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(value) >= factor * 0.9995:
             number = value / factor

@@ -10,13 +10,12 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
-# From here on a moment is awaited by looking at the clock: a timer may be late, and poll(2) rounds
-# up to whole milliseconds.
+# Shorter waits poll the clock: a timer may be late, and poll(2) rounds up to whole milliseconds.
 _SPIN_S = 0.003
 
 
 class Interrupted(Exception):  # noqa: N818 - nothing is wrong
-    """The user ended the program before there was anything to show."""
+    """The user ended the program before there were any results."""
 
 
 class Waker:
@@ -33,18 +32,18 @@ class Waker:
         return self._reader.fileno()
 
     def wake(self) -> None:
-        """Make the loop look; safe in every thread and in signal handlers."""
+        """Wake the loop; safe in every thread and in signal handlers."""
         try:
             self._writer.send(b"\0")
         except BlockingIOError:
-            pass  # So many are pending that one more says nothing new.
+            pass  # So many are pending that one more has no effect.
         except OSError:
             if self._writer.fileno() >= 0:
                 raise
-            # The loop has ended before a measurement did: nobody is left to look.
+            # The loop has ended before a measurement did, so there is nothing to wake.
 
     def clear(self) -> None:
-        """Forget the wake-ups so far."""
+        """Discard the wake-ups so far."""
         with suppress(BlockingIOError):
             while self._reader.recv(4096):
                 pass
@@ -55,7 +54,7 @@ class Waker:
         self.clear()
 
     def sleep_until(self, epoch_s: float) -> None:
-        """Wait until a wall-clock time as exactly as can be. Raises Interrupted."""
+        """Wait until a wall-clock time as exactly as possible. Raises Interrupted."""
         while (left_s := epoch_s - time.time()) > _SPIN_S:
             self.wait(left_s - _SPIN_S)
             if self.interrupted:
@@ -80,9 +79,9 @@ class Waker:
 
 
 def await_readable(sources: Iterable[Any], timeout_s: float | None) -> list[Any]:
-    """Wait until sockets or wakers can be read, for ever where the time is None; return those.
+    """Wait until sockets or wakers are readable, without limit if the time is None; return those.
 
-    select(2) takes no descriptor above 1023, and a large server's or test's are.
+    select(2) takes no descriptor above 1023, which a large server or test exceeds.
     """
     with selectors.PollSelector() as selector:
         for source in sources:
