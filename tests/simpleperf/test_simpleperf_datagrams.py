@@ -8,6 +8,7 @@ import pytest
 
 from benchctl_simpleperf.simpleperf.datagrams import HEADER, SECOND_0
 from benchctl_simpleperf.simpleperf.measurement import Measurement
+from benchctl_simpleperf.simpleperf.pacing import Pacer
 from benchctl_simpleperf.simpleperf.settings import MeasurementSettings
 from benchctl_simpleperf.simpleperf.side import Side
 from benchctl_simpleperf.simpleperf.stream import Timeline
@@ -115,11 +116,11 @@ def test_a_paced_sender_that_is_stopped_counts_no_datagram_that_it_did_not_send(
     settings = UDP._replace(duration_s=1.0)
     sender = UdpSender(0, Timeline(settings.schedule()), wire, settings, {})
 
-    def wait(packets, stopped):
+    def wait(pacer, packets, stopped):
         if packets == sent_before:
             sender.stop()  # As the measurement does when a sender is late at the end.
 
-    monkeypatch.setattr(sender._pacer, "wait", wait)
+    monkeypatch.setattr(Pacer, "wait", wait)
     sender.move()
     assert sender.packets == len(wire.sent) == sent_before
 

@@ -9,6 +9,7 @@ from contextlib import suppress
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from memory import at_most
 from simpleperf.simpleperf_harness import REPEATABLE
 
 from benchctl_simpleperf.simpleperf import histogram as histogram_module
@@ -104,11 +105,11 @@ DELAYS_NS = {
 def test_the_variation_of_many_delays_is_within_a_per_cent(name):
     rng = random.Random(11)
     delays = [int(DELAYS_NS[name](rng, number)) for number in range(40_000)]
-    histogram = counting(delay - delays[0] for delay in delays)
+    with at_most(2_000_000):
+        histogram = counting(delay - delays[0] for delay in delays)
     median, p95 = histogram.percentiles(0.5, 0.95)
     exact = nearest_rank(delays, 0.95) - nearest_rank(delays, 0.5)
     assert p95 - median == pytest.approx(exact, rel=0.01)
-    assert len(histogram._buckets) <= 8192
 
 
 @REPEATABLE
@@ -260,10 +261,9 @@ def test_memory_stays_bounded_whatever_numbers_come():
     arrivals = Arrivals()
     numbers = list(range(0, 40_000, 2))
     random.Random(1).shuffle(numbers)
-    for number in [1 << 47, *numbers]:
-        arrivals.train(number, 1, 0, 0)
-    assert len(arrivals._gap_starts) <= 1024
-    assert len(arrivals._gap_ends) == len(arrivals._gap_starts)
+    with at_most(200_000):
+        for number in [1 << 47, *numbers]:
+            arrivals.train(number, 1, 0, 0)
 
 
 def test_a_number_that_no_sender_counts_to_is_ignored():

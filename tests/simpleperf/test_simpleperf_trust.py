@@ -4,10 +4,12 @@ import json
 import random
 import socket
 import struct
+import subprocess
 import threading
 
 import pytest
 from simpleperf.simpleperf_harness import (
+    COMMAND,
     ControlClient,
     Notes,
     idle,
@@ -213,22 +215,15 @@ def test_a_stream_that_stands_still_ends_the_measurement():
 @pytest.mark.parametrize("direction", ["send", "receive"])
 def test_a_client_that_vanishes_frees_the_server_at_once(protocol, direction):
     with running_server() as server:
-        notes, waker = Notes(), Waker()
-        settings = MeasurementSettings()._replace(
-            protocol=protocol, directions=(direction,), length_bytes=1448, rate_bps=50e6,
-            duration_s=60.0, interval_s=0.05,
-        )  # fmt: skip
-        client = control_client._ControlClient(server.target(), settings, notes, waker)
-        client.greet(None)
-        client.prepare()
-        client.start(None)
-        threads = threading.active_count()
-        # A process that dies leaves no more than this: its connections are reset.
-        client._control.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("@ii", 1, 0))
-        client.close()
+        flags = ["-u"] * (protocol == "udp") + ["-R"] * (direction == "receive")
+        argv = [*COMMAND, "-c", "-p", str(server.port), *flags]
+        argv += ["-t", "60", "-r", "50M", "-i", "0.05", "--events"]
+        with subprocess.Popen(argv, stdout=subprocess.PIPE) as client:
+            next(line for line in client.stdout if b'"interval"' in line)
+            threads = threading.active_count()
+            client.kill()
         wait_until(lambda: idle(server))
         wait_until(lambda: threading.active_count() < threads)
-        waker.close()
         assert works(server)
 
 
