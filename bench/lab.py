@@ -1,6 +1,6 @@
-"""Labs: do emulated links keep their promises, what can they carry, and what do they cost?
+"""Labs: whether emulated links keep their promises, their capacity, and their cost.
 
-Needs ping and iperf3. Theory's figures come from the topology alone (`benchctl.lab.expect`).
+Needs ping and iperf3. Theoretical values come from the topology alone (`benchctl.lab.expect`).
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ b = {{}}
 [links]
 ab = {{ between = ["a", "b"], {settings} }}
 """
-# Sends numbered datagrams slowly enough for any receiver; the last ones say that it is over.
+# Sends numbered datagrams slowly enough for any receiver; the last ones mark the end.
 SEND = """
 import socket, sys, time
 sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -119,11 +119,10 @@ def _nine_hosts() -> None:
 def _sharing() -> None:
     """Run the profile of pairs that share a link, as its users do.
 
-    How Reno connections share a link in 25 s, which are five of their cycles, is partly chance: who
-    loses more at the end of slow start begins with a smaller window, every loss that they have in
-    common halves the difference, and one that only one of them has opens it again. So a pair's
-    share is the mean of many repeats, and Jain's index their median; what a single trial can be off
-    is told beside them.
+    How Reno connections share a link in 25 s, five of their cycles, is partly chance. The one that
+    loses more at the end of slow start begins with a smaller window, every common loss halves the
+    difference, and a loss of only one increases it again. So a pair's share is the mean of many
+    repeats, and Jain's index their median; the deviation of a single trial is printed beside them.
     """
     table.head(f"lab: pairs at the same time, means of {REPEATS} repeats of {TRANSFER_S} s")
     with tempfile.TemporaryDirectory() as folder:
@@ -231,7 +230,7 @@ def _transfer(source: Host, goal: Host, seconds: int) -> float:
         assert process.stdout is not None
         while "listening" not in process.stdout.readline():
             pass
-        # One second omitted: TCP's start is not what a link carries.
+        # One second omitted: TCP's start does not show the link's capacity.
         output = _run(source, "iperf3", "-c", goal.address, "-t", str(seconds), "-O", "1", "-J")
         process.stdout.read()
     bps: float = json.loads(output)["end"]["sum_received"]["bits_per_second"]

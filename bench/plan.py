@@ -1,7 +1,7 @@
 """Planning 100,000 trials: time from a process's start to its end, and its peak memory.
 
-Five axes of ten values on one iperf3 flow, so that no two points share their parameters and each
-is checked by itself. The bytecode is compiled before, as an installer does.
+Five axes of ten values on one iperf3 flow, so that all points have different parameters and each
+must be checked. The bytecode is compiled before, as by an installer.
 """
 
 from __future__ import annotations

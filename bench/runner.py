@@ -1,7 +1,7 @@
-"""The runner: what it adds to a trial beyond the tool's own time, and its own CPU meanwhile.
+"""The runner: the time it adds to a trial beyond the tool's own, and its own CPU time.
 
-Fifty one-second iperf3 trials on loopback. What a trial takes is measured from the end of one to
-the end of the next, so everything between two trials counts; the tool's own time is that of the
+Fifty one-second iperf3 trials on loopback. The time of a trial is measured from the end of one to
+the end of the next, so everything between two trials counts. The tool's own time is that of the
 same command run by itself, with its server already waiting.
 """
 

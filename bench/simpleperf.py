@@ -1,7 +1,7 @@
-"""simpleperf beside iperf3 on loopback, in one run: ``python bench/simpleperf.py``.
+"""simpleperf and iperf3 on loopback, alternating: ``python bench/simpleperf.py``.
 
-Each figure is the median of `ROUNDS` rounds, and in a round the programs take turns, so that a busy
-moment of the machine meets them all. Every load ends by itself.
+Each figure is the median of `ROUNDS` rounds. In a round the programs take turns, so that a busy
+moment of the machine affects all of them. Every load ends by itself.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def _many_clients() -> None:
 def _plain_clients(port: int) -> int:
     """Connect all clients, then let them send; returns how many were answered.
 
-    One that the server turns away is not.
+    The server answers none that it rejects.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = min(hard, CLIENTS + 64)
@@ -186,7 +186,7 @@ def _server(*flags: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         port = json.loads(process.stdout.readline())["port"]
-        # It tells each measurement, and would wait for a reader in the middle of the next.
+        # It reports each measurement, and would block on a full pipe in the middle of the next.
         reader = threading.Thread(target=process.stdout.read)
         reader.start()
         try:

@@ -18,7 +18,7 @@ from benchctl.store.record import Recorder, create_run
 
 SAMPLES = 2_000_000
 STREAMS = 64
-# What four times a second at 100,000 samples a second comes to.
+# Four batches a second at 100,000 samples a second.
 BATCH = 25_000
 
 

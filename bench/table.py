@@ -1,4 +1,4 @@
-"""How every bench prints a figure: beside its bound, and whether the bound is met."""
+"""Prints figures of benches: each beside its bound, and whether the bound is met."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def machine() -> str:
 
 
 def head(title: str) -> None:
-    """Print the head of a table."""
+    """Print the heading of a table."""
     print(f"\n{title}\n{'figure':<58}{'measured':>14}{'bound':>14}  met")
 
 
 def row(what: str, measured: float, bound: float, unit: str, *, at_least: bool = False) -> None:
-    """Print one figure beside its bound; ``at_least`` where more is better."""
+    """Print one figure beside its bound; ``at_least`` if more is better."""
     met = measured >= bound if at_least else measured <= bound
     sign = "≥" if at_least else "≤"
     shown = f"{measured:.3g} {unit}".strip()

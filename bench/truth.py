@@ -1,10 +1,10 @@
-"""Are the figures true? Each beside what tcpdump, ss, nstat and the emulator counted.
+"""Compares the figures with what tcpdump, ss, nstat and the emulator counted.
 
-A lab of two hosts and one link that loses packets; tcpdump runs at both ends, whose clock is one.
+A lab has two hosts and one link that loses packets; tcpdump runs at both ends, which share a clock.
 simpleperf and iperf3 run under benchctl, over TCP and UDP, both ways, with and without an omitted
-part, in short and long intervals: what benchctl reports is what is judged, each figure against one
-that means the same. A run in which the machine stood still, or tcpdump missed packets, is repeated.
-Needs tcpdump, ss and nstat, and iperf3 for its part.
+part, in short and long intervals. Each figure that benchctl reports is compared with one of the
+same meaning. A run in which the machine stalled, or tcpdump missed packets, is repeated. Needs
+tcpdump, ss and nstat, and iperf3 for its part.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The screens: what they cost while a run is watched, how soon they answer, whom they disturb.
+"""The screens: their cost while a run is watched, their response time, and their disturbance.
 
-The program is watched from outside, in a pseudo terminal. The run has 8 flows of 8 streams, each
-told ten times a second, and ten minutes behind it; a process of its own goes on writing it.
+The program is observed from outside, in a pseudo terminal. The run has 8 flows of 8 streams, each
+reported ten times a second, and ten minutes of history; a separate process continues writing it.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ def _record(store: Path, begin: float) -> tuple[Recorder, list[int]]:
 
 
 def _tell(recorder: Recorder, flows: list[int], number: int) -> None:
-    """Write what every stream tells of one interval."""
+    """Write one interval of every stream."""
     start, end = number * STEP_S, (number + 1) * STEP_S
     for place, flow_id in enumerate(flows):
         for stream in range(STREAMS):
@@ -173,7 +173,7 @@ def _feed(store: Path) -> None:
 
 
 def _lateness_s() -> float:
-    """Return the 99th percentile of how late a process of its own wakes up."""
+    """Return the 99th percentile of the wake-up lateness of a separate process."""
     argv = [sys.executable, __file__, "timers"]
     return float(subprocess.run(argv, capture_output=True, text=True, check=True).stdout)
 
@@ -267,13 +267,13 @@ class Screen:
         return before
 
     def seen(self, text: str, after: int = 0) -> float:
-        """Wait until a text is written, and return how long that was after the start."""
+        """Wait until a text is written, and return the time since the start."""
         wanted = text.encode()
         self._wait(lambda: wanted in b"".join(said for _, said in self.said[after:][-50:]))
         return self.said[-1][0] - self._begun
 
     def reaction_s(self) -> float:
-        """Freeze the screen and let it go on; return how long the slower of both takes to show."""
+        """Freeze and unfreeze the screen; return the slower response time."""
         reactions = []
         for told in ("FROZEN", "running"):
             start = time.monotonic() - self._begun

@@ -1,7 +1,8 @@
-"""What a test needs of the machine beside Python: how to see that it is missing, how to get it.
+"""The requirements of tests besides Python: how to detect that one is missing, how to install it.
 
-A test whose need is missing is skipped with its reason, and the end of the run says how to have it.
-With ``CI`` set a skip is a failure, but for the few needs that no package can meet.
+A test whose requirement is missing is skipped with its reason, and the end of the test run says how
+to install it. With ``CI`` set a skip is a failure, except for the few requirements that no package
+can meet.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""A skipped test never goes unseen: not at the end of a run, and in CI not at all."""
+"""A skipped test is always visible: at the end of a test run, and in CI as a failure."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""What a flow asks of the network: what its backend says, else what the common names say."""
+"""The demand of a flow on the network: from its backend, else by common names."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Completion in the shells themselves: names that come with benchctl, runs, and files."""
+"""Completion in real shells: bundled names, runs, and files."""
 
 import os
 import pty

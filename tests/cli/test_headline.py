@@ -1,4 +1,4 @@
-"""A plugin that has only its own metrics has its figures wherever those of others stand."""
+"""The figures of a plugin with only its own metrics appear wherever others' figures do."""
 
 import json
 from contextlib import closing

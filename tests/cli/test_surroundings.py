@@ -1,4 +1,4 @@
-"""Machines that lack something: a line that says what, and never a traceback."""
+"""On machines that lack something, one line says what is missing, never a traceback."""
 
 import re
 import resource

@@ -1,8 +1,8 @@
-"""What the documents promise, in pieces that tests can run.
+"""The examples of the documents, in pieces that tests can run.
 
-The first word behind a fence is the language, the second the file that the block is, or is a part
-of: blocks of one file stand one behind the other. ``console`` blocks are sessions: a line that
-begins with ``$`` is a command, the others are what it prints.
+The first word after a fence is the language, the second the file that the block is, or is part of:
+blocks of one file are joined. ``console`` blocks are sessions: a line that begins with ``$`` is a
+command, the others are its output.
 """
 
 import os

@@ -1,8 +1,8 @@
 """Runs benchctl's command line again and again, each time in a fork of one process.
 
-To import everything takes most of a short command's time; here it is done once. As a program it
-reads requests from stdin, a line of JSON each (argv, directory, environment), and answers each with
-what was printed, stdout and stderr together, and the exit code.
+Importing everything takes most of a short command's time; here it is done once. As a program it
+reads requests from stdin, one line of JSON each (argv, directory, environment), and answers each
+with the output, stdout and stderr together, and the exit code.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""What only profile and topology together can get wrong is told before anything runs."""
+"""Errors that need both profile and topology are reported before anything runs."""
 
 import pytest
 from engine.fakes import FakeBackend

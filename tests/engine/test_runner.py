@@ -1,4 +1,4 @@
-"""A run goes on with the trials that its strategy adds, and stops and resumes among them."""
+"""A run continues with the trials that its strategy adds, and stops and resumes among them."""
 
 import asyncio
 from contextlib import closing

@@ -1,4 +1,4 @@
-"""Labs come and go with what the trials want, and keep their promises or are refused."""
+"""Labs are built and removed as the trials need them, and are rejected if they break a promise."""
 
 import asyncio
 import threading

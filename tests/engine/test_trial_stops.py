@@ -1,4 +1,4 @@
-"""A stop, a skip or a deadline may come at any moment of a trial."""
+"""A stop, a skip or a deadline can happen at any moment of a trial."""
 
 import tempfile
 from pathlib import Path

@@ -1,8 +1,8 @@
-"""Sends and receives numbered datagrams with their times: what a link did, as its ends saw it.
+"""Sends and receives numbered datagrams with their times, to measure a link at its ends.
 
-``send ADDRESS COUNT PAYLOAD GAP_S [BATCH]`` sends from its own moment on, BATCH datagrams at once
-where that is given (UDP_SEGMENT). ``receive QUIET_S`` prints ``ready``, and when nothing has come
-for so long a JSON list of (number, sent, received, bytes of the Ethernet frame), in seconds of the
+``send ADDRESS COUNT PAYLOAD GAP_S [BATCH]`` sends from its start on, with BATCH datagrams at once
+if given (UDP_SEGMENT). ``receive QUIET_S`` prints ``ready``. After so long without a datagram it
+prints a JSON list of (number, sent, received, bytes of the Ethernet frame), in seconds of the
 monotonic clock. The time of receipt is the kernel's.
 """
 

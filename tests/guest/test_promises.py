@@ -1,4 +1,4 @@
-"""What a link promises, held to 1 % or 0.1 ms, the larger, with either emulator.
+"""The promises of a link, within 1 % or 0.1 ms, the larger, with either emulator.
 
 A full frame of 1514 bytes takes 1.2112 ms at 10 Mbit/s, a small one of 98 bytes 3.0625 ms at 256
 kbit/s.

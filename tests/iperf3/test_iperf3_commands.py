@@ -1,4 +1,4 @@
-"""Which command a flow becomes, on which version, and which parameters may be asked for."""
+"""The command of a flow by version, and the parameters that are accepted."""
 
 import pytest
 from iperf3.iperf3_support import flow, tool

@@ -1,7 +1,7 @@
-"""The first interval after the omitted part, which iperf3 often tells over the one before it, too.
+"""The first interval after the omitted part, which iperf3 often merges with the one before it.
 
-Each transcript has the row at its worst: ``0.25-0.25``, half the rate, the datagrams of two
-intervals. The second source is what the same end tells of the whole run.
+Each transcript has the worst case: ``0.25-0.25``, half the rate, the datagrams of two intervals.
+The second source is the same end's report of the whole run.
 """
 
 import json

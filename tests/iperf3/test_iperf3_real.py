@@ -1,4 +1,4 @@
-"""The real program on loopback: what both ends tell must agree."""
+"""The real program on loopback: the reports of both ends must agree."""
 
 import os
 import selectors

@@ -1,4 +1,4 @@
-"""Whatever bytes come, however cut: the same events, or ParserError, and nothing else."""
+"""Any bytes, split anywhere, give the same events or ParserError, and nothing else."""
 
 import json
 import math

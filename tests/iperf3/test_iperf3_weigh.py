@@ -1,6 +1,6 @@
-"""What iperf3 tells and its own other figures contradict; each transcript was made on loopback.
+"""Figures of iperf3 that its own other figures contradict; each transcript was made on loopback.
 
-The second source is the last line of the server, which saw for itself what arrived.
+The second source is the last line of the server, which measured what arrived.
 """
 
 import pytest

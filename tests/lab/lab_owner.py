@@ -1,8 +1,8 @@
-"""A process that owns a lab, to be ended in every way. Run by the tests.
+"""A process that owns a lab, for tests that end it in every way.
 
-``lab_owner.py EMULATOR TOPOLOGY``: builds the lab, starts a command on its first host, says ``up``
-and the keeper's process number, and waits for the end of stdin. With ``FROM TO`` behind it, it
-pings instead, and prints what ping says.
+``lab_owner.py EMULATOR TOPOLOGY`` builds the lab, starts a command on its first host, prints ``up``
+and the keeper's process number, and waits for the end of stdin. With ``FROM TO`` added, it pings
+instead, and prints ping's output.
 """
 
 import subprocess

@@ -1,4 +1,4 @@
-"""What the tests of real labs share: topologies from text, and who is still there."""
+"""Shared by the tests of real labs: topologies from text, and checks for remaining processes."""
 
 import os
 import select

@@ -1,4 +1,4 @@
-"""What is seen of a link says whether it keeps its promises, and chance refuses hardly any."""
+"""Measurements of a link decide whether it keeps its promises; chance rejects hardly any."""
 
 import random
 from dataclasses import replace

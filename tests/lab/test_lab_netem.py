@@ -1,4 +1,4 @@
-"""What the kernel is asked for when it emulates a link, and what a change asks for."""
+"""The commands for links that the kernel emulates, and for their changes."""
 
 from benchctl.lab import netem
 from benchctl.lab.model import LinkSettings

@@ -1,4 +1,4 @@
-"""What ip and tc are asked to do, line by line."""
+"""The input of ip and tc, line by line."""
 
 from pathlib import Path
 

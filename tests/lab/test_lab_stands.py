@@ -1,4 +1,4 @@
-"""A lab that stands: names, routes, settings, links and services are what the file says."""
+"""In a running lab, names, routes, settings, links and services are as in the file."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""A topology file says what it means, and a wrong one is refused with file, line and element."""
+"""A valid topology file is read correctly; an invalid one is rejected with file and line."""
 
 from itertools import permutations
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Links are measured for real; an emulator that does not do what it is told is found out."""
+"""Links are measured for real; an emulator that does not follow its settings is detected."""
 
 import os
 import re

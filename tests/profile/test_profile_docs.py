@@ -1,4 +1,4 @@
-"""The reference of the profile says what is true: its examples are planned, its tables compared."""
+"""The reference of profiles is correct: its examples are planned, its tables compared."""
 
 import re
 import shlex

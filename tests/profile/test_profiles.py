@@ -1,4 +1,4 @@
-"""The profiles that come with benchctl can be planned with the backends that come with it."""
+"""The bundled profiles can be planned with the bundled backends."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""What a wrong profile is told: each message as it stands, with file, line, key and hint."""
+"""Errors of wrong profiles: each message in full, with file, line, key and hint."""
 
 import pytest
 

@@ -1,7 +1,7 @@
-"""Shipped profiles in short form in real labs: the shapes that theory promises, within wide bounds.
+"""Short forms of shipped profiles in real labs: the shapes that theory predicts, in wide bounds.
 
-How near the figures come to theory in full length is for `docs/experiments.md` to say: seconds on a
-machine that does other things are enough for shapes, not for figures.
+`docs/experiments.md` compares figures of full length with theory. Seconds on a busy machine are
+enough for shapes, not for figures.
 """
 
 import csv

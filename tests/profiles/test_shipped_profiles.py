@@ -1,4 +1,4 @@
-"""Every profile that comes with benchctl says what it is, and plans with the real backends."""
+"""Every shipped profile describes itself, and plans with the real backends."""
 
 from functools import cache
 

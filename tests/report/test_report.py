@@ -1,4 +1,4 @@
-"""What a report is made of: trials that ended, rows over repeats, and what stands beside them."""
+"""A report: trials that ended, rows over repeats, and the values beside them."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Every type of a run goes to JSON and comes back; what cannot have been written is refused."""
+"""Every type of a run survives JSON unchanged; invalid data is rejected."""
 
 import json
 import math

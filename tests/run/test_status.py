@@ -1,4 +1,4 @@
-"""What a state may become, and the questions asked of it, go by one table."""
+"""One table decides which state may follow which, and what each state means."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Systems that lack what Linux has: the rest works, and what is missing is told."""
+"""On systems that lack features of Linux, the rest works, and what is missing is reported."""
 
 import errno
 

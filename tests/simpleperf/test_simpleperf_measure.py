@@ -1,4 +1,4 @@
-"""Real measurements over loopback: what was asked happens, and both ends' figures agree."""
+"""Real measurements over loopback do what was requested, and both ends' figures agree."""
 
 import itertools
 import math

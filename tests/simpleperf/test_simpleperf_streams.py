@@ -1,4 +1,4 @@
-"""When a stream's figures are read, and what a late reading tells."""
+"""When a stream's figures are read, and what a late reading reports."""
 
 import itertools
 import os

@@ -1,4 +1,4 @@
-"""What is at the other end when it is no server of this protocol: said soon, with what helps."""
+"""If the other end is no server of this protocol, that is reported soon, with a remedy."""
 
 import http.server
 import socket

@@ -1,4 +1,4 @@
-"""A store with damaged bytes: every command says so in one line, and what can be read is saved."""
+"""Every command reports a damaged store in one line, and what is readable is saved."""
 
 import random
 import sqlite3

@@ -1,4 +1,4 @@
-"""Locks that end with their process: who is alive, and whose turn it is."""
+"""Locks that end with their process: which runners are alive, and which has the turn."""
 
 import fcntl
 import os

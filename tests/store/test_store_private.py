@@ -1,4 +1,4 @@
-"""Who may read a store: its owner alone, unless the owner says so; and then it can be read."""
+"""Only its owner can read a store, unless the owner permits others, who can then read it."""
 
 import os
 import shutil

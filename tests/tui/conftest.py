@@ -1,4 +1,4 @@
-"""Profiles for the plan screen: some of the user's, some that come with benchctl."""
+"""Profiles for the plan screen: some of the user's, some bundled."""
 
 from pathlib import Path
 

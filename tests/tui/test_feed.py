@@ -1,4 +1,4 @@
-"""A run is read from its store in small steps, and goes on after a fault."""
+"""A run is read from its store in small steps, and reading continues after an error."""
 
 from itertools import islice
 
