@@ -13,4 +13,4 @@ def at_most(limit_bytes):
         held_bytes, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert held_bytes <= limit_bytes
+    assert held_bytes <= limit_bytes, f"{held_bytes} bytes are held"
