@@ -24,7 +24,7 @@ from benchctl.lab.lab import Lab
 from benchctl.lab.model import Emulator, Topology
 from benchctl.lab.topology import build_topology, load_topology
 from benchctl.lab.verify import ceiling_bps
-from benchctl.run.network import Host
+from benchctl.run.planned import Host
 from benchctl.toml.source import parse_toml
 
 PORTFOLIO = Path(__file__).parents[1] / "profiles/labs/portfolio.toml"

@@ -12,8 +12,7 @@ from pathlib import Path
 import table
 
 from benchctl.analysis.figures import Figure
-from benchctl.run.planned import PlannedRun, Settings
-from benchctl.run.trial import PlannedTrial
+from benchctl.run.planned import PlannedRun, PlannedTrial, Settings
 from benchctl.store.record import Recorder, create_run
 
 SAMPLES = 2_000_000

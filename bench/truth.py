@@ -34,7 +34,7 @@ import table
 
 from benchctl.lab.lab import Lab
 from benchctl.lab.topology import build_topology
-from benchctl.run.network import Host
+from benchctl.run.planned import Host
 from benchctl.toml.source import parse_toml
 
 SECONDS = 3.0

@@ -26,7 +26,7 @@ from benchctl.api import (
 )
 from benchctl.hosts.spawn import Process, Spawner, has_ended, stop
 from benchctl.metrics import Sample, Summary
-from benchctl.run.network import Host
+from benchctl.run.planned import Host
 from benchctl.run.status import Status
 from benchctl.store.record import Recorder
 

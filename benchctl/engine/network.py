@@ -9,7 +9,7 @@ from collections.abc import Collection
 
 from benchctl.errors import MissingError
 from benchctl.plan.bound import BoundFlow
-from benchctl.run.network import Network
+from benchctl.run.planned import Network
 
 # The kernel chooses a free one.
 _ANY = 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from ipaddress import ip_address
@@ -18,8 +19,9 @@ from benchctl.plan.network import ends_of, names_of, planned_network
 from benchctl.plan.plan import MOST_TRIALS, Plan, make_plan
 from benchctl.profile.find import find_topology
 from benchctl.profile.load import Document, load_profile
-from benchctl.run.network import Network, Outside
+from benchctl.run.planned import Network, Outside
 from benchctl.toml.source import TomlSource, read_toml
+from benchctl.units import format_size
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,3 +141,40 @@ def _is_address(host: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+# A larger plan is estimated from this many trials: people need the order of magnitude.
+LOOKED_AT = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """Payload bytes of flows with a known amount, and whether there are other flows.
+
+    Others send as much as the network carries in their time.
+    """
+
+    known_bytes: float
+    open_ended: bool
+
+    def __str__(self) -> str:
+        known = format_size(self.known_bytes) if self.known_bytes else ""
+        if not self.open_ended:
+            return known or "none"
+        return f"{known} and " * bool(known) + "what the network carries"
+
+
+def expected_traffic(prepared: Planned) -> Traffic:
+    """Return the traffic of all trials of a plan."""
+    plan = prepared.plan
+    count = min(len(plan), LOOKED_AT)
+    known: list[float] = []
+    open_ended = False
+    for index in range(count):
+        for flow in plan.trial(index * len(plan) // count).flows:
+            sent = flow.traffic_bytes
+            if sent is None or math.isinf(sent):
+                open_ended = True
+            else:
+                known.append(sent)
+    return Traffic(math.fsum(known) * len(plan) / count, open_ended)

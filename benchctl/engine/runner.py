@@ -10,8 +10,8 @@ from contextlib import closing
 from pathlib import Path
 
 from benchctl.backends import Registry
+from benchctl.engine.preflight import Toolbox
 from benchctl.engine.site import Site, site_of
-from benchctl.engine.tools import Toolbox
 from benchctl.engine.trial import Signals, TrialRunner
 from benchctl.errors import BenchctlError, LabError, MissingError, StoreError
 from benchctl.hosts import facts

@@ -30,8 +30,7 @@ from benchctl.lab.verify import ceiling_bps, together, verify
 from benchctl.plan.bound import BoundTrial
 from benchctl.plan.network import ends_of, inside
 from benchctl.plan.promise import LinkChange, Promises, loads_of, promises
-from benchctl.run.network import Network, Outside
-from benchctl.run.planned import LabSettings, PlannedChange, Settings
+from benchctl.run.planned import LabSettings, Network, Outside, PlannedChange, Settings
 from benchctl.toml.source import parse_toml
 from benchctl.units import format_rate
 

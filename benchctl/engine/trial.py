@@ -13,15 +13,14 @@ from benchctl.analysis.statistics import fairness_jain
 from benchctl.api import Command, Failure, FailureKind, Flow, Role, Tool
 from benchctl.engine.flow import FlowAttempt
 from benchctl.engine.network import ports_of
+from benchctl.engine.preflight import Toolbox
 from benchctl.engine.site import Site
-from benchctl.engine.tools import Toolbox
 from benchctl.errors import LabError, MissingError
 from benchctl.hosts.spawn import Spawner
 from benchctl.metrics import Aspect, Direction, of_aspect
 from benchctl.plan.bound import BoundFlow, BoundTrial
 from benchctl.plan.promise import Promises
-from benchctl.run.network import Host, Network
-from benchctl.run.planned import Settings
+from benchctl.run.planned import Host, Network, Settings
 from benchctl.run.status import Status
 from benchctl.store.record import Recorder
 

@@ -21,7 +21,7 @@ from typing import Any, Protocol, cast
 
 from benchctl.api import Channel
 from benchctl.hosts import guardian
-from benchctl.run.network import Host
+from benchctl.run.planned import Host
 
 OnData = Callable[[Channel, bytes], None]
 

@@ -32,7 +32,7 @@ from benchctl.lab.messages import (
 from benchctl.lab.model import Emulator, Topology
 from benchctl.lab.privileges import WITH_FEWER_PRIVILEGES
 from benchctl.lab.segments import Hop
-from benchctl.run.network import Host, Way
+from benchctl.run.planned import Host, Way
 
 # A lab of nine hosts takes one second; the rest is for slow machines.
 _BUILD_TIMEOUT_S = 60.0

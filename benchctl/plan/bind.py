@@ -23,8 +23,7 @@ from benchctl.plan.matrix import Matrix, Point
 from benchctl.plan.targets import Targets, Writes, accepts, point_text
 from benchctl.profile.load import Document
 from benchctl.profile.model import FLOW_KEYS
-from benchctl.run.network import LOCAL
-from benchctl.run.trial import PlannedFlow, PlannedTrial
+from benchctl.run.planned import LOCAL, PlannedFlow, PlannedTrial
 from benchctl.toml.explain import explain
 from benchctl.toml.source import Key
 from benchctl.units import format_duration, quoted

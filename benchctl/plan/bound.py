@@ -13,8 +13,7 @@ from pydantic import ValidationError
 from benchctl.api import Demand, Flow, Role, Tool
 from benchctl.backends import AnyBackend, Registry
 from benchctl.errors import MissingError
-from benchctl.run.network import LOCAL, Host, Network
-from benchctl.run.trial import PlannedFlow, PlannedTrial
+from benchctl.run.planned import LOCAL, Host, Network, PlannedFlow, PlannedTrial
 
 T = TypeVar("T")
 LOCAL_IPV6 = "::1"

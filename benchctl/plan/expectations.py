@@ -13,8 +13,7 @@ from benchctl.errors import nearest
 from benchctl.metrics import METRICS, OF_TRIALS
 from benchctl.plan.matrix import Matrix, Value, check_value
 from benchctl.profile.load import Document
-from benchctl.run.planned import Expectation, Reported
-from benchctl.run.trial import Scalar
+from benchctl.run.planned import Expectation, Reported, Scalar
 from benchctl.toml.source import Key
 from benchctl.units import parse_value, quoted
 

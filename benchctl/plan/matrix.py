@@ -18,7 +18,7 @@ from benchctl.errors import UsageError, nearest
 from benchctl.profile.load import Document
 from benchctl.profile.model import AxisTable
 from benchctl.profile.values import as_text
-from benchctl.run.trial import Scalar
+from benchctl.run.planned import Scalar
 from benchctl.toml.source import Key
 from benchctl.units import quoted
 

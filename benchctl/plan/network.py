@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from benchctl.lab.model import Topology
-from benchctl.run.network import LOCAL, Host, Network, Outside, Way
-from benchctl.run.trial import PlannedFlow
+from benchctl.run.planned import LOCAL, Host, Network, Outside, PlannedFlow, Way
 
 
 def names_of(topology: Topology) -> dict[str, str]:

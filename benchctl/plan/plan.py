@@ -26,11 +26,13 @@ from benchctl.run.planned import (
     Expectation,
     LabSettings,
     PlannedChange,
+    PlannedFlow,
     PlannedRun,
+    PlannedTrial,
     Reported,
+    Scalar,
     Settings,
 )
-from benchctl.run.trial import PlannedFlow, PlannedTrial, Scalar
 from benchctl.toml.source import TomlSource
 
 # A user who adds one axis too many learns it here, not after a week of measuring.

@@ -29,7 +29,7 @@ from benchctl.lab.model import LinkSettings, Topology
 from benchctl.lab.segments import Hop
 from benchctl.metrics import Direction
 from benchctl.plan.bound import BoundFlow
-from benchctl.run.trial import PlannedFlow
+from benchctl.run.planned import PlannedFlow
 
 Promises = dict[str, dict[str, float]]
 """Expected value by direction and metric."""

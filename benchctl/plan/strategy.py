@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
+from benchctl.run.planned import PlannedTrial
 from benchctl.run.record import Trial
-from benchctl.run.trial import PlannedTrial
 
 
 @dataclass(frozen=True, slots=True)

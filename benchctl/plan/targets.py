@@ -16,7 +16,7 @@ from benchctl.errors import MissingError, nearest
 from benchctl.plan.matrix import Assignment, Matrix
 from benchctl.profile.load import Document
 from benchctl.profile.model import FLOW_KEYS, RunTable
-from benchctl.run.trial import Scalar
+from benchctl.run.planned import Scalar
 from benchctl.toml.source import Key, dotted
 from benchctl.units import parse_duration, quoted
 

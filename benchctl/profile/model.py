@@ -23,7 +23,7 @@ from benchctl.profile.values import (
     Name,
     Targets,
 )
-from benchctl.run.network import LOCAL, Outside, Peer, Way
+from benchctl.run.planned import LOCAL, Outside, Peer, Way
 from benchctl.toml.table import Ports, TomlTable
 
 # --- places ----------------------------------------------------------------------------------

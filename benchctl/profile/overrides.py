@@ -20,7 +20,7 @@ from typing import Any
 from benchctl.errors import ProfileError, UsageError
 from benchctl.profile.model import LabTable, Profile
 from benchctl.profile.values import as_text, check_setting
-from benchctl.run.trial import Scalar
+from benchctl.run.planned import Scalar
 from benchctl.toml.source import Key, TomlSource, dotted, merge
 
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
-from benchctl.run.trial import Scalar
+from benchctl.run.planned import Scalar
 from benchctl.units import quoted
 
 _SCALAR_SCHEMA = {"type": ["string", "number", "boolean"]}

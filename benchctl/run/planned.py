@@ -1,15 +1,134 @@
-"""A planned run: the settings that all its trials share, and the whole."""
+"""A run as it is planned: its trials and their flows, where they run, and what holds for all."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
+from benchctl.errors import MissingError
 from benchctl.metrics import Direction, Metric
-from benchctl.run.network import LOCAL, Outside
-from benchctl.run.trial import PlannedTrial, Scalar
+
+Scalar = str | int | float | bool
+"""A value of an axis."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedFlow:
+    """One flow of a trial: names and parameters as written in the profile.
+
+    ``delay_s`` is its own start, after the trial's common one.
+    """
+
+    name: str
+    backend: str
+    source: str
+    to: str
+    interface: str | None
+    direction: Direction
+    delay_s: float
+    parameters: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedTrial:
+    """One point of the matrix, one repeat.
+
+    ``position`` counts from 0 in the order of execution, ``repeat`` from 1. ``lab`` holds settings
+    of the topology for this point. ``duration_s`` is the expected time of its flows.
+    """
+
+    position: int
+    repeat: int
+    point: Mapping[str, Scalar]
+    flows: tuple[PlannedFlow, ...]
+    lab: Mapping[str, Any]
+    duration_s: float
+    deadline_s: float
+
+
+class Way(NamedTuple):
+    """An interface of a host: a device, a source address, or both."""
+
+    device: str | None = None
+    address: str | None = None
+
+
+class Peer(NamedTuple):
+    """A server that somebody else runs: its address, and the ports it may listen on."""
+
+    host: str
+    ports: tuple[int, int] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """A place where commands run.
+
+    The other end of a flow reaches it at ``address``. The words of ``prefix`` go before a command
+    to run it there; empty for this machine. ``interfaces`` are its named interfaces.
+    ``shares_ports`` means that other programs of this machine may listen there, so that a free port
+    has to be found. ``taken_ports`` are known to be in use if that is not possible.
+    """
+
+    name: str
+    address: str
+    prefix: tuple[str, ...] = ()
+    interfaces: Mapping[str, Way] = field(default_factory=dict)
+    shares_ports: bool = True
+    taken_ports: frozenset[int] = frozenset()
+
+
+LOCAL = Host("local", "127.0.0.1")
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """Every host, peer and interface that the flows of a run may name.
+
+    A peer takes precedence over a host of the same name: a server of the profile stays one that
+    somebody else runs, even if a host of the lab has its name.
+    """
+
+    hosts: Mapping[str, Host]
+    peers: Mapping[str, Peer] = field(default_factory=dict)
+    interfaces: Mapping[str, Way] = field(default_factory=dict)
+
+    def target(self, to: str) -> Host | None:
+        """Return the host at the far end of a flow; None for a server that somebody else runs."""
+        return None if to in self.peers else self.hosts[to]
+
+    def way(self, flow: PlannedFlow) -> Way:
+        """Return a flow's interface; its own host's takes precedence over the profile's.
+
+        Raises MissingError if its host has none of this name.
+        """
+        if flow.interface is None:
+            return Way()
+        ways = {**self.interfaces, **self.hosts[flow.source].interfaces}
+        if flow.interface not in ways:
+            known = ", ".join(ways) or "none"
+            raise MissingError(
+                f'flow {flow.name}: host {flow.source} has no interface "{flow.interface}"',
+                f"available: {known}",
+            )
+        return ways[flow.interface]
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """The network given by a profile without a lab; ``hosts`` maps names to addresses."""
+
+    hosts: Mapping[str, str]
+    peers: Mapping[str, Peer] = field(default_factory=dict)
+    interfaces: Mapping[str, Way] = field(default_factory=dict)
+
+    @property
+    def network(self) -> Network:
+        """The network that flows use without a lab."""
+        hosts = {name: Host(name, address) for name, address in self.hosts.items()}
+        return Network(hosts, self.peers, self.interfaces)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +203,7 @@ class Settings:
     attempts: int = 1
     backoff_s: float = 0.0
     pause_s: float = 0.0
-    network: Outside = Outside({LOCAL.name: LOCAL.address})  # noqa: RUF009 (it is frozen)
+    network: Outside = Outside({LOCAL.name: LOCAL.address})
     lab: LabSettings | None = None
     reported: tuple[Reported, ...] = ()
     metrics: tuple[Metric, ...] = ()

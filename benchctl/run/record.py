@@ -24,9 +24,8 @@ from dataclasses import dataclass
 from typing import Any, TypedDict
 
 from benchctl.metrics import Vocabulary
-from benchctl.run.planned import Settings
+from benchctl.run.planned import PlannedTrial, Scalar, Settings
 from benchctl.run.status import Status
-from benchctl.run.trial import PlannedTrial, Scalar
 
 Facts = Mapping[str, Any]
 """The properties of a machine, as JSON-like data, without those that its system lacks."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from benchctl.run.codec import from_json
-from benchctl.run.trial import PlannedFlow
+from benchctl.run.planned import PlannedFlow
 from benchctl.store.database import connect, damaged, store_errors
 from benchctl.store.schema import COUNTED, LAST_ATTEMPT
 

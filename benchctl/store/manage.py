@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from contextlib import closing
 from pathlib import Path
 
 from benchctl.errors import UsageError
-from benchctl.store.database import connect, store_errors, transaction
+from benchctl.store.database import writing
 from benchctl.store.locks import Liveness
 
 REMARK = "remark"
@@ -39,9 +38,5 @@ def delete_run(path: Path, run_id: int) -> None:
 
 
 def _write(path: Path, statement: str, values: Sequence[object]) -> None:
-    with (
-        store_errors(path),
-        closing(connect(path, write=True)) as connection,
-        transaction(connection),
-    ):
+    with writing(path) as connection:
         connection.execute(statement, values)

@@ -21,9 +21,8 @@ from typing import Any
 from benchctl.analysis.figures import Figures
 from benchctl.errors import StoreBusyError
 from benchctl.run.codec import to_json
-from benchctl.run.planned import PlannedRun
+from benchctl.run.planned import PlannedRun, PlannedTrial
 from benchctl.run.status import Status
-from benchctl.run.trial import PlannedTrial
 from benchctl.store.database import connect, store_errors, transaction, writing
 from benchctl.store.schema import OPEN, UNFINISHED
 from benchctl.units import format_duration

@@ -21,7 +21,7 @@ import platformdirs
 
 from benchctl.errors import UsageError, nearest
 from benchctl.toml.source import Key, TomlSource, read_toml
-from benchctl.tui.draw.glyphs import BRAILLE, SETS, Glyphs
+from benchctl.tui.draw.plot import BRAILLE, SETS, Glyphs
 
 KNOWN = ("theme", "glyphs", "keys")
 

@@ -5,8 +5,8 @@ A screen's module is imported when it is first opened.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -20,44 +20,19 @@ class Entry:
     key: str
     title: str
     runs: int
-    load: Callable[[], type[Page]]
-    """Imports the screen's class, which takes the surroundings and the ids of the runs."""
+    place: str
+    """Its module among the screens, and its class."""
 
-
-def _plan() -> type[Page]:
-    from benchctl.tui.screens.plan import PlanScreen
-
-    return PlanScreen
-
-
-def _live() -> type[Page]:
-    from benchctl.tui.screens.live import LiveScreen
-
-    return LiveScreen
-
-
-def _summary() -> type[Page]:
-    from benchctl.tui.screens.summary import SummaryScreen
-
-    return SummaryScreen
-
-
-def _history() -> type[Page]:
-    from benchctl.tui.screens.history import HistoryScreen
-
-    return HistoryScreen
-
-
-def _compare() -> type[Page]:
-    from benchctl.tui.screens.compare import CompareScreen
-
-    return CompareScreen
+    def load(self) -> type[Page]:
+        """Import the screen's class, which takes the surroundings and the ids of the runs."""
+        page: type[Page] = resolve_name(f"benchctl.tui.screens.{self.place}")
+        return page
 
 
 SCREENS = {
-    "plan": Entry("1", "Plan", 0, _plan),
-    "live": Entry("2", "Live or replay", 1, _live),
-    "summary": Entry("3", "Summary", 1, _summary),
-    "history": Entry("4", "History", 0, _history),
-    "compare": Entry("5", "Compare", 2, _compare),
+    "plan": Entry("1", "Plan", 0, "plan:PlanScreen"),
+    "live": Entry("2", "Live or replay", 1, "live:LiveScreen"),
+    "summary": Entry("3", "Summary", 1, "summary:SummaryScreen"),
+    "history": Entry("4", "History", 0, "history:HistoryScreen"),
+    "compare": Entry("5", "Compare", 2, "compare:CompareScreen"),
 }

@@ -18,8 +18,7 @@ from benchctl.api import (
     Role,
     Tool,
 )
-from benchctl_simpleperf.metrics import OWN_METRICS
-from benchctl_simpleperf.parameters import SimpleperfParameters
+from benchctl_simpleperf.parameters import OWN_METRICS, SimpleperfParameters
 from benchctl_simpleperf.parser import ClientParser, ServerParser
 
 # -I and -S leave out site-packages and the environment: the tool needs neither, and starts faster.

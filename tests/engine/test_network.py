@@ -16,7 +16,7 @@ from benchctl.engine.network import (
 )
 from benchctl.errors import MissingError
 from benchctl.plan.bound import bind_flow
-from benchctl.run.network import LOCAL, Host, Network, Peer, Way
+from benchctl.run.planned import LOCAL, Host, Network, Peer, Way
 
 
 class VersionedParameters(Parameters):

@@ -13,7 +13,7 @@ from benchctl.lab.link import Change
 from benchctl.lab.topology import build_topology
 from benchctl.plan.bound import bind_flow
 from benchctl.plan.promise import promises
-from benchctl.run.trial import PlannedFlow
+from benchctl.run.planned import PlannedFlow
 from benchctl.toml.source import parse_toml
 
 # a, b and c reach d over one link of 10 Mbit/s and 20 ms; a has 2 Mbit/s to get there.

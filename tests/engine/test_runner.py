@@ -10,9 +10,8 @@ from engine.fakes import EPOCH
 from benchctl.backends import installed
 from benchctl.engine.runner import Runner
 from benchctl.metrics import Direction
-from benchctl.run.planned import PlannedRun, Settings
+from benchctl.run.planned import PlannedFlow, PlannedRun, PlannedTrial, Settings
 from benchctl.run.status import Status
-from benchctl.run.trial import PlannedFlow, PlannedTrial
 from benchctl.store.follow import Follower, RunEnded, TrialEnded
 from benchctl.store.read import Reader
 from benchctl.store.record import create_run, reopen_run

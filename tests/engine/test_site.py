@@ -24,9 +24,7 @@ from benchctl.lab.verify import Together
 from benchctl.plan.bound import bind_trial
 from benchctl.plan.plan import lab_settings
 from benchctl.profile.model import LabTable
-from benchctl.run.network import Host, Outside, Peer, Way
-from benchctl.run.planned import Settings
-from benchctl.run.trial import PlannedFlow, PlannedTrial
+from benchctl.run.planned import Host, Outside, Peer, PlannedFlow, PlannedTrial, Settings, Way
 from benchctl.toml.source import parse_toml
 
 TEXT = """

@@ -7,7 +7,7 @@ from engine.virtual import NETWORK, flow
 from benchctl.errors import LabError
 from benchctl.lab.messages import DirectionCounters
 from benchctl.lab.strain import Carried
-from benchctl.run.network import Host, Network
+from benchctl.run.planned import Host, Network
 
 
 @pytest.mark.parametrize(

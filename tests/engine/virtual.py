@@ -14,13 +14,19 @@ from engine.fakes import (
 
 from benchctl.api import Direction
 from benchctl.backends import Candidate, Registry
+from benchctl.engine.preflight import Toolbox
 from benchctl.engine.site import Site
-from benchctl.engine.tools import Toolbox
 from benchctl.engine.trial import Signals, TrialRunner
 from benchctl.plan.bound import bind_trial
-from benchctl.run.network import LOCAL, Network, Peer
-from benchctl.run.planned import PlannedRun, Settings
-from benchctl.run.trial import PlannedFlow, PlannedTrial
+from benchctl.run.planned import (
+    LOCAL,
+    Network,
+    Peer,
+    PlannedFlow,
+    PlannedRun,
+    PlannedTrial,
+    Settings,
+)
 from benchctl.store.read import Reader
 from benchctl.store.record import Recorder, create_run
 

@@ -11,7 +11,7 @@ from waiting import until
 
 from benchctl.api import Channel
 from benchctl.hosts.spawn import LocalSpawner, run, stop
-from benchctl.run.network import LOCAL, Host
+from benchctl.run.planned import LOCAL, Host
 
 
 def spawned(main):
@@ -123,7 +123,7 @@ def test_a_probe_that_hangs_is_ended():
 
 RUNNER = textwrap.dedent("""
     import asyncio, sys
-    from benchctl.run.network import LOCAL
+    from benchctl.run.planned import LOCAL
     from benchctl.hosts.spawn import LocalSpawner
 
     async def main():

@@ -8,10 +8,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchctl.run.codec import from_json, from_row, to_json
-from benchctl.run.network import Outside, Peer, Way
-from benchctl.run.planned import Expectation, LabSettings, PlannedChange, Reported, Settings
+from benchctl.run.planned import (
+    Expectation,
+    LabSettings,
+    Outside,
+    Peer,
+    PlannedChange,
+    PlannedFlow,
+    PlannedTrial,
+    Reported,
+    Settings,
+    Way,
+)
 from benchctl.run.record import Note, Trial
-from benchctl.run.trial import PlannedFlow, PlannedTrial
 
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
 TEXTS = st.text(max_size=5)

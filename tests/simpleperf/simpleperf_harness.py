@@ -14,12 +14,11 @@ import benchctl_simpleperf
 from benchctl_simpleperf.simpleperf.control_client import run_control_client
 from benchctl_simpleperf.simpleperf.output import ResultOutput
 from benchctl_simpleperf.simpleperf.plain_client import run_plain_client
-from benchctl_simpleperf.simpleperf.protocol import CLIENT, Conversation
+from benchctl_simpleperf.simpleperf.protocol import CLIENT, CONTROL_PREAMBLE, Conversation
 from benchctl_simpleperf.simpleperf.server import Server
 from benchctl_simpleperf.simpleperf.settings import Limits, MeasurementSettings
 from benchctl_simpleperf.simpleperf.sockets import Target, listen
 from benchctl_simpleperf.simpleperf.waker import Waker
-from benchctl_simpleperf.simpleperf.wire import CONTROL_PREAMBLE
 
 # The same examples on every run, and no matter how busy the machine is.
 REPEATABLE = settings(derandomize=True, deadline=None)

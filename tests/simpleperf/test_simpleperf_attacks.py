@@ -28,13 +28,13 @@ from benchctl_simpleperf.simpleperf import server as server_module
 from benchctl_simpleperf.simpleperf.addresses import parse_network
 from benchctl_simpleperf.simpleperf.auth import prove
 from benchctl_simpleperf.simpleperf.errors import Problem
-from benchctl_simpleperf.simpleperf.settings import WINDOW_LIMIT, Limits, MeasurementSettings
-from benchctl_simpleperf.simpleperf.wire import (
+from benchctl_simpleperf.simpleperf.protocol import (
     CONTROL_PREAMBLE,
     MAGIC,
     encode_message,
     stream_preamble,
 )
+from benchctl_simpleperf.simpleperf.settings import WINDOW_LIMIT, Limits, MeasurementSettings
 
 HELLO = CONTROL_PREAMBLE + encode_message({"type": "hello", "version": 1, "agent": "test"})
 OTHER = "127.0.0.2"

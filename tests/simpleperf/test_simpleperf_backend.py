@@ -34,7 +34,7 @@ from benchctl.api import (
     replay,
 )
 from benchctl_simpleperf import BACKEND
-from benchctl_simpleperf.metrics import OWN_METRICS
+from benchctl_simpleperf.parameters import OWN_METRICS
 from benchctl_simpleperf.simpleperf.errors import Problem
 from benchctl_simpleperf.simpleperf.flags import parse_flags, settings_of, target_of
 

@@ -17,14 +17,15 @@ from benchctl_simpleperf.simpleperf.datagrams import SECOND_0, Arrivals, row_of,
 from benchctl_simpleperf.simpleperf.errors import Problem
 from benchctl_simpleperf.simpleperf.histogram import Histogram
 from benchctl_simpleperf.simpleperf.intervals import (
+    SECOND_NS,
     IntervalMerger,
     IntervalRow,
+    Schedule,
     decode_rows,
     encode_rows,
 )
 from benchctl_simpleperf.simpleperf.pacing import Pacer
 from benchctl_simpleperf.simpleperf.results import check_figures, direction_result
-from benchctl_simpleperf.simpleperf.schedule import SECOND_NS, Schedule
 from benchctl_simpleperf.simpleperf.tcp_info import read_tcp_info, read_waiting
 from benchctl_simpleperf.simpleperf.units import parse_rate, parse_seconds, parse_size, scaled
 

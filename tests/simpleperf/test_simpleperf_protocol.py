@@ -12,21 +12,19 @@ from simpleperf.simpleperf_harness import REPEATABLE
 from benchctl_simpleperf.simpleperf.errors import Problem
 from benchctl_simpleperf.simpleperf.protocol import (
     CLIENT,
+    CONTROL_PREAMBLE,
+    MAGIC,
+    MESSAGE_LIMIT,
     MESSAGES,
     SERVER,
     TRANSITIONS,
     Conversation,
-)
-from benchctl_simpleperf.simpleperf.settings import Limits, MeasurementSettings
-from benchctl_simpleperf.simpleperf.wire import (
-    CONTROL_PREAMBLE,
-    MAGIC,
-    MESSAGE_LIMIT,
     LineReader,
     encode_message,
     read_preamble,
     stream_preamble,
 )
+from benchctl_simpleperf.simpleperf.settings import Limits, MeasurementSettings
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "simpleperf-protocol.md"
 STATES = {state for state, _, _ in TRANSITIONS} | set(TRANSITIONS.values())

@@ -9,12 +9,12 @@ from types import SimpleNamespace
 import pytest
 from simpleperf.simpleperf_harness import running_server
 
-from benchctl_simpleperf.simpleperf import clock as clock_module
 from benchctl_simpleperf.simpleperf import control_client, pacing
+from benchctl_simpleperf.simpleperf import measurement as clock_module
 from benchctl_simpleperf.simpleperf import stream as stream_module
+from benchctl_simpleperf.simpleperf.intervals import Schedule
 from benchctl_simpleperf.simpleperf.kernel import Kernel
 from benchctl_simpleperf.simpleperf.measurement import Measurement
-from benchctl_simpleperf.simpleperf.schedule import Schedule
 from benchctl_simpleperf.simpleperf.settings import MeasurementSettings
 from benchctl_simpleperf.simpleperf.stream import Reading, Stream, Timeline
 from benchctl_simpleperf.simpleperf.tcp import TcpSender
@@ -27,7 +27,7 @@ class Counting(Stream):
     """A stream that numbers its readings, and moves until it is stopped."""
 
     def __init__(self, schedule, asks_the_kernel):
-        super().__init__(0, Timeline(schedule))
+        super().__init__(0, Timeline(schedule), None)
         self.asks_the_kernel = asks_the_kernel
         self.timeline = self._timeline
         self._readings = itertools.count(1)

@@ -22,9 +22,9 @@ from benchctl_simpleperf.simpleperf import control_client, session
 from benchctl_simpleperf.simpleperf import server as server_module
 from benchctl_simpleperf.simpleperf.auth import KEY_VARIABLE, prove, proves, read_key
 from benchctl_simpleperf.simpleperf.errors import Problem
+from benchctl_simpleperf.simpleperf.protocol import CONTROL_PREAMBLE, MAGIC, stream_preamble
 from benchctl_simpleperf.simpleperf.settings import Limits, MeasurementSettings
 from benchctl_simpleperf.simpleperf.waker import Waker
-from benchctl_simpleperf.simpleperf.wire import CONTROL_PREAMBLE, MAGIC, stream_preamble
 
 # --- who may --------------------------------------------------------------------------------
 

@@ -5,8 +5,7 @@ import random
 
 from benchctl.analysis.figures import Figure
 from benchctl.metrics import Direction
-from benchctl.run.planned import PlannedRun, Settings
-from benchctl.run.trial import PlannedFlow, PlannedTrial
+from benchctl.run.planned import PlannedFlow, PlannedRun, PlannedTrial, Settings
 from benchctl.store.read import Reader
 from benchctl.store.record import Recorder, create_run
 

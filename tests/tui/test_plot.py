@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.tui.draw.glyphs import ASCII, BLOCKS, BRAILLE, SETS
-from benchctl.tui.draw.plot import Curve, draw, letter, role_of
+from benchctl.tui.draw.plot import ASCII, BLOCKS, BRAILLE, SETS, Curve, draw, letter, role_of
 from benchctl.tui.draw.spans import to_text
 from benchctl.tui.model.series import Series
 from benchctl.tui.model.zoom import View

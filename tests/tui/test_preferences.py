@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from benchctl.errors import ProfileError
-from benchctl.tui.draw.glyphs import BLOCKS
+from benchctl.tui.draw.plot import BLOCKS
 from benchctl.tui.keys import all_bindings
 from benchctl.tui.preferences import Preferences, read_preferences
 

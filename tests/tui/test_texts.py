@@ -7,11 +7,9 @@ from hypothesis import strategies as st
 from benchctl.metrics import Vocabulary, title_of
 from benchctl.tui.draw.charts import Choice, compose
 from benchctl.tui.draw.columns import Column, lay_out, widths
-from benchctl.tui.draw.spans import Span, crop, fit, to_text, wrap
+from benchctl.tui.draw.spans import Span, crop, fit, state, to_text, wrap
 from benchctl.tui.draw.spread import draw_spread
-from benchctl.tui.draw.states import state
-from benchctl.tui.draw.tiles import Tile
-from benchctl.tui.draw.tiles import lay_out as lay_out_tiles
+from benchctl.tui.draw.tiles import Tile, lay_out_tiles
 from benchctl.tui.model.zoom import View
 
 TEXTS = st.text(st.characters(codec="ascii", exclude_categories=("C",)), max_size=30)

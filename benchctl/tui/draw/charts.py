@@ -6,8 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from benchctl.metrics import Fold, title_of
-from benchctl.tui.draw.glyphs import BRAILLE, Glyphs
-from benchctl.tui.draw.plot import Curve, draw, letter, role_of
+from benchctl.tui.draw.plot import BRAILLE, Curve, Glyphs, draw, letter, role_of
 from benchctl.tui.draw.spans import Line, Span, crop
 from benchctl.tui.model.traces import ALL, LineKey, Traces
 from benchctl.tui.model.zoom import View

@@ -8,9 +8,8 @@ from collections.abc import Iterator, Sequence
 
 from benchctl.api import Role
 from benchctl.engine.health import Finding
-from benchctl.engine.planning import Planned
+from benchctl.engine.planning import Planned, expected_traffic
 from benchctl.engine.preflight import commands_of
-from benchctl.engine.traffic import expected_traffic
 from benchctl.engine.trust import user_name
 from benchctl.errors import MissingError
 from benchctl.plan.bound import BoundTrial

@@ -14,11 +14,46 @@ from operator import itemgetter
 from statistics import median
 from string import ascii_lowercase
 
-from benchctl.tui.draw.glyphs import BRAILLE, Glyphs
 from benchctl.tui.draw.scale import PlotAxis, axis_for, labels, ticks, time_label
 from benchctl.tui.draw.spans import CURVES, PLAIN, Line, Span, fit
 from benchctl.tui.model.series import Range, Series
 from benchctl.tui.model.zoom import View
+
+
+@dataclass(frozen=True, slots=True)
+class Glyphs:
+    """One set: ``columns`` x ``rows`` dots a cell, and a character for every value of the bits."""
+
+    name: str
+    columns: int
+    rows: int
+    characters: Sequence[str]
+    vertical: str
+    horizontal: str
+    corner: str
+    """The axes: vertical, horizontal, and their corner."""
+    tick: str
+    drop: str
+    """A tick of the vertical and of the horizontal axis."""
+
+
+def _braille(bits: int) -> str:
+    # Unicode numbers the dots 1-3 and 7 in the left column, 4-6 and 8 in the right one.
+    places = (0, 1, 2, 6, 3, 4, 5, 7)
+    return chr(0x2800 + sum(1 << place for bit, place in enumerate(places) if bits >> bit & 1))
+
+
+# Bits: upper left, lower left, upper right, lower right.
+_QUADRANTS = " ▘▖▌▝▀▞▛▗▚▄▙▐▜▟█"
+
+BRAILLE = Glyphs(
+    "braille", 2, 4, " " + "".join(map(_braille, range(1, 256))), "│", "─", "└", "┤", "┬"
+)
+BLOCKS = Glyphs("blocks", 2, 2, _QUADRANTS, "│", "─", "└", "┤", "┬")
+ASCII = Glyphs("ascii", 1, 2, " '.:", "|", "-", "+", "+", "+")
+
+SETS = {glyphs.name: glyphs for glyphs in (BRAILLE, BLOCKS, ASCII)}
+
 
 # The width of the scale: as wide as "Mbit/s", the same in all plots, so that their time axes are
 # aligned.

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 
 from benchctl.metrics import title_of
 from benchctl.tui.draw.columns import GAP, Cells, Column
-from benchctl.tui.draw.spans import Span
-from benchctl.tui.draw.states import WIDTH, state
+from benchctl.tui.draw.spans import WIDTH, Span, state
 from benchctl.tui.model.past import BASELINE, Past
 from benchctl.units import format_value
 

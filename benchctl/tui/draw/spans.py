@@ -71,3 +71,23 @@ def wrap(line: Line, width: int, indent: int = 4) -> Iterator[list[Span]]:
 def to_text(lines: Iterable[Line]) -> str:
     """Return lines as plain text."""
     return "\n".join("".join(span.text for span in line) for line in lines)
+
+
+_STATES = {
+    "planned": ("·", "planned", "dim"),
+    "running": ("▶", "running", "running"),
+    "ok": ("✓", "ok", "good"),
+    "failed": ("✗", "failed", "bad"),
+    "timed_out": ("✗", "timed out", "bad"),
+    "interrupted": ("■", "stopped", "warn"),
+    "skipped": ("»", "skipped", "warn"),
+    "died": ("✗", "died", "bad"),
+}
+WIDTH = 11
+"""The width of the longest."""
+
+
+def state(status: str) -> Span:
+    """Return a status for display; an unknown one unchanged."""
+    glyph, word, role = _STATES.get(status, ("?", status, "warn"))
+    return Span(f"{glyph} {word}", role)

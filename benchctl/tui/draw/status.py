@@ -12,8 +12,7 @@ from statistics import fmean
 from benchctl.metrics import Aspect, of_aspect, title_of
 from benchctl.run.record import Note
 from benchctl.tui.draw.columns import GAP, Cells, Column
-from benchctl.tui.draw.spans import Line, Span
-from benchctl.tui.draw.states import WIDTH, state
+from benchctl.tui.draw.spans import WIDTH, Line, Span, state
 from benchctl.tui.draw.tiles import Tile
 from benchctl.tui.model.playhead import Playhead
 from benchctl.tui.model.runview import DIED, PLANNED, RUNNING, RunView, TrialView

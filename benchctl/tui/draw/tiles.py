@@ -33,7 +33,7 @@ class Tile:
     role: str = "strong"
 
 
-def lay_out(tiles: Sequence[Tile], width: int, *, tall: bool) -> list[Line]:
+def lay_out_tiles(tiles: Sequence[Tile], width: int, *, tall: bool) -> list[Line]:
     """Return the tiles side by side, as many as fit."""
     shown = [tiles[0]]
     for tile in tiles[1:]:

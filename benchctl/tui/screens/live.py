@@ -19,7 +19,7 @@ from benchctl.store.manage import add_remark
 from benchctl.tui.draw import status
 from benchctl.tui.draw.charts import Choice
 from benchctl.tui.draw.columns import Column, widths
-from benchctl.tui.draw.glyphs import SETS
+from benchctl.tui.draw.plot import SETS
 from benchctl.tui.draw.spans import Span
 from benchctl.tui.model.feed import Feed
 from benchctl.tui.model.playhead import Playhead
@@ -29,10 +29,9 @@ from benchctl.tui.model.traces import ALL
 from benchctl.tui.model.zoom import Zoom, window_for
 from benchctl.tui.screens.modals import Ask, Picker, Prompt
 from benchctl.tui.screens.page import Page, Surroundings
-from benchctl.tui.widgets.chartview import ChartView
+from benchctl.tui.widgets.chartview import ChartView, Tiles
 from benchctl.tui.widgets.notes import Notes
 from benchctl.tui.widgets.table import Table
-from benchctl.tui.widgets.tileview import Tiles
 
 # The time that one tick may block the event loop, which runs several times before a key is handled;
 # a long history is read in many ticks.

@@ -13,7 +13,7 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
-from benchctl.tui import roles
+from benchctl.tui import themes
 from benchctl.tui.draw.columns import Cells, Column
 from benchctl.tui.draw.spans import Span
 from benchctl.tui.widgets.table import Table
@@ -28,7 +28,7 @@ class Dialog(ModalScreen[T]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "dismiss(None)", "Close", id="window.close"),
     ]
-    COMPONENT_CLASSES: ClassVar[set[str]] = roles.CLASSES
+    COMPONENT_CLASSES: ClassVar[set[str]] = themes.CLASSES
     DEFAULT_CSS = f"""
     Dialog {{
         align: center middle;
@@ -44,7 +44,7 @@ class Dialog(ModalScreen[T]):
             border-subtitle-color: $foreground 60%;
         }}
         Table {{ height: auto; max-height: 20; }}
-        {roles.CSS}
+        {themes.CSS}
         Input {{ border: none; height: 1; padding: 0; background: $boost; }}
     }}
     """

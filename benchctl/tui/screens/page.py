@@ -14,8 +14,8 @@ from textual.timer import Timer
 from textual.widget import Widget
 
 from benchctl.errors import BenchctlError
-from benchctl.tui import roles
-from benchctl.tui.draw.glyphs import BRAILLE, Glyphs
+from benchctl.tui import themes
+from benchctl.tui.draw.plot import BRAILLE, Glyphs
 from benchctl.tui.widgets.bars import KeyBar, TitleBar
 
 # Nobody reads figures more often than four times a second.
@@ -46,13 +46,13 @@ class Page(Screen[None]):
     """Its name in the registry; of each name, one page is open at a time."""
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide"), (160, "-huge")]  # noqa: RUF012
     VERTICAL_BREAKPOINTS = [(0, "-tiny"), (12, "-short"), (32, "-tall")]  # noqa: RUF012
-    COMPONENT_CLASSES: ClassVar[set[str]] = roles.CLASSES
+    COMPONENT_CLASSES: ClassVar[set[str]] = themes.CLASSES
     DEFAULT_CSS = f"""
     Page {{
         background: $background;
         layout: vertical;
         &.-tiny KeyBar {{ display: none; }}
-        {roles.CSS}
+        {themes.CSS}
     }}
     """
 

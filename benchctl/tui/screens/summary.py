@@ -16,10 +16,9 @@ from benchctl.run.record import Run
 from benchctl.run.status import Status
 from benchctl.store.read import Reader
 from benchctl.tui.draw.heat import STEPS, Arrangement, SummaryTable
-from benchctl.tui.draw.spans import Line, Span
-from benchctl.tui.draw.states import state
+from benchctl.tui.draw.spans import Line, Span, state
 from benchctl.tui.screens.page import Page, Surroundings
-from benchctl.tui.widgets.grids import Grids
+from benchctl.tui.widgets.chartview import Grids
 from benchctl.tui.widgets.notes import Notes
 from benchctl.tui.widgets.scrolled import Scrolled
 from benchctl.tui.widgets.table import Table

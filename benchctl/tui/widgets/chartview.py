@@ -1,15 +1,18 @@
-"""The plots of a trial as a widget that draws only changes, and only if visible."""
+"""Figures as widgets: the plots of a trial, its tiles, and grids of a summary."""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from benchctl.tui.draw.charts import Choice, compose
+from benchctl.tui.draw.columns import lay_out
+from benchctl.tui.draw.heat import Grid
 from benchctl.tui.draw.plot import MARGIN
-from benchctl.tui.draw.spans import Line
+from benchctl.tui.draw.spans import Line, Span
+from benchctl.tui.draw.tiles import TALL, Tile, lay_out_tiles
 from benchctl.tui.model.traces import Traces
 from benchctl.tui.model.zoom import View
 from benchctl.tui.widgets.painted import Painted
@@ -23,13 +26,11 @@ SLOWEST_S = 1.0
 class ChartView(Painted):
     """Plots one above the other."""
 
-    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
-        super().__init__(id=id)
-        self._traces: Traces | None = None
-        self._choice = Choice()
-        self._view = View(0.0, 1.0)
-        self._shown_at = -math.inf
-        self._cost_s = 0.0
+    _traces: Traces | None = None
+    _choice = Choice()
+    _view = View(0.0, 1.0)
+    _shown_at = -math.inf
+    _cost_s = 0.0
 
     @property
     def dots(self) -> int:
@@ -56,3 +57,43 @@ class ChartView(Painted):
         lines = compose(self._traces, self._choice, self._view, width, height)
         self._cost_s = time.perf_counter() - begun
         return lines
+
+
+class Tiles(Painted):
+    """The tiles as a widget, with tall digits if it is four lines high."""
+
+    _tiles: Sequence[Tile] = ()
+
+    def show(self, tiles: Sequence[Tile]) -> None:
+        """Show these tiles, the most important one first."""
+        if tiles != self._tiles:
+            self._tiles = tiles
+            self.repaint()
+
+    def paint(self, width: int, height: int) -> Sequence[Line]:
+        return lay_out_tiles(self._tiles, width, tall=height > TALL) if self._tiles else []
+
+
+class Grids(Painted):
+    """Grids without a cursor."""
+
+    _grids: Sequence[Grid] = ()
+
+    def show(self, grids: Sequence[Grid]) -> None:
+        """Show these grids."""
+        self._grids = grids
+        self.repaint()
+
+    def paint(self, width: int, height: int) -> Sequence[Line]:
+        lines = [line for grid in self._grids for line in _drawn(grid)]
+        if len(lines) <= height:
+            return lines
+        return [*lines[: height - 1], [Span("  ↓ m brings the next metric to the top", "dim")]]
+
+
+def _drawn(grid: Grid) -> Iterator[Line]:
+    yield []
+    yield [Span(grid.about, "strong")]
+    yield lay_out(grid.columns, [Span(column.head) for column in grid.columns], role="label")
+    for row in grid.rows:
+        yield lay_out(grid.columns, row)

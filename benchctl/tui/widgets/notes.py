@@ -18,9 +18,7 @@ class Notes(Painted):
     Notes {{ height: auto; max-height: {MOST}; }}
     """
 
-    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
-        super().__init__(id=id)
-        self._notes: Sequence[Line] = ()
+    _notes: Sequence[Line] = ()
 
     def show(self, notes: Sequence[Line]) -> None:
         """Show these, the most urgent first."""

@@ -15,7 +15,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from benchctl.tui.draw.spans import Line, Span, crop
-from benchctl.tui.roles import GROUNDED
+from benchctl.tui.themes import GROUNDED
 from benchctl.visible import visible
 
 

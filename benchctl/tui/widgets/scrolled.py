@@ -27,10 +27,8 @@ class Scrolled(Painted, can_focus=True):
         Binding("end", "scroll(1000000)", "End", show=False, id="text.last"),
     ]
 
-    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
-        super().__init__(id=id)
-        self._text: Sequence[Line] = ()
-        self._top = 0
+    _text: Sequence[Line] = ()
+    _top = 0
 
     def show(self, lines: Sequence[Line], *, from_the_top: bool) -> None:
         """Show a text, from its start or from the current position."""

@@ -6,10 +6,10 @@ writes it all into one file.
 
 Rules of the package:
 
-- `plain`, `wire`, `protocol`, `checks`, `settings`, `schedule`, `intervals`, `results`,
-  `histogram`, `datagrams`, `tcp_info`, `units` and `addresses` are pure: no sockets, no threads, no
-  clock.
-- Modules import each other by ``from .module import name``: `bundle` finds their order by it.
+- `plain`, `protocol`, `checks`, `settings`, `intervals`, `results`,
+  `histogram`, `datagrams`, `tcp_info`, `units` and `addresses` are pure: no sockets, no
+  threads, no clock.
+- Modules import each other by ``from .module import name``: `bundle` finds the order by it.
 - No dataclasses: importing them costs more time than the rest of the start.
 """
 

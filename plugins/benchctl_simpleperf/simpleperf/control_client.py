@@ -16,13 +16,12 @@ from .intervals import IntervalMerger, decode_rows
 from .options import set_options
 from .output import ResultOutput
 from .plain import ANSWER, GOODBYE
-from .protocol import CLIENT, VERSION, Conversation
+from .protocol import CLIENT, CONTROL_PREAMBLE, VERSION, Conversation, stream_preamble
 from .results import check_figures, direction_result
 from .settings import MeasurementSettings
 from .side import Side
 from .sockets import NOT_OURS, Target, address_text, bind_again, connect, connect_again
 from .waker import Interrupted, Waker, await_readable
-from .wire import CONTROL_PREAMBLE, stream_preamble
 
 # How long the server may take for its result, and how long a stream may stall.
 _PATIENCE_S = 30.0
@@ -381,15 +380,12 @@ class _ControlClient:
             self._stop_if_interrupted()
             if time.monotonic() > until_s:
                 raise Problem("peer", "the server no longer responds")
-        self._raise_problem()
         kind, members = self._heard.popleft()
+        if kind == "problem":
+            raise Problem(**members)
         if kind not in kinds:
             raise Problem("peer", f"the server said {kind} instead of {' or '.join(kinds)}")
         return kind, members
-
-    def _raise_problem(self) -> None:
-        if self._heard and self._heard[0][0] == "problem":
-            raise Problem(**self._heard[0][1])
 
     def _stop_if_interrupted(self) -> None:
         if self._waker.interrupted:

@@ -12,10 +12,8 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any, Callable, NamedTuple
 
-from .clock import unix_time_s
-from .intervals import IntervalRow
+from .intervals import SECOND_NS, Boundary, IntervalRow
 from .pacing import sharpen_timers, woken_first
-from .schedule import SECOND_NS, Boundary
 from .stream import IntervalNote, Stream, Timeline
 
 # A stopped stream ends at once; this bounds the wait for one that is blocked.
@@ -264,3 +262,19 @@ class _Ledger:
 
 def _less(counts: Mapping[str, float], base: Mapping[str, float]) -> dict[str, float]:
     return {name: count - base.get(name, 0) for name, count in counts.items()}
+
+
+_READINGS = 5
+
+
+def unix_time_s(at_ns: int) -> float:
+    """Return when a moment of the monotonic clock was, in Unix time.
+
+    A thread may be kept waiting between its readings of the two clocks. So they are read several
+    times, and those count that were made within the shortest time.
+    """
+    readings = [
+        (time.monotonic_ns(), time.time_ns(), time.monotonic_ns()) for _ in range(_READINGS)
+    ]
+    before_ns, wall_ns, after_ns = min(readings, key=lambda each: each[2] - each[0])
+    return (wall_ns - (before_ns + after_ns) // 2 + at_ns) / SECOND_NS

@@ -13,12 +13,11 @@ from contextlib import suppress
 from typing import Any
 
 from .errors import Problem, describe_os_error
-from .intervals import interval_figures, rate_bps
+from .intervals import SECOND_NS, interval_figures, rate_bps
 from .measurement import Measurement
 from .options import set_options, unacknowledged_bytes
 from .output import ResultOutput
 from .plain import ANSWER, GOODBYE
-from .schedule import SECOND_NS
 from .settings import MeasurementSettings
 from .sockets import NOT_OURS, Target, address_text, connect
 from .stream import Timeline

@@ -8,12 +8,11 @@ from contextlib import suppress
 from typing import Any, Callable
 
 from .hub import Hub, HubConnection
-from .intervals import rate_bps
+from .intervals import SECOND_NS, rate_bps
 from .options import notice_absence
 from .plain import ANSWER, CHUNK_BYTES, QUIET_S, PlainStream
-from .quota import Claim, Quota
-from .schedule import SECOND_NS
-from .settings import Limits
+from .quota import Claim
+from .session import Policy
 
 # How long a client may take to close after its answer.
 _CLOSING_S = 5.0
@@ -22,7 +21,7 @@ _CLOSING_S = 5.0
 class PlainPeer(HubConnection):
     """One plain client, the server's ``number``-th. ``name`` is its address.
 
-    ``show`` gets its intervals, if requested, and ``done`` its result.
+    ``done`` gets its result.
     """
 
     def __init__(
@@ -30,26 +29,22 @@ class PlainPeer(HubConnection):
         sock: socket.socket,
         name: str,
         hub: Hub,
-        limits: Limits,
-        quota: Quota,
+        policy: Policy,
         claim: Claim,
         number: int,
         interval_s: float,
-        show: Callable[[dict[str, Any]], None],
         done: Callable[[dict[str, Any]], None],
     ) -> None:
-        super().__init__(sock, claim.origin, time.monotonic() + limits.idle_s)
-        notice_absence(sock, limits.idle_s)
+        super().__init__(sock, claim.origin, time.monotonic() + policy.limits.idle_s)
+        notice_absence(sock, policy.limits.idle_s)
         self.progress_s = time.monotonic()
         """When it last had sent another chunk, on the monotonic clock."""
         self._chunks = 0
         self._hub = hub
-        self._limits = limits
-        self._quota = quota
+        self._policy = policy
         self._claim = claim
         self._interval_ns = round(interval_s * SECOND_NS)
         self._number = number
-        self._show = show
         self._done = done
         self._name = name
         self._stream = PlainStream()
@@ -70,9 +65,9 @@ class PlainPeer(HubConnection):
         if self._stream.payload_bytes >= (self._chunks + 1) * CHUNK_BYTES:
             self._chunks = self._stream.payload_bytes // CHUNK_BYTES
             self.progress_s = now_s
-        waiting_s = self.progress_s + self._limits.idle_s
+        waiting_s = self.progress_s + self._policy.limits.idle_s
         self.deadline_s = now_s + QUIET_S if self._stream.at_goodbye else waiting_s
-        if not self._quota.spend(self._claim, len(data), now_s):
+        if not self._policy.quota.spend(self._claim, len(data), now_s):
             self.drop()
 
     def on_readable(self, buffer: memoryview) -> None:
@@ -87,7 +82,7 @@ class PlainPeer(HubConnection):
 
     def on_sweep(self) -> None:
         lasted_ns = self._last_ns - self._first_ns
-        if lasted_ns / SECOND_NS > self._limits.duration_s:
+        if lasted_ns / SECOND_NS > self._policy.limits.duration_s:
             self.drop()
         elif self._interval_ns and lasted_ns >= self._shown_ns + self._interval_ns:
             self._show_interval()
@@ -106,7 +101,7 @@ class PlainPeer(HubConnection):
             self._end()
 
     def close(self) -> None:
-        self._quota.free(self._claim)
+        self._policy.quota.free(self._claim)
         super().close()
 
     def _end(self) -> None:
@@ -127,7 +122,7 @@ class PlainPeer(HubConnection):
 
     def _show_interval(self) -> None:
         lasted_ns, count = self._last_ns - self._first_ns, self._stream.payload_bytes
-        self._show(self._figures(self._shown_ns, lasted_ns, count - self._shown_bytes))
+        self._policy.show(self._figures(self._shown_ns, lasted_ns, count - self._shown_bytes))
         self._shown_ns, self._shown_bytes = lasted_ns, count
 
     def _answer(self) -> None:

@@ -14,13 +14,12 @@ from .errors import Problem
 from .hub import Hub, HubConnection
 from .output import ResultOutput
 from .plain_peer import PlainPeer
-from .protocol import SERVER, Conversation
+from .protocol import SERVER, Conversation, Preamble, read_preamble
 from .quota import Claim, Quota
 from .session import Policy, Session
 from .settings import Limits, MeasurementSettings
 from .sockets import address_text, join_datagrams
 from .waker import Waker
-from .wire import Preamble, read_preamble
 
 # A client identifies itself at once; a plain one without data yet gets as long.
 _GREETING_S = 10.0
@@ -62,29 +61,26 @@ class Server:
         # The connections' share of the open files that the system grants.
         files = _allow_files(limits.clients + _WAITING + _SPARE_FILES) - _SPARE_FILES
         self._waiting = min(_WAITING, max(files - limits.clients, files // 4))
-        self._limits = limits._replace(clients=min(limits.clients, files - self._waiting))
-        self.quota = Quota(self._limits)
-        self._key = key
+        limits = limits._replace(clients=min(limits.clients, files - self._waiting))
+        self.quota = Quota(limits)
         self._interval_s = interval_s
         self._one_off = one_off
         self._served = 0
         self._plain_clients = 0
         self.hub = Hub(waker, output.warning)
-        self._sessions: dict[str, Session] = {}
-        self._known: dict[Any, tuple[Session, int]] = {}
         self._policy = Policy(
-            self._limits,
+            limits,
             self.quota,
             self._admit,
             key,
-            self._sessions,
-            self._known,
+            {},
+            {},
             self._show,
             self._session_done,
             waker.wake,
         )
         self.hub.add(_Door(listener, self._welcome))
-        self._datagram_door = _DatagramDoor(datagrams, self._sessions) if datagrams else None
+        self._datagram_door = _DatagramDoor(datagrams, self._policy.sessions) if datagrams else None
 
     def run(self) -> None:
         """Serve."""
@@ -106,7 +102,7 @@ class Server:
     def _mind_datagrams(self) -> None:
         """Watch for UDP streams only while some are awaited: other datagrams cost nothing."""
         door = self._datagram_door
-        awaited = any(session.awaits_datagrams for session in self._sessions.values())
+        awaited = any(session.awaits_datagrams for session in self._policy.sessions.values())
         if door is not None and awaited != (door in self.hub.peers):
             if awaited:
                 self.hub.add(door)
@@ -120,7 +116,7 @@ class Server:
             self.hub.add(session)
             self.hub.turn(session, session.feed, preamble.rest)
         elif preamble.kind == "stream":
-            found = self._sessions.get(preamble.token)
+            found = self._policy.sessions.get(preamble.token)
             joined = (
                 found
                 and found.is_of(address)
@@ -129,7 +125,7 @@ class Server:
             # Data sent before the start would not be counted.
             if not joined or preamble.rest:
                 sock.close()
-        elif self._key is None:
+        elif self._policy.key is None:
             self._introduce_plain(sock, address, preamble.rest)
         else:
             sock.close()
@@ -144,12 +140,10 @@ class Server:
             sock,
             address_text(address),
             self.hub,
-            self._limits,
-            self.quota,
+            self._policy,
             claim,
             self._plain_clients,
             self._interval_s,
-            self._show,
             self._plain_done,
         )
         self._plain_clients += 1
@@ -177,12 +171,12 @@ class Server:
                 peer.drop()
 
     def _welcome(self, sock: socket.socket, address: Any) -> None:
-        session, stream = self._known.pop(address, (None, 0))
+        session, stream = self._policy.known.pop(address, (None, 0))
         if session:
             if not session.join("send", stream, sock):
                 sock.close()
             return
-        if allows(self._limits.networks, address):
+        if allows(self._policy.limits.networks, address):
             self.hub.add(_Newcomer(sock, address, self))
         else:
             self.hub.add(_Stranger(sock, address, self.hub))

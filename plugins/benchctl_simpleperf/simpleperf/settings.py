@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from .addresses import Network
 from .checks import Check, choice, flag, integer, list_of, number, optional, text
 from .errors import Problem
-from .schedule import SECOND_NS, Schedule
+from .intervals import SECOND_NS, Schedule
 
 DEFAULT_PORT = 8088
 STREAMS_LIMIT = 128

@@ -10,13 +10,14 @@ only when they are read, so such a note carries the time of reading.
 
 from __future__ import annotations
 
+import socket
 import threading
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from .schedule import Boundary, Schedule
+from .intervals import Boundary, Schedule
 
 
 class Reading(NamedTuple):
@@ -90,7 +91,7 @@ class Stream:
     notes_itself = False
     asks_the_kernel = False
 
-    def __init__(self, index: int, timeline: Timeline) -> None:
+    def __init__(self, index: int, timeline: Timeline, sock: socket.socket) -> None:
         self.index = index
         self.facts: dict[str, Any] = {}
         """What is in force beyond the socket's options, by the names of the results."""
@@ -103,6 +104,7 @@ class Stream:
         self.notes: deque[IntervalNote] = deque()
         self.last: IntervalNote | None = None
         """What the kernel told at the end of the last interval, of a stream that asks it."""
+        self._sock = sock
         self._timeline = timeline
         self._boundaries = timeline.schedule.boundaries()
         self._boundary = next(self._boundaries)
@@ -147,6 +149,7 @@ class Stream:
 
     def close(self) -> None:
         """Free the stream's socket; called when `move` has ended or never began."""
+        self._sock.close()
 
     def begin(self, at_ns: int | None = None, zero_known: bool = True) -> None:
         """Begin to count, with the first byte: now, or at a more exact time."""

@@ -12,11 +12,11 @@ from contextlib import suppress
 from functools import cache
 from typing import Callable
 
+from .intervals import SECOND_NS
 from .kernel import Kernel
 from .options import get_patience, kernel_paces, set_patience
 from .pacing import Pacer, woken_first
 from .plain import CHUNK_BYTES
-from .schedule import SECOND_NS
 from .settings import MeasurementSettings
 from .stream import Reading, Stream, Timeline
 from .tcp_info import TCP_INFO_BYTES, read_tcp_info, read_waiting
@@ -61,8 +61,7 @@ class _Sender(Stream):
         settings: MeasurementSettings,
         length: int,
     ) -> None:
-        super().__init__(index, timeline)
-        self._sock = sock
+        super().__init__(index, timeline, sock)
         self._share = settings.share(index)
         self._payload = _zeros(length)
         self._sent = 0
@@ -151,7 +150,7 @@ class TcpSender(_Sender):
         if self._timed:
             # The time expired with bytes still in the kernel: nobody waits for them.
             self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("@ii", 1, 0))
-        self._sock.close()
+        super().close()
 
     def _send(self, left: int) -> int:
         if self._file is not None:
@@ -205,8 +204,7 @@ class TcpReceiver(Stream):
         settings: MeasurementSettings,
         unavailable: dict[str, str],
     ) -> None:
-        super().__init__(index, timeline)
-        self._sock = sock
+        super().__init__(index, timeline, sock)
         self._received = 0
         self._flags = 0
         # A buffer of a chosen size is the user's: the receiver does not delay reading.
@@ -249,9 +247,6 @@ class TcpReceiver(Stream):
         super().stop()
         with suppress(OSError):  # It may be closed already.
             self._sock.shutdown(socket.SHUT_RD)
-
-    def close(self) -> None:
-        self._sock.close()
 
     @property
     def moved_bytes(self) -> int:

@@ -18,10 +18,10 @@ from typing import Any
 
 from .datagrams import HEADER, SECOND_0, STAMPS_FROM, Arrivals, row_of, train_struct
 from .histogram import Histogram
+from .intervals import SECOND_NS
 from .kernel import Kernel
 from .options import set_patience
 from .pacing import Pacer, sharpen_timers
-from .schedule import SECOND_NS
 from .settings import MeasurementSettings
 from .stream import Reading, Stream, Timeline
 
@@ -67,8 +67,7 @@ class UdpSender(Stream):
         settings: MeasurementSettings,
         unavailable: dict[str, str],
     ) -> None:
-        super().__init__(index, timeline)
-        self._sock = sock
+        super().__init__(index, timeline, sock)
         self._length = settings.length_bytes
         self._share = -(-settings.share(index) // self._length)
         self._sent = 0
@@ -131,9 +130,6 @@ class UdpSender(Stream):
         if now_ns >= self.next_ns:
             self.note(now_ns)
         return self.stopped
-
-    def close(self) -> None:
-        self._sock.close()
 
     @property
     def moved_bytes(self) -> int:
@@ -212,8 +208,7 @@ class UdpReceiver(Stream):
         settings: MeasurementSettings,
         unavailable: dict[str, str],
     ) -> None:
-        super().__init__(index, timeline)
-        self._sock = sock
+        super().__init__(index, timeline, sock)
         self._length = settings.length_bytes
         self._arrivals = Arrivals()
         self._transits, self._unmerged = Histogram(), Histogram()
@@ -293,9 +288,6 @@ class UdpReceiver(Stream):
         self._timeline.measure(at_ns)
         self.note(at_ns)
         self._arrivals.measure(first)
-
-    def close(self) -> None:
-        self._sock.close()
 
     @property
     def moved_bytes(self) -> int:
