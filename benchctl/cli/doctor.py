@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from typing import Annotated
 
 import typer
@@ -20,9 +21,9 @@ def doctor(
 
     findings = examine(installed())
     if as_json:
-        print(json.dumps([finding.as_dict() for finding in findings], indent=2))
+        print(json.dumps([asdict(finding) for finding in findings], indent=2))
         return
     for finding in findings:
-        print(f"{finding.mark} {finding.subject:<20} {finding.text}")
+        print(f"{finding.level:<4} {finding.subject:<20} {finding.text}")
         if finding.remedy:
             print(f"{'':<26} {finding.remedy}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from benchctl.api import Role
@@ -28,15 +28,6 @@ class Finding:
     level: str
     text: str
     remedy: str = ""
-
-    @property
-    def mark(self) -> str:
-        """The level as a word of fixed width."""
-        return f"{self.level:<4}"
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the finding as JSON-like data."""
-        return asdict(self)
 
 
 def examine(registry: Registry) -> list[Finding]:

@@ -1,4 +1,7 @@
-"""From a profile's name to a checked plan: the first step of ``plan``, ``run`` and the screens."""
+"""From a profile's name to a checked plan: the first step of ``plan``, ``run`` and the screens.
+
+Also how much the plan will send, as far as this can be known before the run.
+"""
 
 from __future__ import annotations
 

@@ -30,8 +30,8 @@ from benchctl.lab.messages import (
     send,
 )
 from benchctl.lab.model import Emulator, Topology
-from benchctl.lab.privileges import WITH_FEWER_PRIVILEGES
 from benchctl.lab.segments import Hop
+from benchctl.lab.services import WITH_FEWER_PRIVILEGES
 from benchctl.run.planned import Host, Way
 
 # A lab of nine hosts takes one second; the rest is for slow machines.

@@ -14,7 +14,22 @@ import time
 from pathlib import Path
 
 from benchctl.lab.model import Service
-from benchctl.lab.privileges import WITH_FEWER_PRIVILEGES
+
+# A host can configure its own network, send anything, and serve under any user and port. Everything
+# beyond is removed, even for root: kernel modules, devices, the clock, mounts, other processes'
+# memory, the machine's log and its shutdown. Root keeps access to its files, so this protects
+# against mistakes; it is not a sandbox for untrusted programs. See capabilities(7).
+_KEPT = (
+    "chown", "dac_override", "fowner", "fsetid", "kill", "setgid", "setuid", "setpcap",
+    "net_bind_service", "net_broadcast", "net_admin", "net_raw", "ipc_lock", "sys_chroot",
+    "sys_nice", "audit_write",
+)  # fmt: skip
+
+WITH_FEWER_PRIVILEGES = (
+    "setpriv", f"--bounding-set=-all,{','.join(f'+{name}' for name in _KEPT)}", "--"
+)  # fmt: skip
+"""The words before a command that runs with what a host needs."""
+
 
 # A server needs milliseconds; a loaded machine, or a program that loads a large model, needs more.
 READY_TIMEOUT_S = 10.0

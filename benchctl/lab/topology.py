@@ -28,8 +28,8 @@ from benchctl.lab.schema import (
     TopologyHostTable,
 )
 from benchctl.lab.segments import SwitchLoopError, segments
-from benchctl.toml.explain import explain, names_in
 from benchctl.toml.source import Key, TomlSource, merge, read_toml
+from benchctl.toml.table import explain, names_in
 from benchctl.units import quoted
 
 _KINDS = {"hosts": Kind.HOST, "routers": Kind.ROUTER, "switches": Kind.SWITCH}

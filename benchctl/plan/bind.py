@@ -24,8 +24,8 @@ from benchctl.plan.targets import Targets, Writes, accepts, point_text
 from benchctl.profile.load import Document
 from benchctl.profile.model import FLOW_KEYS
 from benchctl.run.planned import LOCAL, PlannedFlow, PlannedTrial
-from benchctl.toml.explain import explain
 from benchctl.toml.source import Key
+from benchctl.toml.table import explain
 from benchctl.units import format_duration, quoted
 
 # Time that a tool may need beyond its duration: to connect, to exchange results, to end.

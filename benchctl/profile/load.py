@@ -19,8 +19,8 @@ from benchctl.errors import ProfileError
 from benchctl.profile.find import find_profile, is_file
 from benchctl.profile.model import Profile
 from benchctl.profile.overrides import Overrides, read_overrides
-from benchctl.toml.explain import as_written, explain, names_in
 from benchctl.toml.source import Key, TomlSource, merge, read_toml
+from benchctl.toml.table import as_written, explain, names_in
 from benchctl.units import quoted
 
 

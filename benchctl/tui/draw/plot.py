@@ -2,6 +2,10 @@
 
 Each column of dots shows its whole range, from minimum to maximum, so a spike is visible at any
 width. A line's letter is at its right end and in the legend: colour is never the only distinction.
+
+It is drawn with braille, blocks or plain ASCII. A cell of the terminal holds a small grid of dots;
+each set has a character for every choice of dots in its grid. Which dots are set is given as bits,
+column by column, from the top.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The intervals of one direction: from each end, on the wire, and joined; pure."""
+"""The intervals of one direction: their ends, from each end, on the wire, and joined; pure."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Any, NamedTuple
 from .errors import Problem
 
 SECOND_NS = 1_000_000_000
-# A century: where bytes decide the end, time does not.
+# A century: if bytes decide the end, time does not.
 _FAR_NS = 100 * 366 * 86400 * SECOND_NS
 
 
 class Boundary(NamedTuple):
     """The end of one interval, in nanoseconds since the first byte.
 
-    ``number`` counts the intervals from the first byte on; it is what lets the two ends' views of
-    one interval be put together. ``last`` marks the end of the measurement.
+    ``number`` counts the intervals from the first byte on, so that the rows of both ends can be
+    joined. ``last`` marks the end of the measurement.
     """
 
     number: int
@@ -25,10 +25,10 @@ class Boundary(NamedTuple):
 
 
 class Schedule(NamedTuple):
-    """How a measurement is divided; times in nanoseconds.
+    """The division of a measurement into intervals; times in nanoseconds.
 
-    ``duration_ns`` excludes the omitted part and is None where bytes decide the end.
-    ``interval_ns`` is 0 where no intervals are wanted.
+    ``duration_ns`` excludes the omitted part and is None if bytes decide the end. ``interval_ns``
+    is 0 without intervals.
     """
 
     omit_ns: int

@@ -268,10 +268,10 @@ _READINGS = 5
 
 
 def unix_time_s(at_ns: int) -> float:
-    """Return when a moment of the monotonic clock was, in Unix time.
+    """Return a time of the monotonic clock as Unix time.
 
-    A thread may be kept waiting between its readings of the two clocks. So they are read several
-    times, and those count that were made within the shortest time.
+    A thread may be interrupted between its readings of the two clocks. So they are read several
+    times, and the readings closest together count.
     """
     readings = [
         (time.monotonic_ns(), time.time_ns(), time.monotonic_ns()) for _ in range(_READINGS)

@@ -1,4 +1,10 @@
-"""The control protocol as a table of states; no I/O.
+"""The control protocol: its format on the wire, and its table of states; no I/O.
+
+A connection of the control protocol starts with a preamble, one line that begins with a zero byte
+and the program's name; any other start makes it a plain client. After the preamble of a control
+connection each message is one line of JSON, at most `MESSAGE_LIMIT` bytes from the server and
+`REQUEST_LIMIT` from the client. A stream's connection carries only payload after its preamble. A
+UDP stream sends the same line as a datagram, again and again until the server is ready.
 
 Both ends keep the same state. A message changes it. A message that the table does not have in the
 current state is a violation: a `Problem`, after which the connection is closed.
@@ -33,15 +39,16 @@ MAGIC = b"\0simpleperf "
 CONTROL_PREAMBLE = MAGIC + b"control 1\n"
 # Enough for the result of 128 streams in both directions.
 MESSAGE_LIMIT = 256 * 1024
-# A client asks and counts: a stranger cannot make the server keep or search more than this.
+# A client sends only requests and counts, so a stranger cannot make the server buffer more than
+# this.
 REQUEST_LIMIT = 8 * 1024
 _PREAMBLE_LIMIT = 80
 
 
 class Preamble(NamedTuple):
-    """What a connection turned out to be: ``plain``, ``control`` or ``stream``.
+    """The kind of a connection: ``plain``, ``control`` or ``stream``.
 
-    ``rest`` is what followed the preamble; for a plain client it is all that came.
+    ``rest`` is the data after the preamble; for a plain client it is all data so far.
     """
 
     kind: str
@@ -57,9 +64,9 @@ def stream_preamble(token: str, direction: str, stream: int) -> bytes:
 
 
 def read_preamble(data: bytes) -> Preamble | None:
-    """Tell what a connection is by its first bytes; None when more are needed.
+    """Return the kind of a connection by its first bytes; None if more are needed.
 
-    Raises Problem for bytes that begin as a preamble does and go on otherwise.
+    Raises Problem for bytes that start like a preamble and then differ.
     """
     if not data.startswith(MAGIC[: len(data)]):
         return Preamble("plain", data)
@@ -84,7 +91,7 @@ def encode_message(message: dict[str, Any]) -> bytes:
 
 
 class LineReader:
-    """Cuts received bytes into messages of so many bytes. Raises Problem for what is none."""
+    """Splits received bytes into messages of limited length. Raises Problem for invalid ones."""
 
     def __init__(self, limit: int = MESSAGE_LIMIT) -> None:
         self._limit = limit
