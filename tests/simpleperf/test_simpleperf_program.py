@@ -399,7 +399,7 @@ def test_the_key_comes_from_the_environment_on_both_sides(tmp_path):
 
 @pytest.mark.parametrize(
     "module",
-    ["plain", "wire", "protocol", "checks", "settings", "schedule", "intervals", "results",
+    ["plain", "protocol", "checks", "settings", "intervals", "results",
      "histogram", "datagrams", "tcp_info", "units", "addresses"],
 )  # fmt: skip
 def test_a_pure_module_imports_neither_sockets_nor_threads_nor_clocks(module):
