@@ -17,8 +17,8 @@ from dataclasses import asdict
 from multiprocessing.connection import Connection
 from typing import Any
 
-from benchctl.lab.link import NEVER_NS, OneWay
-from benchctl.lab.messages import AskCounters, ChangeLink, DirectionCounters, Request, receive, send
+from benchctl.lab.link import NEVER_NS, Change, OneWay
+from benchctl.lab.messages import DirectionCounters, receive, send
 from benchctl.lab.model import LinkSettings
 from benchctl.lab.ring import Outlet, Ring
 from benchctl.lab.syscalls import set_timer_slack
@@ -115,7 +115,7 @@ def run_direction(
 ) -> None:
     """Emulate one direction of a link, between two devices, until ``control`` is closed.
 
-    Sends None once ready.
+    Sends None once ready and after each `Change` that it receives, and its counters for a None.
     """
     # 50 us by default, which would delay every frame.
     set_timer_slack(1)
@@ -139,11 +139,9 @@ def run_direction(
                 readers, timeout_s = [control], min(timeout_s, _RING_PATIENCE_S)
         if control in select.select(readers, [], [], timeout_s)[0]:
             try:
-                request: Request = receive(control)
+                change: Change | None = receive(control)
             except EOFError:
                 return
-            match request:
-                case ChangeLink(_, _, change):
-                    direction.way.change(change, time.monotonic_ns())
-                case AskCounters():
-                    send(control, direction.counters())
+            if change:
+                direction.way.change(change, time.monotonic_ns())
+            send(control, None if change else direction.counters())

@@ -13,7 +13,7 @@ import select
 import signal
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -22,7 +22,17 @@ from typing import Any, NoReturn
 from benchctl.lab.devices import BuildError
 from benchctl.lab.emulator import run_direction
 from benchctl.lab.kernel import KernelLinks, LinkPlace, refusal, several_processors, unpunctual
-from benchctl.lab.messages import AskCounters, AskStanding, Broken, Built, Request, receive, send
+from benchctl.lab.link import Change
+from benchctl.lab.messages import (
+    AskCounters,
+    Broken,
+    Built,
+    ChangeLinks,
+    LinkDirection,
+    Request,
+    receive,
+    send,
+)
 from benchctl.lab.model import Emulator, Link, Topology
 from benchctl.lab.namespaces import Namespaces
 from benchctl.lab.script import Ends
@@ -42,7 +52,7 @@ class Keeper:
         self._emulator = emulator
         self._namespaces = Namespaces(topology)
         self._kernel: KernelLinks | None = None
-        self._controls: dict[tuple[str, int], Connection] = {}
+        self._controls: dict[LinkDirection, Connection] = {}
         self._emulators: dict[int, str] = {}
         self._services: dict[int, Running] = {}
 
@@ -70,8 +80,8 @@ class Keeper:
             for name, link in links.items():
                 self._start_emulator(link, devices[name], 0)
                 self._start_emulator(link, devices[name][::-1], 1)
-        for name, direction in self._controls:
-            self._hear(name, direction)
+        for direction in self._controls:
+            self._hear(direction)
         self._start_services()
         # /proc is still the runner's, so this is our process ID as the runner sees it.
         pid = int(Path("/proc/self").readlink().name)
@@ -99,27 +109,34 @@ class Keeper:
                     request: Request = receive(runner)
                 except EOFError:
                     return
-                self._obey(request, runner)
+                send(runner, self._obey(request))
 
-    def _obey(self, request: Request, runner: Connection) -> None:
-        if isinstance(request, AskStanding):
-            self._reap()
-            send(runner, None)
-        elif self._kernel is None:
-            send(self._controls[request.link, request.direction], request)
-            if isinstance(request, AskCounters):
-                send(runner, self._hear(request.link, request.direction))
-        elif isinstance(request, AskCounters):
-            send(runner, self._kernel.counters(request.link, request.direction))
-        else:
-            self._kernel.change(request.link, request.direction, request.change)
+    def _obey(self, request: Request) -> Any:
+        """Return the answer to a request."""
+        match request:
+            case ChangeLinks(changes) if self._kernel:
+                return self._kernel.change(changes)
+            case ChangeLinks(changes):
+                self._ask_emulators(changes)
+            case AskCounters(directions) if self._kernel:
+                return self._kernel.counters(directions)
+            case AskCounters(directions):
+                return self._ask_emulators(dict.fromkeys(directions))
+            case _:
+                self._reap()
+        return None
 
-    def _hear(self, link: str, direction: int) -> Any:
+    def _ask_emulators(self, messages: Mapping[LinkDirection, Change | None]) -> list[Any]:
+        for direction, message in messages.items():
+            send(self._controls[direction], message)
+        return [self._hear(direction) for direction in messages]
+
+    def _hear(self, direction: LinkDirection) -> Any:
         """Return an emulator's answer."""
         try:
-            return receive(self._controls[link, direction])
+            return receive(self._controls[direction])
         except EOFError:
-            raise _EmulatorError(f"the emulator of link {link} ended") from None
+            raise _EmulatorError(f"the emulator of link {direction[0]} ended") from None
 
     def _start_emulator(self, link: Link, devices: Ends, direction: int) -> None:
         ours, theirs = Pipe()

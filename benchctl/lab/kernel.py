@@ -15,13 +15,14 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from benchctl.lab import netem
 from benchctl.lab.devices import BuildError, LastingTc, ask, await_running, run_batch, set_offloads
 from benchctl.lab.link import NEVER_NS, Change, Course
-from benchctl.lab.messages import DirectionCounters
+from benchctl.lab.messages import DirectionCounters, LinkDirection
 from benchctl.lab.model import Interface, Link, LinkSettings
 from benchctl.lab.namespaces import new_quiet_network
 from benchctl.lab.script import Ends
@@ -106,7 +107,7 @@ class KernelLinks:
 
     def __init__(self, network: int, places: Mapping[str, LinkPlace]) -> None:
         self._network = network
-        self._directions: dict[tuple[str, int], _KernelDirection] = {}
+        self._directions: dict[LinkDirection, _KernelDirection] = {}
         self._laid: set[str] = set()
         self._next_ns = 0
         self._ramping: LastingTc | None = None
@@ -125,10 +126,13 @@ class KernelLinks:
             (direction, direction.course.settings) for direction in self._directions.values()
         )
 
-    def change(self, link: str, direction: int, change: Change) -> None:
-        """Take new settings for one direction, now or for later."""
-        self._directions[link, direction].course.add(change, time.monotonic_ns())
+    def change(self, changes: Mapping[LinkDirection, Change]) -> None:
+        """Take new settings, now or for later. Raises BuildError."""
+        now_ns = time.monotonic_ns()
+        for direction, change in changes.items():
+            self._directions[direction].course.add(change, now_ns)
         self._next_ns = 0
+        self.advance()
 
     def advance(self) -> float | None:
         """Apply due changes; returns the seconds until the next one, or None.
@@ -150,12 +154,17 @@ class KernelLinks:
             self._tell(due)
         return None if self._next_ns == NEVER_NS else (self._next_ns - now_ns) / 1e9
 
-    def counters(self, link: str, number: int) -> DirectionCounters:
-        """Return the counters of one direction. Raises BuildError."""
-        direction = self._directions[link, number]
-        (near, far), wires = direction.ends, direction.wires
+    def counters(self, directions: Iterable[LinkDirection]) -> list[DirectionCounters]:
+        """Return the counters of each direction. Raises BuildError."""
         enter_network(self._network)
         qdiscs = {(row["dev"], row["kind"]): row for row in _qdiscs()}
+        return [self._counters(self._directions[one], qdiscs) for one in directions]
+
+    def _counters(
+        self, direction: _KernelDirection, qdiscs: Mapping[tuple[str, str], Mapping[str, Any]]
+    ) -> DirectionCounters:
+        (near, far), wires = direction.ends, direction.wires
+        enter_network(self._network)
         queue, last = qdiscs[wires[0][0], "pfifo"], qdiscs[far, "netem"]
         refused = _undelivered(far, *(wire[0] for wire in wires))
         network, device = direction.source
@@ -173,8 +182,9 @@ class KernelLinks:
         laid: list[str] = []
         wires: list[str] = []
         enter_network(self._network)
+        waiting = cache(_waiting)
         for direction, settings in due:
-            lines += direction.lines(settings, self._empty)
+            lines += direction.lines(settings, lambda way: self._empty(way, waiting))
             for wire in direction.passed:
                 if wire[0] not in self._laid:
                     self._laid |= {*wire}
@@ -196,13 +206,13 @@ class KernelLinks:
             ended, self._ramping = self._ramping, None
             ended.end()
 
-    def _empty(self, direction: _KernelDirection) -> bool:
+    def _empty(self, direction: _KernelDirection, waiting: Callable[[], set[str]]) -> bool:
         """Return whether no frame waits or is in transit."""
         # A ramp has no time for this query at every step.
         if direction.course.next_ns <= time.monotonic_ns():
             return False
         leaving = {direction.ends[1], *(wire[0] for wire in direction.wires)}
-        return not any(row["qlen"] for row in _qdiscs() if row["dev"] in leaving)
+        return waiting().isdisjoint(leaving)
 
 
 def _turned(ends: Ends) -> Ends:
@@ -220,6 +230,11 @@ def _qdiscs() -> list[dict[str, Any]]:
     """Return the disciplines of this network namespace, with their counters."""
     rows: list[dict[str, Any]] = json.loads(ask("tc", "-s", "-j", "qdisc", "show"))
     return rows
+
+
+def _waiting() -> set[str]:
+    """Return the devices of this network namespace at which frames wait."""
+    return {row["dev"] for row in _qdiscs() if row["qlen"]}
 
 
 def unpunctual() -> str:
@@ -266,11 +281,10 @@ def _try() -> None:
                 Change(rate_bps=math.inf, delay_s=0.0, loss_ratio=0.0),
                 Change(rate_bps=10e6, jitter_s=1e-4, delay_s=1e-3, queue_packets=20),
             ):
-                links.change(link.name, 0, change)
-                links.advance()
+                links.change({(link.name, 0): change})
                 there.send(b"changed")
                 back.expect(b"changed", "frames do not pass a link whose settings change")
-        counters = links.counters(link.name, 0)
+        (counters,) = links.counters([(link.name, 0)])
         if (counters.arrived, counters.delivered, counters.lost) != (3, 2, 1):
             raise BuildError(f"the kernel's counters are not those of the frames: {counters}")
     finally:

@@ -9,8 +9,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from multiprocessing import Pipe
 from types import MappingProxyType
 from typing import Any
@@ -24,8 +23,10 @@ from benchctl.lab.messages import (
     AskStanding,
     Broken,
     Built,
-    ChangeLink,
+    ChangeLinks,
     DirectionCounters,
+    LinkDirection,
+    Request,
     receive,
     send,
 )
@@ -172,10 +173,13 @@ class Lab:
                 f"link {link} is not emulated: it has no settings to change",
                 "give it a rate or a delay in the topology file",
             )
-        for direction, end in enumerate(self.topology.links[link].ends):
-            if leaving in (None, end.node):
-                with _standing():
-                    self._keeper.tell(ChangeLink(link, direction, change))
+        ends = enumerate(self.topology.links[link].ends)
+        directions = [(link, i) for i, end in ends if leaving in (None, end.node)]
+        self._ask(ChangeLinks(dict.fromkeys(directions, change)))
+
+    def change_each(self, changes: Mapping[Hop, Change]) -> None:
+        """Change emulated links, each in one direction, at the same time; raises as `change`."""
+        self._ask(ChangeLinks({hop.key: change for hop, change in changes.items()}))
 
     def counters(self, link: str, leaving: str) -> DirectionCounters:
         """Return the counters of the direction of an emulated link that leaves a node.
@@ -183,30 +187,29 @@ class Lab:
         Raises LabError if the lab has failed.
         """
         direction = 0 if self.topology.links[link].ends[0].node == leaving else 1
-        with _standing():
-            self._keeper.tell(AskCounters(link, direction))
-            counters: DirectionCounters = self._keeper.hear(_ANSWER_TIMEOUT_S)
-        return counters
+        return self._counters([(link, direction)])[0]
 
     def counted(self, hops: Iterable[Hop]) -> dict[Hop, DirectionCounters]:
         """Return the counters of emulated links, each in one direction; raises as `counters`."""
-        return {hop: self.counters(hop.link.name, hop.start.node) for hop in hops}
+        hops = list(dict.fromkeys(hops))
+        return dict(zip(hops, self._counters([hop.key for hop in hops]), strict=True))
+
+    def _counters(self, directions: Sequence[LinkDirection]) -> list[DirectionCounters]:
+        counters: list[DirectionCounters] = self._ask(AskCounters(directions))
+        return counters
 
     def check(self) -> None:
         """Raise LabError, with the reason, if the lab has failed."""
         # By a request, because the connection of a killed keeper closes only with the last of the
         # lab.
-        with _standing():
-            self._keeper.tell(AskStanding())
-            self._keeper.hear(_ANSWER_TIMEOUT_S)
+        self._ask(AskStanding())
 
-
-@contextmanager
-def _standing() -> Iterator[None]:
-    try:
-        yield
-    except _GoneError as error:
-        raise LabError(f"the lab failed: {error}") from None
+    def _ask(self, request: Request) -> Any:
+        try:
+            self._keeper.tell(request)
+            return self._keeper.hear(_ANSWER_TIMEOUT_S)
+        except _GoneError as error:
+            raise LabError(f"the lab failed: {error}") from None
 
 
 def _host(topology: Topology, name: str, built: Built, launcher: Launcher) -> Host:

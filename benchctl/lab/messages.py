@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any
@@ -39,21 +39,22 @@ class Broken:
     forbidden: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ChangeLink:
-    """Asks for new settings in the direction that leaves ``ends[direction]`` of a link."""
+LinkDirection = tuple[str, int]
+"""A link by name, in the direction that leaves the end with this index."""
 
-    link: str
-    direction: int
-    change: Change
+
+@dataclass(frozen=True, slots=True)
+class ChangeLinks:
+    """Requests new settings; the answer is None, when those that are due have been set."""
+
+    changes: Mapping[LinkDirection, Change]
 
 
 @dataclass(frozen=True, slots=True)
 class AskCounters:
-    """Asks for the `DirectionCounters` of the direction that leaves ``ends[direction]``."""
+    """Requests the `DirectionCounters` of each of these, as a list."""
 
-    link: str
-    direction: int
+    directions: Sequence[LinkDirection]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,7 @@ class AskStanding:
     """Requests None, which only a working lab answers."""
 
 
-Request = ChangeLink | AskCounters | AskStanding
+Request = ChangeLinks | AskCounters | AskStanding
 
 
 @dataclass(frozen=True, slots=True)

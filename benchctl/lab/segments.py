@@ -19,6 +19,11 @@ class Hop:
     direction: int
 
     @property
+    def key(self) -> tuple[str, int]:
+        """The link's name, and the direction."""
+        return self.link.name, self.direction
+
+    @property
     def settings(self) -> LinkSettings:
         """What this direction of the link does to frames."""
         return self.link.settings[self.direction]

@@ -19,7 +19,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
 from benchctl.lab.addressing import assign
 from benchctl.lab.expect import UDP_HEADER_BYTES, tcp_payload_ratio
@@ -213,17 +213,7 @@ def _changed(
 
 
 def _set(lab: Lab, settings: Mapping[Hop, LinkSettings]) -> None:
-    for hop, new in settings.items():
-        change = Change(
-            rate_bps=new.rate_bps,
-            delay_s=new.delay_s,
-            jitter_s=new.jitter_s,
-            loss_ratio=new.loss_ratio,
-            queue_packets=new.queue_packets,
-        )
-        lab.change(hop.link.name, change, hop.start.node)
-    for hop in settings:
-        lab.counters(hop.link.name, hop.start.node)  # an answer follows the request before
+    lab.change_each({hop: Change(**asdict(new)) for hop, new in settings.items()})
 
 
 def _emptied(settings: LinkSettings) -> LinkSettings:

@@ -1,7 +1,11 @@
 """The commands for links that the kernel emulates, and for their changes."""
 
-from benchctl.lab import netem
-from benchctl.lab.model import LinkSettings
+import pytest
+
+from benchctl.lab import kernel, netem
+from benchctl.lab.kernel import KernelLinks, LinkPlace
+from benchctl.lab.link import Change
+from benchctl.lab.model import Interface, Link, LinkSettings
 
 LINK = ("link0a", "link0b")
 WIRES = netem.wires(0)
@@ -65,3 +69,33 @@ def test_a_link_without_a_rate_carries_what_a_cable_does_in_order():
     lines = netem.direction(LINK, WIRES[:1], LinkSettings(delay_s=0.001), 9000)
     assert "rate 100000000000bit burst 1250000 cburst 1250000 quantum 9014" in lines["wire0a rate"]
     assert lines["link0b root"].endswith("delay 1000us 0us loss 0.000000% rate 100000000000bit")
+
+
+@pytest.fixture
+def programs(monkeypatch):
+    """Return the programs that run, with the lines that each gets, instead of running them."""
+    ran = []
+    monkeypatch.setattr(kernel, "run_batch", lambda name, lines: ran.append((name, lines)))
+    monkeypatch.setattr(kernel, "ask", lambda *argv: ran.append(argv) or "[]")
+    for name in ("enter_network", "set_offloads", "await_running"):
+        monkeypatch.setattr(kernel, name, lambda *_: None)
+    return ran
+
+
+def test_changes_at_the_same_time_take_one_process_however_many_directions(programs):
+    ends = (Interface("a", "eth0", ""), Interface("b", "eth0", ""))
+    places = {
+        name: LinkPlace(Link(name, ends, (SETTINGS, SETTINGS)), (f"{name}a", f"{name}b"), (0, 0))
+        for name in ("link0", "link1")
+    }
+    links = KernelLinks(0, places)
+    ways = [(name, number) for name in places for number in (0, 1)]
+    programs.clear()
+    links.change(dict.fromkeys(ways, Change(rate_bps=1e6, loss_ratio=0.0)))
+    assert [(name, len(lines)) for name, lines in programs] == [("tc", 2 * len(ways))]
+    # A delay that shrinks takes a second wire; one that grows again first asks what is on its way.
+    links.change(dict.fromkeys(ways, Change(delay_s=0.0)))
+    programs.clear()
+    links.change(dict.fromkeys(ways, Change(delay_s=0.005)))
+    assert [program[0] for program in programs] == ["tc", "tc"]
+    assert programs[0] == ("tc", "-s", "-j", "qdisc", "show")

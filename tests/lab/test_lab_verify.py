@@ -39,11 +39,13 @@ def lab():
 @pytest.fixture
 def disobeying(lab, monkeypatch):
     """Return a function that makes the emulators do something else than they are told."""
-    change = lab.change
+    change_each = lab.change_each
 
     def disobey(wrong):
         monkeypatch.setattr(verify_module, "_LOOKS", 1)
-        monkeypatch.setattr(lab, "change", lambda link, new, way: change(link, wrong(new), way))
+        monkeypatch.setattr(
+            lab, "change_each", lambda new: change_each({hop: wrong(new[hop]) for hop in new})
+        )
 
     return disobey
 
