@@ -37,9 +37,10 @@ test-core: $(STAMP)-dev  ## the tests that need neither Linux nor another progra
 	$(BIN)/pytest -n $(JOBS) -m "not (tool or netns or ipv6 or quiet)" $(CORE:%=tests/%)
 
 KERNELS ?= 6.12 newest
+KERNEL_TESTS ?= tests/guest tests/lab
 test-kernel: $(STAMP)-dev  ## the lab's tests and promises on Debian's own kernels, in a virtual machine
 	set -e; for kernel in $(KERNELS); do \
-	    $(BIN)/python tests/guest $$kernel -- "pytest -m netns tests/guest tests/lab"; \
+	    $(BIN)/python tests/guest $$kernel -- "pytest -m netns $(KERNEL_TESTS)"; \
 	    $(BIN)/python tests/guest $$kernel --host-clock -- pytest tests/guest/test_order.py; done
 
 explore: $(STAMP)-dev  ## the property tests with new random examples; what fails becomes a patch

@@ -10,7 +10,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from benchctl.cli import options, streams
-from benchctl.engine.launch import Runner, launch
+from benchctl.engine.launch import RunnerProcess, launch
 from benchctl.errors import BenchctlError, NoReaderError, StoreBusyError
 from benchctl.report.exports import EXPORTS
 from benchctl.report.exports.jsonl import event_lines
@@ -78,7 +78,7 @@ def measure(
 
 
 def _watch(
-    runner: Runner,
+    runner: RunnerProcess,
     follower: Follower,
     narrator: Narrator,
     events: _EventWriter | None,

@@ -20,7 +20,7 @@ from benchctl.store.record import interrupt_run, reopen_run
 LOOK_S = 0.01
 
 
-class Runner:
+class RunnerProcess:
     """A runner's process, for the process that started it."""
 
     def __init__(
@@ -66,7 +66,7 @@ class Runner:
         self._words.close()
 
 
-def launch(store: Path, run_id: int) -> Runner:
+def launch(store: Path, run_id: int) -> RunnerProcess:
     """Start the runner of a planned, stopped or dead run.
 
     The runner stops when this process ends. Raises StoreError, also if the run is being measured
@@ -77,7 +77,7 @@ def launch(store: Path, run_id: int) -> Runner:
         # A file, since nobody reads a pipe while the runner runs, and a full pipe would block it.
         # It lies beside the store, which is known to be writable.
         words = tempfile.TemporaryFile(dir=store.resolve().parent)  # noqa: SIM115 (close does)
-        runner = Runner(store, run_id, _start(store, run_id, subprocess.PIPE, words), words)
+        runner = RunnerProcess(store, run_id, _start(store, run_id, subprocess.PIPE, words), words)
         # Until then another process could start the same run.
         while not is_held() and not runner.ended(LOOK_S):
             pass

@@ -17,7 +17,7 @@ from itertools import groupby
 from benchctl.analysis.figures import Figures
 from benchctl.run.record import Flow, Note, Run, Trial
 from benchctl.run.status import Status
-from benchctl.store.read import Reader, Sample
+from benchctl.store.read import Reader, StoredSample
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Sampled:
     """A sample arrived."""
 
     flow: Flow
-    sample: Sample
+    sample: StoredSample
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class StoredSample:
     """The measurements of one interval of one stream."""
 
     id: int
@@ -57,12 +57,12 @@ def _layout(metrics: str) -> tuple[tuple[str, ...], struct.Struct]:
     return names, struct.Struct(f"<{len(names)}d")
 
 
-def decode_sample(row: sqlite3.Row) -> Sample:
+def decode_sample(row: sqlite3.Row) -> StoredSample:
     """Return a sample. Raises ValueError for invalid data."""
     try:
         names, layout = _layout(row["metrics"])
         values = layout.unpack(row["data"])
-        sample = Sample(
+        sample = StoredSample(
             id=row["id"],
             flow_id=row["flow_id"],
             role=row["role"],
@@ -190,14 +190,14 @@ class Reader:
         rows = self._rows("SELECT * FROM figure WHERE flow_id = ?", flow_id)
         return dict(self._decoded(map(decode_figure, rows)))
 
-    def samples(self, flow_id: int, after: int = 0) -> Iterator[Sample]:
+    def samples(self, flow_id: int, after: int = 0) -> Iterator[StoredSample]:
         """Yield the samples of a flow with an id above ``after``, in order of arrival."""
         query = f"{_SAMPLES} WHERE flow_id = ? AND sample.id > ? ORDER BY sample.id"
         yield from self._decoded(map(decode_sample, self._rows(query, flow_id, after)))
 
     def samples_of_trial(
         self, trial_id: int, after: int = 0, attempt: int | None = None
-    ) -> Iterator[Sample]:
+    ) -> Iterator[StoredSample]:
         """Yield the samples of a trial, or of one attempt at it, with an id above ``after``."""
         query = (
             f"{_SAMPLES} JOIN flow ON flow.id = flow_id"

@@ -1,6 +1,8 @@
 """Every key and behaviour of the screens beside the live one, and of the program around them."""
 
+import asyncio
 import re
+from collections import Counter
 
 import pytest
 from textual.command import CommandList
@@ -28,9 +30,11 @@ from benchctl.store.schema import VERSION
 from benchctl.tui.app import BenchApp
 from benchctl.tui.model.feed import Feed
 from benchctl.tui.registry import SCREENS
+from benchctl.tui.screens import page
 from benchctl.tui.screens.compare import CompareScreen
 from benchctl.tui.screens.history import HistoryScreen
 from benchctl.tui.screens.live import LiveScreen
+from benchctl.tui.screens.page import Surroundings
 from benchctl.tui.screens.plan import PlanScreen
 from benchctl.tui.screens.summary import SummaryScreen
 
@@ -358,6 +362,25 @@ def test_every_screen_survives_any_size(three, size):
         await press(pilot, "question_mark", "escape")
 
     drive(three, open_page(three, "compare", 1, 2), script, size=size)
+
+
+@pytest.mark.parametrize("name", ["plan", "live", "summary", "compare"])
+def test_a_screen_that_is_not_seen_rests(three, monkeypatch, name):
+    entry, ticks = SCREENS[name], Counter()
+    for kind in (entry.load(), HistoryScreen):
+        monkeypatch.setattr(kind, "tick", lambda self: ticks.update([self.NAME]))
+    monkeypatch.setattr(page, "TICK_S", 0.001)
+
+    async def go():
+        first = open_page(three, name, *range(1, entry.runs + 1))
+        async with BenchApp(Surroundings(three, Clock()), first).run_test() as pilot:
+            await pilot.app.push_screen(open_page(three, "history"))
+            seen = ticks[name]
+            while ticks["history"] < 20:
+                await pilot.pause(0.001)
+            assert ticks[name] == seen
+
+    asyncio.run(go())
 
 
 @pytest.mark.parametrize("kind", [SummaryScreen, HistoryScreen, LiveScreen, CompareScreen])

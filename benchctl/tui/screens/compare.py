@@ -98,7 +98,6 @@ class CompareScreen(Page):
         return [self._heads, self._table, self._spread, self._notes]
 
     def on_mount(self) -> None:
-        super().on_mount()
         self._table.focus()
 
     def on_unmount(self) -> None:

@@ -65,7 +65,6 @@ class HistoryScreen(Page):
         return [self._table, self._input, self._notes]
 
     def on_mount(self) -> None:
-        super().on_mount()
         self._table.focus()
 
     def on_unmount(self) -> None:

@@ -146,7 +146,6 @@ class LiveScreen(Page):
 
     def on_mount(self) -> None:
         """Focus the list of trials."""
-        super().on_mount()
         self._trials.focus()
 
     def on_unmount(self) -> None:

@@ -137,7 +137,6 @@ class PlanScreen(Page):
                 self._show_list()
                 place = 0
             self._profiles.go_to(place)
-        super().on_mount()
         self._profiles.focus()
 
     def _find(self) -> None:

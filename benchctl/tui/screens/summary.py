@@ -69,7 +69,6 @@ class SummaryScreen(Page):
         return [self._about, self._grid, self._others, self._notes]
 
     def on_mount(self) -> None:
-        super().on_mount()
         self._grid.focus()
 
     def on_unmount(self) -> None:

@@ -19,7 +19,7 @@ class Table(Painted, can_focus=True):
     """A list of rows with a cursor."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up", "move(-1)", "Cells up", show=False, id="table.up"),
+        Binding("up", "move(-1)", "Row up", show=False, id="table.up"),
         Binding("down", "move(1)", "Cells down", show=False, id="table.down"),
         Binding("pageup", "page(-1)", "Page up", show=False, id="table.page_up"),
         Binding("pagedown", "page(1)", "Page down", show=False, id="table.page_down"),
