@@ -18,7 +18,7 @@ from benchctl.store.record import create_run, reopen_run
 
 FLOW = PlannedFlow(
     "main", "simpleperf", "local", "local", None, Direction.SEND, 0.0,
-    {"duration": "200ms", "interval": "100ms"},
+    {"bytes": "1MB"},
 )  # fmt: skip
 TRIAL = PlannedTrial(0, 1, {"streams": 1}, (FLOW,), {}, 0.2, 10.0)
 

@@ -159,14 +159,16 @@ def assert_ends_agree(client, server, direction, streams):
     for end in (sender, receiver):
         of_way = [sample for sample in samples(end) if sample.direction is direction]
         assert len({sample.stream for sample in of_way}) == streams
-        # On a busy machine the crumb may be long enough to count.
-        assert 5 * streams <= len(of_way) <= 6 * streams
+        # On a busy machine an interval may be late: then it is longer, and no time is missing.
+        covered_s = sum(sample.end_s - sample.start_s for sample in of_way)
+        assert covered_s == pytest.approx(streams * 1.0, rel=0.05)
 
 
 @pytest.mark.parametrize("direction", ["send", "receive"])
 @pytest.mark.parametrize("streams", [1, 3])
 def test_tcp_one_way(bench, direction, streams):
-    client, server = bench.run(direction, streams=streams)
+    # At a rate that a busy machine can send: of more, the ends would keep some in their buffers.
+    client, server = bench.run(direction, streams=streams, rate="50Mbit")
     way = Direction(direction)
     assert_ends_agree(client, server, way, streams)
     metrics = summary(client, way)

@@ -188,9 +188,11 @@ def test_frames_are_all_accounted_for(lab):
 def test_frames_that_a_device_could_not_hand_over_are_counted():
     code = """
 import socket, subprocess
+from benchctl.lab.devices import await_running
 from benchctl.lab.kernel import _undelivered
 lines = "link add near type veth peer far mtu 100\\nlink set near up\\nlink set far up\\n"
 subprocess.run(["ip", "-batch", "-"], input=lines, text=True, check=True)
+await_running(["near"])
 with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as sock:
     sock.bind(("near", 0x88B5))
     before = _undelivered("near")
