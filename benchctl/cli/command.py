@@ -15,7 +15,7 @@ from benchctl.cli.completion import describe
 from benchctl.errors import UsageError
 
 
-class Command(TyperCommand):
+class PlainCommand(TyperCommand):
     """A command."""
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
@@ -26,7 +26,7 @@ class Command(TyperCommand):
         return describe(super().shell_complete(ctx, incomplete))
 
 
-class Group(TyperGroup):
+class PlainGroup(TyperGroup):
     """A command of commands."""
 
     def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
@@ -38,7 +38,7 @@ def command_of(found: typer.Typer | Callable[..., None]) -> Any:
     if isinstance(found, typer.Typer):
         return get_command(found)
     alone = typer.Typer(add_completion=False, rich_markup_mode=None)
-    alone.command(cls=Command)(found)
+    alone.command(cls=PlainCommand)(found)
     return get_command(alone)
 
 
@@ -57,7 +57,7 @@ def help_without_command(context: typer.Context) -> None:
 def group(help: str) -> typer.Typer:  # noqa: A002
     """Return a group without commands."""
     return typer.Typer(
-        cls=Group,
+        cls=PlainGroup,
         help=help,
         callback=help_without_command,
         invoke_without_command=True,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from benchctl.cli import options
-from benchctl.cli.command import Command, group
+from benchctl.cli.command import PlainCommand, group
 from benchctl.visible import visible
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def _build(name: str, emulator: str | None, trust: bool) -> Lab:
     return Lab.build(topology, Emulator(emulator) if emulator else None)
 
 
-@lab.command(cls=Command)
+@lab.command(cls=PlainCommand)
 def show(topology: options.Topology) -> None:
     """Show a topology without building it.
 
@@ -120,7 +120,7 @@ def _pairs(lab: Topology) -> list[tuple[str, ...]]:
     return rows
 
 
-@lab.command("exec", cls=Command, context_settings={"ignore_unknown_options": True})
+@lab.command("exec", cls=PlainCommand, context_settings={"ignore_unknown_options": True})
 def execute(
     topology: options.Topology,
     host: Annotated[str, typer.Argument(metavar="HOST", help="Host that runs the command.")],
@@ -140,7 +140,7 @@ def execute(
     sys.exit(code)
 
 
-@lab.command(cls=Command)
+@lab.command(cls=PlainCommand)
 def shell(
     topology: options.Topology, *, emulator: _Emulator = None, trust: options.Trust = False
 ) -> None:
@@ -251,7 +251,7 @@ def _run(lab: Lab, host: str, command: Sequence[str]) -> int:
     return 128 - code if code < 0 else code
 
 
-@lab.command(cls=Command)
+@lab.command(cls=PlainCommand)
 def check(
     topology: options.Topology, *, emulator: _Emulator = None, trust: options.Trust = False
 ) -> None:

@@ -20,7 +20,7 @@ from typer.main import get_command
 
 from benchctl import __version__
 from benchctl.cli import completion, streams
-from benchctl.cli.command import Command, Group, command_of, help_of, help_without_command
+from benchctl.cli.command import PlainCommand, PlainGroup, command_of, help_of, help_without_command
 from benchctl.errors import BenchctlError, NoReaderError, surroundings
 from benchctl.visible import visible
 
@@ -35,7 +35,7 @@ def _load(name: str) -> Any:
     return resolve_name(f"benchctl.cli.{name}:{name}")
 
 
-class _Commands(Group):
+class _Commands(PlainGroup):
     """All commands. Each is a function or a group of its name, in a module of its name."""
 
     def __init__(self, **attributes: Any) -> None:
@@ -45,7 +45,9 @@ class _Commands(Group):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Return the list entry of a command: building the options of all takes too long."""
-        return Command(cmd_name, help=help_of(_load(cmd_name))) if cmd_name in COMMANDS else None
+        return (
+            PlainCommand(cmd_name, help=help_of(_load(cmd_name))) if cmd_name in COMMANDS else None
+        )
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name, found, rest = super().resolve_command(ctx, args)

@@ -9,12 +9,12 @@ from typing import Annotated
 import typer
 
 from benchctl.cli import completion, options
-from benchctl.cli.command import Command, group
+from benchctl.cli.command import PlainCommand, group
 
 store = group("Check a store, or salvage a damaged one.")
 
 
-@store.command(cls=Command)
+@store.command(cls=PlainCommand)
 def check(*, store: options.Store) -> None:
     """Read the whole store and report damage.
 
@@ -36,7 +36,7 @@ def check(*, store: options.Store) -> None:
         sys.exit(1)
 
 
-@store.command(cls=Command)
+@store.command(cls=PlainCommand)
 def salvage(
     copy: Annotated[
         Path,

@@ -15,7 +15,7 @@ from benchctl.analysis.figures import Figure, Figures
 from benchctl.analysis.summary import SummaryRow, reported_of
 from benchctl.metrics import OF_TRIALS
 from benchctl.report.report import Report, TrialReport
-from benchctl.run.record import Flow, Run, Trial
+from benchctl.run.record import RecordedFlow, Run, Trial
 from benchctl.units import unit_of
 
 SCHEMA_VERSION = 1
@@ -86,7 +86,7 @@ def trial_entry(trial: Trial) -> Entry:
     }
 
 
-def flow_entries(flow: Flow, figures: Figures) -> Iterator[Entry]:
+def flow_entries(flow: RecordedFlow, figures: Figures) -> Iterator[Entry]:
     """Yield the entries of an attempt of a flow: one for each direction it measured."""
     directions = sorted({direction for direction, _ in figures}) or [flow.direction]
     for direction in directions:

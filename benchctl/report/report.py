@@ -19,7 +19,7 @@ from benchctl.analysis.summary import (
     reported_of,
     summarize,
 )
-from benchctl.run.record import Flow, Run, Trial
+from benchctl.run.record import RecordedFlow, Run, Trial
 from benchctl.store.read import Reader
 
 
@@ -27,7 +27,7 @@ from benchctl.store.read import Reader
 class FlowReport:
     """One flow of a trial, by its last attempt."""
 
-    flow: Flow
+    flow: RecordedFlow
     figures: Figures
 
 
@@ -110,7 +110,7 @@ def _place(run: Run, row: SummaryRow) -> tuple[int, ...]:
     )
 
 
-def _beside(run: Run, row: SummaryRow, flow: Flow | None) -> dict[str, float]:
+def _beside(run: Run, row: SummaryRow, flow: RecordedFlow | None) -> dict[str, float]:
     """Return the values beside a figure, as far as known."""
     told = run.settings.reported
     reported = reported_of(told, row.point, row.flow or None, row.direction or None)
@@ -121,7 +121,7 @@ def _beside(run: Run, row: SummaryRow, flow: Flow | None) -> dict[str, float]:
     return {kind: value for kind, value in known.items() if value is not None}
 
 
-def _asked_bps(flow: Flow) -> float | None:
+def _asked_bps(flow: RecordedFlow) -> float | None:
     """Return the requested rate of a flow, all streams together; None without one."""
     rate_bps = flow.requested.get("rate")
     if not isinstance(rate_bps, int | float):

@@ -46,7 +46,9 @@ def from_row(row: Any, kind: type[T]) -> T:
                 raise ValueError(name)
         return convert(values, kind)
     except ValueError as error:
-        raise ValueError(f"{kind.__name__.lower()} {values.get('id')}: {error}") from None
+        raise ValueError(
+            f"{kind.__name__.removeprefix('Recorded').lower()} {values.get('id')}: {error}"
+        ) from None
 
 
 def convert(value: object, kind: type[T]) -> T:

@@ -100,7 +100,7 @@ class Trial(PlannedTrial):
 
 
 @dataclass(frozen=True, slots=True)
-class Flow:
+class RecordedFlow:
     """One attempt of one flow."""
 
     id: int

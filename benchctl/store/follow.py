@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from benchctl.analysis.figures import Figures
-from benchctl.run.record import Flow, Note, Run, Trial
+from benchctl.run.record import Note, RecordedFlow, Run, Trial
 from benchctl.run.status import Status
 from benchctl.store.read import Reader, StoredSample
 
@@ -32,14 +32,14 @@ class FlowStarted:
     """An attempt of a flow began."""
 
     trial: Trial
-    flow: Flow
+    flow: RecordedFlow
 
 
 @dataclass(frozen=True, slots=True)
 class Sampled:
     """A sample arrived."""
 
-    flow: Flow
+    flow: RecordedFlow
     sample: StoredSample
 
 
@@ -48,7 +48,7 @@ class FlowEnded:
     """An attempt of a flow ended; ``figures`` are its final ones."""
 
     trial: Trial
-    flow: Flow
+    flow: RecordedFlow
     figures: Figures
 
 
@@ -125,7 +125,7 @@ class Follower:
             yield TrialEnded(trial)
 
     def _poll_attempt(
-        self, trial: Trial, attempt: int, flows: list[Flow], over: bool
+        self, trial: Trial, attempt: int, flows: list[RecordedFlow], over: bool
     ) -> Iterator[RunEvent]:
         if not over and any(flow.status is Status.PLANNED for flow in flows):
             return  # its servers are not ready yet, so some of its flows may be missing

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from benchctl.analysis.figures import Figure, Figures
 from benchctl.errors import StoreError, UsageError
 from benchctl.run.codec import convert, from_json, from_row
-from benchctl.run.record import Flow, Note, Run, Trial
+from benchctl.run.record import Note, RecordedFlow, Run, Trial
 from benchctl.run.status import Status
 from benchctl.store.database import connect, damaged, store_errors
 from benchctl.store.locks import Liveness
@@ -176,10 +176,10 @@ class Reader:
         query = "SELECT DISTINCT status FROM trial WHERE run_id = ?"
         return {Status(row[0]) for row in self._rows(query, run_id)}
 
-    def flows(self, trial_id: int, *, all_attempts: bool = False) -> list[Flow]:
+    def flows(self, trial_id: int, *, all_attempts: bool = False) -> list[RecordedFlow]:
         """Return the flows of a trial, of its last attempt or of all."""
         chosen = "WHERE trial_id = ?" if all_attempts else LAST_ATTEMPT
-        return self._all(Flow, f"SELECT * FROM flow {chosen} ORDER BY id", trial_id)
+        return self._all(RecordedFlow, f"SELECT * FROM flow {chosen} ORDER BY id", trial_id)
 
     def attempts(self, trial_id: int) -> int:
         """Return the number of attempts of a trial."""

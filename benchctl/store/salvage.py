@@ -16,7 +16,7 @@ from typing import Any
 
 from benchctl.errors import StoreDamagedError, StoreError, UsageError
 from benchctl.run.codec import convert, from_json, from_row
-from benchctl.run.record import Flow, Note, Run, Trial
+from benchctl.run.record import Note, RecordedFlow, Run, Trial
 from benchctl.store.database import connect, store_errors, transaction
 from benchctl.store.read import decode_figure, decode_sample
 
@@ -53,7 +53,7 @@ class _Table:
 _TABLES = (
     _Table("run", None, lambda row: from_row(row, Run)),
     _Table("trial", ("run_id", "run"), lambda row: from_row(row, Trial)),
-    _Table("flow", ("trial_id", "trial"), lambda row: from_row(row, Flow)),
+    _Table("flow", ("trial_id", "trial"), lambda row: from_row(row, RecordedFlow)),
     _Table("series", ("flow_id", "flow"), _check_series),
     _Table("sample", ("series_id", "series"), decode_sample),
     _Table("figure", ("flow_id", "flow"), _check_figure),

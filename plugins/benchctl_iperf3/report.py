@@ -115,7 +115,7 @@ def without_rates(interval: Interval) -> Interval:
     return replace(interval, metrics=metrics)
 
 
-class Report(LineParser):
+class ReportParser(LineParser):
     """Base of the parsers: takes intervals and errors, and yields samples and the end."""
 
     all_bytes = 1.0

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 
 from benchctl.api import Direction, Event, Flow, Role
 from benchctl_iperf3.parameters import Iperf3Parameters
-from benchctl_iperf3.report import Interval, Report, arrivals, without_rates
+from benchctl_iperf3.report import Interval, ReportParser, arrivals, without_rates
 from benchctl_iperf3.values import JsonObject, as_object, load, number, objects, string
 from benchctl_iperf3.weigh import Final
 
@@ -61,7 +61,7 @@ _TEST_SETTINGS = (
 )
 
 
-class JsonStream(Report):
+class JsonStream(ReportParser):
     """The client's parser for versions with ``--json-stream``."""
 
     def __init__(self, flow: Flow[Iperf3Parameters]) -> None:

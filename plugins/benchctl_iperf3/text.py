@@ -18,7 +18,7 @@ from benchctl.api import Direction, Event, Flow, Ready, Role, Summary, Warn
 from benchctl_iperf3.details import Details
 from benchctl_iperf3.errors import classify, ended
 from benchctl_iperf3.parameters import Iperf3Parameters, ends_late, interval_s
-from benchctl_iperf3.report import MAX_STREAMS, Interval, Report, arrivals, without_rates
+from benchctl_iperf3.report import MAX_STREAMS, Interval, ReportParser, arrivals, without_rates
 from benchctl_iperf3.table import TableRow, read_row
 from benchctl_iperf3.values import JsonObject, number, objects
 from benchctl_iperf3.weigh import Final
@@ -51,7 +51,7 @@ _SETTINGS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Mapping[str, A
 )
 
 
-class TextReport(Report):
+class TextReport(ReportParser):
     """The common output of client and server: streams, intervals and settings."""
 
     all_bytes = 0.99

@@ -6,7 +6,7 @@ from benchctl.analysis.statistics import Spread
 from benchctl.analysis.summary import Outcome, SummaryRow
 from benchctl.report.report import FlowReport, Report, TrialReport
 from benchctl.run.planned import Reported, Settings
-from benchctl.run.record import Flow, Run, Trial
+from benchctl.run.record import RecordedFlow, Run, Trial
 from benchctl.run.status import Status
 
 
@@ -21,7 +21,7 @@ def row(
 def flow(name, status=Status.OK, expected=None, error="", hint=""):
     direction = "round-trip" if name == "ping" else "send"
     return FlowReport(
-        Flow(
+        RecordedFlow(
             id=0, trial_id=0, attempt=1, name=name, backend="iperf3", source="local",
             target="paris", direction=direction, port=5201, status=status, failure="",
             error=error, hint=hint, client=["iperf3", "-c", "paris"], server=[], requested={},

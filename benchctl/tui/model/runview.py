@@ -16,7 +16,7 @@ from typing import Any
 from benchctl.analysis.figures import Figure, Figures
 from benchctl.report.report import FlowReport, Report, TrialReport, report_of
 from benchctl.run.codec import to_json
-from benchctl.run.record import Flow, Note, Run, Trial
+from benchctl.run.record import Note, RecordedFlow, Run, Trial
 from benchctl.run.status import Status
 from benchctl.store.bulk import Outline
 from benchctl.store.follow import (
@@ -142,7 +142,7 @@ class RunView:
         view.trial = replace(trial, flows=(), lab={}, links=())
         return view
 
-    def _flow(self, flow: Flow, figures: Figures) -> FlowReport:
+    def _flow(self, flow: RecordedFlow, figures: Figures) -> FlowReport:
         listed = {
             key: Figure(figure.value, figure.origin)
             for key, figure in figures.items()
