@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,6 +23,8 @@ PackedSample = tuple[int, float, float, bytes]
 
 # A batch is read and drawn in a hundredth of a second; between batches, a screen handles keys.
 BATCH = 1000
+# More trials than an axis that chooses flows has values.
+ENOUGH = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +75,27 @@ class Bulk:
         )
         with store_errors(self._path):
             return [Outline(*row) for row in self._connection.execute(query, (run_id,))]
+
+    def flow_names(self, run_id: int) -> list[str]:
+        """Return the planned flows of the first trials of a run, in the order of its profile.
+
+        Each trial has some flows of the profile, in its order.
+        """
+        query = "SELECT flows FROM trial WHERE run_id = ? ORDER BY position LIMIT ?"
+        with store_errors(self._path):
+            rows = self._connection.execute(query, (run_id, ENOUGH)).fetchall()
+        told = {
+            tuple(flow.name for flow in self._json(row["flows"], tuple[PlannedFlow, ...]))
+            for row in rows
+        }
+        order: TopologicalSorter[str] = TopologicalSorter()
+        for names in sorted(told):
+            for place, name in enumerate(names):
+                order.add(name, *names[max(0, place - 1) : place])
+        try:
+            return [*order.static_order()]
+        except CycleError:  # no profile has such trials
+            return sorted({name for names in told for name in names})
 
     def last_time(self, run_id: int) -> float | None:
         """Return when the last trial of a run ended or had a sample; None before the first."""

@@ -3,12 +3,14 @@
 from itertools import islice
 
 import pytest
-from tui.made_runs import MadeRun, whole_run
+from tui.made_runs import BEGIN, MadeRun, plan_flow, whole_run
 
 from benchctl.errors import StoreError
+from benchctl.run.planned import PlannedRun, PlannedTrial, Settings
 from benchctl.store import bulk
 from benchctl.store.bulk import Bulk
 from benchctl.store.locks import Liveness
+from benchctl.store.record import create_run
 from benchctl.tui.model.feed import Feed
 from benchctl.tui.model.traces import LineKey, TimeWindow
 
@@ -55,6 +57,43 @@ def read_all(feed):
 
 
 THROUGHPUT = LineKey("main", "send", "throughput_bps")
+
+
+def test_flows_are_numbered_in_the_order_of_the_profile_whatever_the_order_of_the_trials(
+    store, feed_of
+):
+    profile = ("web", "bulk", "voice", "ping-web", "ping-bulk", "ping-voice")
+    chosen = (
+        ("voice", "ping-voice"), ("web", "bulk", "ping-web", "ping-bulk"),
+        ("web", "voice", "ping-web", "ping-voice"),
+    )  # fmt: skip
+    flows = [tuple(plan_flow(name, "ping", "round-trip") for name in names) for names in chosen]
+    trials = [PlannedTrial(n, 1, {}, some, {}, 1.0, 2.0) for n, some in enumerate(flows)]
+    create_run(store, PlannedRun("p", "", 1, Settings({}, "sequential", ()), trials, ""), BEGIN)
+    order = feed_of().view.flows
+    assert sorted(order) == sorted(profile)
+    assert all([name for name in order if name in names] == list(names) for names in chosen)
+
+
+def test_trials_that_no_profile_can_have_still_number_every_flow(store, feed_of):
+    one, two = plan_flow("one", "ping", "round-trip"), plan_flow("two", "ping", "round-trip")
+    trials = [
+        PlannedTrial(n, 1, {}, some, {}, 1.0, 2.0)
+        for n, some in enumerate(((one, two), (two, one)))
+    ]
+    create_run(store, PlannedRun("p", "", 1, Settings({}, "sequential", ()), trials, ""), BEGIN)
+    assert feed_of().view.flows == ["one", "two"]
+
+
+def test_a_flow_that_no_plan_names_has_a_number_too(store, feed_of, alive):
+    made = MadeRun(store)
+    made.begin()
+    made.begin_trial()
+    made.begin_flow("added", "ping", "round-trip", None)
+    feed = feed_of()
+    read_all(feed)
+    made.close()
+    assert feed.view.flows == ["main", "ping", "added"]
 
 
 def test_a_long_history_is_read_over_many_polls(store, feed_of, monkeypatch):

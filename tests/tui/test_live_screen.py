@@ -97,11 +97,11 @@ def test_streams_can_be_picked(store):
     clock = Clock()
 
     async def script(pilot):
-        assert "main #0" not in shown(pilot)
+        assert "a0 main" not in shown(pilot)
         # The first line is the flow's own; the two after it are its first streams.
         await press(pilot, "p", "down", "space", "down", "space", "enter")
-        assert "b main #0" in shown(pilot)
-        assert "c main #1" in shown(pilot)
+        assert "a0 main" in shown(pilot)
+        assert "a1 main" in shown(pilot)
         await press(pilot, "p", "a", "a", "enter")
         assert "main" not in shown(pilot).splitlines()[3]
         await press(pilot, "p", "escape")

@@ -12,15 +12,19 @@ from benchctl.tui.model.zoom import View
 MINUTE = View(0.0, 60.0)
 
 
-def curve(function, name="main", samples=600, span_s=60.0):
+def curve(function, number=0, samples=600, span_s=60.0):
     series = Series(0.0, span_s)
     times = [(n + 1) * span_s / samples for n in range(samples)]
     series.extend(times, [function(t) for t in times], [span_s / samples] * samples)
-    return Curve(name, series)
+    return named(series, number)
+
+
+def named(series, number=0):
+    return Curve("main", series, number, letter(number))
 
 
 RISE = curve(lambda t: 6e7 * (1 - math.exp(-t / 5)))
-SPIKE = curve(lambda t: 0.0204 + (0.09 if abs(t - 30) < 0.06 else 0.0), "ping")
+SPIKE = curve(lambda t: 0.0204 + (0.09 if abs(t - 30) < 0.06 else 0.0), 1)
 
 
 def text(curves, width=60, height=10, view=MINUTE, metric="throughput_bps", **options):
@@ -30,7 +34,7 @@ def text(curves, width=60, height=10, view=MINUTE, metric="throughput_bps", **op
 
 @pytest.mark.parametrize("name", sorted(SETS))
 def test_the_picture_of_each_set_of_characters(golden, name):
-    drop = curve(lambda t: 3e7 if int(t) % 10 < 7 else 0.0, "other", samples=60)
+    drop = curve(lambda t: 3e7 if int(t) % 10 < 7 else 0.0, 1, samples=60)
     golden(f"tui/golden/plot-{name}.txt", text([RISE, drop], glyphs=SETS[name]) + "\n")
 
 
@@ -70,14 +74,14 @@ def test_a_slow_tool_has_a_line_and_missing_samples_leave_a_hole():
     series = Series(0.0, 60.0)
     times = [t / 10 for t in range(1, 200)] + [t / 10 for t in range(400, 600)]
     series.extend(times, [5e7] * len(times), [0.1] * len(times))
-    (drawn,) = [line[9:] for line in text([Curve("main", series)]).splitlines()[:1]]
+    (drawn,) = [line[9:] for line in text([named(series)]).splitlines()[:1]]
     assert drawn[1:15].strip(" ") == drawn[1:15]
     assert drawn[18:32].strip() == ""
     assert drawn[35:48].strip(" ") == drawn[35:48]
 
 
 def test_a_line_is_known_by_its_letter_and_lines_that_end_together_share_one():
-    two = draw("throughput_bps", [RISE, curve(lambda t: 2e7, "b")], MINUTE, 60, 10, from_zero=True)
+    two = draw("throughput_bps", [RISE, curve(lambda t: 2e7, 1)], MINUTE, 60, 10, from_zero=True)
     spans = [span for line in two for span in line]
     assert [span.role for span in spans if span.text.endswith("a")] == ["curve-0"]
     assert [span.role for span in spans if span.text.endswith("b")] == ["curve-1"]
@@ -85,8 +89,9 @@ def test_a_line_is_known_by_its_letter_and_lines_that_end_together_share_one():
     assert [span.text for line in same for span in line if span.text == "+"] == ["+"]
 
 
-def test_letters_and_colours_go_round():
-    assert [letter(0), letter(25), letter(26)] == ["a", "z", "a"]
+def test_colours_go_round_but_every_flow_has_a_letter_of_its_own():
+    assert [letter(0), letter(25), letter(26), letter(53)] == ["a", "z", "aa", "bb"]
+    assert len({letter(number) for number in range(1000)}) == 1000
     assert role_of(9) == role_of(1) == "curve-1"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from benchctl.metrics import Fold, title_of
+from benchctl.metrics import Direction, Fold, title_of
 from benchctl.tui.draw.plot import BRAILLE, Curve, Glyphs, draw, letter, role_of
 from benchctl.tui.draw.spans import Line, Span, crop
 from benchctl.tui.model.traces import ALL, LineKey, Traces
@@ -59,30 +59,44 @@ def compose(
     count = max(1, min(MOST, len(metrics), height // LEAST_HEIGHT))
     first = choice.first % len(metrics)
     shown = [metrics[(first + number) % len(metrics)] for number in range(count)]
+    curves = {metric: curves_of(traces, metric, choice) for metric in shown}
+    room = max((len(curve.mark) for some in curves.values() for curve in some), default=1)
     lines: list[Line] = []
     for number, metric in enumerate(shown):
         last = number == count - 1
         rows = (height - 1) // count if not last else height - len(lines)
-        lines += _chart(traces, metric, choice, view, width, rows, with_times=last)
+        lines += _chart(
+            traces, metric, curves[metric], choice, view, width, rows, room=room, with_times=last
+        )
     return lines
+
+
+def curves_of(traces: Traces, metric: str, choice: Choice) -> list[Curve]:
+    """Return the chosen lines of a metric."""
+    keys = [key for key in traces.keys(metric) if choice.shows(key.flow, key.stream)]
+    return [
+        Curve(_name(key, keys), series, traces.number(key.flow), _mark(key, keys, traces))
+        for key in keys
+        if (series := traces.line(key)) is not None
+    ]
 
 
 def _chart(
     traces: Traces,
     metric: str,
+    curves: Sequence[Curve],
     choice: Choice,
     view: View,
     width: int,
     height: int,
     *,
+    room: int,
     with_times: bool,
 ) -> list[Line]:
-    keys = [key for key in traces.keys(metric) if choice.shows(key.flow, key.stream)]
-    curves = [Curve(_name(key, keys), series) for key in keys if (series := traces.line(key))]
     zero = traces.meanings[metric].fold in (Fold.RATE, Fold.COUNT) or _is_near_zero(curves, view)
     picture = draw(
         metric, curves, View(view.from_s, view.to_s, view.until_s, choice.log), width, height - 1,
-        from_zero=zero, with_times=with_times, glyphs=choice.glyphs,
+        from_zero=zero, with_times=with_times, glyphs=choice.glyphs, room=room,
     )  # fmt: skip
     return [crop(_caption(metric, curves, view, width), width), *picture]
 
@@ -96,23 +110,33 @@ def _is_near_zero(curves: Sequence[Curve], view: View) -> bool:
 
 
 def _name(key: LineKey, among: Sequence[LineKey]) -> str:
-    """Return the shortest unique name of a line."""
-    directions = {other.direction for other in among if other.flow == key.flow}
-    direction = f" {key.direction}" if len(directions) > 1 else ""
-    stream = f" #{key.stream}" if key.stream != ALL else ""
-    return f"{key.flow}{direction}{stream}"
+    """Return the name of a line beside its mark."""
+    return f"{key.flow} {key.direction}" if _has_both(key, among) else key.flow
+
+
+def _mark(key: LineKey, among: Sequence[LineKey], traces: Traces) -> str:
+    """Return the letter of a line's flow, in upper case for its way back, and its stream."""
+    mark = letter(traces.number(key.flow))
+    if key.direction == Direction.RECEIVE and _has_both(key, among):
+        mark = mark.upper()
+    return mark if key.stream == ALL else f"{mark}{key.stream}"
+
+
+def _has_both(key: LineKey, among: Sequence[LineKey]) -> bool:
+    return len({other.direction for other in among if other.flow == key.flow}) > 1
 
 
 def _caption(metric: str, curves: Sequence[Curve], view: View, width: int) -> list[Span]:
-    spans = [Span(f"{title_of(metric)}{' (log)' if view.log else ''}  ", "strong")]
-    free = width - len(spans[0].text)
-    for number, curve in enumerate(curves):
-        value = curve.series.at(view.until_s)
-        shown = format_value(metric, value) if value is not None else "-"
-        text = f"{letter(number)} {curve.name} {shown:<{VALUE_WIDTH}}  "
-        left = len(curves) - number
-        if len(text) + (len(f"+{left}") if left > 1 else 0) > free:
-            return [*spans, Span(f"+{left}", "dim")]
-        free -= len(text)
-        spans.append(Span(text, role_of(number)))
-    return spans
+    """Return a title, and of every line as much as fits for all: mark, name and figure."""
+    title = Span(f"{title_of(metric)}{' (log)' if view.log else ''}  ", "strong")
+    values = [curve.series.at(view.until_s) for curve in curves]
+    shown = ["-" if value is None else format_value(metric, value) for value in values]
+    for texts in (
+        [f"{c.mark} {c.name} {s:<{VALUE_WIDTH}}  " for c, s in zip(curves, shown, strict=True)],
+        [f"{c.mark} {s:<{VALUE_WIDTH}}  " for c, s in zip(curves, shown, strict=True)],
+        [f"{c.mark} {c.name}  " for c in curves],
+        [f"{c.mark} " for c in curves],
+    ):
+        if sum(map(len, texts)) + len(title.text) <= width:
+            break
+    return [title, *(Span(t, role_of(c.number)) for t, c in zip(texts, curves, strict=True))]

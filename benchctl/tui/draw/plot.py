@@ -69,20 +69,23 @@ HOLE = 3.5
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """One line of a plot and its name in the legend."""
+    """One line of a plot: its name and its mark, and the number of its flow, for the colour."""
 
     name: str
     series: Series
+    number: int
+    mark: str
 
 
-def role_of(index: int) -> str:
-    """Return the role of the n-th curve; an empty cell has none."""
-    return PLAIN if index == NOBODY else f"curve-{index % CURVES}"
+def role_of(number: int) -> str:
+    """Return the role of the n-th flow; an empty cell has none."""
+    return PLAIN if number == NOBODY else f"curve-{number % CURVES}"
 
 
-def letter(index: int) -> str:
-    """Return the letter of the n-th curve; after z they repeat."""
-    return ascii_lowercase[index % len(ascii_lowercase)]
+def letter(number: int) -> str:
+    """Return the letter of the n-th flow; after z comes aa."""
+    before, own = divmod(number, len(ascii_lowercase))
+    return (letter(before - 1) if before else "") + ascii_lowercase[own]
 
 
 def draw(
@@ -95,22 +98,24 @@ def draw(
     from_zero: bool,
     with_times: bool = True,
     glyphs: Glyphs = BRAILLE,
+    room: int = 1,
 ) -> list[Line]:
     """Draw curves of one metric into ``height`` lines of ``width`` characters.
 
-    The last two lines are the time axis; without ``with_times`` it has only its first.
+    The last two lines are the time axis; without ``with_times`` it has only its first. ``room`` is
+    the length of the longest mark of all plots, so that their time axes are aligned.
     """
-    columns = width - MARGIN - 2  # the vertical axis, and the letters at the right
+    columns = width - MARGIN - 1 - room  # the vertical axis, and the marks at the right
     rows = height - 1 - with_times
     if rows < 1 or columns < 2:
         return [[Span(" " * width)] for _ in range(height)]
     axis = _value_axis(metric, curves, view, from_zero=from_zero)
     levels = ticks(axis, max(2, rows // 2 + 1))
     texts, unit = labels(metric, axis, levels)
-    cells = _Cells(columns, rows, glyphs, axis)
-    for number, curve in enumerate(curves):
+    cells = _Cells(columns, room, rows, glyphs, axis)
+    for curve in curves:
         dots = columns * glyphs.columns
-        cells.add(number, curve.series.columns(view.from_s, view.to_s, dots, view.until_s))
+        cells.add(curve, curve.series.columns(view.from_s, view.to_s, dots, view.until_s))
     marks = {round((1 - axis.place(v)) * (rows - 1)): t for v, t in zip(levels, texts, strict=True)}
     lines: list[Line] = []
     for row in range(rows):
@@ -119,9 +124,9 @@ def draw(
         lines.append([Span(f"{label} ", "label"), Span(edge, "axis"), *cells.line(row)])
     line, times = _time_axis(view, columns, glyphs)
     margin = fit(unit, MARGIN - 1, right=True)
-    lines.append([Span(f"{margin} ", "label"), Span(f"{glyphs.corner}{line} ", "axis")])
+    lines.append([Span(f"{margin} ", "label"), Span(f"{glyphs.corner}{line}{' ' * room}", "axis")])
     if with_times:
-        lines.append([Span(" " * MARGIN), Span(f" {times}", "label")])
+        lines.append([Span(" " * MARGIN), Span(f" {times}{' ' * (room - 1)}", "label")])
     return lines
 
 
@@ -152,19 +157,24 @@ def _time_axis(view: View, columns: int, glyphs: Glyphs) -> tuple[str, str]:
 
 
 class _Cells:
-    """The field of dots: which are set, and which curve set each cell last."""
+    """The field of dots: which are set, and which flow set each cell last.
 
-    def __init__(self, columns: int, rows: int, glyphs: Glyphs, axis: PlotAxis) -> None:
+    ``room`` columns at its right are for marks.
+    """
+
+    def __init__(self, columns: int, room: int, rows: int, glyphs: Glyphs, axis: PlotAxis) -> None:
         self._columns = columns
+        self._room = room
         self._rows = rows
         self._glyphs = glyphs
         self._axis = axis
         self._bits = [[0] * columns for _ in range(rows)]
         self._owners = [[NOBODY] * columns for _ in range(rows)]
-        self._letters: dict[tuple[int, int], Span] = {}
+        self._marks: dict[tuple[int, int], Span] = {}
 
-    def add(self, owner: int, columns: Sequence[Range | None]) -> None:
+    def add(self, curve: Curve, columns: Sequence[Range | None]) -> None:
         """Draw a curve: every column's range, and the connection to the next column."""
+        owner = curve.number
         places = [index for index, column in enumerate(columns) if column is not None]
         steps = [after - before for before, after in pairwise(places)]
         hole = HOLE * median(steps) if steps else 0
@@ -184,8 +194,8 @@ class _Cells:
             x0, y0 = x, y
         if places:
             here = (y0 // self._glyphs.rows, int(x0) // self._glyphs.columns + 1)
-            mark = Span("+", "label") if here in self._letters else _letter(owner)
-            self._letters[here] = mark
+            taken = here in self._marks
+            self._marks[here] = Span("+", "label") if taken else Span(curve.mark, role_of(owner))
 
     def _dot(self, value: float) -> int:
         """Return the row of dots of a value, counted from the top."""
@@ -212,21 +222,17 @@ class _Cells:
     def line(self, row: int) -> list[Span]:
         """Return one line of cells as spans, joining neighbours of one owner.
 
-        A curve's letter is at its end; several that end side by side share a ``+``.
+        A curve's mark is at its end; several that end side by side share a ``+``.
         """
         cells = [
             (role_of(owner), self._glyphs.characters[bits])
             for owner, bits in zip(self._owners[row], self._bits[row], strict=True)
         ]
-        cells.append((PLAIN, " "))
-        for (letter_row, column), mark in self._letters.items():
-            if letter_row == row:
-                cells[column] = (mark.role, mark.text)
+        cells += [(PLAIN, " ")] * self._room
+        for (mark_row, column), mark in self._marks.items():
+            if mark_row == row:
+                cells[column : column + len(mark.text)] = ((mark.role, one) for one in mark.text)
         return [
             Span("".join(text for _, text in group), role)
             for role, group in groupby(cells, key=itemgetter(0))
         ]
-
-
-def _letter(index: int) -> Span:
-    return Span(letter(index), role_of(index))

@@ -37,7 +37,11 @@ class Feed:
         with ExitStack() as stores:
             self._reader = stores.enter_context(closing(Reader(path)))
             self._bulk = stores.enter_context(closing(Bulk(path)))
-            self.view = RunView(self._reader.run(run_id), self._bulk.outlines(run_id))
+            self.view = RunView(
+                self._reader.run(run_id),
+                self._bulk.outlines(run_id),
+                self._bulk.flow_names(run_id),
+            )
             self._stores = stores.pop_all()
         self._timer = timer
         self._follower = Follower(self._reader, run_id, samples=False)
@@ -133,7 +137,9 @@ class Feed:
         self.position = position
         self._detail = None
         trial_id = self.view.trials[position].outline.id
-        self._whole = Lines(self._bulk, trial_id, self.view.vocabulary, self.whole, split)
+        self._whole = Lines(
+            self._bulk, trial_id, self.view.vocabulary, self.whole, split, self.view.flows
+        )
         if before is not None and same_trial:
             self._whole.show_meanwhile(before.traces)
         return True
@@ -146,7 +152,9 @@ class Feed:
         self._detail = None
         if window != self.whole:
             whole = self._whole
-            self._detail = Lines(self._bulk, whole.trial_id, whole.vocabulary, window, whole.split)
+            self._detail = Lines(
+                self._bulk, whole.trial_id, whole.vocabulary, window, whole.split, whole.flows
+            )
 
     @property
     def under_way(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from benchctl.metrics import Vocabulary
 from benchctl.store.bulk import Bulk, PackedSample, SeriesSource
@@ -19,11 +19,13 @@ class Lines:
         vocabulary: Vocabulary,
         window: TimeWindow,
         split: Collection[str] = (),
+        flows: Sequence[str] = (),
     ) -> None:
         self.trial_id = trial_id
         self.vocabulary = vocabulary
         self.window = window
         self.split = frozenset(split)
+        self.flows = flows
         self.caught_up = False
         """Whether everything the store held was read, at least once."""
         self._bulk = bulk
@@ -34,7 +36,7 @@ class Lines:
         self._first = self._after = self._last = 0
 
     def _begin(self) -> Traces:
-        return Traces(self.window, self.split, self.vocabulary)
+        return Traces(self.window, self.split, self.vocabulary, self.flows)
 
     def show_meanwhile(self, traces: Traces) -> None:
         """Show other traces of the same trial until these are complete."""

@@ -98,8 +98,10 @@ class TrialView:
 class RunView:
     """A run and all its trials. ``apply`` takes the events in order."""
 
-    def __init__(self, run: Run, outlines: Sequence[Outline]) -> None:
+    def __init__(self, run: Run, outlines: Sequence[Outline], flows: Sequence[str] = ()) -> None:
         self.run = run
+        self.flows = [*flows]
+        """All flows: the place of one is its number on every screen."""
         self.vocabulary = run.vocabulary
         self._listed = frozenset(self.vocabulary.wanted)
         self.trials = [TrialView(outline) for outline in outlines]
@@ -143,6 +145,8 @@ class RunView:
         return view
 
     def _flow(self, flow: RecordedFlow, figures: Figures) -> FlowReport:
+        if flow.name not in self.flows:
+            self.flows.append(flow.name)
         listed = {
             key: Figure(figure.value, figure.origin)
             for key, figure in figures.items()

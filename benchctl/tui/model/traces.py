@@ -127,6 +127,8 @@ class Traces:
     window: TimeWindow
     split: Collection[str]
     vocabulary: Vocabulary
+    flows: Sequence[str] = ()
+    """All flows of the run: a flow's place here is its number in every plot."""
     shortest_s: float = math.inf
     """Length of the shortest interval so far."""
     end_s: float = 0.0
@@ -205,5 +207,10 @@ class Traces:
         return self.vocabulary.plotted({key.metric for _, key in self._series})
 
     def keys(self, metric: str) -> list[LineKey]:
-        """Return the lines of a metric, by flow, direction and stream."""
-        return sorted({key for _, key in self._series if key.metric == metric})
+        """Return the lines of a metric, by flow (in the order of the run), direction and stream."""
+        found = {key for _, key in self._series if key.metric == metric}
+        return sorted(found, key=lambda key: (self.number(key.flow), key))
+
+    def number(self, flow: str) -> int:
+        """Return the number of a flow, the same in every trial of the run."""
+        return self.flows.index(flow) if flow in self.flows else len(self.flows)
