@@ -18,8 +18,9 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
+from time import localtime, strftime
 from typing import Any, NamedTuple
 
 UNLIMITED = math.inf
@@ -80,6 +81,9 @@ def parse_ratio(text: object) -> float:
     raise _not_text(text, "ratio")
 
 
+_Steps = tuple[tuple[float, str], ...]
+
+
 class _Quantity(NamedTuple):
     """The unit that a name may end with: its SI unit, its parser, its display units.
 
@@ -88,7 +92,7 @@ class _Quantity(NamedTuple):
 
     unit: str
     parse: Callable[[object], float]
-    steps: tuple[tuple[float, str], ...]
+    steps: _Steps
 
 
 _QUANTITIES = {
@@ -102,6 +106,48 @@ _QUANTITIES = {
     "_ratio": _Quantity("ratio", parse_ratio, ((0.01, "%"),)),
 }  # fmt: skip
 _COUNT = ((1.0, ""),)
+
+
+def _steps(unit: str, one: float, base: int, prefixes: Sequence[str]) -> _Steps:
+    """Return a unit with each prefix, the largest first; ``one`` is its factor without any."""
+    scaled = [(one * base**power, prefix + unit) for power, prefix in enumerate(prefixes, 1)]
+    return (*reversed(scaled), (one, unit))
+
+
+_SI, _IEC = (1000, ("k", "M", "G", "T")), (1024, ("Ki", "Mi", "Gi", "Ti"))
+_BITS, _BYTES = ("bit/s", 1.0), ("B/s", 8.0)
+_DISPLAY = {"bits", "bytes", "si", "iec"}
+_shown: dict[str, _Steps] = {}
+"""The display units that people asked for, by suffix; see `display_in`."""
+
+
+def parse_display(text: str) -> Mapping[str, _Steps]:
+    """Parse the choice of display units: ``"bytes"``, ``"iec"`` or ``"bytes,iec"``.
+
+    ``bits`` or ``bytes`` is the unit of rates; ``si`` or ``iec`` are prefixes, powers of 1000 or
+    1024, of rates and sizes. Without a choice, rates have SI prefixes and sizes IEC ones. Raises
+    ValueError.
+    """
+    words = text.split(",")
+    for word in words:
+        if word not in _DISPLAY:
+            raise ValueError(f"{quoted(word)} is none of bits, bytes, si and iec")
+    if {"bits", "bytes"} <= {*words} or {"si", "iec"} <= {*words}:
+        raise ValueError(f"{quoted(text)} contradicts itself")
+    rates = _IEC if "iec" in words else _SI
+    sizes = _SI if "si" in words else _IEC
+    return {
+        "_bps": _steps(*(_BYTES if "bytes" in words else _BITS), *rates),
+        "_bytes": _steps("B", 1.0, sizes[0], sizes[1][:3]),
+    }
+
+
+def display_in(text: str) -> None:
+    """Format rates and sizes for people in these units from now on, as `parse_display` does.
+
+    For the whole process, as a locale is: only the command line calls it. Raises ValueError.
+    """
+    _shown.update(parse_display(text))
 
 
 def _suffix(name: str) -> str:
@@ -218,7 +264,7 @@ def scale_of(name: str, value: float) -> tuple[float, str]:
     the largest that leaves a digit before the point, to three significant digits.
     """
     suffix = _suffix(name)
-    steps = _QUANTITIES[suffix].steps if suffix else _COUNT
+    steps = (_shown.get(suffix) or _QUANTITIES[suffix].steps) if suffix else _COUNT
     if not value:
         return next((step for step in steps if step[0] == 1.0), steps[-1])
     return next((s for s in steps if abs(float(f"{value / s[0]:.3g}")) >= 1), steps[-1])
@@ -281,6 +327,11 @@ def format_duration(value_s: float) -> str:
 def format_size(value_bytes: float) -> str:
     """Format a size: ``256 KiB``."""
     return format_value("_bytes", value_bytes)
+
+
+def format_time(time: float) -> str:
+    """Format a Unix time for people, in local time: ``2026-11-21 00:45``."""
+    return strftime("%Y-%m-%d %H:%M", localtime(time))
 
 
 def format_ratio(value: float) -> str:

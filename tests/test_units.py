@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from benchctl import api
+from benchctl import api, units
 from benchctl.units import (
     format_duration,
     format_rate,
@@ -271,3 +271,38 @@ def test_a_quoted_text_is_one_printable_line_and_stays_what_it_was(text):
 )  # fmt: skip
 def test_a_bound_is_written_exactly_in_the_unit_of_what_it_bounds(written, bound, shown):
     assert write_like(written, bound) == shown
+
+
+@pytest.fixture
+def display():
+    """Choose display units for one test."""
+    yield units.display_in
+    units.display_in("bits")
+
+
+@pytest.mark.parametrize(
+    ("chosen", "rate", "size"),
+    [
+        ("bits", "94.1 Mbit/s", "256 KiB"), ("bytes", "11.8 MB/s", "256 KiB"),
+        ("si", "94.1 Mbit/s", "262 kB"), ("iec", "89.7 Mibit/s", "256 KiB"),
+        ("bytes,si", "11.8 MB/s", "262 kB"), ("iec,bytes", "11.2 MiB/s", "256 KiB"),
+    ],
+)  # fmt: skip
+def test_people_choose_the_units_of_what_they_read(display, chosen, rate, size):
+    display(chosen)
+    assert (format_value("sent_bps", 94.1e6), format_value("bdp_bytes", 2**18)) == (rate, size)
+    assert format_value("sent_bps", 0) == ("0 B/s" if "bytes" in chosen else "0 bit/s")
+    # What is written to be read by programs stays as it was.
+    assert (unit_of("sent_bps"), write_like("1kbit", 1000)) == ("bit/s", "1 kbit/s")
+
+
+@pytest.mark.parametrize(
+    ("chosen", "said"),
+    [
+        ("", "is none of bits, bytes, si and iec"), ("Bytes", "is none of"),
+        ("bits,bytes", "contradicts itself"), ("si,bytes,iec", "contradicts itself"),
+    ],
+)  # fmt: skip
+def test_a_choice_of_units_that_is_none_is_rejected(chosen, said):
+    with pytest.raises(ValueError, match=said):
+        units.parse_display(chosen)

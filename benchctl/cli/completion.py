@@ -102,10 +102,10 @@ def topologies(incomplete: str) -> list[str]:
 
 def runs() -> list[str]:
     """Return the names of the runs of the store."""
-    from benchctl.store.database import default_path
+    from benchctl.settings import settings
     from benchctl.store.read import Reader
 
-    path = default_path()
+    path = settings()["store"]
     if not path.exists():
         return []
     with closing(Reader(path)) as reader:

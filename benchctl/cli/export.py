@@ -18,6 +18,7 @@ def export(
     samples: Annotated[
         bool, typer.Option("--samples", help="Write every sample as CSV, in SI base units.")
     ] = False,
+    _units: options.Units = None,
     store: options.Store,
 ) -> None:
     """Write a run, or all its samples, in another format."""

@@ -26,7 +26,7 @@ from benchctl.visible import visible
 
 COMMANDS = (
     "run", "plan", "tui", "runs", "show", "compare", "export", "resume", "backends", "doctor",
-    "schema", "store", "lab",
+    "schema", "settings", "store", "lab",
 )  # fmt: skip
 INTERRUPTED = 130
 

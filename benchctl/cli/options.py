@@ -22,9 +22,22 @@ else:
 
 
 def _default_store() -> Path:
-    from benchctl.store.database import default_path
+    from benchctl.settings import settings
 
-    return default_path()
+    store: Path = settings()["store"]
+    return store
+
+
+def _use_units(text: str | None) -> str | None:
+    from benchctl.settings import settings
+    from benchctl.units import display_in
+
+    try:
+        if shown := text or settings()["units"]:
+            display_in(shown)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+    return text
 
 
 Profile = Annotated[
@@ -58,7 +71,7 @@ Store = Annotated[
         metavar="FILE",
         default_factory=_default_store,
         show_default=False,
-        help="The store file; default: BENCHCTL_STORE, or a file in your data directory.",
+        help="The store file; default: the setting, see benchctl settings.",
         autocompletion=completion.files,
     ),
 ]
@@ -121,6 +134,16 @@ OutputFile = Annotated[
 ]
 Events = Annotated[
     bool, typer.Option("--events", help="Write events as they happen, as JSON lines.")
+]
+Units = Annotated[
+    str | None,
+    typer.Option(
+        "--units",
+        metavar="UNITS",
+        callback=_use_units,
+        help="Show rates in bits or bytes, prefixes si or iec: bytes,iec.",
+        autocompletion=lambda: ["bits", "bytes", "si", "iec"],
+    ),
 ]
 Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Show no progress on stderr.")]
 

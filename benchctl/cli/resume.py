@@ -15,6 +15,7 @@ def resume(
     events: options.Events = False,
     quiet: options.Quiet = False,
     trust: options.Trust = False,
+    _units: options.Units = None,
     store: options.Store,
 ) -> None:
     """Continue a run that was stopped or killed.

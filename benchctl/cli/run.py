@@ -20,6 +20,7 @@ def run(
     lab: options.Lab = None,
     trust: options.Trust = False,
     yes: options.Yes = False,
+    _units: options.Units = None,
     store: options.Store,
 ) -> None:
     """Run every trial of a profile, then print the summary."""

@@ -18,10 +18,9 @@ def runs(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per run.")] = False,
 ) -> None:
     """List all runs, newest first."""
-    import time
-
     from benchctl.errors import StoreDamagedError
     from benchctl.report.entries import run_entry
+    from benchctl.units import format_time
 
     with options.open_reader(store) as reader:
         if not as_json:
@@ -36,7 +35,7 @@ def runs(
             if as_json:
                 print(json.dumps(run_entry(run)))
             else:
-                when = time.strftime("%Y-%m-%d %H:%M", time.localtime(run.created_time))
+                when = format_time(run.created_time)
                 profile = visible(run.profile)
                 print(f"{run.name:<24}{when:<18}{profile:<24}{run.trials:>7}  {run.status}")
         if lost is not None:

@@ -28,6 +28,7 @@ def show(
     profile: Annotated[
         bool, typer.Option("--profile", help="Show the text of the profile.")
     ] = False,
+    _units: options.Units = None,
     store: options.Store,
 ) -> None:
     """Show one run: summary, trials, facts or profile."""
@@ -50,10 +51,11 @@ def show(
 
 
 def _print_head(run: Run) -> None:
-    from benchctl.report.entries import timestamp
+    from benchctl.units import format_time
 
     print(visible(f"run {run.name}  {run.profile}{f': {run.title}' if run.title else ''}"))
-    print(f"started {timestamp(run.started_time) or '-'}  {run.status}", end="")
+    started = format_time(run.started_time) if run.started_time is not None else "-"
+    print(f"started {started}  {run.status}", end="")
     print(f"  {run.trials} trials, {run.settings.order}, seed {run.seed}\n")
 
 

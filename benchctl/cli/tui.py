@@ -94,6 +94,7 @@ def tui(
     theme: Annotated[
         str | None, typer.Option("--theme", metavar="THEME", help="Colour theme.")
     ] = None,
+    _units: options.Units = None,
     store: options.Store,
 ) -> None:
     """Plan, watch, control, replay and compare runs on screens."""
@@ -107,14 +108,14 @@ def tui(
     gc.disable()
     from benchctl.hosts.priority import give_way
     from benchctl.report.output import Output
+    from benchctl.settings import settings
     from benchctl.tui.app import BenchApp
     from benchctl.tui.pictures import take_picture
-    from benchctl.tui.preferences import default_path as preferences_path
-    from benchctl.tui.preferences import read_preferences, theme_of
+    from benchctl.tui.preferences import preferences_of, theme_of
     from benchctl.tui.screens.page import Surroundings
     from benchctl.tui.themes import DARK
 
-    preferences = read_preferences(preferences_path())
+    preferences = preferences_of(settings())
     # At a fixed moment, every picture is the same.
     now = time.time()
     clock = time.time if screenshot is None else lambda: now

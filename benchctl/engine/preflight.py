@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from benchctl.api import Role, Tool
 from benchctl.backends import AnyBackend, Registry
 from benchctl.errors import MissingError
+from benchctl.hosts.programs import located
 from benchctl.hosts.spawn import LocalSpawner, Spawner, run
 from benchctl.plan.bound import BoundFlow, BoundTrial
 from benchctl.run.planned import LOCAL, Host, Network, PlannedFlow
@@ -48,15 +49,16 @@ class Toolbox:
         probe = backend.probe(role)
         if probe is None:
             return Tool("")
-        program = probe.argv[0]
+        argv = located(probe.argv)
+        program = argv[0]
         what = f'backend "{backend.name}"'
         if shutil.which(program) is None:
             raise MissingError(f"{what}: no program {program} in the PATH", probe.install)
         try:
-            code, output = await run(self._spawner, host, probe.argv, PROBE_TIMEOUT_S)
+            code, output = await run(self._spawner, host, argv, PROBE_TIMEOUT_S)
         except TimeoutError:
             raise MissingError(
-                f"{what}: {' '.join(probe.argv)} did not end within {PROBE_TIMEOUT_S:.0f} s"
+                f"{what}: {' '.join(argv)} did not end within {PROBE_TIMEOUT_S:.0f} s"
             ) from None
         except OSError as error:
             raise MissingError(f"{what}: {program} cannot be started: {error.strerror}") from error
@@ -155,4 +157,4 @@ def _commands(flow: BoundFlow, network: Network, tools: Tools) -> FlowCommands:
     server = None
     if target is not None and backend.capabilities.needs_server:
         server = backend.server(flow.described(network, port, there, Role.SERVER))
-    return FlowCommands(plan.name, client.argv, server.argv if server else ())
+    return FlowCommands(plan.name, located(client.argv), located(server.argv) if server else ())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from benchctl.analysis.figures import FlowFold
@@ -16,6 +16,7 @@ from benchctl.engine.network import ports_of
 from benchctl.engine.preflight import Toolbox
 from benchctl.engine.site import Site
 from benchctl.errors import LabError, MissingError
+from benchctl.hosts.programs import located
 from benchctl.hosts.spawn import Spawner
 from benchctl.metrics import Aspect, Direction, of_aspect
 from benchctl.plan.bound import BoundFlow, BoundTrial
@@ -372,7 +373,9 @@ def _command(
 ) -> Command | None:
     """Return the command of one end; None if there is none, or if the flow failed because of it."""
     try:
-        return build(place.flow.described(place.network, place.port, place.tools, role, start_at_s))
+        flow_of = place.flow.described(place.network, place.port, place.tools, role, start_at_s)
+        command = build(flow_of)
+        return command and replace(command, argv=located(command.argv))
     except ValueError as error:  # the tool on this host cannot do what the flow asks
         flow.fail(Failure(FailureKind.PARAMETER, str(error)), role)
     except Exception as error:  # third-party code may fail in any way

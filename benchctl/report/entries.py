@@ -7,7 +7,7 @@ documents the keys. ``schema_version`` changes if the meaning of a key changes.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from benchctl.analysis.compare import Comparison
@@ -161,7 +161,7 @@ def comparison_entry(one: Comparison) -> Entry:
 
 
 def timestamp(time: float | None) -> str | None:
-    """Write a Unix time in ISO 8601, UTC, to the millisecond."""
+    """Write a Unix time in ISO 8601, local with its offset, to the millisecond."""
     if time is None:
         return None
-    return datetime.fromtimestamp(time, UTC).isoformat(timespec="milliseconds")
+    return datetime.fromtimestamp(time).astimezone().isoformat(timespec="milliseconds")

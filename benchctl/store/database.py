@@ -13,24 +13,15 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-import platformdirs
-
 from benchctl.errors import StoreBusyError, StoreDamagedError, StoreError
 from benchctl.run.status import Status
 from benchctl.store.schema import ADDED, TABLES, VERSION
 
-STORE_VARIABLE = "BENCHCTL_STORE"
 # Longer than any batch takes to commit, and short enough for a user to wait.
 BUSY_TIMEOUT_S = 5.0
 _WAL_RETRY_S = 0.01
 PRIVATE = 0o600
 """The mode of a store: it holds commands, addresses and the facts of hosts."""
-
-
-def default_path() -> Path:
-    """Return the path of the store: ``BENCHCTL_STORE``, or a file in the user's data directory."""
-    named = os.environ.get(STORE_VARIABLE)
-    return Path(named) if named else platformdirs.user_data_path("benchctl") / "runs.sqlite"
 
 
 @contextmanager

@@ -1,29 +1,14 @@
-"""What a person likes: theme, keys and characters, from ``tui.toml`` in their settings' directory.
-
-::
-
-    theme = "nord"
-    glyphs = "blocks"          # braille, blocks or ascii
-
-    [keys]                     # docs/tui.md lists the names
-    "live.freeze" = "f1"
-    "app.quit" = "q,ctrl+c"
-"""
+"""What the screens take from the settings: theme, keys and characters, checked by name."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
 
-import platformdirs
-
-from benchctl.errors import UsageError, nearest
-from benchctl.toml.source import Key, TomlSource, read_toml
+from benchctl.errors import ProfileError, UsageError, nearest
+from benchctl.settings import Settings
+from benchctl.toml.source import Key
 from benchctl.tui.draw.plot import BRAILLE, SETS, Glyphs
-
-KNOWN = ("theme", "glyphs", "keys")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,35 +20,23 @@ class Preferences:
     keys: Mapping[str, str] = field(default_factory=dict)
 
 
-def default_path() -> Path:
-    """Return the path of the settings file."""
-    return platformdirs.user_config_path("benchctl") / "tui.toml"
+def preferences_of(settings: Settings) -> Preferences:
+    """Return the preferences in the settings.
 
-
-def read_preferences(path: Path) -> Preferences:
-    """Read the settings; missing ones have their defaults.
-
-    Raises ProfileError with file and line if one is invalid.
+    Raises ProfileError with file and line if a theme, a key or a set of characters is unknown.
     """
-    if not path.exists():
-        return Preferences()
-    source = read_toml(path)
-    for name in source.data:
-        if name not in KNOWN:
-            raise source.error((name,), "unknown key", nearest(name, KNOWN))
-    theme = source.data.get("theme")
-    glyphs = source.data.get("glyphs", BRAILLE.name)
-    keys = source.data.get("keys", {})
+    before = settings.path.with_name("tui.toml")
+    if before.exists() and not settings.path.exists():
+        raise ProfileError(f"{before}: the settings are in {settings.path.name} now", "rename it")
+    theme, glyphs, keys = settings["theme"], settings["glyphs"], settings["keys"]
     if theme is not None:
-        _check(source, ("theme",), theme, _themes())
-    _check(source, ("glyphs",), glyphs, list(SETS))
-    if not isinstance(keys, dict):
-        raise source.error(("keys",), "is not a table")
+        _check(settings, ("theme",), theme, _themes())
+    _check(settings, ("glyphs",), glyphs, list(SETS))
     known = _binding_ids() if keys else []
     for name, key in keys.items():
-        _check(source, ("keys", name), name, known)
+        _check(settings, ("keys", name), name, known)
         if not isinstance(key, str) or not key:
-            raise source.error(("keys", name), 'is not a key, such as "f1" or "ctrl+x,x"')
+            raise settings.error(("keys", name), 'is not a key, such as "f1" or "ctrl+x,x"')
     return Preferences(theme, SETS[glyphs], keys)
 
 
@@ -77,10 +50,10 @@ def theme_of(name: str) -> str:
     return name
 
 
-def _check(source: TomlSource, key: Key, value: Any, known: list[str]) -> None:
+def _check(settings: Settings, key: Key, value: str, known: list[str]) -> None:
     if value not in known:
-        hint = nearest(str(value), known) or f"available: {', '.join(known)}"
-        raise source.error(key, f'there is no "{value}"', hint)
+        hint = nearest(value, known) or f"available: {', '.join(known)}"
+        raise settings.error(key, f'there is no "{value}"', hint)
 
 
 def _themes() -> list[str]:

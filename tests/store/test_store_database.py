@@ -13,7 +13,7 @@ from store.store_support import new_run
 
 from benchctl.errors import StoreBusyError, StoreError
 from benchctl.store import database
-from benchctl.store.database import connect, default_path
+from benchctl.store.database import connect
 from benchctl.store.manage import set_tags
 from benchctl.store.read import Reader
 from benchctl.store.record import Recorder
@@ -34,13 +34,6 @@ def refused(store, *, write):
     assert "\n" not in error.message
     assert error.exit_code == 4
     return error
-
-
-def test_the_store_lies_where_the_environment_says(monkeypatch, tmp_path):
-    monkeypatch.setenv("BENCHCTL_STORE", str(tmp_path / "here.sqlite"))
-    assert default_path() == tmp_path / "here.sqlite"
-    monkeypatch.setenv("BENCHCTL_STORE", "")
-    assert default_path().name == "runs.sqlite"
 
 
 def test_a_store_is_made_with_its_directory_in_wal_mode(tmp_path):

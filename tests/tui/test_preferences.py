@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from benchctl.errors import ProfileError
+from benchctl.settings import Settings
 from benchctl.tui.draw.plot import BLOCKS
 from benchctl.tui.keys import all_bindings
-from benchctl.tui.preferences import Preferences, read_preferences
+from benchctl.tui.preferences import Preferences, preferences_of
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "tui.md"
 
@@ -20,29 +21,33 @@ def test_every_key_is_in_the_document_by_its_name_and_no_other():
 
 
 def test_settings_that_are_not_there_have_their_defaults(tmp_path):
-    assert read_preferences(tmp_path / "none.toml") == Preferences()
+    assert preferences_of(Settings(tmp_path / "none.toml")) == Preferences()
 
 
 def test_theme_glyphs_and_keys_are_read(tmp_path):
-    path = tmp_path / "tui.toml"
+    path = tmp_path / "settings.toml"
     path.write_text('theme = "nord"\nglyphs = "blocks"\n[keys]\n"live.freeze" = "f1"\n')
-    assert read_preferences(path) == Preferences("nord", BLOCKS, {"live.freeze": "f1"})
+    assert preferences_of(Settings(path)) == Preferences("nord", BLOCKS, {"live.freeze": "f1"})
+
+
+def test_the_file_that_had_them_before_is_not_passed_over_in_silence(tmp_path):
+    (tmp_path / "tui.toml").write_text('theme = "nord"\n')
+    with pytest.raises(ProfileError, match=r"tui\.toml: the settings are in settings\.toml now"):
+        preferences_of(Settings(tmp_path / "settings.toml"))
 
 
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ('theem = "nord"', 'tui.toml:1: theem: unknown key\ndid you mean "theme"?'),
-        ('theme = "nrod"', 'tui.toml:1: theme: there is no "nrod"\ndid you mean "nord"?'),
+        ('theme = "nrod"', 'settings.toml:1: theme: there is no "nrod"\ndid you mean "nord"?'),
         ('glyphs = "dots"', 'there is no "dots"\navailable: braille, blocks, ascii'),
         ('[keys]\n"live.freze" = "x"', 'there is no "live.freze"\ndid you mean "live.freeze"?'),
         ('[keys]\n"live.freeze" = 1', "is not a key"),
-        ("keys = 1", "is not a table"),
     ],
 )
 def test_a_wrong_setting_is_told_with_its_line_and_the_nearest_name(tmp_path, text, told):
-    path = tmp_path / "tui.toml"
+    path = tmp_path / "settings.toml"
     path.write_text(text)
     with pytest.raises(ProfileError) as caught:
-        read_preferences(path)
+        preferences_of(Settings(path))
     assert told in f"{caught.value.message}\n{caught.value.hint}"

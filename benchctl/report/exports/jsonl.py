@@ -1,7 +1,7 @@
 """A run as a stream of events, one JSON object a line: ``--format jsonl``.
 
 A live run and a stored one give the same lines, with notes a little earlier when live. Each has
-``event``; times are ISO 8601 in UTC.
+``event``; times are ISO 8601, local with their offset.
 """
 
 from __future__ import annotations

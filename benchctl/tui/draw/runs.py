@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 
 from benchctl.metrics import title_of
 from benchctl.tui.draw.columns import GAP, Cells, Column
 from benchctl.tui.draw.spans import WIDTH, Span, state
 from benchctl.tui.model.past import BASELINE, Past
-from benchctl.units import format_value
+from benchctl.units import format_time, format_value
 
 NOTHING = "-"
 LEAST_TAGS = 4
@@ -42,7 +41,7 @@ def run_columns(past: Sequence[Past], width: int) -> list[Column]:
 def run_row(one: Past, heads: Sequence[Column], *, marked: bool) -> Cells:
     """Return one run as a row of the history."""
     run = one.run
-    when = time.strftime("%Y-%m-%d %H:%M", time.localtime(run.created_time))
+    when = format_time(run.created_time)
     figure = format_value(one.metric, one.figure) if one.figure is not None else NOTHING
     if BASELINE in run.tags:
         difference = Span("is it", "dim")

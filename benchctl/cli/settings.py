@@ -1,0 +1,42 @@
+"""``benchctl settings``: what this user prefers, and where each value comes from."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from benchctl.visible import visible
+
+
+def settings(
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object per setting.")
+    ] = False,
+) -> None:
+    """Show each setting and where it comes from.
+
+    Settings are read from settings.toml in your configuration directory.
+    """
+    from benchctl.settings import NAMES
+    from benchctl.settings import settings as read
+    from benchctl.tui.preferences import preferences_of
+
+    found = read()
+    preferences_of(found)  # which checks what only the screens know
+    entries = [(name, found.find(name)) for name in NAMES]
+    if not as_json:
+        print(f"file {found.path}{'' if found.path.exists() else ' (not there)'}")
+    for name, one in entries:
+        if as_json:
+            value = one.value if isinstance(one.value, dict | None) else str(one.value)
+            print(json.dumps({"name": name, "value": value, "origin": one.origin}))
+        else:
+            print(visible(f"{name:<9} {_shown(one.value):<40}  {one.origin}".rstrip()))
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} = {text}" for name, text in value.items()) or "-"
+    return str(value or "-")

@@ -1,0 +1,144 @@
+"""What a person prefers on this machine: ``settings.toml``, the environment, or the default.
+
+::
+
+    store = "~/measurements/runs.sqlite"
+    units = "bytes"            # bits or bytes, si or iec; "bytes,iec" for both
+    theme = "nord"             # of the screens, as glyphs and keys are
+    glyphs = "blocks"          # braille, blocks or ascii
+
+    [programs]                 # where a tool is, if it is not in the PATH
+    iperf3 = "/opt/iperf3/bin/iperf3"
+
+    [keys]                     # docs/tui.md lists the names
+    "live.freeze" = "f1"
+
+The file is in the user's configuration directory, or where ``BENCHCTL_SETTINGS`` says. An option of
+a command takes precedence over the environment, and that over the file.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import platformdirs
+
+from benchctl.errors import ProfileError, UsageError, nearest
+from benchctl.units import parse_display
+
+if TYPE_CHECKING:
+    from benchctl.toml.source import Key, TomlSource
+
+FILE_VARIABLE = "BENCHCTL_SETTINGS"
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A value, and where it comes from: a variable, a line of the file, or "default"."""
+
+    value: Any
+    origin: str
+
+
+class _Known(NamedTuple):
+    """A setting: how its value is read (raises ValueError), its default, its variable."""
+
+    read: Callable[[Any], Any]
+    default: Callable[[], Any]
+    variable: str = ""
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str) or not value:
+        raise ValueError("is not a text")
+    return value
+
+
+def _path(value: Any) -> Path:
+    path = Path(_text(value)).expanduser()
+    if not path.is_absolute():  # another file in every directory, maybe a stranger's
+        raise ValueError("is not an absolute path")
+    return path
+
+
+def _units(value: Any) -> str:
+    parse_display(_text(value))
+    return str(value)
+
+
+def _table(value: Any) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueError("is not a table")
+    return value
+
+
+def _paths(value: Any) -> Mapping[str, str]:
+    return {name: str(_path(path)) for name, path in _table(value).items()}
+
+
+_KNOWN = {
+    "store": _Known(
+        _path, lambda: platformdirs.user_data_path("benchctl") / "runs.sqlite", "BENCHCTL_STORE"
+    ),
+    "units": _Known(_units, str),
+    "theme": _Known(_text, lambda: None),
+    "glyphs": _Known(_text, lambda: "braille"),
+    "programs": _Known(_paths, dict),
+    "keys": _Known(_table, dict),
+}
+NAMES = tuple(_KNOWN)
+
+
+class Settings:
+    """The settings of one file, beside those of the environment."""
+
+    def __init__(self, path: Path) -> None:
+        """Read a file; a missing one is empty. Raises ProfileError with file and line."""
+        self.path = path
+        self._source: TomlSource | None = None
+        if not path.exists():
+            return
+        from benchctl.toml.source import read_toml
+
+        self._source = read_toml(path)
+        for name in self._source.data:
+            if name not in _KNOWN:
+                raise self.error((name,), "unknown key", nearest(name, _KNOWN))
+            self._of_file(name)
+
+    def find(self, name: str) -> Setting:
+        """Return a setting and where it comes from."""
+        known = _KNOWN[name]
+        if text := os.environ.get(known.variable):
+            return Setting(Path(text), known.variable)
+        if self._source is not None and name in self._source.data:
+            return Setting(self._of_file(name), f"{self.path}:{self._source.line((name,))}")
+        return Setting(known.default(), "default")
+
+    def __getitem__(self, name: str) -> Any:
+        return self.find(name).value
+
+    def error(self, key: Key, what: str, hint: str = "") -> ProfileError:
+        """Return the error of a value in the file."""
+        assert self._source is not None, "a default is never wrong"
+        return self._source.error(key, what, hint)
+
+    def _of_file(self, name: str) -> Any:
+        assert self._source is not None
+        try:
+            return _KNOWN[name].read(self._source.data[name])
+        except ValueError as error:
+            raise self.error((name,), str(error)) from None
+
+
+def settings() -> Settings:
+    """Return the settings of this user. Raises ProfileError if the file is wrong."""
+    named = os.environ.get(FILE_VARIABLE)
+    path = Path(named) if named else platformdirs.user_config_path("benchctl") / "settings.toml"
+    if named and not path.exists():
+        raise UsageError(f"{FILE_VARIABLE}: {path}: no such file")
+    return Settings(path)
