@@ -23,20 +23,13 @@ def resume(
     Measures only the remaining trials.
     """
     from benchctl.cli.watch import measure
-    from benchctl.engine.trust import distrust_run, untrusted
-    from benchctl.errors import UsageError
+    from benchctl.engine.launch import left_to_resume
     from benchctl.report.output import Output
 
     shown = options.format_for(form, output, live_events=events)
     with options.open_reader(store) as reader:
         run = reader.find(name)
-        if reader.is_alive(run):
-            raise UsageError(f"run {run.name} is in progress", "wait until it ends")
-        left = sum(trial.status.is_open for trial in reader.trials(run.id))
-        if not left:
-            raise UsageError(f"run {run.name} has nothing left to measure", "see benchctl show")
-        if not trust and (why := distrust_run(run.settings, store)):
-            raise untrusted(store, why)
+        left = left_to_resume(reader, run, trust=trust)
     with Output(output) as out:
         if not quiet:
             print(f"run {run.name}: {left} of {run.trials} trials left", file=sys.stderr)

@@ -12,8 +12,11 @@ from pathlib import Path
 from typing import IO
 
 from benchctl.engine.signals import SIGNALS
-from benchctl.errors import StoreError
+from benchctl.engine.trust import distrust_run, untrusted
+from benchctl.errors import StoreError, UsageError
+from benchctl.run.record import Run
 from benchctl.store.locks import Liveness
+from benchctl.store.read import Reader
 from benchctl.store.record import interrupt_run, reopen_run
 
 # Interval between two checks of whether a runner has begun.
@@ -64,6 +67,22 @@ class RunnerProcess:
             self._process.stdin.close()
         self._process.wait()
         self._words.close()
+
+
+def left_to_resume(reader: Reader, run: Run, *, trust: bool) -> int:
+    """Return how many trials a stopped or dead run has left.
+
+    Raises UsageError if there are none or if it is in progress, and ProfileError without ``trust``
+    if others may control its services.
+    """
+    if reader.is_alive(run):
+        raise UsageError(f"run {run.name} is in progress", "wait until it ends")
+    left = sum(trial.status.is_open for trial in reader.trials(run.id))
+    if not left:
+        raise UsageError(f"run {run.name} has nothing left to measure", "see benchctl show")
+    if not trust and (why := distrust_run(run.settings, reader.path)):
+        raise untrusted(reader.path, why)
+    return left
 
 
 def launch(store: Path, run_id: int) -> RunnerProcess:

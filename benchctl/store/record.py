@@ -77,7 +77,8 @@ def _free_name(connection: sqlite3.Connection, now: float) -> str:
 def reopen_run(path: Path, run_id: int) -> None:
     """Set the unfinished trials of a stopped or dead runner to planned. Raises StoreError.
 
-    Attempts without an end are marked as interrupted.
+    Attempts without an end are marked as interrupted. Neither the run nor these trials have an end
+    any more.
     """
     trials = f"SELECT id FROM trial WHERE run_id = ? AND status IN {OPEN}"
     with writing(path) as connection:
@@ -86,8 +87,15 @@ def reopen_run(path: Path, run_id: int) -> None:
             f" WHERE status IN {UNFINISHED} AND trial_id IN ({trials})",
             (run_id,),
         )
-        connection.execute(f"UPDATE trial SET status = 'planned' WHERE id IN ({trials})", (run_id,))
-        connection.execute("UPDATE run SET status = 'planned', error = '' WHERE id = ?", (run_id,))
+        connection.execute(
+            "UPDATE trial SET status = 'planned', error = '', started_time = NULL,"
+            f" finished_time = NULL WHERE id IN ({trials})",
+            (run_id,),
+        )
+        connection.execute(
+            "UPDATE run SET status = 'planned', error = '', finished_time = NULL WHERE id = ?",
+            (run_id,),
+        )
 
 
 def interrupt_run(path: Path, run_id: int) -> None:

@@ -96,13 +96,13 @@ class BenchApp(App[None]):
         """Show the page of a name; a new one if the open page shows other runs."""
         page = before = self._pages.get(wanted.name)
         entry = SCREENS[wanted.name]
-        if page is None or not page.shows(wanted.run_ids):
-            try:
+        try:
+            if page is None or not page.shows(wanted.run_ids):
                 page = self._pages[wanted.name] = entry.load()(self._around, *wanted.run_ids)
-            except BenchctlError as error:
-                self.page.complain(error)
-                return
-            self._install(page)
+                self._install(page)
+        except BenchctlError as error:
+            self.page.complain(error)
+            return
         self._looked_at[entry.runs] = wanted.run_ids
         self._switch(page)
         if before is not None and before is not page:

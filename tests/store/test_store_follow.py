@@ -1,6 +1,7 @@
 """A run reads the same live, in small steps, and afterwards, in one."""
 
-from contextlib import closing
+import json
+from contextlib import ExitStack, closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from store.store_support import NOW, add_flow, add_sample, figures, new_run
 
 from benchctl.report.exports.jsonl import event_lines
-from benchctl.store.follow import Follower, Noted, Sampled
+from benchctl.store.follow import Follower, Noted, RunResumed, Sampled
 from benchctl.store.read import Reader
 from benchctl.store.record import Recorder, reopen_run
 
@@ -116,6 +117,11 @@ def notes_by_trial(events):
 
 def live(session, reader, follower, looks, dies_after, alive):
     """Write a session, looking when ``looks`` says so; returns the events seen."""
+    with closing(reader):
+        return watched(session, follower, looks, dies_after, alive)
+
+
+def watched(session, follower, looks, dies_after, alive):
     events = []
     for step, _ in enumerate(session.writes()):
         if looks and looks[step % len(looks)]:
@@ -127,7 +133,6 @@ def live(session, reader, follower, looks, dies_after, alive):
     events += follower.poll()
     assert follower.ended
     assert list(follower.poll()) == []
-    reader.close()
     return events
 
 
@@ -170,6 +175,68 @@ def test_the_same_events_come_live_and_afterwards_of_whole_killed_and_resumed_ru
         afterwards = list(follower.poll())
         reader.close()
         assert without_notes(seen) == without_notes(afterwards)
+
+
+def of_kind(kind, events):
+    return [line for line in lines(events) if json.loads(line)["event"] == kind]
+
+
+@settings(max_examples=50)
+@given(
+    run=RUNS,
+    looks=st.lists(st.booleans(), max_size=20),
+    dies_after=st.integers(0, 60),
+    again=st.lists(st.booleans(), max_size=20),
+)
+def test_a_follower_goes_on_with_a_run_that_is_resumed_and_repeats_nothing(
+    run, looks, dies_after, again
+):
+    with TemporaryDirectory() as folder, ExitStack() as opened:
+        store = Path(folder) / "runs.sqlite"
+        run_id, _ = new_run(store, trials=len(run))
+        plan, alive = dict(enumerate(run, 1)), [True]
+        reader, follower = follow(store, run_id, alive)
+        opened.enter_context(closing(reader))
+        session = Session(store, run_id, plan)
+        before = watched(session, follower, looks, dies_after, alive)
+        left = {t.id: plan[t.id] for t in reader.trials(run_id) if t.status != "ok"}
+        if not left:
+            return
+        reopen_run(store, run_id)
+        alive.append(True)
+        resumed = Session(store, run_id, left)
+        resumed.clock = session.clock
+        after = watched(resumed, follower, again, None, alive)
+        assert [type(event).__name__ for event in after].count("RunResumed") == 1
+        assert isinstance(after[0], RunResumed)
+        ended = [json.loads(line)["index"] for line in of_kind("trial_ended", [*before, *after])]
+        assert ended == list(range(len(run)))
+        whole = list(Follower(reader, run_id).poll())
+        for kind in ("flow_started", "sample", "note"):
+            assert of_kind(kind, [*before, *after]) == of_kind(kind, whole)
+
+
+def test_a_run_that_was_resumed_and_ended_between_two_polls_is_followed_too(store, recorder, alive):
+    reader, follower = follow(store, 1, alive)
+    recorder.update_run(status="running", runner_pid=1)
+    recorder.update_trial(1, status="running")
+    recorder.update_trial(1, status="interrupted", finished_time=NOW)
+    recorder.update_run(status="interrupted", finished_time=NOW)
+    assert names(follower.poll()) == ["TrialStarted", "TrialEnded", "RunEnded"]
+    assert names(follower.poll()) == []
+    reopen_run(store, 1)
+    recorder.update_run(status="running", runner_pid=2)
+    for trial in (1, 2):
+        recorder.update_trial(trial, status="running")
+        recorder.update_trial(trial, status="ok", finished_time=NOW + 9)
+    recorder.update_run(status="ok", finished_time=NOW + 9)
+    told = list(follower.poll())
+    assert names(told) == [
+        "RunResumed", *["TrialStarted", "TrialEnded"] * 2, "RunEnded",
+    ]  # fmt: skip
+    assert [event.trial.status for event in told if hasattr(event, "trial")][1::2] == ["ok", "ok"]
+    assert names(follower.poll()) == []
+    reader.close()
 
 
 def test_a_follower_without_samples_sees_all_but_those(tmp_path):

@@ -250,16 +250,19 @@ def test_open_trials_come_in_order_and_statuses_each_once(recorder, reader):
 
 
 def test_a_run_whose_runner_died_is_reopened_as_planned(store, recorder, reader):
-    recorder.update_run(status="running", error="the disk is full")
+    recorder.update_run(status="running", error="the disk is full", finished_time=2.0)
     recorder.update_trial(1, status="running")
-    recorder.update_trial(1, status="ok")
-    recorder.update_trial(2, status="running")
+    recorder.update_trial(1, status="ok", started_time=1.0, finished_time=2.0)
+    recorder.update_trial(2, status="running", started_time=2.0, finished_time=2.0)
     done = add_flow(recorder, 2, status="failed", error="busy")
     cut = add_flow(recorder, 2, attempt=2)
     recorder.add_figures(done, figures())
     reopen_run(store, 1)
     assert (reader.run(1).status, reader.run(1).error) == ("planned", "")
-    assert [trial.status for trial in reader.trials(1)] == ["ok", "planned", "planned"]
+    assert reader.run(1).finished_time is None
+    trials = list(reader.trials(1))
+    assert [trial.status for trial in trials] == ["ok", "planned", "planned"]
+    assert [(t.started_time, t.finished_time) for t in trials] == [(1.0, 2.0), *[(None, None)] * 2]
     flows = {flow.id: flow for flow in reader.flows(2, all_attempts=True)}
     assert (flows[done].status, flows[done].error) == ("failed", "busy")
     assert (flows[cut].status, flows[cut].error) == ("interrupted", "the runner ended before it")

@@ -97,9 +97,9 @@ def test_silence_is_said_and_for_how_long(tmp_path, alive, feed_of):
     made.close()
     feed = feed_of(position=0)
     trial = feed.view.trials[0]
-    assert status.silence(feed.traces, trial, made.now + 1.0) == ""
-    assert status.silence(feed.traces, trial, made.now + 7.25) == "no sample for 7.20 s"
-    assert status.silence(feed.traces, None, made.now + 7) == ""
+    assert status.silence(feed.view, feed.traces, trial, made.now + 1.0) == ""
+    assert status.silence(feed.view, feed.traces, trial, made.now + 7.25) == "no sample for 7.20 s"
+    assert status.silence(feed.view, feed.traces, None, made.now + 7) == ""
 
 
 def test_what_went_wrong_stands_first(tmp_path, feed_of):

@@ -11,11 +11,12 @@ from statistics import fmean
 
 from benchctl.metrics import Aspect, of_aspect, title_of
 from benchctl.run.record import Note
+from benchctl.run.status import Status
 from benchctl.tui.draw.columns import GAP, Cells, Column
 from benchctl.tui.draw.spans import WIDTH, Line, Span, state
 from benchctl.tui.draw.tiles import Tile
 from benchctl.tui.model.playhead import Playhead
-from benchctl.tui.model.runview import DIED, PLANNED, RUNNING, RunView, TrialView
+from benchctl.tui.model.runview import DIED, RUNNING, RunView, TrialView
 from benchctl.tui.model.series import Series
 from benchctl.tui.model.traces import ALL, Traces
 from benchctl.units import format_duration, format_value
@@ -114,9 +115,9 @@ def standing(view: RunView, playhead: Playhead) -> list[Span]:
     return spans
 
 
-def silence(traces: Traces | None, trial: TrialView | None, time: float) -> str:
+def silence(view: RunView, traces: Traces | None, trial: TrialView | None, time: float) -> str:
     """Return a note if a running trial has had no samples for a while, else an empty text."""
-    if trial is None or traces is None or trial.status_at(time) != RUNNING:
+    if view.died or trial is None or traces is None or trial.status_at(time) != RUNNING:
         return ""
     quiet_s = trial.elapsed_s(time) - traces.end_s
     usual_s = traces.shortest_s if math.isfinite(traces.shortest_s) else 0.0
@@ -128,12 +129,15 @@ def silence(traces: Traces | None, trial: TrialView | None, time: float) -> str:
 def remarks(view: RunView, time: float) -> list[Line]:
     """Return the notes besides figures, the most urgent first, each in one line."""
     lines: list[Line] = []
-    if view.status_at(time) == DIED:
-        hint = f"continue with: benchctl resume {view.run.name}"
-        lines.append([Span("✗ the runner died; the run has stopped. ", "bad"), Span(hint)])
-    if view.run.status == PLANNED and time - view.run.created_time > START_S:
-        hint = f"start it with: benchctl resume {view.run.name}"
-        lines.append([Span("! no runner has started this run. ", "warn"), Span(hint)])
+    how = Span(f"Resume it, or: benchctl resume {view.run.name}")
+    left = f"{view.left} of {len(view.trials)} trials are left. "
+    match view.status_at(time):
+        case Status.DIED:
+            lines.append([Span(f"✗ the runner died; {left}", "bad"), how])
+        case Status.INTERRUPTED if view.ended:
+            lines.append([Span(f"■ the run was stopped; {left}", "warn"), how])
+        case Status.PLANNED if time - view.planned_time > START_S:
+            lines.append([Span("! no runner has started this run. ", "warn"), how])
     if view.run.error:
         lines.append([Span(f"✗ {view.run.error}", "bad")])
     for note in reversed(view.notes_at(time)):

@@ -159,7 +159,7 @@ class Feed:
     @property
     def under_way(self) -> bool:
         """Whether the run is being measured, or waits for its turn."""
-        run = self.view.run
+        run = self._reader.run(self.view.run.id)
         return run.status == PLANNED or self._reader.is_alive(run)
 
     @property

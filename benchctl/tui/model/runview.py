@@ -8,6 +8,7 @@ that going back needs no second fold.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
@@ -25,6 +26,7 @@ from benchctl.store.follow import (
     Noted,
     RunEnded,
     RunEvent,
+    RunResumed,
     TrialEnded,
     TrialStarted,
 )
@@ -108,6 +110,10 @@ class RunView:
         self._planned_s = [0.0, *accumulate(outline.duration_s for outline in outlines)]
         self.notes: list[Note] = []
         self.ended = False
+        self.left = 0
+        """How many trials were still to be measured when the run ended."""
+        self.planned_time = run.created_time
+        """Since when it waits for a runner; unknown, and infinite, for a resumed run."""
         self.latest = -1
         """Position of the trial that began last; -1 before the first."""
 
@@ -130,6 +136,14 @@ class RunView:
             case RunEnded(run):
                 self.run = run
                 self.ended = True
+                self.left = sum(view.status.is_open for view in self.trials)
+            case RunResumed(run):
+                self.run = run
+                self.ended = False
+                self.planned_time = math.inf
+                for view in self.trials:
+                    if view.status.is_open:
+                        view.trial = None
             case _:
                 pass
 
@@ -154,6 +168,11 @@ class RunView:
         }
         slim = replace(flow, client=(), server=(), effective={}, stderr="")
         return FlowReport(slim, listed)
+
+    @property
+    def can_resume(self) -> bool:
+        """Whether a runner could measure more of it, as far as is known."""
+        return self.left > 0 if self.ended else self.run.status is PLANNED
 
     @property
     def died(self) -> bool:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
-from pathlib import Path
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
@@ -15,7 +14,6 @@ from textual.widget import Widget
 
 from benchctl.errors import StoreError
 from benchctl.metrics import title_of
-from benchctl.store.manage import add_remark
 from benchctl.tui.draw import status
 from benchctl.tui.draw.charts import Choice
 from benchctl.tui.draw.columns import Column, widths
@@ -24,11 +22,12 @@ from benchctl.tui.draw.spans import Span
 from benchctl.tui.model.feed import Feed
 from benchctl.tui.model.playhead import Playhead
 from benchctl.tui.model.results import Results
-from benchctl.tui.model.runview import RUNNING
+from benchctl.tui.model.runview import RUNNING, RunView
 from benchctl.tui.model.traces import ALL
 from benchctl.tui.model.zoom import Zoom, window_for
-from benchctl.tui.screens.modals import Ask, Picker, Prompt
-from benchctl.tui.screens.page import Page, Surroundings
+from benchctl.tui.screens.modals import Picker
+from benchctl.tui.screens.page import Surroundings
+from benchctl.tui.screens.steering import KEYS, SteeringPage
 from benchctl.tui.widgets.chartview import ChartView, Tiles
 from benchctl.tui.widgets.notes import Notes
 from benchctl.tui.widgets.table import Table
@@ -42,7 +41,7 @@ SEEK_S = 5.0
 UNKNOWN = "a metric of the backend without a description"
 
 
-class LiveScreen(Page):
+class LiveScreen(SteeringPage):
     """One run, live or in replay."""
 
     NAME = "live"
@@ -65,9 +64,7 @@ class LiveScreen(Page):
         Binding("right_square_bracket", "trial(1)", "Trial after", show=False, id="live.after"),
         Binding("f", "follow", "Follow the trial that runs", show=False, id="live.follow"),
         Binding("l", "list", "Trials, results or remarks", show=False, id="live.list"),
-        Binding("k", "skip", "Skip", id="live.skip"),
-        Binding("x", "stop", "Stop", id="live.stop"),
-        Binding("n", "remark", "Remark", id="live.remark"),
+        *KEYS,
     ]
     DEFAULT_CSS = """
     LiveScreen {
@@ -126,6 +123,7 @@ class LiveScreen(Page):
         self._results = Results(feed.view)
         self._problem = ""
         self._urgent = True
+        self._could_resume = False
         self._reading_on = False
         """Whether a long history is being read, part by part, besides the ticks."""
         self._stood = False
@@ -151,6 +149,10 @@ class LiveScreen(Page):
     def on_unmount(self) -> None:
         """Close the store; the run continues."""
         self._feed.close()
+
+    @property
+    def view(self) -> RunView:
+        return self._feed.view
 
     def shows(self, run_ids: Sequence[int]) -> bool:
         return super().shows(run_ids) and self._playhead.live == self._feed.under_way
@@ -223,11 +225,16 @@ class LiveScreen(Page):
         self._show_lists(time)
         notes = status.remarks(view, time)
         trial = view.trials[position] if position >= 0 else None
-        if quiet := status.silence(traces, trial, time):
+        if quiet := status.silence(view, traces, trial, time):
             notes.insert(0, [Span(f"! {quiet}", "warn")])
         if self._problem:
             notes.insert(0, [Span(f"! {self._problem}", "bad")])
+        if not self._playhead.live and not view.ended:
+            notes.insert(0, [Span("! the run goes on: Follow shows it live", "warn")])
         self._notes.show(notes)
+        if self._could_resume != view.can_resume:
+            self._could_resume = view.can_resume
+            self.refresh_bindings()
         self._urgent = False
 
     def _show_title(self) -> None:
@@ -382,7 +389,10 @@ class LiveScreen(Page):
         self._now()
 
     def action_follow(self) -> None:
-        """Follow the running trial from now on."""
+        """Follow the running trial from now on; of a replay, if its run goes on."""
+        if not self._playhead.live and not self.view.ended:
+            self.want("live", *self.run_ids)
+            return
         self._following = True
         self._now()
 
@@ -396,46 +406,3 @@ class LiveScreen(Page):
             self.set_class(name == after, f"-list-{name}")
         self.query_one(f"#{after}", Table).focus()
         self.call_after_refresh(self._now)
-
-    def action_skip(self) -> None:
-        """Ask, and skip the running trial."""
-        from benchctl.engine.launch import skip_trial
-
-        self._steer(
-            "Skip this trial?", "It is marked as skipped; the next trial starts.", skip_trial
-        )
-
-    def action_stop(self) -> None:
-        """Ask, and stop the run."""
-        from benchctl.engine.launch import stop
-
-        detail = "Measurements are kept; benchctl resume continues with the rest."
-        self._steer("Stop the run?", detail, stop)
-
-    def _steer(self, question: str, detail: str, step: Callable[[Path, int], bool]) -> None:
-        if self._feed.view.ended:
-            self.notify("the run has ended")
-            return
-
-        def answer(yes: bool | None) -> None:
-            try:
-                if yes and not step(self.around.store, *self.run_ids):
-                    self.notify("the run has ended")
-            except StoreError as error:
-                self.notify(error.message, severity="error")
-
-        self.app.push_screen(Ask(question, detail), answer)
-
-    def action_remark(self) -> None:
-        """Add a remark to the run."""
-
-        def take(text: str | None) -> None:
-            if not text:
-                return
-            try:
-                add_remark(self.around.store, self.run_ids[0], text, self.around.clock())
-            except StoreError as error:
-                self.notify(error.message, severity="error")
-            self._now()
-
-        self.app.push_screen(Prompt("A remark about this run"), take)

@@ -1,0 +1,94 @@
+"""Keys that act on a run: skip a trial, stop the run, resume it, add a remark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+from textual.binding import Binding
+
+from benchctl.errors import BenchctlError, StoreError
+from benchctl.hosts.priority import at_full_priority
+from benchctl.store.manage import add_remark
+from benchctl.store.read import Reader
+from benchctl.tui.model.runview import RunView
+from benchctl.tui.screens.modals import Ask, Prompt
+from benchctl.tui.screens.page import Page
+
+KEYS = [
+    Binding("k", "skip", "Skip", id="live.skip"),
+    Binding("x", "stop", "Stop", id="live.stop"),
+    Binding("r", "resume", "Resume", id="live.resume"),
+    Binding("n", "remark", "Remark", id="live.remark"),
+]
+
+
+class SteeringPage(Page):
+    """A screen about one run, which it can steer; its bindings include `KEYS`."""
+
+    @property
+    def view(self) -> RunView:
+        """The run as far as it is known."""
+        raise NotImplementedError
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        return self.view.can_resume if action == "resume" else True
+
+    def action_skip(self) -> None:
+        """Ask, and skip the running trial."""
+        from benchctl.engine.launch import skip_trial
+
+        self._steer(
+            "Skip this trial?", "It is marked as skipped; the next trial starts.", skip_trial
+        )
+
+    def action_stop(self) -> None:
+        """Ask, and stop the run."""
+        from benchctl.engine.launch import stop
+
+        detail = "Measurements are kept; benchctl resume continues with the rest."
+        self._steer("Stop the run?", detail, stop)
+
+    def _steer(self, question: str, detail: str, step: Callable[[Path, int], bool]) -> None:
+        if self.view.ended:
+            self.notify("the run has ended")
+            return
+
+        def answer(yes: bool | None) -> None:
+            try:
+                if yes and not step(self.around.store, *self.run_ids):
+                    self.notify("the run has ended")
+            except StoreError as error:
+                self.notify(error.message, severity="error")
+
+        self.app.push_screen(Ask(question, detail), answer)
+
+    def action_resume(self) -> None:
+        """Measure the remaining trials, as `benchctl resume` does."""
+        from benchctl.engine.launch import launch_detached, left_to_resume
+
+        (run_id,) = self.run_ids
+        try:
+            with closing(Reader(self.around.store)) as reader:
+                left = left_to_resume(reader, reader.run(run_id), trust=False)
+            at_full_priority(launch_detached, self.around.store, run_id)
+        except BenchctlError as error:
+            self.complain(error)
+            return
+        self.notify(f"{left} trials are left", title="resumed")
+        self.want("live", run_id)
+
+    def action_remark(self) -> None:
+        """Add a remark to the run."""
+
+        def take(text: str | None) -> None:
+            if not text:
+                return
+            try:
+                add_remark(self.around.store, self.run_ids[0], text, self.around.clock())
+            except StoreError as error:
+                self.notify(error.message, severity="error")
+            self.fit()
+
+        self.app.push_screen(Prompt("A remark about this run"), take)
