@@ -13,7 +13,8 @@ from enum import StrEnum
 from statistics import fmean
 from typing import Any
 
-from benchctl.analysis.statistics import t975, variance
+from benchctl.analysis.distributions import t975
+from benchctl.analysis.statistics import variance
 from benchctl.analysis.summary import SummaryRow, point_key
 from benchctl.metrics import Vocabulary
 

@@ -1,32 +1,18 @@
-"""Statistics of repeats: mean, its 95 % interval, quantiles, fairness."""
+"""Statistics of repeats: mean, median, their 95 % intervals, scatter, outliers, fairness."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import fmean
+from statistics import fmean, median
 
-# Quantiles t(0.975, df) of Student's distribution for df = 1..30 (Abramowitz and Stegun, Handbook
-# of Mathematical Functions, table 26.10).
-_T975 = (
-    12.7062, 4.3027, 3.1824, 2.7764, 2.5706, 2.4469, 2.3646, 2.3060, 2.2622, 2.2281,
-    2.2010, 2.1788, 2.1604, 2.1448, 2.1314, 2.1199, 2.1098, 2.1009, 2.0930, 2.0860,
-    2.0796, 2.0739, 2.0687, 2.0639, 2.0595, 2.0555, 2.0518, 2.0484, 2.0452, 2.0423,
-)  # fmt: skip
-_Z975 = 1.959964
+from benchctl.analysis.distributions import binomial_at_most, t975
 
-
-def t975(degrees: int) -> float:
-    """Return the 97.5 % quantile of Student's t for ``degrees`` of freedom, 1 or more.
-
-    Beyond 30 the Cornish-Fisher expansion of the normal quantile (Abramowitz and Stegun, 26.7.5)
-    is within 1e-4.
-    """
-    if degrees <= len(_T975):
-        return _T975[degrees - 1]
-    z = _Z975
-    return z + (z**3 + z) / (4 * degrees) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * degrees**2)
+# Two values cannot show that a third would differ more.
+FEW = 3
+# Of four or fewer values of a normal distribution, too many pass for outliers.
+OUTLIERS_FROM = 5
 
 
 def quantile(ordered: Sequence[float], share: float) -> float:
@@ -46,12 +32,41 @@ def variance(values: Sequence[float]) -> float:
     return math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)
 
 
+def median_interval(ordered: Sequence[float]) -> tuple[float, float] | None:
+    """Return the interval of the median of sorted values, with at least 95 % confidence.
+
+    Between two order statistics, of any distribution; None for fewer than six values, whose whole
+    range holds the median less often. Conover, Practical Nonparametric Statistics, 3.2.
+    """
+    n = len(ordered)
+    # The largest rank with no more than 2.5 % of a fair coin's outcomes below it.
+    below = [rank for rank in range(n // 2) if binomial_at_most(rank, n, 0.5) <= 0.025]
+    return (ordered[below[-1]], ordered[n - 1 - below[-1]]) if below else None
+
+
+def outliers(values: Sequence[float]) -> tuple[float, ...]:
+    """Return the values whose modified z-score exceeds 3.5, of five or more.
+
+    The distance from the median in units of the scaled median absolute deviation, or of the scaled
+    mean deviation if more than half of the values are equal. Iglewicz and Hoaglin, How to Detect
+    and Handle Outliers (ASQC, 1993), section 3.3.
+    """
+    if len(values) < OUTLIERS_FROM:
+        return ()
+    middle = median(values)
+    deviations = [abs(value - middle) for value in values]
+    unit = median(deviations) / 0.6745 or 1.253314 * fmean(deviations)
+    return tuple(value for value in values if abs(value - middle) > 3.5 * unit)
+
+
 @dataclass(frozen=True, slots=True)
 class Spread:
     """The statistics of one figure over its repeats.
 
     ``ci95_low`` and ``ci95_high`` bound the mean with 95 % confidence by Student's t; ``stdev`` is
-    the standard deviation of a single value. All are None for a single value.
+    the standard deviation of a single value. All are None for a single value. ``median_low`` and
+    ``median_high`` bound the median; None for fewer than six values. ``outliers`` are values far
+    from the others; they count like all others.
     """
 
     n: int
@@ -62,6 +77,30 @@ class Spread:
     median: float
     min: float
     max: float
+    median_low: float | None = None
+    median_high: float | None = None
+    outliers: tuple[float, ...] = ()
+
+    @property
+    def half(self) -> float | None:
+        """Half the interval of the mean."""
+        if self.ci95_low is None or self.ci95_high is None:
+            return None
+        return (self.ci95_high - self.ci95_low) / 2
+
+    @property
+    def variation(self) -> float | None:
+        """The coefficient of variation: the standard deviation relative to the mean."""
+        return None if self.stdev is None or not self.mean else self.stdev / abs(self.mean)
+
+    @property
+    def missing(self) -> str:
+        """Why there is no interval of the mean, or of the median; empty if there are both."""
+        if self.n < FEW:
+            return f"too few: {FEW} repeats or more show how much a figure scatters"
+        if self.median_low is None:
+            return "no interval of the median: it needs 6 repeats"
+        return ""
 
 
 def spread(values: Sequence[float]) -> Spread:
@@ -74,7 +113,11 @@ def spread(values: Sequence[float]) -> Spread:
         stdev = math.sqrt(variance(values))
         half = t975(n - 1) * stdev / math.sqrt(n)
         low, high = mean - half, mean + half
-    return Spread(n, mean, stdev, low, high, quantile(ordered, 0.5), ordered[0], ordered[-1])
+    median_low, median_high = median_interval(ordered) or (None, None)
+    return Spread(
+        n, mean, stdev, low, high, quantile(ordered, 0.5), ordered[0], ordered[-1],
+        median_low, median_high, outliers(values),
+    )  # fmt: skip
 
 
 def fairness_jain(shares: Sequence[float]) -> float | None:

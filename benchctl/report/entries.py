@@ -133,9 +133,14 @@ def summary_entry(row: SummaryRow) -> Entry:
         "stdev": spread.stdev,
         "ci95_low": spread.ci95_low,
         "ci95_high": spread.ci95_high,
+        "variation": spread.variation,
         "median": spread.median,
+        "median_ci95_low": spread.median_low,
+        "median_ci95_high": spread.median_high,
         "min": spread.min,
         "max": spread.max,
+        "outliers": spread.outliers,
+        "missing": spread.missing,
         "unit": unit_of(row.metric),
     }
 

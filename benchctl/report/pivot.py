@@ -94,9 +94,7 @@ def _missed(figure: SummaryRow) -> bool:
 
 def with_interval(row: SummaryRow) -> str:
     """Format the mean of a figure with half its 95 % interval."""
-    low, high = row.spread.ci95_low, row.spread.ci95_high
-    half = None if low is None or high is None else (high - low) / 2
-    return format_mean(row.metric, row.spread.mean, half)
+    return format_mean(row.metric, row.spread.mean, row.spread.half)
 
 
 def align(heads: Sequence[str], rows: Iterable[Sequence[str]], numeric: Sequence[bool] = ()) -> str:

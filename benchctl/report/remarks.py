@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from benchctl.metrics import OF_TRIALS, Aspect, of_aspect
+from benchctl.analysis.statistics import FEW
+from benchctl.metrics import OF_TRIALS, Aspect, of_aspect, title_of
 from benchctl.report.pivot import with_interval
 from benchctl.report.report import Report
 from benchctl.run.status import Status
@@ -30,6 +31,8 @@ def remarks(report: Report) -> list[str]:
             text = "not valid for this lab: the emulator did not keep up on"
             lines.append(f"{name}: {text} {', '.join(broken)}")
     lines += _sharing(report)
+    lines += _outliers(report)
+    lines += _too_few(report)
     lines += [f"expectation not met: {one.text}" for one in report.outcomes if not one.met]
     done, planned = len(report.trials), report.run.trials
     if done < planned:
@@ -52,6 +55,30 @@ def _sharing(report: Report) -> Iterator[str]:
         yield f"{_where(index.point, '{}: ')}{line}"
     if alone:
         yield "one trial is not enough to show how flows share a link; use --repeat 5"
+
+
+def _outliers(report: Report) -> Iterator[str]:
+    """Yield a line if repeats of shown figures are far from the others; it names the farthest."""
+    found = [
+        (abs(value - row.spread.median) / (row.spread.stdev or 1), value, row)
+        for row in report.summary
+        if row.metric in report.run.vocabulary.wanted
+        for value in row.spread.outliers
+    ]
+    if found:
+        _, value, row = max(found, key=lambda one: one[0])
+        far, median = (format_value(row.metric, one) for one in (value, row.spread.median))
+        where = f"{title_of(row.metric)} of {row.flow}{_where(row.point, ' at {}')}"
+        them = "1 repeat is an outlier, and counts" if len(found) == 1 else (
+            f"{len(found)} repeats are outliers, and count"
+        )  # fmt: skip
+        yield f"{them} like all others; the farthest is {far}, {where}; the median is {median}"
+
+
+def _too_few(report: Report) -> Iterator[str]:
+    """Yield a line if the run repeats its points, but too rarely for dependable intervals."""
+    if max((row.spread.n for row in report.summary), default=0) == FEW - 1:
+        yield f"{FEW - 1} repeats are too few to show how much a figure scatters; use --repeat 5"
 
 
 def _scatter(report: Report, point: Mapping[str, object]) -> str:

@@ -1,31 +1,76 @@
 import math
+import random
 import statistics
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
-from benchctl.analysis.statistics import fairness_jain, quantile, spread, t975
+from benchctl.analysis.statistics import fairness_jain, median_interval, quantile, spread
 
 VALUES = st.lists(st.floats(-1e9, 1e9), min_size=2, max_size=40)
 
 
+@given(st.lists(st.integers(-1000, 1000).map(float), min_size=2, max_size=30))
+def test_the_interval_of_the_mean_is_students(values):
+    described = spread(values)
+    if described.stdev:
+        low, high = stats.t.interval(
+            0.95, len(values) - 1, loc=described.mean, scale=stats.sem(values)
+        )
+        assert (described.ci95_low, described.ci95_high) == pytest.approx((low, high))
+        assert described.half == pytest.approx((high - low) / 2)
+
+
+@pytest.mark.parametrize("n", [2, 3, 5, 10, 20])
+def test_the_intervals_hold_the_truth_as_often_as_they_say(n):
+    rng = random.Random(1908)
+    runs = [spread([rng.gauss(10, 2) for _ in range(n)]) for _ in range(4000)]
+    held = sum(one.ci95_low <= 10 <= one.ci95_high for one in runs) / len(runs)
+    assert 0.94 <= held <= 0.96
+    if n >= 6:
+        assert sum(one.median_low <= 10 <= one.median_high for one in runs) / len(runs) >= 0.94
+
+
+def test_the_interval_of_the_median_stands_between_the_ranks_of_a_fair_coin():
+    # Conover's ranks for n = 6, 10, 20: the first and last, the second, the sixth from each end.
+    for n, rank in ((6, 1), (10, 2), (20, 6)):
+        values = [float(place) for place in range(1, n + 1)]
+        assert median_interval(values) == (rank, n + 1 - rank)
+        assert stats.binom.cdf(rank - 1, n, 0.5) <= 0.025 < stats.binom.cdf(rank, n, 0.5)
+
+
 @pytest.mark.parametrize(
-    # From R: qt(0.975, c(1, 2, 5, 30, 31, 40, 60, 120, 1000))
-    ("degrees", "expected"),
-    [
-        (1, 12.706205), (2, 4.302653), (5, 2.570582), (30, 2.042272), (31, 2.039513),
-        (40, 2.021075), (60, 2.000298), (120, 1.979930), (1000, 1.962339),
-    ],
-)  # fmt: skip
-def test_students_quantile(degrees, expected):
-    assert t975(degrees) == pytest.approx(expected, abs=2e-4)
+    ("n", "reason"), [(1, "too few"), (2, "too few"), (3, "median"), (5, "median"), (6, "")]
+)
+def test_an_interval_that_is_not_given_has_its_reason(n, reason):
+    described = spread([float(place) for place in range(n)])
+    assert reason in described.missing
+    assert bool(described.missing) == (n < 6)
+    assert (described.median_low is None) == (n < 6)
 
 
-def test_students_quantile_falls_towards_the_normal_one():
-    values = [t975(degrees) for degrees in range(1, 500)]
-    assert values == sorted(values, reverse=True)
-    assert values[-1] > 1.959964
+def test_an_outlier_is_named_and_still_counts():
+    described = spread([9.0, 10.0, 11.0, 10.0, 40.0])
+    assert described.outliers == (40.0,)
+    assert described.mean == 16.0
+    # The median is 10, the median deviation 1: 0.6745 x 30 / 1 = 20 is beyond 3.5.
+
+
+def test_outliers_among_equal_values_are_found_by_the_mean_deviation():
+    assert spread([0.0, 0.0, 0.0, 0.0, 5.0]).outliers == (5.0,)
+    assert spread([7.0] * 6).outliers == ()
+
+
+def test_four_values_are_too_few_for_an_outlier():
+    assert spread([1.0, 1.0, 1.0, 100.0]).outliers == ()
+
+
+def test_the_coefficient_of_variation_is_relative_to_the_mean():
+    assert spread([-9.0, -11.0]).variation == pytest.approx(stats.variation([9, 11], ddof=1))
+    assert spread([5.0]).variation is None
+    assert spread([-1.0, 1.0]).variation is None
 
 
 def test_the_interval_of_a_known_sample():

@@ -113,9 +113,9 @@ def test_a_mean_and_its_interval_share_a_unit(metric, mean, half, text):
 @example("rtt_s", 1e-13, 1e-20)
 @example("rtt_s", 119.6, 0.078)
 def test_the_interval_that_is_shown_is_the_interval(metric, mean, half):
-    shown = with_interval(row({}, metric, mean, half=half))
+    shown = with_interval(figure := row({}, metric, mean, half=half))
     before, _, after = shown.partition(" ±")
     factor, unit = scale_of(metric, mean or half)
     assert before.endswith(unit)
     # Two digits, and no finer than a thousandth of the unit.
-    assert float(after) == pytest.approx(half / factor, rel=0.051, abs=0.00051)
+    assert float(after) == pytest.approx(figure.spread.half / factor, rel=0.051, abs=0.00051)

@@ -6,6 +6,7 @@ import pytest
 from report.sample_report import ONE, RUN, TRIALS, TWO
 
 from benchctl.analysis.figures import Figure
+from benchctl.report.remarks import remarks
 from benchctl.report.report import report_of
 from benchctl.run.status import Status
 
@@ -56,3 +57,22 @@ def test_what_is_expected_and_was_reported_stands_beside_the_figure():
     rate, index = report_of(RUN, [measured(TRIALS[0], "throughput_bps", 94e6)]).summary
     assert rate.beside == {"expected": 95e6, "reported": 93.4e6}
     assert index.beside == {"reported": 0.993}
+
+
+def repeated(*rates):
+    """Return one trial of the same point for each rate."""
+    return [measured(TRIALS[0], "throughput_bps", rate) for rate in rates]
+
+
+def test_an_outlier_among_the_repeats_is_named_below_the_table():
+    lines = remarks(report_of(RUN, repeated(90e6, 91e6, 92e6, 91e6, 20e6)))
+    assert (
+        "1 repeat is an outlier, and counts like all others; the farthest is 20.0 Mbit/s,"
+        " throughput of bulk at streams=1, to=paris; the median is 91.0 Mbit/s"
+    ) in lines
+
+
+@pytest.mark.parametrize(("repeats", "few"), [(1, False), (2, True), (3, False)])
+def test_two_repeats_are_called_too_few(repeats, few):
+    lines = remarks(report_of(RUN, repeated(*[90e6] * repeats)))
+    assert any("2 repeats are too few" in line for line in lines) == few
