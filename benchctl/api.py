@@ -333,13 +333,16 @@ class Command:
     """A program to run, and the parser of its output.
 
     ``stop_signal`` makes it stop early and report what it has: ``"SIGINT"`` or ``"SIGTERM"``.
-    A program is looked up in the host's PATH; Python's own is ``sys.executable``.
+    A program is looked up in the host's PATH; Python's own is ``sys.executable``. ``secrets`` are
+    environment variables, each with the file of this machine whose first line is its value:
+    benchctl reads it when the command starts, and records only ``argv``.
     """
 
     argv: tuple[str, ...]
     parser: Parser
     env: Mapping[str, str] = field(default_factory=dict)
     stop_signal: str = "SIGINT"
+    secrets: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

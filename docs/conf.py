@@ -25,6 +25,7 @@ docs/guide
 docs/troubleshooting
 docs/commands
 docs/profile
+docs/tools
 docs/output
 docs/tui
 docs/lab

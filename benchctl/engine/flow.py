@@ -24,6 +24,7 @@ from benchctl.api import (
     Started,
     Warn,
 )
+from benchctl.hosts.secrets import read_secrets
 from benchctl.hosts.spawn import Process, Spawner, has_ended, stop
 from benchctl.metrics import Sample, Summary
 from benchctl.run.planned import Host
@@ -135,9 +136,11 @@ class FlowAttempt:
             end.process = await self._spawner.start(
                 host,
                 command.argv,
-                command.env,
+                {**command.env, **read_secrets(command.secrets)},
                 lambda channel, data: self._feed(end, channel, data),
             )
+        except ValueError as error:
+            self.fail(Failure(FailureKind.PARAMETER, str(error)), role)
         except OSError as error:  # no memory, no more processes, a command too long
             text = f"{command.argv[0]} cannot be started: {error.strerror}"
             self.fail(Failure(FailureKind.TOOL, text), role)

@@ -50,6 +50,8 @@ class _DirectedFlow:
     demand: PathDemand
     payload_ratio: float
     fragmented: bool = False
+    known: bool = True
+    """Whether the share is that of the protocol; of others, TCP's stands in."""
 
 
 def promises(
@@ -137,7 +139,7 @@ def _promises(
     for leg, share_bps in zip(legs, fair_shares([leg.demand for leg in legs]), strict=True):
         cut = leg.fragmented and share_bps < leg.demand.limit_bps * (1 - 1e-9)
         # A datagram that loses one fragment is lost, so an overload predicts nothing.
-        if math.isfinite(share_bps) and not cut:
+        if math.isfinite(share_bps) and not cut and leg.known:
             metrics = expected[leg.flow].setdefault(str(leg.direction), {})
             metrics["throughput_bps"] = share_bps * leg.payload_ratio
     return expected
@@ -208,5 +210,6 @@ def _legs(
             windowed_bps = one_way.windowed_bps(demand.window_bytes, kernel, demand.mss_bytes)
             rate_bps = min(rate_bps, windowed_bps)
         wanted = PathDemand(one_way.there, demand.streams, demand.streams * rate_bps / ratio)
-        legs.append(_DirectedFlow(flow.name, direction, wanted, ratio, fragmented))
+        known = bool(demand.payload_bytes) or demand.protocol == "tcp"
+        legs.append(_DirectedFlow(flow.name, direction, wanted, ratio, fragmented, known))
     return legs

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 
 from benchctl.api import (
     Backend,
     Capabilities,
     Command,
+    Demand,
     Direction,
     Flow,
     Probe,
@@ -32,6 +34,7 @@ _SINCE = {
     "late-end": (3, 16),
     "json-stream": (3, 17),
     "long-omit": (3, 18),
+    "mptcp": (3, 19),
     "large-mss": (3, 21),
 }
 # ... and the build options that `iperf3 --version` reports.
@@ -39,11 +42,25 @@ _BUILT_WITH = {
     "bind to device": "bind-device",
     "TCP congestion algorithm setting": "congestion-control",
     "sendfile / zerocopy": "zero-copy",
+    "authentication": "authentication",
+    "SCTP": "sctp",
+    "support IPv4 don't fragment": "dont-fragment",
 }
 
 _VERSION = re.compile(r"^iperf (\d+)\.(\d+)(\S*)", re.MULTILINE)
 
 _DIRECTION_FLAGS = {Direction.SEND: (), Direction.RECEIVE: ("-R",), Direction.BOTH: ("--bidir",)}
+
+# The only place besides a terminal from which iperf3 reads the password (src/iperf_api.c).
+PASSWORD_VARIABLE = "IPERF3_PASSWORD"
+
+_PROTOCOL_FLAGS = {
+    "tcp": (),
+    # The packet counter has 32 bits otherwise, which last for 80 minutes at 10 Gbit/s.
+    "udp": ("-u", "--udp-counters-64bit"),
+    "sctp": ("--sctp",),
+    "mptcp": ("--mptcp",),
+}
 
 # Assumed for an unknown network, when a byte count has no rate.
 _ASSUMED_BPS = 10e6
@@ -57,7 +74,7 @@ class Iperf3(Backend[Iperf3Parameters]):
     parameters = Iperf3Parameters
     capabilities = Capabilities(
         directions=tuple(_DIRECTION_FLAGS),
-        protocols=("tcp", "udp"),
+        protocols=("tcp", "udp", "sctp", "mptcp"),
         default_port=5201,
         needs_server=True,
         metrics=METRICS,
@@ -91,8 +108,14 @@ class Iperf3(Backend[Iperf3Parameters]):
             *_measurement(flow),
             *_sockets(flow),
             *(("--json-stream",) if live else _text_flags(flow)),
+            *flow.params.options,
         )
-        return Command(argv, JsonStream(flow) if live else TextClient(flow))
+        password = flow.params.password_file
+        return Command(
+            argv,
+            JsonStream(flow) if live else TextClient(flow),
+            secrets={PASSWORD_VARIABLE: password} if password is not None else {},
+        )
 
     def server(self, flow: Flow[Iperf3Parameters]) -> Command:
         # With JSON, a server prints nothing before its client connects, so it uses text.
@@ -105,6 +128,11 @@ class Iperf3(Backend[Iperf3Parameters]):
 
     def duration_s(self, params: Iperf3Parameters) -> float:
         return params.omit + (params.duration or _transfer_s(params))
+
+    def demand(self, params: Iperf3Parameters) -> Demand:
+        demand = super().demand(params)
+        # What is written to a stream is no packet.
+        return demand if params.protocol == "udp" else replace(demand, payload_bytes=None)
 
     def traffic_bytes(self, params: Iperf3Parameters) -> float | None:
         return super().traffic_bytes(params) if params.bytes is None else params.bytes
@@ -128,11 +156,10 @@ def _measurement(flow: Flow[Iperf3Parameters]) -> tuple[str, ...]:
         flags += ["-O", f"{params.omit:.0f}"]
     if params.streams > 1:
         flags += ["-P", str(params.streams)]
-    if params.protocol == "udp":
-        # The packet counter has 32 bits otherwise, which last for 80 minutes at 10 Gbit/s.
-        flags += ["-u", "--udp-counters-64bit"]
+    flags += _PROTOCOL_FLAGS[params.protocol]
     if math.isfinite(params.rate):
-        flags += ["-b", f"{params.rate:.0f}"]
+        burst = "" if params.burst is None else f"/{params.burst}"
+        flags += ["-b", f"{params.rate:.0f}{burst}"]
     elif params.protocol == "udp":
         flags += ["-b", "0"]
     if params.length is not None:
@@ -158,6 +185,12 @@ def _sockets(flow: Flow[Iperf3Parameters]) -> tuple[str, ...]:
         flags += ["-N"]
     if params.zero_copy:
         flags += ["-Z"]
+    if params.dont_fragment:
+        flags += ["--dont-fragment"]
+    if params.source_port is not None:
+        flags += ["--cport", str(params.source_port)]
+    if params.username is not None and params.public_key is not None:
+        flags += ["--username", params.username, "--rsa-public-key-path", params.public_key]
     if flow.source_address is not None:
         flags += ["-B", flow.source_address]
     if flow.source_device is not None:
@@ -168,7 +201,7 @@ def _sockets(flow: Flow[Iperf3Parameters]) -> tuple[str, ...]:
 def _text_flags(flow: Flow[Iperf3Parameters]) -> tuple[str, ...]:
     flags = ("-V", "-f", "k", "--forceflush")
     # For UDP the debug output has a message for each reordered packet, without a line end.
-    detailed = "debug-levels" in flow.tool.features and flow.params.protocol == "tcp"
+    detailed = "debug-levels" in flow.tool.features and flow.params.protocol != "udp"
     return (*flags, "--debug=1") if detailed else flags
 
 
@@ -185,6 +218,10 @@ def _check(flow: Flow[Iperf3Parameters]) -> None:
             (params.mss or 0) > 9216,
             "set an mss beyond 9216 B: that is for 3.21 and later",
         ),
+        ("authentication", params.username is not None, "send a password: built without OpenSSL"),
+        ("sctp", params.protocol == "sctp", "measure SCTP: built without it"),
+        ("mptcp", params.protocol == "mptcp", "measure MPTCP: that is for 3.19 and later"),
+        ("dont-fragment", params.dont_fragment, "set dont_fragment"),
     )
     for feature, asked, what in needs:
         if asked and feature not in flow.tool.features:

@@ -60,9 +60,25 @@ _TABLE: tuple[tuple[str, FailureKind, str], ...] = (
     (
         r"authorization failed",
         FailureKind.REFUSED,
-        "the server requires a user name and a password, which benchctl does not support: choose "
-        "a server or a"
-        " port that does without",
+        "the server requires username, public_key and a password (password_file, or"
+        " IPERF3_PASSWORD in the environment), and clocks that agree within 10 s; if one end is"
+        ' older than 3.17, also options = ["--use-pkcs1-padding"]',
+    ),
+    (
+        r"specify a username, password",
+        FailureKind.PARAMETER,
+        "set password_file, or IPERF3_PASSWORD in the environment; public_key must be a PEM file"
+        " that this user may read",
+    ),
+    (
+        r"(Protocol not (supported|available)|no SCTP support)",
+        FailureKind.PARAMETER,
+        "this host's kernel does not have the protocol: modprobe sctp, or sysctl net.mptcp.enabled",
+    ),
+    (
+        r"Address already in use",
+        FailureKind.BUSY,
+        "source_port is in use: for a minute after each connection, its end keeps the port",
     ),
     (
         r"Address family",

@@ -12,8 +12,15 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from benchctl.api import Dscp, Duration, Flow, Parameters, Rate, Size
+from benchctl_iperf3.options import check_options
 
-TCP_ONLY = ("mss", "congestion_control", "no_delay", "zero_copy")
+_NOT_FOR = {
+    "tcp": ("dont_fragment",),
+    "mptcp": ("dont_fragment",),
+    "sctp": ("congestion_control", "zero_copy", "dont_fragment"),
+    "udp": ("mss", "congestion_control", "no_delay", "zero_copy"),
+}
+_AUTHENTICATION = ("username", "public_key", "password_file")
 UDP_LENGTHS = (16, 65507)
 TCP_LENGTHS = (1, 2**20)
 LEAST_INTERVAL_S = 0.1
@@ -27,6 +34,16 @@ def _whole_seconds(value: float) -> float:
 
 
 WholeSeconds = Annotated[Duration, AfterValidator(_whole_seconds)]
+
+
+def _whole_path(value: str) -> str:
+    # A run is resumed from any directory.
+    if not value.startswith("/") or not value.isprintable():
+        raise ValueError(f"{value!r} is not the whole path of a file, from / on")
+    return value
+
+
+WholePath = Annotated[str, AfterValidator(_whole_path)]
 
 
 def _default_duration(given: dict[str, Any]) -> float | None:
@@ -48,7 +65,11 @@ def _default_length(given: dict[str, Any]) -> float | None:
 class Iperf3Parameters(Parameters):
     """Parameters of one iperf3 flow; defaults are those of iperf3 unless a reason is given."""
 
-    protocol: Literal["tcp", "udp"] = Field("tcp", description="transport protocol")
+    protocol: Literal["tcp", "udp", "sctp", "mptcp"] = Field(
+        "tcp",
+        description="transport protocol; sctp and mptcp if iperf3 (3.19 or later for mptcp) was"
+        " built with it and both kernels have it",
+    )
     bytes: Size | None = Field(
         None,
         ge=1,
@@ -82,9 +103,17 @@ class Iperf3Parameters(Parameters):
         description="bits per second that each stream may send;"
         " unlimited for TCP and 1 Mbit/s for UDP unless given",
     )
+    burst: int | None = Field(
+        None,
+        ge=1,
+        le=1000,
+        description="writes or datagrams that leave without a pause, at a given rate;"
+        " paced one by one unless given",
+    )
     length: Size | None = Field(
         default_factory=_default_length,
-        description="bytes of one write (TCP, 128 KiB unless given) or one datagram (UDP, 1448 B)",
+        description="bytes of one write (TCP, 128 KiB unless given; SCTP, 64 KiB) or one datagram"
+        " (UDP, 1448 B)",
     )
     window: Size | None = Field(
         None,
@@ -97,7 +126,8 @@ class Iperf3Parameters(Parameters):
         None,
         ge=88,
         le=32767,
-        description="largest TCP segment in bytes (TCP_MAXSEG); up to 9216 B before iperf3 3.21",
+        description="largest segment of TCP or SCTP in bytes (TCP_MAXSEG); up to 9216 B before"
+        " iperf3 3.21",
     )
     congestion_control: str | None = Field(
         None,
@@ -115,14 +145,52 @@ class Iperf3Parameters(Parameters):
         5.0, ge=0.001, le=3600, description="connection timeout in seconds"
     )
 
+    dont_fragment: bool = Field(
+        False, description="forbid fragmentation of datagrams, here and on the path (IPv4)"
+    )
+    source_port: int | None = Field(
+        None,
+        ge=1,
+        le=65535,
+        description="source port of the first stream (--cport); each further stream uses the next",
+    )
+    username: str | None = Field(
+        None,
+        min_length=1,
+        description="user name for a server that requires one, with public_key and a password: of"
+        " password_file, or IPERF3_PASSWORD in benchctl's environment",
+    )
+    public_key: WholePath | None = Field(
+        None, description="file of the server's RSA public key (PEM), to encrypt the password"
+    )
+    password_file: WholePath | None = Field(
+        None,
+        description="file whose first line is the password; it is read when iperf3 starts, and"
+        " never recorded; default: IPERF3_PASSWORD in benchctl's environment",
+    )
+    options: Annotated[list[str], AfterValidator(check_options)] = Field(
+        default_factory=list,
+        description="further options of the client, passed on word by word, such as"
+        ' ["--fq-rate", "1G"]; not those that have a parameter or change the output',
+    )
+
     @model_validator(mode="after")
     def _fits_together(self) -> Iperf3Parameters:
         if (self.bytes is None) == (self.duration is None):
             raise ValueError("give either duration or bytes, not both")
-        if self.protocol == "udp":
-            for name in TCP_ONLY:
-                if getattr(self, name) != type(self).model_fields[name].default:
-                    raise ValueError(f"{name} is for TCP only")
+        for name in _NOT_FOR[self.protocol]:
+            if getattr(self, name) != type(self).model_fields[name].default:
+                raise ValueError(f"{name} is not for {self.protocol.upper()}")
+        if self.dont_fragment and self.ip_version == 6:
+            raise ValueError("dont_fragment is for IPv4 only: IPv6 never fragments on the path")
+        if self.burst is not None and math.isinf(self.rate):
+            raise ValueError("burst needs a rate")
+        last_port = (self.source_port or 0) + 2 * self.streams - 1
+        if last_port > 65535:
+            raise ValueError("the source ports of all streams would exceed 65535")
+        given = [name for name in _AUTHENTICATION if getattr(self, name) is not None]
+        if given and not (self.username and self.public_key):
+            raise ValueError(f"{given[0]} needs both username and public_key")
         least, most = UDP_LENGTHS if self.protocol == "udp" else TCP_LENGTHS
         if self.length is not None and not least <= self.length <= most:
             raise ValueError(f"length is {least} to {most} bytes for {self.protocol.upper()}")

@@ -140,6 +140,7 @@ class ReportParser(LineParser):
         """The first words that belong to no format."""
         self._told: dict[str, Any] = {}
         self._bytes = dict.fromkeys(Direction, 0.0)
+        self._has_received = False
 
     @property
     def directions(self) -> tuple[Direction, ...]:
@@ -190,6 +191,7 @@ class ReportParser(LineParser):
         if crumb and last is not None:
             return
         yield from self.effective()
+        self._has_received |= interval.metrics.get("bytes_received", 0.0) > 0
         start_s, end_s = interval.start_s, interval.end_s
         if interval.omitted:
             start_s, end_s = (min(t - self.flow.params.omit, 0.0) for t in (start_s, end_s))
@@ -270,15 +272,11 @@ class ReportParser(LineParser):
 
     def _explained(self, failure: Failure) -> Failure:
         """Return a failure with the context of the flow added to the tool's message."""
-        if any(stream.last for stream in self.streams.values()):
-            return failure
-        ended_idle = CLIENT_ENDED in failure.message
-        if ended_idle and not self.streams:
+        if CLIENT_ENDED in failure.message and not self.streams:
             return SILENT
-        both = self.flow.direction is Direction.BOTH
-        if both and (ended_idle or failure.kind is FailureKind.PEER or "stream" in failure.message):
+        if self.flow.direction is Direction.BOTH and self.streams and not self._has_received:
             hint = f"perhaps {NO_BIDIR.told}: use two flows, or a newer server"
-            return replace(failure, kind=FailureKind.PEER, hint=hint)
+            return replace(failure, kind=FailureKind.REFUSED, hint=hint)
         return failure
 
     def _without_result(self, exit_code: int) -> Failure | None:

@@ -28,9 +28,12 @@ def test_the_readme_links_to_the_heading_that_answers(question):
     assert f"(docs/{question})" in text_of("../README.md")
 
 
-@pytest.mark.parametrize("file", [block.file for block in blocks_of("guide.md", "toml")])
-def test_every_profile_of_the_guide_can_be_planned(tmp_path, file):
-    write_files("guide.md", tmp_path)
+@pytest.mark.parametrize(
+    ("page", "file"),
+    [(page, block.file) for page in ("guide.md", "tools.md") for block in blocks_of(page, "toml")],
+)
+def test_every_profile_of_the_guide_can_be_planned(tmp_path, page, file):
+    write_files(page, tmp_path)
     assert len(make_plan(load_profile(str(tmp_path / file)), installed())) > 0
 
 

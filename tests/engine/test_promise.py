@@ -69,6 +69,14 @@ class OwnNames(FakeBackend):
         return Demand(rate_bps=3e6, protocol="udp", payload_bytes=1448, omitted_s=1.0)
 
 
+@pytest.mark.parametrize(("protocol", "known"), [("tcp", True), ("sctp", False), ("mptcp", False)])
+def test_a_protocol_whose_headers_are_not_known_has_no_expected_rate(topology, protocol, known):
+    told = expected(topology, plan("main", protocol=protocol), plan("beside", source="c"))
+    assert ("throughput_bps" in told["main"]["send"]) is known
+    # But it takes its share from the others.
+    assert told["beside"]["send"]["throughput_bps"] == pytest.approx(TCP * 5e6)
+
+
 def test_a_backend_says_itself_what_its_flows_ask_of_the_network(topology):
     flow = PlannedFlow("x", "own", "b", "d", None, Direction.SEND, 0.0, {"duration": "2s"})
     flow = bind_flow(flow, OwnNames())

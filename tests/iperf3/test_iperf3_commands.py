@@ -109,7 +109,9 @@ def test_bytes_replace_the_default_duration_but_not_a_given_one():
         ("ip_version", ("auto", 4, 6), (5, "ipv4")),
         ("congestion_control", ("cubic",), ("", "-x", "a b")),
         ("connect_timeout", ("1ms", "1h"), ("0s", "2h")),
-        ("protocol", ("tcp", "udp"), ("sctp",)),
+        ("protocol", ("tcp", "udp", "sctp", "mptcp"), ("quic",)),
+        ("source_port", (1, 65534), (0, 65535, 65536)),
+        ("options", ([], ["--fq-rate", "1G"]), ("--fq-rate", [1], ["-Z"])),
         ("no_such_parameter", (), (1,)),
     ],
 )
@@ -136,6 +138,98 @@ def test_udp_has_its_own_lengths_and_refuses_what_is_tcp_only():
             parameters(protocol="udp", **wrong)
 
 
+def test_a_burst_leaves_at_a_given_rate_only():
+    assert " -b 10000000/20 " in client(rate="10Mbit", burst=20)
+    assert " -b 1000000/2 " in client(protocol="udp", burst=2)
+    with pytest.raises(ValidationError, match="burst needs a rate"):
+        parameters(burst=20)
+
+
+def test_the_source_ports_of_all_streams_exist():
+    assert " --cport 40000 " in client(source_port=40000)
+    parameters(source_port=65532, streams=2)
+    with pytest.raises(ValidationError, match="would exceed 65535"):
+        parameters(source_port=65533, streams=2)
+
+
+def test_fragmentation_is_forbidden_for_datagrams_over_ipv4():
+    assert " --dont-fragment " in client(protocol="udp", dont_fragment=True)
+    with pytest.raises(ValidationError, match="dont_fragment is not for TCP"):
+        parameters(dont_fragment=True)
+    with pytest.raises(ValidationError, match="IPv4 only"):
+        parameters(protocol="udp", dont_fragment=True, ip_version=6)
+
+
+def test_sctp_and_multipath_tcp_are_protocols_where_iperf3_has_them():
+    assert " --sctp " in client(protocol="sctp", mss="1400B")
+    assert " --mptcp " in client(version="3.21", protocol="mptcp", congestion_control="reno")
+    with pytest.raises(ValidationError, match="congestion_control is not for SCTP"):
+        parameters(protocol="sctp", congestion_control="reno")
+
+
+@pytest.mark.parametrize(
+    ("protocol", "expected"), [("tcp", None), ("sctp", None), ("mptcp", None), ("udp", 1000)]
+)
+def test_only_a_datagram_has_the_length_of_a_packet(protocol, expected):
+    demand = BACKEND.demand(parameters(protocol=protocol, length="1000B"))
+    assert (demand.protocol, demand.payload_bytes) == (protocol, expected)
+
+
+LOGIN = {"username": "ann", "public_key": "/etc/server.pem"}
+
+
+def test_the_password_is_in_no_command_line():
+    command = BACKEND.client(flow(**LOGIN, password_file="/etc/password"))
+    assert " --username ann --rsa-public-key-path /etc/server.pem " in " ".join(command.argv)
+    assert "/etc/password" not in command.argv
+    assert command.secrets == {"IPERF3_PASSWORD": "/etc/password"}
+    # Otherwise it is in the environment, which iperf3 inherits.
+    assert BACKEND.client(flow(**LOGIN)).secrets == {}
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"username": "ann"}, "username needs both username and public_key"),
+        ({"password_file": "/p"}, "password_file needs both username and public_key"),
+        ({**LOGIN, "public_key": "server.pem"}, "'server.pem' is not the whole path of a file"),
+        ({**LOGIN, "password_file": "~/p"}, "'~/p' is not the whole path of a file"),
+    ],
+)
+def test_a_login_is_complete_and_found_from_everywhere(given, says):
+    with pytest.raises(ValidationError, match=says):
+        parameters(**given)
+
+
+def test_options_are_passed_on_word_by_word_after_all_others():
+    words = ["--fq-rate=1G", "--extra-data", "two words", "--skip-rx-copy"]
+    assert BACKEND.client(flow(version="3.21", options=words)).argv[-5:] == (
+        "--json-stream", *words,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--json"], "it changes the output"),
+        (["--tit", "x"], "it changes the output"),
+        (["--logfile=/tmp/x"], "it changes the output"),
+        (["--file", "/home/ann/.profile"], "it names a file"),
+        (["--server"], "it is for servers"),
+        (["--bitrate", "1M"], "use rate"),
+        (["--bidir"], 'use direction = "both"'),
+        (["--time=5"], "use duration"),
+        (["--fq-rate", "1G", "-uJ"], "is not a long option"),
+        (["1G"], "is not a long option"),
+        (["--"], "is not a long option"),
+        (["--extra-data", "\x1b[2J"], "is not printable"),
+    ],
+)
+def test_an_option_that_would_change_what_is_read_or_has_a_parameter_is_refused(words, says):
+    with pytest.raises(ValidationError, match=says):
+        parameters(options=words)
+
+
 def test_every_parameter_is_described():
     fields = BACKEND.parameters.model_fields
     assert all(field.description for field in fields.values())
@@ -157,6 +251,10 @@ def test_the_dscp_names_are_those_of_the_rfcs():
         ((), {"zero_copy": True}, "cannot do zero_copy"),
         ((), {"omit": "61s"}, "3.18 and later"),
         ((), {"mss": "9217B"}, "3.21 and later"),
+        ((), {"protocol": "sctp"}, "cannot measure SCTP: built without it"),
+        ((), {"protocol": "mptcp"}, "cannot measure MPTCP: that is for 3.19 and later"),
+        ((), {"protocol": "udp", "dont_fragment": True}, "cannot set dont_fragment"),
+        ((), {"username": "u", "public_key": "/k.pem"}, "cannot send a password"),
     ],
 )
 def test_what_a_version_cannot_do_is_refused_before_it_runs(features, asked, says):
@@ -176,10 +274,12 @@ def test_what_a_version_cannot_do_is_refused_before_it_runs(features, asked, say
 def test_the_probe_tells_version_and_features():
     old, new = tool("3.12"), tool("3.21")
     assert (old.version, new.version) == ("3.12", "3.21")
-    built_with = {"congestion-control", "zero-copy", "bind-device"}
+    built_with = {
+        "congestion-control", "zero-copy", "bind-device", "authentication", "sctp", "dont-fragment",
+    }  # fmt: skip
     assert old.features == built_with | {"debug-levels", "prompt-start"}
-    assert new.features == old.features | {
-        "omitted-losses", "late-end", "json-stream", "long-omit", "large-mss",
+    assert new.features == old.features - {"sctp"} | {
+        "omitted-losses", "late-end", "json-stream", "long-omit", "large-mss", "mptcp",
     }  # fmt: skip
     assert BACKEND.probe(Role.CLIENT).argv == ("iperf3", "--version")
 

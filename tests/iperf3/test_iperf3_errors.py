@@ -3,10 +3,11 @@
 import signal
 
 import pytest
-from iperf3.iperf3_support import events, only
+from iperf3.iperf3_support import events, flow, only, transcript
 
-from benchctl.api import Failure, FailureKind
+from benchctl.api import Failure, FailureKind, replay
 from benchctl_iperf3.errors import classify, ended
+from benchctl_iperf3.text import TextClient
 
 
 @pytest.mark.parametrize(
@@ -84,7 +85,7 @@ def test_a_congestion_control_that_is_not_there_is_hinted_at_with_the_command_th
     ("name", "hint"),
     [
         ("ip_version", "ip_version"),
-        ("authentication", "a port that does without"),
+        ("authentication", "username, public_key and a password"),
         ("max_duration", "limits the duration"),
         ("http_server", "web server"),
     ],
@@ -97,10 +98,18 @@ def test_what_helps_is_said(version, name, hint):
 @pytest.mark.parametrize("version", ["3.12", "3.21"])
 def test_a_server_too_old_for_both_directions_is_named_as_the_cause(version):
     [failure] = only(Failure, events(f"{version}/both_31_server.client", "both"))
-    assert failure.kind is FailureKind.PEER
     assert "older than 3.7" in failure.hint
-    [failure] = only(Failure, events("3.21/server_killed.client", "both"))
-    assert "older than 3.7" not in failure.hint
+    assert not failure.kind.retryable
+
+
+def test_a_server_that_has_sent_is_not_too_old_for_both_directions():
+    told = transcript("3.12/tcp_both_P2.client").stdout
+    until = told.index(b"\n[  5][TX-C]   0.00-1.00")
+    died = b"iperf3: error - control socket has closed unexpectedly\n"
+    parser = TextClient(flow("both", streams=2, interval="500ms"))
+    [failure] = only(Failure, replay(parser, told[:until], died, 1))
+    assert failure.kind is FailureKind.PEER
+    assert not failure.hint
 
 
 def test_an_interrupted_flow_whose_server_had_answered_is_not_called_silent():

@@ -1,5 +1,6 @@
 """The real program on loopback: the reports of both ends must agree."""
 
+import hashlib
 import os
 import selectors
 import signal
@@ -7,6 +8,7 @@ import socket
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import pytest
 from iperf3.iperf3_support import effective, only, samples, summary
@@ -23,6 +25,7 @@ from benchctl.api import (
     Sample,
     Summary,
 )
+from benchctl.hosts.secrets import read_secrets
 from benchctl_iperf3 import BACKEND
 
 pytestmark = [
@@ -41,8 +44,9 @@ class End:
         self.command = command
         self.events = []
         self.process = subprocess.Popen(
-            command.argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL
-        )
+            command.argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
+            env={**os.environ, **command.env, **read_secrets(command.secrets)},
+        )  # fmt: skip
         self.channels = {
             self.process.stdout: Channel.STDOUT,
             self.process.stderr: Channel.STDERR,
@@ -286,3 +290,107 @@ def test_a_client_that_is_interrupted_leaves_samples_and_no_result(bench):
     assert failure.kind is FailureKind.TOOL
     assert only(Sample, client.events)
     assert not only(Summary, client.events)
+
+
+@pytest.fixture
+def login(tmp_path):
+    """The files of a server that requires a password, and the parameters that satisfy it."""
+    private, public = tmp_path / "private.pem", tmp_path / "public.pem"
+    for command in (
+        ["openssl", "genrsa", "-out", private, "2048"],
+        ["openssl", "rsa", "-in", private, "-pubout", "-out", public],
+    ):
+        subprocess.run(command, check=True, capture_output=True)
+    users, password = tmp_path / "users.csv", tmp_path / "password"
+    users.write_text("ann," + hashlib.sha256(b"{ann}correct-horse").hexdigest() + "\n")
+    password.touch(mode=0o600)
+    password.write_text("correct-horse\n")
+    parameters = {
+        "username": "ann", "public_key": str(public), "password_file": str(password),
+    }  # fmt: skip
+    return (
+        ("--rsa-private-key-path", str(private), "--authorized-users-path", str(users)),
+        parameters,
+    )
+
+
+def guarded(bench, options, **parameters):
+    """Measure against a server that requires a password; returns the client's events."""
+    flow = bench.flow(**parameters)
+    if "authentication" not in flow.tool.features:
+        pytest.skip("iperf3 was built without OpenSSL")
+    command = BACKEND.server(flow)
+    server = bench.start(replace(command, argv=(*command.argv, *options)))
+    drive([server], until=lambda: server.events)
+    client = bench.start(BACKEND.client(flow))
+    drive([client])
+    return client.events
+
+
+@pytest.mark.tool("openssl")
+def test_a_server_that_requires_a_password_gets_it_from_a_file(bench, login):
+    options, parameters = login
+    assert summary(guarded(bench, options, **parameters))["throughput_bps"] > 0
+
+
+@pytest.mark.tool("openssl")
+def test_a_server_that_requires_a_password_gets_it_from_the_environment(bench, login, monkeypatch):
+    options, parameters = login
+    monkeypatch.setenv("IPERF3_PASSWORD", "correct-horse")
+    del parameters["password_file"]
+    assert summary(guarded(bench, options, **parameters))["throughput_bps"] > 0
+
+
+@pytest.mark.tool("openssl")
+@pytest.mark.parametrize("password", ["wrong", None])
+def test_a_server_that_refuses_a_login_says_what_it_needs(bench, login, monkeypatch, password):
+    options, parameters = login
+    monkeypatch.setenv("IPERF3_PASSWORD", str(password))
+    del parameters["password_file"]
+    [failure] = only(Failure, guarded(bench, options, **(parameters if password else {})))
+    assert failure.kind is FailureKind.REFUSED
+    assert "username, public_key and a password" in failure.hint
+
+
+@pytest.mark.tool("openssl")
+def test_a_login_without_a_password_says_where_to_put_it(bench, login, monkeypatch):
+    options, parameters = login
+    monkeypatch.delenv("IPERF3_PASSWORD", raising=False)
+    del parameters["password_file"]
+    [failure] = only(Failure, guarded(bench, options, **parameters))
+    assert failure.kind is FailureKind.PARAMETER
+    assert "IPERF3_PASSWORD" in failure.hint
+
+
+def test_source_port_burst_and_options_reach_the_program(bench):
+    client, _ = bench.run(
+        source_port=Bench().port, rate="20Mbit", burst=4, options=["--no-fq-socket-pacing"]
+    )
+    assert summary(client)["throughput_bps"] == pytest.approx(20e6, rel=0.2)
+
+
+def test_an_option_that_iperf3_does_not_have_is_a_parameter_error(bench):
+    flow = bench.flow(options=["--no-such-option"])
+    client = bench.start(BACKEND.client(flow))
+    drive([client])
+    [failure] = only(Failure, client.events)
+    assert failure.kind is FailureKind.PARAMETER
+    assert "no-such-option" in failure.message
+
+
+@pytest.mark.parametrize("protocol", ["sctp", "mptcp"])
+def test_a_protocol_measures_or_says_what_is_missing(bench, protocol):
+    flow = bench.flow(protocol=protocol)
+    if protocol not in flow.tool.features:
+        with pytest.raises(ValueError, match=f"cannot measure {protocol.upper()}"):
+            BACKEND.client(flow)
+        return
+    bench.server(flow)
+    client = bench.start(BACKEND.client(flow))
+    drive([client])
+    failures = only(Failure, client.events)
+    if failures:
+        assert failures[0].kind is FailureKind.PARAMETER
+        assert "kernel does not have the protocol" in failures[0].hint
+    else:
+        assert summary(client.events)["throughput_bps"] > 0
