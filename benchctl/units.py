@@ -2,8 +2,8 @@
 
 Ambiguous units are rejected:
 
-- a duration needs its unit: ``10s``, ``250ms``, ``20us``, ``5min``, ``1h`` (``m`` could be minutes
-  or milli);
+- a duration needs its unit: ``10s``, ``250ms``, ``20us``, ``5min``, ``1h``, ``2d`` (``m`` could be
+  minutes or milli);
 - a rate is in bits per second with SI multiples: ``100Mbit``, ``1.5Gbit/s``, or ``unlimited``
   (``Mbps`` is megabytes per second to tc and megabits to most others; a bare ``M`` has no unit);
 - a size is in bytes: ``1448B``, ``64kB`` and ``1MB`` are SI, ``64KiB`` and ``1MiB`` binary, and the
@@ -32,6 +32,7 @@ _QUANTITY = re.compile(r"([0-9]*\.?[0-9]+) ?([^\s0-9.]*)")
 _UNITS: dict[str, dict[str, tuple[int, int]]] = {
     "duration": {
         "ns": (-9, 1), "us": (-6, 1), "ms": (-3, 1), "s": (0, 1), "min": (0, 60), "h": (0, 3600),
+        "d": (0, 86400),
     },
     "rate": {"bit": (0, 1), "kbit": (3, 1), "Mbit": (6, 1), "Gbit": (9, 1), "Tbit": (12, 1)},
     "size": {

@@ -73,7 +73,7 @@ def test_a_quantity_is_read_exactly(parse, text, value):
 
 
 NO_DURATION = 'is not a duration; write it as in "10s" or "250ms"'
-SECONDS = "a duration is in ns, us, ms, s, min, h"
+SECONDS = "a duration is in ns, us, ms, s, min, h, d"
 BITS = "a rate is in bit, kbit, Mbit, Gbit, Tbit"
 BITS_OR_BYTES = 'could be bits or bytes per second; write "Mbit", "Gbit", …'
 BYTES = "a size is in B, kB, MB, GB, K, M, G, KiB, MiB, GiB"

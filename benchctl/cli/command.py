@@ -54,12 +54,15 @@ def help_without_command(context: typer.Context) -> None:
         raise typer.Exit(UsageError.exit_code)
 
 
-def group(help: str) -> typer.Typer:  # noqa: A002
-    """Return a group without commands."""
+def group(
+    help: str,  # noqa: A002
+    callback: Callable[..., None] = help_without_command,
+) -> typer.Typer:
+    """Return a group without commands; ``callback`` is what it does if none is given."""
     return typer.Typer(
         cls=PlainGroup,
         help=help,
-        callback=help_without_command,
+        callback=callback,
         invoke_without_command=True,
         add_completion=False,
         rich_markup_mode=None,

@@ -7,10 +7,14 @@ A slash as the description stands for the files whose names start with the word.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import closing
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from typer.completion import get_completion_inspect_parameters
+
+if TYPE_CHECKING:
+    from benchctl.store.read import Reader
 
 _BASH = """\
 _benchctl_completion() {
@@ -102,6 +106,15 @@ def topologies(incomplete: str) -> list[str]:
 
 def runs() -> list[str]:
     """Return the names of the runs of the store."""
+    return _stored(lambda reader: [*reader.names()])
+
+
+def tags() -> list[str]:
+    """Return the tags of the runs of the store."""
+    return _stored(lambda reader: sorted({tag for run in reader.outlines() for tag in run.tags}))
+
+
+def _stored(names: Callable[[Reader], list[str]]) -> list[str]:
     from benchctl.settings import settings
     from benchctl.store.read import Reader
 
@@ -109,4 +122,4 @@ def runs() -> list[str]:
     if not path.exists():
         return []
     with closing(Reader(path)) as reader:
-        return [run.name for run in reader.runs()]
+        return names(reader)

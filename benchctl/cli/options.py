@@ -64,6 +64,17 @@ Topology = Annotated[
         autocompletion=completion.topologies,
     ),
 ]
+Tags = Annotated[
+    list[str],
+    typer.Option(
+        "--tag",
+        metavar="TAG",
+        default_factory=list,
+        show_default=False,
+        help="Tag the run; repeatable.",
+        autocompletion=completion.tags,
+    ),
+]
 Store = Annotated[
     Path,
     typer.Option(

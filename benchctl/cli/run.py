@@ -18,6 +18,7 @@ def run(
     events: options.Events = False,
     quiet: options.Quiet = False,
     lab: options.Lab = None,
+    tags: options.Tags,
     trust: options.Trust = False,
     yes: options.Yes = False,
     _units: options.Units = None,
@@ -29,13 +30,14 @@ def run(
     from benchctl.engine.preflight import first_missing
     from benchctl.engine.prepare import record_plan
     from benchctl.report.output import Output
+    from benchctl.store.manage import read_tags
 
     shown = options.format_for(form, output, live_events=events)
     with Output(output) as out:
         prepared = planned(profile, assignments, only, repeats, yes, lab)
         if missing := first_missing(prepared.tools):
             raise missing
-        run_id, name = record_plan(prepared, store, trust=trust)
+        run_id, name = record_plan(prepared, store, trust=trust, tags=read_tags(tags))
         if not quiet:
             trials = "1 trial" if len(prepared.plan) == 1 else f"{len(prepared.plan)} trials"
             print(f"run {name}: {trials}, store {store}", file=sys.stderr)

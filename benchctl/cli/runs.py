@@ -1,43 +1,272 @@
-"""``benchctl runs``: all runs in the store."""
+"""``benchctl runs``: the runs in the store: list, tag, stop and delete them."""
 
 from __future__ import annotations
 
 import json
 import sys
-from typing import Annotated
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from benchctl.cli import options
+from benchctl.cli import completion, options
+from benchctl.cli.command import PlainCommand, group
 from benchctl.visible import visible
 
-
-def runs(
-    *,
-    store: options.Store,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per run.")] = False,
-) -> None:
-    """List all runs, newest first."""
+if TYPE_CHECKING:
     from benchctl.errors import StoreDamagedError
-    from benchctl.report.entries import run_entry
-    from benchctl.units import format_time
+    from benchctl.run.record import Run, RunOutline
+    from benchctl.store.read import Reader
+
+_Names = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="RUN...",
+        help='Runs: their names, unique parts of them, or "last".',
+        autocompletion=completion.runs,
+    ),
+]
+
+
+def _list(
+    context: typer.Context,
+    *,
+    tags: Annotated[
+        list[str],
+        typer.Option(
+            "--tag",
+            metavar="TAG",
+            default_factory=list,
+            show_default=False,
+            help="Only runs with this tag, or a unique part of it; repeatable.",
+            autocompletion=completion.tags,
+        ),
+    ],
+    profile: Annotated[
+        str | None,
+        typer.Option(
+            "--profile",
+            metavar="PROFILE",
+            help="Only runs of this profile, or a unique part.",
+        ),
+    ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            "--since", metavar="WHEN", help="Only runs since a date, or not older than a duration."
+        ),
+    ] = None,
+    failed: Annotated[
+        bool, typer.Option("--failed", help="Only runs that failed or died.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per run.")] = False,
+    store: options.Store,
+) -> None:
+    if context.invoked_subcommand is not None:
+        _no_options_before(context)
+        return
+    from benchctl.errors import StoreDamagedError
 
     with options.open_reader(store) as reader:
-        if not as_json:
-            print(f"{'run':<24}{'when':<18}{'profile':<24}{'trials':>7}  status")
-        lost = None
-        for run_id in reader.run_ids():
-            try:
-                run = reader.run(run_id)
-            except StoreDamagedError as error:
-                lost = lost or error
-                continue
-            if as_json:
+        lost: list[StoreDamagedError] = []
+        try:
+            found = reader.outlines()
+        except StoreDamagedError:
+            found = list(_readable(reader, reader.run_ids(), lost))
+        found = _chosen(found, tags, profile, since, failed)
+        if as_json:
+            from benchctl.report.entries import run_entry
+
+            for run in _readable(reader, [run.id for run in found], lost):
                 print(json.dumps(run_entry(run)))
-            else:
-                when = format_time(run.created_time)
-                profile = visible(run.profile)
-                print(f"{run.name:<24}{when:<18}{profile:<24}{run.trials:>7}  {run.status}")
-        if lost is not None:
+        else:
+            _print_table(found)
+        if lost:
             sys.stdout.flush()
-            raise lost
+            raise lost[0]
+
+
+runs = group("List all runs, newest first.\n\nIts commands tag, stop and delete runs.", _list)
+
+
+def _no_options_before(context: typer.Context) -> None:
+    """Reject options of the list before a command, which would not apply to it."""
+    from benchctl.errors import UsageError
+
+    given = [
+        param.opts[0]
+        for param in context.command.params
+        if param.name and str(context.get_parameter_source(param.name)).endswith("COMMANDLINE")
+    ]
+    if given:
+        what = f"{given[0]} comes before {context.invoked_subcommand}, and does not apply to it"
+        raise UsageError(what, f"see {context.command_path} {context.invoked_subcommand} --help")
+
+
+def _readable(reader: Reader, ids: list[int], lost: list[StoreDamagedError]) -> Iterator[Run]:
+    """Yield the runs that can be read; the errors of the others go to ``lost``."""
+    from benchctl.errors import StoreDamagedError
+
+    for run_id in ids:
+        try:
+            yield reader.run(run_id)
+        except StoreDamagedError as error:
+            lost.append(error)
+
+
+def _chosen(
+    found: list[RunOutline],
+    tags: list[str],
+    profile: str | None,
+    since: str | None,
+    failed: bool,
+) -> list[RunOutline]:
+    from benchctl.run.status import Status
+    from benchctl.store.read import unique
+
+    if tags:
+        known = dict.fromkeys(tag for run in found for tag in run.tags)
+        wanted = {unique(tag, known, "tag", f"tags are: {', '.join(known)}") for tag in tags}
+        found = [run for run in found if wanted <= {*run.tags}]
+    if profile is not None:
+        names = dict.fromkeys(run.profile for run in found)
+        name = unique(profile, names, "profile", f"profiles are: {', '.join(names)}")
+        found = [run for run in found if run.profile == name]
+    if since is not None:
+        earliest = _read_time(since)
+        found = [run for run in found if run.created_time >= earliest]
+    if failed:
+        found = [run for run in found if run.status in (Status.FAILED, Status.DIED)]
+    return found
+
+
+def _read_time(text: str) -> float:
+    """Return a local date and time, or a duration before now, as Unix time. Raises UsageError."""
+    import time
+    from datetime import datetime
+
+    from benchctl.errors import UsageError
+    from benchctl.units import parse_duration
+
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except (ValueError, OverflowError):
+        pass
+    try:
+        return time.time() - parse_duration(text)
+    except ValueError:
+        raise UsageError(
+            f'--since "{text}": neither a date nor a duration',
+            "for example: --since 2026-11-20, --since 2026-11-20T08:00, --since 12h, --since 7d",
+        ) from None
+
+
+def _print_table(found: list[RunOutline]) -> None:
+    from benchctl.units import format_time
+
+    tagged = any(run.tags for run in found)
+    status = f"{'status':<13}tags" if tagged else "status"
+    lines = [f"{'run':<24}{'when':<18}{'profile':<24}{'trials':>7}  {status}"]
+    for run in found:
+        when = format_time(run.created_time)
+        end = f"{run.status.value:<13}{', '.join(run.tags)}".rstrip()
+        lines.append(
+            f"{run.name:<24}{when:<18}{visible(run.profile):<24}{run.trials:>7}  {visible(end)}"
+        )
+    print("\n".join(lines))  # at once: ten thousand lines take less time than their prints
+
+
+@runs.command(cls=PlainCommand)
+def tag(
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="RUN",
+            help='A run: its name, a unique part of it, or "last".',
+            autocompletion=completion.runs,
+        ),
+    ],
+    tags: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="[TAG]...",
+            default_factory=list,
+            show_default=False,
+            help="Tags to add.",
+            autocompletion=completion.tags,
+        ),
+    ],
+    *,
+    remove: Annotated[
+        list[str],
+        typer.Option(
+            "--remove",
+            metavar="TAG",
+            default_factory=list,
+            show_default=False,
+            help="Remove this tag, or a unique part of it; repeatable.",
+            autocompletion=completion.tags,
+        ),
+    ],
+    store: options.Store,
+) -> None:
+    """Add tags to a run, or remove some; prints its tags."""
+    from benchctl.store.manage import read_tags, set_tags
+    from benchctl.store.read import unique
+
+    with options.open_reader(store) as reader:
+        run = reader.find(name)
+    hint = f"its tags are: {', '.join(run.tags)}" if run.tags else "the run has no tags"
+    gone = {unique(one, run.tags, "tag", hint) for one in remove}
+    now = read_tags([*(one for one in run.tags if one not in gone), *tags])
+    if now != run.tags:
+        set_tags(store, run.id, now)
+    for one in now:
+        print(visible(one))
+
+
+@runs.command(cls=PlainCommand)
+def stop(name: options.RunName = "last", *, store: options.Store) -> None:
+    """Stop a run in progress, and keep its measurements.
+
+    The run ends in order, as by Ctrl-C; "benchctl resume" continues it.
+    """
+    from benchctl.engine.launch import stop as stop_run
+    from benchctl.errors import UsageError
+
+    with options.open_reader(store) as reader:
+        run = reader.find(name)
+    if not stop_run(store, run.id):
+        raise UsageError(f"run {run.name} is not in progress", "see benchctl runs")
+    print(f"run {run.name} stops; continue with: benchctl resume {run.name}", file=sys.stderr)
+
+
+@runs.command(cls=PlainCommand)
+def delete(
+    names: _Names,
+    *,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    store: options.Store,
+) -> None:
+    """Delete runs with all their measurements.
+
+    Asks on a terminal; without one, --yes is needed.
+    """
+    from benchctl.errors import UsageError
+    from benchctl.store.manage import delete_run
+
+    with options.open_reader(store) as reader:
+        # Each once, even if named twice; a wrong name is found before any is deleted.
+        chosen = list({run.id: run for run in map(reader.find, names)}.values())
+        for run in filter(reader.is_alive, chosen):
+            raise UsageError(f"run {run.name} is in progress", "stop it first")
+    if not yes:
+        if not (sys.stdin.isatty() and sys.stderr.isatty()):
+            raise UsageError("deleted runs are gone for good", "to delete them, add --yes")
+        for run in chosen:
+            print(visible(f"{run.name}  {run.profile}, {run.trials} trials"), file=sys.stderr)
+        if not typer.confirm("Delete with all samples?", err=True):
+            return
+    for run in chosen:
+        delete_run(store, run.id)
+        print(run.name)

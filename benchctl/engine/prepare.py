@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from benchctl.engine.planning import Planned
@@ -11,7 +12,9 @@ from benchctl.plan.plan import planned_run
 from benchctl.store.record import create_run
 
 
-def record_plan(prepared: Planned, store: Path, *, trust: bool = False) -> tuple[int, str]:
+def record_plan(
+    prepared: Planned, store: Path, *, trust: bool = False, tags: Sequence[str] = ()
+) -> tuple[int, str]:
     """Write a plan into the store as a new run; returns the run's id and name.
 
     Raises ProfileError if the lab has untrusted services, unless the user trusts them.
@@ -19,4 +22,4 @@ def record_plan(prepared: Planned, store: Path, *, trust: bool = False) -> tuple
     if prepared.distrust and prepared.topology is not None and not trust:
         raise untrusted(prepared.topology.path, prepared.distrust)
     run = planned_run(prepared.plan, prepared.topology, prepared.registry)
-    return create_run(store, run, time.time())
+    return create_run(store, run, time.time(), tags)

@@ -66,6 +66,7 @@ def run_entry(run: Run) -> Entry:
         "axes": run.values,
         "profile_sha256": run.profile_sha256,
         "facts": run.facts,
+        "tags": run.tags,
     }
 
 

@@ -41,14 +41,13 @@ def from_row(row: Any, kind: type[T]) -> T:
         for name in _of_json(kind):  # type: ignore[arg-type]
             if name in values:
                 values[name] = _parse(values[name])
-        for name, value in values.items():
-            if not _is_possible(name, value):
+        for name in _limited(kind):  # type: ignore[arg-type]
+            if name in values and not _is_possible(name, values[name]):
                 raise ValueError(name)
         return convert(values, kind)
     except ValueError as error:
-        raise ValueError(
-            f"{kind.__name__.removeprefix('Recorded').lower()} {values.get('id')}: {error}"
-        ) from None
+        what = kind.__name__.removeprefix("Recorded").removesuffix("Outline").lower()
+        raise ValueError(f"{what} {values.get('id')}: {error}") from None
 
 
 def convert(value: object, kind: type[T]) -> T:
@@ -64,6 +63,13 @@ def convert(value: object, kind: type[T]) -> T:
 def _of_json(kind: type) -> tuple[str, ...]:
     """Return the fields whose columns hold JSON: those that no column of SQLite can hold."""
     return tuple(name for name, hint in get_type_hints(kind).items() if hint not in _COLUMNS)
+
+
+@cache
+def _limited(kind: type) -> tuple[str, ...]:
+    """Return the fields whose columns can hold values that no run has."""
+    limited = (float, float | None, Status)
+    return tuple(name for name, hint in get_type_hints(kind).items() if hint in limited)
 
 
 def _is_possible(name: str, value: object) -> bool:

@@ -32,26 +32,32 @@ Facts = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
-    """One execution of a profile."""
+class RunOutline:
+    """The columns of a run that a list of runs shows."""
 
     id: int
     name: str
     profile: str
-    title: str
     created_time: float
+    status: Status
+    trials: int
+    tags: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Run(RunOutline):
+    """One execution of a profile."""
+
+    title: str
     started_time: float | None
     finished_time: float | None
-    status: Status
     error: str
     seed: int
-    trials: int
     settings: Settings
     profile_text: str
     profile_sha256: str
     facts: Facts
     runner_pid: int | None
-    tags: tuple[str, ...]
 
     @property
     def vocabulary(self) -> Vocabulary:

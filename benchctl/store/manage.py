@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from benchctl.errors import UsageError
@@ -20,6 +20,12 @@ def add_remark(path: Path, run_id: int, text: str, now: float) -> None:
         "INSERT INTO note (run_id, time, level, text) VALUES (?,?,?,?)",
         (run_id, now, REMARK, text),
     )
+
+
+def read_tags(texts: Iterable[str]) -> tuple[str, ...]:
+    """Return the tags in texts, each of which separates several by commas; each tag once."""
+    parts = (part.strip() for text in texts for part in text.split(","))
+    return tuple(dict.fromkeys(filter(None, parts)))
 
 
 def set_tags(path: Path, run_id: int, tags: Sequence[str]) -> None:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 import sqlite3
 import struct
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,13 +18,15 @@ from typing import Any, TypeVar
 from benchctl.analysis.figures import Figure, Figures
 from benchctl.errors import StoreError, UsageError
 from benchctl.run.codec import convert, from_json, from_row
-from benchctl.run.record import Note, RecordedFlow, Run, Trial
+from benchctl.run.record import Note, RecordedFlow, Run, RunOutline, Trial
 from benchctl.run.status import Status
 from benchctl.store.database import connect, damaged, store_errors
 from benchctl.store.locks import Liveness
-from benchctl.store.schema import LAST_ATTEMPT, OPEN
+from benchctl.store.schema import LAST_ATTEMPT, OPEN, UNFINISHED
 
 T = TypeVar("T")
+R = TypeVar("R", bound=RunOutline)
+_OUTLINE = ", ".join(field.name for field in fields(RunOutline))
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,22 @@ class StoredSample:
     arrived_s: float
     omitted: bool
     metrics: Mapping[str, float]
+
+
+def unique(text: str, names: Iterable[str], noun: str, hint: str) -> str:
+    """Return the name that ``text`` is, or of which it is a part that no other name has.
+
+    Raises UsageError if there is none, or more than one.
+    """
+    names = list(names)
+    matches = [text] if text in names else [name for name in names if text in name]
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        raise UsageError(
+            f'"{text}" matches {len(matches)} {noun}s', f"such as {', '.join(matches[:5])}"
+        )
+    raise UsageError(f'no {noun} "{text}"', hint)
 
 
 _SAMPLES = """
@@ -109,24 +127,34 @@ class Reader:
         """Return every run, the newest first."""
         return list(map(self._told, self._all(Run, "SELECT * FROM run ORDER BY id DESC")))
 
+    def outlines(self) -> list[RunOutline]:
+        """Return the outline of every run, the newest first."""
+        query = f"SELECT {_OUTLINE} FROM run ORDER BY id DESC"
+        return list(map(self._told, self._all(RunOutline, query)))
+
     def run_ids(self) -> list[int]:
         """Return the ids of every run, the newest first, including runs that cannot be read."""
         return [row[0] for row in self._rows("SELECT id FROM run ORDER BY id DESC")]
 
+    def names(self) -> dict[str, int]:
+        """Return the id of every run by its name, the newest first."""
+        rows = self._rows("SELECT id, name FROM run ORDER BY id DESC")
+        return {row["name"]: row["id"] for row in rows if isinstance(row["name"], str)}
+
     def run(self, run_id: int) -> Run:
         """Return one run by id. Raises StoreError when it was deleted."""
-        return self._told(self._written(run_id))
+        return self._told(self._written(Run, run_id))
 
-    def _told(self, run: Run) -> Run:
+    def _told(self, run: R) -> R:
         """Return a run with its true status: one that is running without a runner has died."""
         if run.status is not Status.RUNNING or self.is_alive(run):
             return run
         # It died, or it ended between the two queries: the second answer decides.
-        run = self._written(run.id)
+        run = self._written(type(run), run.id)
         return replace(run, status=Status.DIED) if run.status is Status.RUNNING else run
 
-    def _written(self, run_id: int) -> Run:
-        found = self._all(Run, "SELECT * FROM run WHERE id = ?", run_id)
+    def _written(self, kind: type[R], run_id: int) -> R:
+        found = self._all(kind, "SELECT * FROM run WHERE id = ?", run_id)
         if not found:
             raise StoreError(f"store {self.path}: no run of number {run_id}", "it was deleted")
         return found[0]
@@ -136,26 +164,20 @@ class Reader:
 
         Raises UsageError if there is none, or more than one.
         """
-        rows = list(self._rows("SELECT id, name FROM run ORDER BY id DESC"))
-        names = {row["name"]: row["id"] for row in rows if isinstance(row["name"], str)}
-        matches = [name for name in names if name == text] or [n for n in names if text in n]
+        names = self.names()
         if text == "last" and names:
-            matches = [next(iter(names))]
-        if len(matches) == 1:
-            return self.run(names[matches[0]])
-        if matches:
-            raise UsageError(
-                f'"{text}" matches {len(matches)} runs', f"such as {', '.join(matches[:5])}"
-            )
-        raise UsageError(f'no run "{text}"', 'see "benchctl runs"; "last" means the newest run')
+            return self.run(next(iter(names.values())))
+        hint = 'see "benchctl runs"; "last" means the newest run'
+        return self.run(names[unique(text, names, "run", hint)])
 
-    def is_alive(self, run: Run) -> bool:
+    def is_alive(self, run: RunOutline) -> bool:
         """Return whether a runner is measuring this run now."""
         return self._liveness.is_alive(run.id)
 
     def measured_now(self) -> Run | None:
         """Return the newest run that is being measured, if any."""
-        return next(filter(self.is_alive, self.runs()), None)
+        query = f"SELECT * FROM run WHERE status IN {UNFINISHED} ORDER BY id DESC"
+        return next(filter(self.is_alive, self._all(Run, query)), None)
 
     def trials(self, run_id: int, from_position: int = 0) -> Iterator[Trial]:
         """Yield the trials of a run from a position on, in order of execution."""

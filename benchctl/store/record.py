@@ -12,7 +12,7 @@ import secrets
 import sqlite3
 import struct
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -38,15 +38,17 @@ SeriesKey = tuple[int, str, int, str, tuple[str, ...]]
 """Flow id, role, number and direction of a stream, and the metrics in its samples."""
 
 
-def create_run(path: Path, run: PlannedRun, now: float) -> tuple[int, str]:
+def create_run(
+    path: Path, run: PlannedRun, now: float, tags: Sequence[str] = ()
+) -> tuple[int, str]:
     """Write a planned run and its trials; returns its id and its name. Raises StoreError."""
     with writing(path) as connection:
         name = _free_name(connection, now)
         cursor = connection.execute(
             "INSERT INTO run (name, profile, title, created_time, status, seed, trials,"
-            " settings, profile_text, profile_sha256) VALUES (?,?,?,?,?,?,?,?,?,?)",
+            " settings, profile_text, profile_sha256, tags) VALUES (?,?,?,?,?,?,?,?,?,?,?)",
             (name, run.profile, run.title, now, Status.PLANNED, run.seed, len(run.trials),
-             to_json(run.settings), run.profile_text, run.profile_sha256),
+             to_json(run.settings), run.profile_text, run.profile_sha256, to_json(tags)),
         )  # fmt: skip
         run_id = int(cursor.lastrowid or 0)
         connection.executemany(_INSERT_TRIAL, (_columns(run_id, trial) for trial in run.trials))

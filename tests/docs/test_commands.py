@@ -13,6 +13,8 @@ from benchctl.tui.preferences import preferences_of
 DOCUMENT = "commands.md"
 HELP = {"-h", "--help"}
 GROUPS = {"benchctl lab", "benchctl store"}
+LISTS = {"benchctl runs"}
+"""Groups that do something without a command, too."""
 
 
 def inner_of(command):
@@ -122,6 +124,6 @@ def test_no_document_names_a_command_or_option_that_is_not_there(document, line)
             option = next((param for param in options if word in param.opts), None)
             assert option or word in HELP, f"{document}: {line}"
             words = words if option is None or option.is_flag else words[1:]
-        elif path in {"benchctl", *GROUPS} and not word.strip("[]").isupper():
+        elif path in {"benchctl", *GROUPS, *LISTS} and not word.strip("[]").isupper():
             path = f"{path} {word}"
             assert path in COMMANDS, f"{document}: {line}"

@@ -125,7 +125,8 @@ WRONG = {
     ),
     "a unit of another kind": (
         'duration = "5s"', 'duration = "5M"',
-        '8: defaults.duration: "5M": unknown unit "M"; a duration is in ns, us, ms, s, min, h', "",
+        '8: defaults.duration: "5M": unknown unit "M"; a duration is in ns, us, ms, s, min, h, d',
+        "",
     ),
     "an ambiguous duration": (
         'duration = "5s"', 'duration = "5m"',
@@ -271,11 +272,13 @@ WRONG = {
     ),
     "a labelled value with a wrong setting": (
         "streams = [1, 2, 4]", 'load = [{label = "x", main.streams = 1, main.omit = "1"}]',
-        '19: axes.load[0].main.omit: "1": no unit; a duration is in ns, us, ms, s, min, h', "",
+        '19: axes.load[0].main.omit: "1": no unit; a duration is in ns, us, ms, s, min, h, d',
+        "",
     ),
     "a delay on an axis": (
         "streams = [1, 2, 4]", 'delay = ["1s", "2"]',
-        '19: axes.delay[1]: "2": no unit; a duration is in ns, us, ms, s, min, h', "",
+        '19: axes.delay[1]: "2": no unit; a duration is in ns, us, ms, s, min, h, d',
+        "",
     ),
     "parameters that contradict each other at one point": (
         "streams = [1, 2, 4]", 'protocol = ["tcp", "udp"]\nwindow = ["1M"]',

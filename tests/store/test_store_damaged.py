@@ -110,13 +110,24 @@ def test_a_store_that_is_whole_has_nothing_to_say(store):
 
 
 def test_a_damaged_run_does_not_hide_the_others(store, capsys):
-    change(store, "UPDATE run SET settings = '{' WHERE name = 'A'")
-    with pytest.raises(BenchctlError, match="damaged: run 1: settings") as caught:
-        app.main(["runs", "--store", str(store)], standalone_mode=False)
-    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["run", "B"]
+    change(store, "UPDATE run SET tags = '{' WHERE name = 'A'")
+    for options, first in (([], ["run"]), (["--json"], [])):
+        with pytest.raises(BenchctlError, match="damaged: run 1: tags") as caught:
+            app.main(["runs", *options, "--store", str(store)], standalone_mode=False)
+        lines = capsys.readouterr().out.replace('{"id": "B", ', "B ").splitlines()
+        assert [line.split()[0] for line in lines] == [*first, "B"]
     assert "1 run, 4 trials, 4 flows, 120 samples" in caught.value.hint
     with closing(Reader(store)) as reader:
         assert reader.find("B").id == 2
+
+
+def test_a_list_of_runs_needs_only_what_it_shows(store, capsys):
+    change(store, "UPDATE run SET settings = '{' WHERE name = 'A'")
+    app.main(["runs", "--store", str(store)], standalone_mode=False)
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["run", "B", "A"]
+    with pytest.raises(BenchctlError, match="damaged: run 1: settings"):
+        app.main(["runs", "--json", "--store", str(store)], standalone_mode=False)
+    assert capsys.readouterr().out.startswith('{"id": "B"')
 
 
 def test_what_is_saved_is_a_store_like_any_other(store, tmp_path):

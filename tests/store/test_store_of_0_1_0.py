@@ -1,4 +1,4 @@
-"""A store that version 0.1.0 wrote opens, and gives byte by byte what that version made of it."""
+"""A store that version 0.1.0 wrote opens: exports are those of then, and the keys added since."""
 
 import os
 import shutil

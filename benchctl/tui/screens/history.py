@@ -13,7 +13,7 @@ from textual.widgets import Input
 from benchctl.errors import BenchctlError, StoreError
 from benchctl.store.bulk import Bulk
 from benchctl.store.locks import Liveness
-from benchctl.store.manage import delete_run, set_tags
+from benchctl.store.manage import delete_run, read_tags, set_tags
 from benchctl.store.read import Reader
 from benchctl.tui.draw.runs import run_columns, run_row
 from benchctl.tui.draw.spans import Span
@@ -197,8 +197,7 @@ class HistoryScreen(Page):
 
         def take(text: str | None) -> None:
             if text is not None:
-                tags = [tag for tag in (part.strip() for part in text.split(",")) if tag]
-                self._write(lambda: set_tags(self.around.store, run.id, tags))
+                self._write(lambda: set_tags(self.around.store, run.id, read_tags([text])))
 
         prompt = Prompt(f"Tags of {run.name}", ", ".join(run.tags), "separated by commas")
         self.app.push_screen(prompt, take)
