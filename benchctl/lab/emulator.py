@@ -64,25 +64,30 @@ class _Forwarder:
         self._refused = 0
 
     def take(self) -> bool:
-        """Pass the frames that have arrived to the model; returns whether there may be more."""
+        """Pass the frames that have arrived to the model; returns whether there may be more.
+
+        The model's time passes no frame that is still to be taken, however late this process is: it
+        would find the queue shorter than it was when the frame arrived.
+        """
         arrive, now_ns = self.way.arrive, self._now_ns
+        # Before the frames are read: those that are not among them arrived later.
+        until_ns = time.monotonic_ns()
         frames = self.source.receive(_BATCH)
         for stamp_ns, frame in frames:
-            # A frame that arrived while others were delivered: the model's time never runs
-            # backwards.
             if stamp_ns > now_ns:
                 now_ns = stamp_ns
             arrive(now_ns, len(frame), frame)
-        self._now_ns = now_ns
-        return len(frames) == _BATCH
+        more = len(frames) == _BATCH
+        self._now_ns = now_ns if more else max(now_ns, until_ns)
+        return more
 
     def deliver(self) -> int:
         """Send the frames that are due; returns the time of the next check."""
-        self._now_ns = now_ns = max(time.monotonic_ns(), self._now_ns)
-        late_ns = now_ns - self.way.next_ns()
-        if late_ns < 0:
-            return now_ns - late_ns
-        frames = self.way.due(now_ns)
+        due_ns = self.way.next_ns()
+        if due_ns > self._now_ns:
+            return due_ns
+        frames = self.way.due(self._now_ns)
+        late_ns = time.monotonic_ns() - due_ns
         self.crowded = len(frames) > 1
         for frame in frames:
             try:
