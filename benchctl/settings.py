@@ -4,6 +4,7 @@
 
     store = "~/measurements/runs.sqlite"
     units = "bytes"            # bits or bytes, si or iec; "bytes,iec" for both
+    log = "~/benchctl.log"     # every command line, as with --log; JSON lines with log_json = true
     theme = "nord"             # of the screens, as glyphs and keys are
     glyphs = "blocks"          # braille, blocks or ascii
 
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from benchctl.toml.source import Key, TomlSource
 
 FILE_VARIABLE = "BENCHCTL_SETTINGS"
+LOG_VARIABLE, JSON_LOG_VARIABLE = "BENCHCTL_LOG", "BENCHCTL_LOG_JSON"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,7 @@ class _Known(NamedTuple):
     read: Callable[[Any], Any]
     default: Callable[[], Any]
     variable: str = ""
+    of_text: Callable[[str], Any] = Path
 
 
 def _text(value: Any) -> str:
@@ -70,6 +73,12 @@ def _units(value: Any) -> str:
     return str(value)
 
 
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError("is neither true nor false")
+    return value
+
+
 def _table(value: Any) -> Mapping[str, Any]:
     if not isinstance(value, dict):
         raise ValueError("is not a table")
@@ -85,6 +94,8 @@ _KNOWN = {
         _path, lambda: platformdirs.user_data_path("benchctl") / "runs.sqlite", "BENCHCTL_STORE"
     ),
     "units": _Known(_units, str),
+    "log": _Known(_path, lambda: None, LOG_VARIABLE),
+    "log_json": _Known(_flag, bool, JSON_LOG_VARIABLE, lambda text: text != "0"),
     "theme": _Known(_text, lambda: None),
     "glyphs": _Known(_text, lambda: "braille"),
     "programs": _Known(_paths, dict),
@@ -114,7 +125,7 @@ class Settings:
         """Return a setting and where it comes from."""
         known = _KNOWN[name]
         if text := os.environ.get(known.variable):
-            return Setting(Path(text), known.variable)
+            return Setting(known.of_text(text), known.variable)
         if self._source is not None and name in self._source.data:
             return Setting(self._of_file(name), f"{self.path}:{self._source.line((name,))}")
         return Setting(known.default(), "default")

@@ -335,6 +335,13 @@ def format_time(time: float) -> str:
     return strftime("%Y-%m-%d %H:%M", localtime(time))
 
 
+def timestamp(time: float) -> str:
+    """Write a Unix time in ISO 8601, local with its offset, to the millisecond."""
+    second, rest = divmod(round(time * 1000), 1000)
+    offset = strftime("%z", localtime(second))
+    return f"{strftime('%Y-%m-%dT%H:%M:%S', localtime(second))}.{rest:03d}{offset[:3]}:{offset[3:]}"
+
+
 def format_ratio(value: float) -> str:
     """Format a ratio: ``2.5 %``."""
     return format_value("_ratio", value)

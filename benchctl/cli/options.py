@@ -156,6 +156,22 @@ Units = Annotated[
         autocompletion=lambda: ["bits", "bytes", "si", "iec"],
     ),
 ]
+Verbose = Annotated[
+    bool,
+    typer.Option("-v", "--verbose", help="Show every command on stderr as it starts and ends."),
+]
+Log = Annotated[
+    Path | None,
+    typer.Option(
+        "--log",
+        metavar="FILE",
+        help="Append every command line, its host, start, end and exit code to this file.",
+        autocompletion=completion.files,
+    ),
+]
+LogJson = Annotated[
+    bool, typer.Option("--log-json", help="Log as JSON lines; on stderr if no file is named.")
+]
 Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Show no progress on stderr.")]
 
 

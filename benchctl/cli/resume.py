@@ -14,6 +14,9 @@ def resume(
     output: options.OutputFile = None,
     events: options.Events = False,
     quiet: options.Quiet = False,
+    verbose: options.Verbose = False,
+    log: options.Log = None,
+    log_json: options.LogJson = False,
     trust: options.Trust = False,
     _units: options.Units = None,
     store: options.Store,
@@ -22,10 +25,12 @@ def resume(
 
     Measures only the remaining trials.
     """
+    from benchctl.cli.log import keep_log
     from benchctl.cli.watch import measure
     from benchctl.engine.launch import left_to_resume
     from benchctl.report.output import Output
 
+    keep_log(log, as_json=log_json, verbose=verbose)
     shown = options.format_for(form, output, live_events=events)
     with options.open_reader(store) as reader:
         run = reader.find(name)

@@ -17,6 +17,9 @@ def run(
     output: options.OutputFile = None,
     events: options.Events = False,
     quiet: options.Quiet = False,
+    verbose: options.Verbose = False,
+    log: options.Log = None,
+    log_json: options.LogJson = False,
     lab: options.Lab = None,
     tags: options.Tags,
     trust: options.Trust = False,
@@ -25,6 +28,7 @@ def run(
     store: options.Store,
 ) -> None:
     """Run every trial of a profile, then print the summary."""
+    from benchctl.cli.log import keep_log
     from benchctl.cli.watch import measure
     from benchctl.engine.planning import planned
     from benchctl.engine.preflight import first_missing
@@ -32,6 +36,7 @@ def run(
     from benchctl.report.output import Output
     from benchctl.store.manage import read_tags
 
+    keep_log(log, as_json=log_json, verbose=verbose)
     shown = options.format_for(form, output, live_events=events)
     with Output(output) as out:
         prepared = planned(profile, assignments, only, repeats, yes, lab)

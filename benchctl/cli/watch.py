@@ -10,12 +10,13 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from benchctl.cli import options, streams
+from benchctl.cli.log import new_lines
 from benchctl.engine.launch import RunnerProcess, launch
 from benchctl.errors import BenchctlError, NoReaderError, StoreBusyError
 from benchctl.report.exports import EXPORTS
 from benchctl.report.exports.jsonl import event_lines
 from benchctl.report.output import Output
-from benchctl.report.progress import LiveNarrator, Narrator, PlainNarrator
+from benchctl.report.progress import LiveNarrator, Narrator, PlainNarrator, QuietNarrator
 from benchctl.report.report import StoredRun, read_report
 from benchctl.run.record import Run
 from benchctl.run.status import Status
@@ -93,6 +94,8 @@ def _watch(
                     narrator.tell(event)
                     if events is not None:
                         events.write(event)
+            for line in new_lines():
+                narrator.say(line)
             narrator.tick()
             if ended:
                 return
@@ -116,7 +119,7 @@ def write_result(reader: Reader, run: Run, form: str, output: Output) -> None:
 
 def _narrator(run: Run, quiet: bool) -> Narrator:
     if quiet:
-        return PlainNarrator(run, lambda _: None)
+        return QuietNarrator(run, sys.stderr.write)
     if sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
         return LiveNarrator(run, streams.terminal())
     return PlainNarrator(run, sys.stderr.write)

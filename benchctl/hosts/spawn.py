@@ -16,11 +16,13 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, cast
 
 from benchctl.api import Channel
 from benchctl.hosts import guardian
+from benchctl.hosts.log import Ended, command_log
 from benchctl.run.planned import Host
 
 OnData = Callable[[Channel, bytes], None]
@@ -154,9 +156,12 @@ class _Local:
     _transport: asyncio.SubprocessTransport
     _pipes: _Pipes
     _ended: Callable[[int], None]
+    _started: Callable[[], Ended]
+    _log_end: Ended | None = None
     _told: bool = False
 
     def begin(self) -> None:
+        self._log_end = self._started()
         gate = cast("asyncio.WriteTransport", self._transport.get_pipe_transport(0))
         gate.write(b"\n")
         gate.close()
@@ -176,12 +181,15 @@ class _Local:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, signal.SIGKILL)
         self._transport.close()
+        code = self._transport.get_returncode() or 0
         if not self._told:
             self._told = True
             self._ended(self.pid)
+            if self._log_end is not None:
+                self._log_end(code)
         if self._pipes.error is not None:
             raise self._pipes.error
-        return self._transport.get_returncode() or 0
+        return code
 
 
 class LocalSpawner:
@@ -189,6 +197,7 @@ class LocalSpawner:
 
     def __init__(self) -> None:
         self._death_signal = _death_signal()
+        self._log = command_log()
         self._guardian: asyncio.subprocess.Process | None = None
 
     async def __aenter__(self) -> LocalSpawner:
@@ -214,7 +223,8 @@ class LocalSpawner:
         )  # fmt: skip
         pid = transport.get_pid()
         self._tell(f"+{pid}\n")
-        return _Local(pid, transport, pipes, self._forget)
+        started = partial(self._log.started, host.name, tuple(argv), pid)
+        return _Local(pid, transport, pipes, self._forget, started)
 
     def _forget(self, pid: int) -> None:
         self._tell(f"-{pid}\n")

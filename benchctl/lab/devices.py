@@ -13,6 +13,8 @@ from array import array
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
+from benchctl.hosts.log import command_log
+
 # linux/sockios.h, linux/ethtool.h. Without offloads, frames are as on a cable: one by one, at most
 # one MTU long, with their checksums.
 _SIOCETHTOOL = 0x8946
@@ -117,12 +119,15 @@ def await_running(devices: Sequence[str]) -> None:
 def _run(argv: Sequence[str], text: str) -> str:
     try:
         program = program_path(argv[0]) or argv[0]
-        result = subprocess.run(
-            [program, *argv[1:]], input=text, capture_output=True, text=True, check=False
-        )
+        process = subprocess.Popen(
+            [program, *argv[1:]], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
     except FileNotFoundError:
         raise BuildError(f"no program {argv[0]}; install iproute2") from None
-    if result.returncode:
-        what = " ".join(result.stderr.split())
-        raise BuildError(f"{argv[0]}: {what}")
-    return result.stdout
+    ended = command_log().started("lab", argv, process.pid)
+    output, words = process.communicate(text)
+    ended(process.returncode)
+    if process.returncode:
+        raise BuildError(f"{argv[0]}: {' '.join(words.split())}")
+    return output

@@ -13,6 +13,7 @@ import signal
 import time
 from pathlib import Path
 
+from benchctl.hosts.log import command_log
 from benchctl.lab.model import Service
 
 # A host can configure its own network, send anything, and serve under any user and port. Everything
@@ -64,6 +65,7 @@ class Running:
             raise ServiceError(f"{self._name}: {error.strerror}") from None
         finally:
             os.close(null)
+        self._log_end = command_log().started(host, service.argv, self.pid)
 
     def wait_ready(self) -> None:
         """Wait until it listens; to be called in its network namespace. Raises ServiceError."""
@@ -80,6 +82,7 @@ class Running:
     def ended(self, status: int) -> ServiceError:
         """Return the error for its end, by its wait status."""
         code = os.waitstatus_to_exitcode(status)
+        self._log_end(code)
         how = f"exit code {code}" if code >= 0 else f"signal {-code}"
         return ServiceError(f"{self._name}: ended with {how}{self._output()}")
 

@@ -7,7 +7,6 @@ documents the keys. ``schema_version`` changes if the meaning of a key changes.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from datetime import datetime
 from typing import Any
 
 from benchctl.analysis.compare import Comparison
@@ -16,7 +15,7 @@ from benchctl.analysis.summary import SummaryRow, reported_of
 from benchctl.metrics import OF_TRIALS
 from benchctl.report.report import Report, TrialReport
 from benchctl.run.record import RecordedFlow, Run, Trial
-from benchctl.units import unit_of
+from benchctl.units import timestamp, unit_of
 
 SCHEMA_VERSION = 1
 
@@ -56,8 +55,8 @@ def run_entry(run: Run) -> Entry:
         "id": run.name,
         "profile": run.profile,
         "title": run.title,
-        "started": timestamp(run.started_time),
-        "finished": timestamp(run.finished_time),
+        "started": moment(run.started_time),
+        "finished": moment(run.finished_time),
         "status": run.status,
         "error": run.error,
         "seed": run.seed,
@@ -78,8 +77,8 @@ def trial_entry(trial: Trial) -> Entry:
         "point": trial.point,
         "status": trial.status,
         "error": trial.error,
-        "started": timestamp(trial.started_time),
-        "finished": timestamp(trial.finished_time),
+        "started": moment(trial.started_time),
+        "finished": moment(trial.finished_time),
         "start_skew_s": trial.start_skew_s,
         "fairness_jain": trial.fairness_jain,
         "links": trial.links,
@@ -166,8 +165,6 @@ def comparison_entry(one: Comparison) -> Entry:
     }
 
 
-def timestamp(time: float | None) -> str | None:
-    """Write a Unix time in ISO 8601, local with its offset, to the millisecond."""
-    if time is None:
-        return None
-    return datetime.fromtimestamp(time).astimezone().isoformat(timespec="milliseconds")
+def moment(time: float | None) -> str | None:
+    """Return a Unix time as the JSON has it."""
+    return None if time is None else timestamp(time)

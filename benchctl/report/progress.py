@@ -36,6 +36,9 @@ class Narrator(Protocol):
     def tell(self, event: RunEvent) -> None:
         """Take one event."""
 
+    def say(self, line: str) -> None:
+        """Show a line as it is."""
+
     def tick(self) -> None:
         """Draw what has changed; called several times a second."""
 
@@ -67,16 +70,16 @@ class PlainNarrator:
                 if flow.status is Status.FAILED:
                     hint = f"; {flow.hint}" if flow.hint and flow.hint not in self._hints else ""
                     self._hints.add(flow.hint)
-                    self._say(f"  attempt {flow.attempt}, {flow.name}: {flow.error}{hint}")
+                    self.say(f"  attempt {flow.attempt}, {flow.name}: {flow.error}{hint}")
             case TrialEnded(trial):
                 told = ", ".join(f"{name} {text}" for name, text in self._figures.items())
-                self._say(f"{trial_title(trial, self._run)}: {trial.status} {told}".rstrip())
+                self.say(f"{trial_title(trial, self._run)}: {trial.status} {told}".rstrip())
             case Noted(note):
-                self._say(f"  {note.level}: {note.text}")
+                self.say(f"  {note.level}: {note.text}")
             case _:
                 pass
 
-    def _say(self, line: str) -> None:
+    def say(self, line: str) -> None:
         self._write(visible(line) + "\n")
 
     def tick(self) -> None:
@@ -84,6 +87,13 @@ class PlainNarrator:
 
     def close(self) -> None:
         """Nothing to restore."""
+
+
+class QuietNarrator(PlainNarrator):
+    """Only what is said to it."""
+
+    def tell(self, event: RunEvent) -> None:
+        pass
 
 
 class LiveNarrator:
@@ -132,6 +142,9 @@ class LiveNarrator:
             case _:
                 pass
         self._plain.tell(event)
+
+    def say(self, line: str) -> None:
+        self._plain.say(line)
 
     def tick(self) -> None:
         self._progress.update(self._bar, completed=self._done, left=self.time_left())

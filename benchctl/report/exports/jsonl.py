@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from benchctl.report.entries import flow_entries, run_entry, timestamp, trial_entry
+from benchctl.report.entries import flow_entries, run_entry, trial_entry
 from benchctl.report.report import StoredRun
 from benchctl.store.follow import (
     FlowEnded,
@@ -23,6 +23,7 @@ from benchctl.store.follow import (
     TrialEnded,
     TrialStarted,
 )
+from benchctl.units import timestamp
 
 
 def export(stored: StoredRun) -> Iterator[str]:
