@@ -516,7 +516,7 @@ def test_sizes_are_those_of_the_first_simpleperf_and_of_iperf3():
 
 def test_rates_and_times_are_read():
     assert parse_rate("100M") == parse_rate("100Mbit") == parse_rate("0.1Gbit/s") == 1e8
-    assert parse_rate("unlimited") == math.inf
+    assert parse_rate("unlimited") == parse_rate("0") == math.inf
     assert (parse_seconds("250ms"), parse_seconds("2"), parse_seconds("5min")) == (0.25, 2, 300)
 
 

@@ -1,5 +1,6 @@
 """simpleperf as a program: its flags, what it prints, its exit codes, and the one-file form."""
 
+import fcntl
 import io
 import json
 import os
@@ -9,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import termios
 from functools import cache
 from pathlib import Path
 
@@ -201,6 +203,22 @@ def test_json_is_one_object_with_the_result_on_top(capsys):
     assert (told["warnings"], told["error"], told["epoch_s"]) == (["take care"], None, 5.0)
 
 
+def test_json_of_a_server_is_a_line_for_each_measurement_with_its_own_intervals(capsys):
+    output = JsonOutput(server=True)
+    output.listening("127.0.0.1", 8088)
+    mine, other = {**TCP_STREAM, "id": "mine"}, {**TCP_STREAM, "id": "other"}
+    for figures in (mine, other, mine):
+        output.interval(figures)
+    output.unfinished(Problem("peer", "gone"), ["other"])
+    output.interval(other)
+    output.finished(result_of(mine))
+    told = capsys.readouterr()
+    assert "port 8088" in told.err
+    failed, done = map(json.loads, told.out.splitlines())
+    assert (failed["error"]["message"], failed["intervals"]) == ("gone", [other])
+    assert (done["error"], done["intervals"]) == (None, [mine, mine])
+
+
 def test_events_are_lines_in_the_order_of_what_happened(capsys):
     output = EventsOutput()
     output.listening("127.0.0.1", 8088)
@@ -386,6 +404,27 @@ def test_a_reader_that_went_away_ends_the_program_quietly():
         assert client.wait(10) == 1
         assert client.stderr.read() == ""
         client.stderr.close()
+
+
+def test_a_server_serves_on_when_nobody_reads_its_output():
+    rounds = 5
+    with server_program("-i", "0.01") as (server, port):
+        for _ in range(rounds):
+            done = client_program(port, "-P", "32", "-t", "0.2", "-i", "0.01", "-r", "1M")
+            assert done.returncode == 0
+        waiting = fcntl.ioctl(server.stdout, termios.FIONREAD, bytes(4))
+        assert int.from_bytes(waiting, sys.byteorder) > 60_000  # of the 65,536 that a pipe holds
+        # What waited comes when somebody reads, whole and in order.
+        events = [json.loads(server.stdout.readline())["event"]]
+        while events.count("end") < rounds:
+            events.append(json.loads(server.stdout.readline())["event"])
+
+
+def test_a_server_serves_on_when_the_reader_of_its_output_went_away():
+    with server_program("-i", "0.01") as (server, port):
+        server.stdout.close()
+        for _ in range(2):
+            assert client_program(port, "-t", "0.1", "-i", "0.05").returncode == 0
 
 
 def test_the_key_comes_from_the_environment_on_both_sides(tmp_path):

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Sequence
 
 from .auth import read_key
+from .background import background_output
 from .bundle import program_text
 from .control_client import run_control_client
 from .errors import Problem
@@ -39,7 +40,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     waker.catch_signals()
     try:
         if flags.server:
-            _serve(flags, output, waker)
+            with background_output():
+                _serve(flags, output, waker)
             return 0
         _measure(flags, output, waker)
     except Problem as problem:
@@ -57,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _output(flags: argparse.Namespace) -> ResultOutput:
     if flags.events:
         return EventsOutput()
-    return JsonOutput() if flags.json else TextOutput(flags.format)
+    return JsonOutput(flags.server) if flags.json else TextOutput(flags.format)
 
 
 def _serve(flags: argparse.Namespace, output: ResultOutput, waker: Waker) -> None:

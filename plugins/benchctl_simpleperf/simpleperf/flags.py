@@ -94,7 +94,8 @@ def _parser() -> argparse.ArgumentParser:
         help="report figures at this interval, at least 0.01")
     add("-f", "--format", choices=[unit for unit in BYTE_UNITS if unit != "GB"],
         help="unit of transfers (1 KB = 1000 B); rates are in Mbps")
-    add("--json", action="store_true", help="print one JSON object for each measurement")
+    add("--json", action="store_true",
+        help="print one JSON object for each measurement, a server on one line")
     add("--events", action="store_true", help="print a JSON line for each interval")
     add("--key-file", metavar="FILE", help="file with the shared key (or SIMPLEPERF_KEY)")
 
@@ -113,7 +114,8 @@ def _parser() -> argparse.ArgumentParser:
     add("-R", "--reverse", action="store_true", help="receive instead of sending")
     add("--both", action="store_true", help="send and receive at once")
     add("-r", "--rate", type=_RATE, metavar="BITS",
-        help="rate of each stream, evenly paced (default: unlimited for TCP, 1M for UDP)")
+        help="rate of each stream, evenly paced; 0 or unlimited: no limit (default: unlimited for "
+        "TCP, 1M for UDP)")
     add("-l", "--length", type=_SIZE, metavar="BYTES",
         help=f"payload of a datagram (default: {UDP_LENGTH_BYTES}) or of one TCP send (128K)")
     add("-w", "--window", type=_SIZE, metavar="BYTES", help="socket buffers at both ends")

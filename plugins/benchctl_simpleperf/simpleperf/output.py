@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TextIO
 
 from .errors import Problem
@@ -55,6 +55,9 @@ class ResultOutput:
     def finished(self, result: Mapping[str, Any]) -> None:
         """The measurement has ended; `result` has its figures."""
 
+    def unfinished(self, problem: Problem, streams: Sequence[str]) -> None:
+        """A measurement of a server has failed; `streams` are the ids of its intervals."""
+
     def failed(self, problem: Problem) -> None:
         """The measurement has failed."""
         say(f"simpleperf: {problem.message}", sys.stderr)
@@ -89,12 +92,19 @@ class EventsOutput(ResultOutput):
 
 
 class JsonOutput(ResultOutput):
-    """One JSON object for each measurement, at its end."""
+    """One JSON object for each measurement, at its end; those of a server are one line each.
 
-    def __init__(self) -> None:
+    A server may measure for several clients at once: each object has the intervals of its own.
+    """
+
+    def __init__(self, server: bool = False) -> None:
+        self._server = server
         self._facts: Mapping[str, Any] = {}
         self._intervals: list[Mapping[str, Any]] = []
         self._warnings: list[str] = []
+
+    def listening(self, host: str, port: int) -> None:
+        say(f"simpleperf server listening on {host} port {port}", sys.stderr)
 
     def started(self, facts: Mapping[str, Any]) -> None:
         self._facts = facts
@@ -106,15 +116,24 @@ class JsonOutput(ResultOutput):
         self._warnings.append(message)
 
     def finished(self, result: Mapping[str, Any]) -> None:
-        self._write({**result, "error": None})
+        directions = result["directions"].values()
+        ids = [stream["id"] for figures in directions for stream in figures["streams"]]
+        self._write({**result, "error": None}, ids)
+
+    def unfinished(self, problem: Problem, streams: Sequence[str]) -> None:
+        self._write({"throughput_bps": None, "error": problem_object(problem)}, streams)
 
     def failed(self, problem: Problem) -> None:
-        self._write({"throughput_bps": None, "error": problem_object(problem)})
+        ids = {figures["id"] for figures in self._intervals}
+        self._write({"throughput_bps": None, "error": problem_object(problem)}, ids)
 
-    def _write(self, result: Mapping[str, Any]) -> None:
-        whole = {**result, **self._facts, "intervals": self._intervals, "warnings": self._warnings}
-        print(json.dumps(whole, indent=2), flush=True)
-        self._facts, self._intervals, self._warnings = {}, [], []
+    def _write(self, result: Mapping[str, Any], ids: Iterable[str]) -> None:
+        known = set(ids)
+        own = [figures for figures in self._intervals if figures["id"] in known]
+        self._intervals = [figures for figures in self._intervals if figures["id"] not in known]
+        whole = {**result, **self._facts, "intervals": own, "warnings": self._warnings}
+        print(json.dumps(whole, indent=None if self._server else 2), flush=True)
+        self._facts, self._warnings = {}, []
 
 
 def problem_object(problem: Problem) -> dict[str, str]:

@@ -88,8 +88,8 @@ class Quota:
                 "refused",
                 f"the server allows each client at most {scaled(bound_bps, 'bit/s')}"
                 f" of {settings.protocol.upper()}",
-                "ask for a rate (-r), which is per stream and direction,"
-                " or start the server with --max-rate",
+                f"ask for at most -r {bound_bps / streams / 1e6:.6g}M, which is per stream and"
+                " direction, or start the server with --max-rate",
             )
         return Claim(origin, 1 + streams, rate_bps)
 

@@ -205,6 +205,8 @@ class Server:
             self._served += 1
         if session.result is not None:
             self._output.finished(session.result)
+        elif session.settings is not None:
+            self._output.unfinished(session.problem, session.stream_names)
 
 
 class _Door(HubConnection):

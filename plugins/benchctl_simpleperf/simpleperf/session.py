@@ -62,6 +62,8 @@ class Session(HubConnection):
         self.settings: MeasurementSettings | None = None
         self.result: dict[str, Any] | None = None
         """What this end saw, once the measurement is over."""
+        self.problem = Problem("peer", "the client closed the connection")
+        """Why there is no result."""
         self._address = address
         self._claim: Claim | None = None
         self._hub = hub
@@ -110,6 +112,11 @@ class Session(HubConnection):
     def awaits_datagrams(self) -> bool:
         """Whether it has UDP streams."""
         return self.settings is not None and self.settings.protocol == "udp"
+
+    @property
+    def stream_names(self) -> list[str]:
+        """The ids of its streams."""
+        return [name for names in self._names.values() for name in names]
 
     @property
     def waits(self) -> bool:
@@ -165,6 +172,7 @@ class Session(HubConnection):
         if self._conversation.state == "done":
             self._end()
             return
+        self.problem = problem
         self.deadline_s = time.monotonic() + _GOODBYE_S
         message, hint = problem.message[:500], problem.hint[:500]
         self._send("problem", kind=problem.kind, message=message, hint=hint)

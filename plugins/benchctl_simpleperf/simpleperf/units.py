@@ -40,8 +40,11 @@ def parse_size(text: str) -> int:
 
 
 def parse_rate(text: str) -> float:
-    """Parse ``100M``, ``1.5Gbit/s`` or ``unlimited``; returns bit/s. Raises ValueError."""
-    if text == "unlimited":
+    """Parse ``100M``, ``1.5Gbit/s``, or ``unlimited`` or ``0`` for infinity; returns bit/s.
+
+    Raises ValueError.
+    """
+    if text in ("unlimited", "0"):
         return math.inf
     value, unit = _split(text, "a rate such as 100M")
     for ending in ("/s", "bit"):

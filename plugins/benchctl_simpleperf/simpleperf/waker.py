@@ -72,6 +72,9 @@ class Waker:
 
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, interrupt)
+        # Python runs the handler between two steps of the main thread. A signal just before a wait
+        # would go unnoticed until the wait's end, so the signal itself ends it.
+        signal.set_wakeup_fd(self._writer.fileno(), warn_on_full_buffer=False)
 
     def close(self) -> None:
         self._reader.close()
