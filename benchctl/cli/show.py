@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,7 +11,7 @@ from benchctl.cli import options
 from benchctl.visible import visible
 
 if TYPE_CHECKING:
-    from benchctl.run.record import Run, Trial
+    from benchctl.run.record import Run
     from benchctl.store.read import Reader
 
 
@@ -60,31 +59,10 @@ def _print_head(run: Run) -> None:
 
 
 def _print_trials(reader: Reader, run: Run) -> None:
-    from benchctl.report.progress import trial_title
-    from benchctl.units import format_value
+    from benchctl.report.detail import read_details
+    from benchctl.tui.draw.spans import to_text
+    from benchctl.tui.draw.trialtext import trial_lines
 
-    for trial in reader.trials(run.id):
-        print(visible(f"{trial_title(trial, run)}: {trial.status}{_sharing(trial)}"))
-        for flow in reader.flows(trial.id, all_attempts=True):
-            error = f": {flow.error}" if flow.error else ""
-            print(visible(f"  {flow.name}, attempt {flow.attempt}: {flow.status}{error}"))
-            if flow.hint:
-                print(visible(f"    {flow.hint}"))
-            print(f"    $ {shlex.join(flow.client)}")
-            for key, value in flow.effective.items():
-                asked = flow.requested.get(key)
-                beside = f" (asked {asked})" if asked is not None else ""
-                print(visible(f"    {key} = {value}{beside}"))
-            for (direction, metric), figure in reader.figures(flow.id).items():
-                told = "" if figure.origin == "tool" else "  (from the samples)"
-                print(f"    {direction:<10} {metric} = {format_value(metric, figure.value)}{told}")
-
-
-def _sharing(trial: Trial) -> str:
-    from benchctl.units import format_value
-
-    if trial.fairness_jain is None or trial.start_skew_s is None:
-        return ""
-    index = format_value("fairness_jain", trial.fairness_jain)
-    skew = format_value("start_skew_s", trial.start_skew_s)
-    return f", Jain's index {index}, start skew {skew}"
+    for detail in read_details(reader, run):
+        for line in trial_lines(detail):
+            print(visible(to_text([line])))

@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from benchctl.metrics import Fold
+from benchctl.report.detail import trial_title
 from benchctl.run.record import Run, Trial
 from benchctl.run.status import Status
 from benchctl.store.follow import (
@@ -181,10 +182,3 @@ class LiveNarrator:
             each_s = self._trial.duration_s if each_s is None else each_s
             running = min(self._clock() - self._trial.started_time, each_s)
         return f"{format_duration(max(0.0, left * each_s - running))} left" if each_s else ""
-
-
-def trial_title(trial: Trial, run: Run) -> str:
-    """Name a trial: its number, its point and its repeat."""
-    point = " ".join(f"{axis}={trial.point[axis]}" for axis in run.varying if axis in trial.point)
-    repeat = f" repeat {trial.repeat}" if trial.repeat > 1 else ""
-    return f"[{trial.position + 1}/{run.trials}]{f' {point}' if point else ''}{repeat}"

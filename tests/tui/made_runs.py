@@ -36,14 +36,17 @@ class MadeRun:
 
     def __init__(
         self, path, name="20261121-002512-7f3a", seed=7, factor=1.0, repeats=2, duration_s=20.0,
-        begin=BEGIN, profile="tour",
+        begin=BEGIN, profile="tour", parameters=(),
     ):  # fmt: skip
         self.path = path
         self.rng = random.Random(seed)
         self.factor = factor
         self.duration_s = duration_s
         self.now = begin
-        flows = (plan_flow("main", "iperf3", "send"), plan_flow("ping", "ping", "round-trip"))
+        flows = (
+            plan_flow("main", "iperf3", "send", **dict(parameters)),
+            plan_flow("ping", "ping", "round-trip"),
+        )
         self.points = [
             {"server": server, "streams": streams}
             for _ in range(repeats)

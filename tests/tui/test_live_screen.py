@@ -70,6 +70,7 @@ def test_every_key_of_a_replay_does_what_it_says(store):
         assert "│" not in (await press(pilot, "b")).splitlines()[5]
         assert "▶ running  trial 3/8" in await tell("live.after", "right_square_bracket")
         assert "trial 2/8" in await tell("live.before", "left_square_bracket")
+        assert "trial 2/8" in await tell("live.look", "v")
         assert "flow  direction" in await tell("live.list", "l")
         assert "no remarks" in await press(pilot, "l")
         assert "measured" in await press(pilot, "l")
@@ -235,14 +236,14 @@ def test_another_trial_can_be_looked_at_while_the_run_goes_on(store, live):
     clock = Clock(live.now)
 
     async def script(pilot):
-        await press(pilot, "up", "enter")
+        await press(pilot, "up", "v")
         assert "looking at trial 1" in shown(pilot)
         live.measure(2.0)
         clock.time = live.now
         await settle(pilot)
         assert "looking at trial 1" in shown(pilot)
         assert "looking at" not in await press(pilot, "f")
-        await press(pilot, "end", "enter")
+        await press(pilot, "end", "v")
         assert "this trial has not begun yet" in notices(pilot)
 
     drive(store, open_live(store, 1, clock), script, clock=clock)

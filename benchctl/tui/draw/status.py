@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from statistics import fmean
 
 from benchctl.metrics import Aspect, of_aspect, title_of
-from benchctl.run.record import Note
+from benchctl.run.record import Note, RecordedFlow
 from benchctl.run.status import Status
 from benchctl.tui.draw.columns import GAP, Cells, Column
 from benchctl.tui.draw.spans import WIDTH, Line, Span, state
@@ -138,11 +138,19 @@ def remarks(view: RunView, time: float) -> list[Line]:
             lines.append([Span(f"■ the run was stopped; {left}", "warn"), how])
         case Status.PLANNED if time - view.planned_time > START_S:
             lines.append([Span("! no runner has started this run. ", "warn"), how])
+    current = view.current_at(time)
+    if current >= 0 and (failure := view.failure_at(current, time)):
+        lines.append([Span(f"✗ {_failed(failure)}", "bad")])
     if view.run.error:
         lines.append([Span(f"✗ {view.run.error}", "bad")])
     for note in reversed(view.notes_at(time)):
         lines.append([_note(note)])
     return lines
+
+
+def _failed(flow: RecordedFlow) -> str:
+    hint = f"; {flow.hint}" if flow.hint else ""
+    return f"attempt {flow.attempt} failed: {flow.name}: {flow.error}{hint}"
 
 
 def _note(note: Note) -> Span:
@@ -181,7 +189,11 @@ def trial_row(view: RunView, columns: Sequence[Column], index: int, time: float)
     if any(column.head == REPEAT for column in columns):
         cells.append(Span(str(trial.outline.repeat)))
     ended = trial.finished and status not in (RUNNING, "planned")
-    cells.append(_measured(view, trial, columns[-1].width) if ended else Span(""))
+    if ended:
+        cells.append(_measured(view, trial, columns[-1].width))
+    else:
+        failure = view.failure_at(index, time)
+        cells.append(Span(_failed(failure), "warn") if failure is not None else Span(""))
     return cells
 
 

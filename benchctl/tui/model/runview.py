@@ -48,6 +48,8 @@ class TrialView:
     """The latest version; None while it is planned."""
     flows: dict[str, FlowReport] = field(default_factory=dict)
     """The flows of its last attempt so far."""
+    failure: RecordedFlow | None = None
+    """The flow that made its last failed attempt fail."""
 
     @property
     def status(self) -> Status:
@@ -128,7 +130,10 @@ class RunView:
                 view.flows[flow.name] = self._flow(flow, {})
             case FlowEnded(trial, flow, figures):
                 view = self._update(trial)
-                view.flows[flow.name] = self._flow(flow, figures)
+                report = view.flows[flow.name] = self._flow(flow, figures)
+                known = view.failure.attempt if view.failure is not None else 0
+                if flow.status is Status.FAILED and flow.attempt > known:
+                    view.failure = report.flow
             case TrialEnded(trial):
                 self._update(trial)
             case Noted(note):
@@ -240,6 +245,14 @@ class RunView:
                 if view.trial is not None and view.status_at(time).has_ended
             ),
         )
+
+    def failure_at(self, position: int, time: float) -> RecordedFlow | None:
+        """Return the flow that made the last attempt fail of a trial that runs at a moment."""
+        trial = self.trials[position]
+        failure = trial.failure
+        if failure is None or trial.status_at(time) != RUNNING or self.died:
+            return None
+        return failure if (failure.finished_time or 0.0) <= time else None
 
     def notes_at(self, time: float) -> list[Note]:
         """Return the notes written up to a moment, the newest last."""

@@ -25,6 +25,7 @@ from benchctl.tui.model.results import Results
 from benchctl.tui.model.runview import RUNNING, RunView
 from benchctl.tui.model.traces import ALL
 from benchctl.tui.model.zoom import Zoom, window_for
+from benchctl.tui.screens.detail import TrialWindow
 from benchctl.tui.screens.modals import Picker
 from benchctl.tui.screens.page import Surroundings
 from benchctl.tui.screens.steering import KEYS, SteeringPage
@@ -62,6 +63,7 @@ class LiveScreen(SteeringPage):
         Binding("greater_than_sign,full_stop", "speed(1)", "Faster", show=False, id="live.faster"),
         Binding("left_square_bracket", "trial(-1)", "Trial before", show=False, id="live.before"),
         Binding("right_square_bracket", "trial(1)", "Trial after", show=False, id="live.after"),
+        Binding("v", "look", "Look at the trial under the cursor", show=False, id="live.look"),
         Binding("f", "follow", "Follow the trial that runs", show=False, id="live.follow"),
         Binding("l", "list", "Trials, results or remarks", show=False, id="live.list"),
         *KEYS,
@@ -370,9 +372,14 @@ class LiveScreen(SteeringPage):
             self._choose(position)
 
     def on_table_chosen(self, event: Table.Chosen) -> None:
-        """Select the chosen trial."""
+        """Show a trial in full."""
         if event.table is self._trials:
-            self._choose(event.index)
+            run_id, count = self.run_ids[0], len(self.view.trials)
+            self.app.push_screen(TrialWindow(self.around.store, run_id, event.index, count))
+
+    def action_look(self) -> None:
+        """Look at the trial under the cursor."""
+        self._choose(self._trials.index)
 
     def _choose(self, position: int) -> None:
         """Select a trial; a replay goes to it if it was measured already."""

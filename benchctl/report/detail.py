@@ -1,0 +1,70 @@
+"""One trial in full: every attempt of its flows, the notes about it, and what was asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from benchctl.report.report import FlowReport
+from benchctl.run.planned import PlannedFlow
+from benchctl.run.record import Note, RecordedFlow, Run, Trial
+from benchctl.store.read import Reader
+from benchctl.units import unit_of, without_unit
+
+
+@dataclass(frozen=True, slots=True)
+class TrialDetail:
+    """A trial in any state; ``flows`` are those of all attempts, in the order of their start."""
+
+    run: Run
+    trial: Trial
+    flows: Sequence[FlowReport]
+    notes: Sequence[Note]
+
+
+def trial_title(trial: Trial, run: Run) -> str:
+    """Name a trial: its number, its point and its repeat."""
+    point = " ".join(f"{axis}={trial.point[axis]}" for axis in run.varying if axis in trial.point)
+    repeat = f" repeat {trial.repeat}" if trial.repeat > 1 else ""
+    return f"[{trial.position + 1}/{run.trials}]{f' {point}' if point else ''}{repeat}"
+
+
+def read_details(reader: Reader, run: Run, from_position: int = 0) -> Iterator[TrialDetail]:
+    """Yield the trials of a run from a position on, in order of execution. Raises StoreError."""
+    notes = reader.notes(run.id)
+    for trial in reader.trials(run.id, from_position):
+        flows = reader.flows(trial.id, all_attempts=True)
+        ids = {flow.id for flow in flows}
+        yield TrialDetail(
+            run,
+            trial,
+            [FlowReport(flow, reader.figures(flow.id)) for flow in flows],
+            [note for note in notes if note.trial_id == trial.id or note.flow_id in ids],
+        )
+
+
+def asked_of(planned: PlannedFlow) -> dict[str, str]:
+    """Return the parameters of a flow as written in the profile."""
+    return {name: _text("", value) for name, value in planned.parameters.items()}
+
+
+def in_force_of(flow: RecordedFlow) -> dict[str, str]:
+    """Return the settings that the tool reported, by the names of parameters."""
+    return {without_unit(name): _text(name, value) for name, value in flow.effective.items()}
+
+
+def unlike_asked(flow: RecordedFlow, planned: PlannedFlow) -> list[str]:
+    """Return the parameters that are in force with another value than was asked for."""
+    values = {without_unit(name): value for name, value in flow.effective.items()}
+    return [
+        name
+        for name in planned.parameters
+        if name in values and name in flow.requested and values[name] != flow.requested[name]
+    ]
+
+
+def _text(name: str, value: object) -> str:
+    """Format a setting exactly, in the unit that its name ends with."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value} {unit_of(name)}".rstrip() if isinstance(value, int | float) else str(value)

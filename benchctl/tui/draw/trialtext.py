@@ -1,0 +1,113 @@
+"""One trial in full, as text: its attempts, commands, settings, figures and notes. Pure."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Iterator, Mapping, Sequence
+
+from benchctl.report.detail import TrialDetail, asked_of, in_force_of, trial_title, unlike_asked
+from benchctl.report.report import FlowReport
+from benchctl.run.planned import PlannedFlow
+from benchctl.run.record import Note, Trial
+from benchctl.tui.draw.spans import Line, Span, state
+from benchctl.units import format_duration, format_value
+
+
+def trial_lines(detail: TrialDetail) -> Iterator[Line]:
+    """Yield a trial as lines of any length."""
+    trial = detail.trial
+    yield [
+        Span(f"{trial_title(trial, detail.run)}: ", "strong"),
+        Span(str(trial.status), state(trial.status).role),
+        Span(_sharing(trial)),
+    ]
+    if trial.error:
+        yield [Span(f"  {trial.error}", "bad")]
+    yield [Span(f"  {_span_of_time(trial.started_time, trial.finished_time)}", "dim")]
+    planned = {flow.name: flow for flow in trial.flows}
+    if not detail.flows:
+        for flow in trial.flows:
+            yield from _planned(flow)
+    for one in detail.flows:
+        yield from _attempt(one, planned.get(one.flow.name), detail.run.vocabulary.wanted)
+    if broken := dict.fromkeys(link["link"] for link in trial.links if not link["kept"]):
+        text = f"  not valid for this lab: the emulator did not keep up on {', '.join(broken)}"
+        yield [Span(text, "bad")]
+    for note in detail.notes:
+        yield _note(note, trial.started_time)
+
+
+def _sharing(trial: Trial) -> str:
+    if trial.fairness_jain is None or trial.start_skew_s is None:
+        return ""
+    index = format_value("fairness_jain", trial.fairness_jain)
+    return f", Jain's index {index}, start skew {format_duration(trial.start_skew_s)}"
+
+
+def _span_of_time(started: float | None, finished: float | None) -> str:
+    if started is None:
+        return "not started"
+    day = time.strftime("%Y-%m-%d", time.localtime(started))
+    lasted = f" for {format_duration(finished - started)}" if finished is not None else ""
+    return f"{day} {_clock(started)}{lasted}"
+
+
+def _clock(moment: float) -> str:
+    """Format a Unix time as the time of day, to the millisecond."""
+    return f"{time.strftime('%H:%M:%S', time.localtime(moment))}.{int(moment % 1 * 1000):03d}"
+
+
+def _planned(flow: PlannedFlow) -> Iterator[Line]:
+    yield [Span(f"  {flow.name}: {flow.backend}, {flow.source} to {flow.to}, {flow.direction}")]
+    yield from _listed("asked", asked_of(flow))
+
+
+def _attempt(one: FlowReport, planned: PlannedFlow | None, wanted: Sequence[str]) -> Iterator[Line]:
+    flow = one.flow
+    code = "" if flow.exit_code is None else f", exit code {flow.exit_code}"
+    yield [
+        Span(f"  {flow.name}, attempt {flow.attempt}: ", "strong"),
+        Span(str(flow.status), state(flow.status).role),
+        Span(f"{f': {flow.error}' if flow.error else ''}{code}"),
+    ]
+    if flow.hint:
+        yield [Span(f"    {flow.hint}", "warn")]
+    if flow.started_time is not None:
+        yield [Span(f"    {_span_of_time(flow.started_time, flow.finished_time)}", "dim")]
+    if flow.server:
+        yield [Span("    server $ ", "label"), Span(shlex.join(flow.server))]
+    if flow.client:
+        yield [Span("    $ ", "label"), Span(shlex.join(flow.client))]
+    for line in flow.stderr.splitlines():
+        yield [Span("    stderr: ", "label"), Span(line)]
+    in_force = in_force_of(flow)
+    if planned is not None:
+        asked = asked_of(planned)
+        yield from _listed("asked", asked)
+        for name in unlike_asked(flow, planned):
+            text = f"    ≠ {name}: asked {asked[name]}, in force {in_force[name]}"
+            yield [Span(text, "warn")]
+    yield from _listed("in force", in_force)
+    rank = {name: place for place, name in enumerate(wanted)}
+    for direction, metric in sorted(
+        one.figures, key=lambda key: (key[0], rank.get(key[1], len(rank)), key[1])
+    ):
+        figure = one.figures[direction, metric]
+        expected = flow.expected.get(direction, {}).get(metric)
+        beside = f", expected {format_value(metric, expected)}" if expected is not None else ""
+        source = "" if figure.origin == "tool" else "  (from the samples)"
+        value = format_value(metric, figure.value)
+        yield [Span(f"    {direction:<10} {metric} = {value}{beside}{source}")]
+
+
+def _listed(what: str, settings: Mapping[str, str]) -> Iterator[Line]:
+    if settings:
+        text = ", ".join(f"{name} {value}" for name, value in settings.items())
+        yield [Span(f"    {what:<8}  ", "label"), Span(text)]
+
+
+def _note(note: Note, started: float | None) -> Line:
+    after = f" (+{format_duration(note.time - started)})" if started and note.time > started else ""
+    role = "warn" if note.level == "warning" else "strong"
+    return [Span(f"  {_clock(note.time)}{after} ", "dim"), Span(f"{note.level}: {note.text}", role)]

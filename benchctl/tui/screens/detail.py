@@ -1,0 +1,81 @@
+"""A window with one trial in full, while it is measured and afterwards."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+
+from benchctl.errors import StoreError
+from benchctl.report.detail import read_details
+from benchctl.store.read import Reader
+from benchctl.tui.draw.spans import Span
+from benchctl.tui.draw.trialtext import trial_lines
+from benchctl.tui.screens.modals import Dialog
+from benchctl.tui.screens.page import TICK_S
+from benchctl.tui.widgets.scrolled import Scrolled
+
+
+class TrialWindow(Dialog[None]):
+    """Attempts, commands, settings, figures and notes of one trial."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("left_square_bracket", "trial(-1)", "Trial before", id="trial.before"),
+        Binding("right_square_bracket", "trial(1)", "Trial after", id="trial.after"),
+        Binding("enter", "dismiss(None)", "Close", id="trial.close"),
+    ]
+    DEFAULT_CSS = """
+    TrialWindow > Vertical { width: 96%; height: 96%; max-height: 100%; }
+    TrialWindow Scrolled { height: 1fr; }
+    """
+
+    def __init__(self, store: Path, run_id: int, position: int, count: int) -> None:
+        super().__init__()
+        self._count = count
+        self._store = store
+        self._run_id = run_id
+        self._position = position
+        self._changes = -1
+        self._text = Scrolled()
+        self._frame = Vertical(self._text)
+
+    def compose(self) -> ComposeResult:
+        self._frame.border_subtitle = "escape closes   [ trial before   ] trial after"
+        yield self._frame
+
+    def on_mount(self) -> None:
+        """Open the store, and show what comes to the trial."""
+        self._reader = Reader(self._store)
+        self._text.focus()
+        self.tick(from_the_top=True)
+        self.set_interval(TICK_S, self.tick)
+
+    def on_unmount(self) -> None:
+        """Close the store."""
+        self._reader.close()
+
+    def tick(self, *, from_the_top: bool = False) -> None:
+        """Read the trial again if the store has changed."""
+        try:
+            changes = self._reader.changes()
+            if changes == self._changes and not from_the_top:
+                return
+            self._changes = changes
+            run = self._reader.run(self._run_id)
+            detail = next(read_details(self._reader, run, self._position))
+        except StoreError as error:
+            self._changes = -1
+            self._text.show([[Span(f"! {error.message}; trying again", "bad")]], from_the_top=True)
+        else:
+            self._frame.border_title = f"Trial {self._position + 1} of {self._count}"
+            self._text.show([*trial_lines(detail)], from_the_top=from_the_top)
+
+    def action_trial(self, steps: int) -> None:
+        """Show the trial before or after."""
+        position = self._position + steps
+        if 0 <= position < self._count:
+            self._position = position
+            self.tick(from_the_top=True)
