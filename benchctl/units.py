@@ -156,12 +156,15 @@ def _suffix(name: str) -> str:
     return next((suffix for suffix in _QUANTITIES if name.endswith(suffix)), "")
 
 
+def _kind(name: str) -> str:
+    """Return the suffix of names with the unit of this one: a count of bytes is a size, too."""
+    return "_bytes" if name.startswith("bytes_") else _suffix(name)
+
+
 def unit_of(name: str) -> str:
     """Return the SI unit of a name: ``bit/s``, ``s``, ``B``, or ``""`` for a count."""
-    if name.startswith("bytes_"):
-        return "B"
-    suffix = _suffix(name)
-    return _QUANTITIES[suffix].unit if suffix else ""
+    kind = _kind(name)
+    return _QUANTITIES[kind].unit if kind else ""
 
 
 def without_unit(name: str) -> str:
@@ -264,8 +267,8 @@ def scale_of(name: str, value: float) -> tuple[float, str]:
     For a scale, or figures that share one unit, by the unit that the name ends with. The unit is
     the largest that leaves a digit before the point, to three significant digits.
     """
-    suffix = _suffix(name)
-    steps = (_shown.get(suffix) or _QUANTITIES[suffix].steps) if suffix else _COUNT
+    kind = _kind(name)
+    steps = (_shown.get(kind) or _QUANTITIES[kind].steps) if kind else _COUNT
     if not value:
         return next((step for step in steps if step[0] == 1.0), steps[-1])
     return next((s for s in steps if abs(float(f"{value / s[0]:.3g}")) >= 1), steps[-1])
@@ -275,7 +278,7 @@ def _number(name: str, scaled: float) -> str:
     """Format a value in the unit of its scale: three significant digits, a count in full."""
     if name.endswith("_jain"):
         return f"{scaled:.{_index_digits(scaled)}f}"
-    if name.endswith(("_bps", "_s", "_bytes")):
+    if _kind(name) in ("_bps", "_s", "_bytes"):
         rounded = abs(float(f"{scaled:.3g}"))
         return f"{scaled:.{min(3, max(0, 2 - math.floor(math.log10(rounded)))) if rounded else 0}f}"
     whole = not name.endswith("_ratio") and (abs(scaled) >= 100 or float(scaled).is_integer())

@@ -217,12 +217,13 @@ def test_a_value_is_shown_and_read_by_the_unit_that_its_name_ends_with():
     assert format_value("throughput_bps", 1e6) == "1.00 Mbit/s"
     assert format_value("rtt_s", 0.02) == "20.0 ms"
     assert format_value("cwnd_bytes", 1024) == "1.00 KiB"
+    assert format_value("bytes_sent", 1.5 * 2**30) == "1.50 GiB"
     assert format_value("loss_ratio", 0.5) == "50 %"
     assert format_value("retransmits", 123_456.7) == "123457"
     assert format_value("retransmits", 1.5) == "1.5"
     assert format_value("retransmits", 12) == "12"
     assert parse_value("throughput_bps", "1Mbit") == 1e6
-    assert parse_value("retransmits", 12) == 12.0
+    assert parse_value("retransmits", 12) == parse_value("bytes_sent", 12) == 12.0
     names = ("a_bps", "a_s", "a_bytes", "bytes_sent", "a_ratio", "hops")
     assert [unit_of(name) for name in names] == ["bit/s", "s", "B", "B", "ratio", ""]
 

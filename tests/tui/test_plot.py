@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from benchctl.tui.draw.plot import ASCII, BLOCKS, BRAILLE, SETS, Curve, draw, letter, role_of
 from benchctl.tui.draw.spans import to_text
+from benchctl.tui.draw.times import time_axis
 from benchctl.tui.model.series import Series
 from benchctl.tui.model.zoom import View
 
@@ -56,7 +57,7 @@ def test_every_line_has_the_width_and_there_are_as_many_as_asked(
 @pytest.mark.parametrize("glyphs", [BRAILLE, BLOCKS, ASCII], ids=lambda g: g.name)
 def test_a_spike_of_one_sample_is_seen_at_any_width(width, glyphs):
     lines = text([SPIKE], width=width, metric="rtt_s", glyphs=glyphs, from_zero=False).splitlines()
-    place = 9 + round((width - 10) / 2)
+    place = 9 + round(time_axis(0.0, 60.0, width - 10).cells / 2)
     columns = range(place - 2, place + 2)
     assert all(any(line[c] != " " for c in columns) for line in lines[3:6])
 
@@ -74,9 +75,10 @@ def test_a_slow_tool_has_a_line_and_missing_samples_leave_a_hole():
     series = Series(0.0, 60.0)
     times = [t / 10 for t in range(1, 200)] + [t / 10 for t in range(400, 600)]
     series.extend(times, [5e7] * len(times), [0.1] * len(times))
-    (drawn,) = [line[9:] for line in text([named(series)]).splitlines()[:1]]
+    rows = [line[9:] for line in text([named(series)]).splitlines()[:8]]
+    drawn = max(rows, key=lambda row: len(row.replace(" ", "")))
     assert drawn[1:15].strip(" ") == drawn[1:15]
-    assert drawn[18:32].strip() == ""
+    assert drawn[18:31].strip() == ""
     assert drawn[35:48].strip(" ") == drawn[35:48]
 
 

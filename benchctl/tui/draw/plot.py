@@ -18,8 +18,10 @@ from operator import itemgetter
 from statistics import median
 from string import ascii_lowercase
 
-from benchctl.tui.draw.scale import PlotAxis, axis_for, labels, ticks, time_label
+from benchctl.tui.draw.axis import PlotAxis
+from benchctl.tui.draw.scale import axis_for
 from benchctl.tui.draw.spans import CURVES, PLAIN, Line, Span, fit
+from benchctl.tui.draw.times import TimeAxis, time_axis
 from benchctl.tui.model.series import Range, Series
 from benchctl.tui.model.zoom import View
 
@@ -109,50 +111,48 @@ def draw(
     rows = height - 1 - with_times
     if rows < 1 or columns < 2:
         return [[Span(" " * width)] for _ in range(height)]
-    axis = _value_axis(metric, curves, view, from_zero=from_zero)
-    levels = ticks(axis, max(2, rows // 2 + 1))
-    texts, unit = labels(metric, axis, levels)
-    cells = _Cells(columns, room, rows, glyphs, axis)
+    times = time_axis(view.from_s, view.to_s, columns)
+    room += columns - times.cells
+    axis = _value_axis(metric, curves, view, rows, from_zero=from_zero)
+    cells = _Cells(times.cells, room, axis, glyphs)
     for curve in curves:
-        dots = columns * glyphs.columns
-        cells.add(curve, curve.series.columns(view.from_s, view.to_s, dots, view.until_s))
-    marks = {round((1 - axis.place(v)) * (rows - 1)): t for v, t in zip(levels, texts, strict=True)}
+        dots = times.cells * glyphs.columns
+        cells.add(curve, curve.series.columns(view.from_s, times.end_s, dots, view.until_s))
+    ticks = {tick.cell: tick.text for tick in axis.ticks}
     lines: list[Line] = []
-    for row in range(rows):
-        label = fit(marks.get(row, ""), MARGIN - 1, right=True)
-        edge = glyphs.tick if row in marks else glyphs.vertical
-        lines.append([Span(f"{label} ", "label"), Span(edge, "axis"), *cells.line(row)])
-    line, times = _time_axis(view, columns, glyphs)
-    margin = fit(unit, MARGIN - 1, right=True)
-    lines.append([Span(f"{margin} ", "label"), Span(f"{glyphs.corner}{line}{' ' * room}", "axis")])
+    for cell in reversed(range(rows)):
+        label = fit(ticks.get(cell, ""), MARGIN - 1, right=True)
+        edge = glyphs.tick if cell in ticks else glyphs.vertical
+        lines.append([Span(f"{label} ", "label"), Span(edge, "axis"), *cells.line(cell)])
+    line, texts = _time_axis(times, room, glyphs)
+    margin = fit(axis.unit, MARGIN - 1, right=True)
+    lines.append([Span(f"{margin} ", "label"), Span(f"{glyphs.corner}{line}", "axis")])
     if with_times:
-        lines.append([Span(" " * MARGIN), Span(f" {times}{' ' * (room - 1)}", "label")])
+        lines.append([Span(" " * MARGIN), Span(f" {texts}", "label")])
     return lines
 
 
-def _value_axis(metric: str, curves: Sequence[Curve], view: View, *, from_zero: bool) -> PlotAxis:
+def _value_axis(
+    metric: str, curves: Sequence[Curve], view: View, rows: int, *, from_zero: bool
+) -> PlotAxis:
     until_s = min(view.to_s, view.until_s)
     bounds = [curve.series.bounds(view.from_s, until_s) for curve in curves]
     there = [bound for bound in bounds if bound is not None]
     low = min((bound[0] for bound in there), default=0.0)
     high = max((bound[1] for bound in there), default=1.0)
-    return axis_for(metric, low, high, from_zero=from_zero, log=view.log)
+    return axis_for(metric, low, high, rows, from_zero=from_zero, log=view.log)
 
 
-def _time_axis(view: View, columns: int, glyphs: Glyphs) -> tuple[str, str]:
-    """Return the horizontal axis, and the times below its ticks."""
-    span_s = view.to_s - view.from_s
-    times = ticks(PlotAxis(view.from_s, view.to_s), max(2, columns // 12))
-    step_s = times[1] - times[0] if len(times) > 1 else span_s
-    line = [glyphs.horizontal] * columns
-    text = [" "] * (columns + 1)
-    for time_s in times:
-        place = round((time_s - view.from_s) / span_s * (columns - 1))
-        label = time_label(time_s, step_s)
-        begin = min(max(0, place - len(label) // 2), columns + 1 - len(label))
-        if begin >= 0 and not "".join(text[max(0, begin - 1) : begin + len(label) + 1]).strip():
+def _time_axis(axis: TimeAxis, room: int, glyphs: Glyphs) -> tuple[str, str]:
+    """Return the horizontal axis with ``room`` cells after it, and the times below its ticks."""
+    width = axis.cells + room
+    line = [glyphs.horizontal] * axis.cells + [" "] * room
+    text = [" "] * width
+    for cell, _, label in axis.ticks:
+        line[cell] = glyphs.drop
+        begin = min(max(0, cell - len(label) // 2), width - len(label))
+        if begin >= 0:
             text[begin : begin + len(label)] = label
-            line[place] = glyphs.drop
     return "".join(line), "".join(text)
 
 
@@ -162,14 +162,13 @@ class _Cells:
     ``room`` columns at its right are for marks.
     """
 
-    def __init__(self, columns: int, room: int, rows: int, glyphs: Glyphs, axis: PlotAxis) -> None:
+    def __init__(self, columns: int, room: int, axis: PlotAxis, glyphs: Glyphs) -> None:
         self._columns = columns
         self._room = room
-        self._rows = rows
         self._glyphs = glyphs
         self._axis = axis
-        self._bits = [[0] * columns for _ in range(rows)]
-        self._owners = [[NOBODY] * columns for _ in range(rows)]
+        self._bits = [[0] * columns for _ in range(axis.cells)]
+        self._owners = [[NOBODY] * columns for _ in range(axis.cells)]
         self._marks: dict[tuple[int, int], Span] = {}
 
     def add(self, curve: Curve, columns: Sequence[Range | None]) -> None:
@@ -198,8 +197,10 @@ class _Cells:
             self._marks[here] = Span("+", "label") if taken else Span(curve.mark, role_of(owner))
 
     def _dot(self, value: float) -> int:
-        """Return the row of dots of a value, counted from the top."""
-        return round((1 - self._axis.place(value)) * (self._rows * self._glyphs.rows - 1))
+        """Return the row of dots of a value, from the top; the ends are the middles of cells."""
+        cells, rows = self._axis.cells, self._glyphs.rows
+        dot = round((1 - self._axis.place(value)) * (cells - 1) * rows + (rows - 1) / 2)
+        return min(max(0, dot), cells * rows - 1)
 
     def _upright(
         self, owner: int, x: int, top: int, bottom: int, reached: tuple[int, int]
@@ -219,11 +220,14 @@ class _Cells:
             self._owners[row][column] = owner
         return top, bottom
 
-    def line(self, row: int) -> list[Span]:
-        """Return one line of cells as spans, joining neighbours of one owner.
+    def line(self, cell: int) -> list[Span]:
+        """Return the line of a cell of the axis, as spans that join neighbours of one owner.
 
         A curve's mark is at its end; several that end side by side share a ``+``.
         """
+        row = self._axis.cells - 1 - cell
+        if row < 0:
+            return [Span(" " * (self._columns + self._room))]
         cells = [
             (role_of(owner), self._glyphs.characters[bits])
             for owner, bits in zip(self._owners[row], self._bits[row], strict=True)

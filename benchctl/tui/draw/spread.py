@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from benchctl.analysis.statistics import spread
-from benchctl.tui.draw.scale import axis_for, labels, ticks
+from benchctl.tui.draw.scale import axis_for
 from benchctl.tui.draw.spans import Line, Span, fit
 from benchctl.units import format_value
 
 POINT, SEVERAL, MEAN = "∘", "o", "◆"
 LOW, BAR, HIGH = "├", "─", "┤"
 VALUE_WIDTH = 11
+# Cells between two ticks, at least: as many as a label takes, and a gap.
+APART = 10
 
 
 def draw_spread(metric: str, runs: Sequence[tuple[str, Sequence[float]]], width: int) -> list[Line]:
@@ -30,10 +32,10 @@ def draw_spread(metric: str, runs: Sequence[tuple[str, Sequence[float]]], width:
         for value in (one.min, one.max, one.ci95_low, one.ci95_high)
         if value is not None
     ]
-    axis = axis_for(metric, min(ends), max(ends), from_zero=False)
+    axis = axis_for(metric, min(ends), max(ends), columns, apart=APART, from_zero=False)
 
     def place(value: float) -> int:
-        return round(axis.place(value) * (columns - 1))
+        return round(axis.place(value) * (axis.cells - 1))
 
     lines: list[Line] = []
     for number, (name, values) in enumerate(runs):
@@ -57,13 +59,11 @@ def draw_spread(metric: str, runs: Sequence[tuple[str, Sequence[float]]], width:
                 Span(f"  {fit(shown, VALUE_WIDTH, right=True)}", f"curve-{number}"),
             ]
         )
-    values_at = ticks(axis, max(2, columns // 14))
-    texts, unit = labels(metric, axis, values_at)
-    scale = [" "] * (columns + 8)
-    for value, text in zip(values_at, texts, strict=True):
-        begin = min(max(0, place(value) - len(text) // 2), columns - len(text))
-        if not "".join(scale[max(0, begin - 1) : begin + len(text) + 1]).strip():
-            scale[begin : begin + len(text)] = text
-    text = "".join(scale)[:columns]
-    lines.append([Span(" " * (named + 1)), Span(text, "label"), Span(f"  {unit}", "label")])
+    scale = [" "] * columns
+    for cell, _, label in axis.ticks:
+        begin = min(max(0, cell - len(label) // 2), columns - len(label))
+        scale[begin : begin + len(label)] = label
+    lines.append(
+        [Span(" " * (named + 1)), Span("".join(scale), "label"), Span(f"  {axis.unit}", "label")]
+    )
     return lines
