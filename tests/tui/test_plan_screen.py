@@ -199,7 +199,7 @@ def test_every_key_of_a_list_moves_the_cursor_or_chooses():
         assert places == [1, 2, 1, 5, 0, 5, 0]
         await press(pilot, "enter")
         assert isinstance(pilot.app.focused, Scrolled)
-        assert len(own_ids(Table)) == 7
+        assert len(own_ids(Table)) == 9
 
     drive(STORE, open_plan(OWN), script)
 

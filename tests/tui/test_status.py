@@ -3,6 +3,7 @@
 import pytest
 from tui.made_runs import BEGIN, MadeRun, whole_run
 
+from benchctl.analysis.figures import Figure
 from benchctl.store.locks import Liveness
 from benchctl.tui.draw import status
 from benchctl.tui.draw.spans import to_text
@@ -138,40 +139,49 @@ def test_the_title_says_where_a_replay_stands_and_that_a_live_screen_is_frozen(t
     assert "FROZEN, data goes on" in to_text([status.standing(view, live)])
 
 
-def test_the_list_of_trials_has_states_points_and_figures_that_fit(tmp_path, feed_of):
+def test_the_list_of_trials_has_states_points_and_the_figures_of_every_flow(tmp_path, feed_of):
     whole_run(tmp_path / "runs.sqlite")
     view = feed_of().view
-    wide, narrow = status.trial_columns(view, 100), status.trial_columns(view, 46)
-    assert [column.head for column in wide] == [
-        "#",
-        "state",
-        "server",
-        "streams",
-        "rep",
-        "measured",
-    ]
-    assert "rep" not in [column.head for column in narrow]
+    columns = status.trial_columns(view)
+    heads = ["", "#", "server", "streams", "rep", "a main", "b ping"]
+    assert [column.head for column in columns] == heads
+    assert [column.fixed for column in columns] == [True] * 5 + [False] * 2
 
-    def texts(columns, index, time):
-        return [span.text for span in status.trial_row(view, columns, index, time)]
+    def texts(index, time):
+        return [span.text for span in status.trial_row(view, index, time)]
 
     end = BEGIN + 1000
-    assert texts(wide, 0, end) == ["1", "✓ ok", "paris", "1", "1", "90.1 Mbit/s, 21.1 ms"]
-    assert texts(narrow, 0, end)[-1] == "90.1 Mbit/s"
-    assert texts(wide, 5, end)[-1] == "main: the server is busy"
-    assert texts(wide, 0, BEGIN + 1)[1:] == ["▶ running", "paris", "1", "1", ""]
-    assert texts(wide, 7, BEGIN + 1)[1] == "· planned"
+    assert texts(0, end) == ["✓", "1", "paris", "1", "1", "90.1 Mbit/s", "21.1 ms"]
+    assert texts(5, end) == ["✗", "6", "paris", "4", "2", "failed: main: the server is busy"]
+    assert texts(0, BEGIN + 1) == ["▶", "1", "paris", "1", "1", "running"]
+    assert texts(7, BEGIN + 1)[0::5] == ["·", "planned"]
 
 
-def test_flows_with_alike_figures_are_named(tmp_path, feed_of):
-    whole_run(tmp_path / "runs.sqlite")
+def test_both_ways_of_a_flow_have_a_column_and_a_flow_that_a_trial_lacks_has_no_figure(
+    tmp_path, feed_of
+):
+    made = MadeRun(tmp_path / "runs.sqlite")
+    made.begin()
+    made.begin_trial()
+    made.measure(2.0)
+    back = {("receive", "throughput_bps"): Figure(1e9, "tool")}
+    made.recorder.add_figures(made.flows["main"], back)
+    made.end_trial()
+    made.flows = {}
+    made.position += 1
+    trial = made.trials[made.position]
+    made.recorder.update_trial(trial.id, status="running", started_time=made.now)
+    made.flows["ping"] = made.begin_flow("ping", "ping", "round-trip", None)
+    made.rates = [1.0]
+    made.end_trial()
+    made.end()
+    made.close()
     view = feed_of().view
-    trial = view.trials[0]
-    trial.flows["twin"] = trial.flows["main"]
-    columns = status.trial_columns(view, 200)
-    assert status.trial_row(view, columns, 0, BEGIN + 1000)[-1].text == (
-        "main send 90.1 Mbit/s, ping round-trip 21.1 ms, main send 90.1 Mbit/s"
-    )
+    heads = [column.head for column in status.trial_columns(view)]
+    assert heads[-3:] == ["a main receive", "a main send", "b ping"]
+    figures = [span.text for span in status.trial_row(view, 1, BEGIN + 1000)][-3:]
+    assert figures[:2] == ["-", "-"]
+    assert figures[2].endswith("ms")
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(0, "0:00"), (75.9, "1:15"), (3730, "1:02:10")])

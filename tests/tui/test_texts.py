@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from benchctl.metrics import Vocabulary, title_of
 from benchctl.tui.draw.charts import Choice, compose
-from benchctl.tui.draw.columns import Column, lay_out, widths
+from benchctl.tui.draw.columns import Column, widths
 from benchctl.tui.draw.spans import Span, crop, fit, state, to_text, wrap
 from benchctl.tui.draw.spread import draw_spread
 from benchctl.tui.draw.tiles import Tile, lay_out_tiles
@@ -42,25 +42,11 @@ def test_a_word_that_fits_into_no_line_begins_where_it_stands():
     assert to_text(pieces) == f"✗ {18 * 'a'}\n  {12 * 'a'} b"
 
 
-def test_columns_keep_their_width_whatever_stands_in_them():
-    columns = [Column("name", 6), Column("value", 7, right=True)]
-    rows = [[Span("a"), Span("1")], [Span("much too long"), Span("12345678", "bad")]]
-    assert to_text(lay_out(columns, row) for row in rows) == (
-        "a             1  \nmuch …  123456…  "
-    )
-
-
-def test_a_cursor_goes_over_every_cell_but_not_over_heat():
-    columns = [Column("a", 1), Column("b", 1)]
-    spans = lay_out(columns, [Span("x", "bad"), Span("y", "heat-3")], role="cursor")
-    assert [span.role for span in spans] == ["cursor", "cursor", "heat-3", "cursor"]
-
-
 def test_columns_are_as_wide_as_their_widest_text():
     assert widths(("a", "head"), [("long", "x")], (False, True)) == [
-        Column("a", 4), Column("head", 4, right=True),
+        Column("a", 4, fixed=True), Column("head", 4, right=True),
     ]  # fmt: skip
-    assert widths(("a",), [], (False,)) == [Column("a", 1)]
+    assert widths(("a",), [], (False,)) == [Column("a", 1, fixed=True)]
 
 
 @pytest.mark.parametrize("tall", [False, True])

@@ -11,7 +11,7 @@ from benchctl.analysis.summary import SummaryRow
 from benchctl.metrics import title_of
 from benchctl.report.pivot import with_interval
 from benchctl.report.report import Report
-from benchctl.tui.draw.columns import Column
+from benchctl.tui.draw.columns import Column, widths
 from benchctl.tui.draw.spans import HEATS, Span
 from benchctl.units import format_value
 
@@ -101,14 +101,8 @@ class SummaryTable:
             if any(cell.text != NOTHING for cell in cells):
                 rows.append([*(Span(str(name)) for name in names), *cells])
         texts = [f"{across}={head}" if across else str(head) for head in heads]
-        widths = [
-            max([len(head), *(len(row[i].text) for row in rows)])
-            for i, head in enumerate([*down, *texts])
-        ]
-        columns = [
-            Column(head, width, right=i >= len(down))
-            for i, (head, width) in enumerate(zip([*down, *texts], widths, strict=True))
-        ]
+        right = [False] * len(down) + [True] * len(texts)
+        columns = widths([*down, *texts], [[cell.text for cell in row] for row in rows], right)
         axes = f"rows {', '.join(down) or '-'}   columns {across or '-'}"
         return Grid(self._about(line), axes, columns, rows)
 

@@ -5,6 +5,7 @@ A role gives the meaning of a text (``label``, ``good``, ``curve-2``); the theme
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -27,24 +28,52 @@ class Span(NamedTuple):
 
 
 Line = Sequence[Span]
+ELLIPSIS = "…"
+# A number that is a word of its own, with the units and the interval after it: "26.9 Mbit/s ±0.42".
+_UNIT = r" (?:[kMGT]?bit/s|[mun]?s|[KMGT]?i?B|%|min|h)(?!\w)"
+_FIGURE = re.compile(
+    rf"(?<![\w.])[-+±]?\d[\d.,:/]*(?:e[-+]\d+)?(?![\w-])(?:{_UNIT}(?: \d+{_UNIT})?)?(?: ±\S+)?"
+)
+
+
+def whole(text: str, width: int) -> str:
+    """Return a figure as it is, or an ellipsis: a part of it would be another figure."""
+    return text if len(text) <= width else ELLIPSIS[:width]
+
+
+def shorten(text: str, width: int) -> str:
+    """Return a text in at most ``width`` characters.
+
+    A shortened one ends in an ellipsis, before a figure that does not fit as a whole.
+    """
+    if len(text) <= width:
+        return text
+    cut = width - 1
+    for figure in _FIGURE.finditer(text):
+        if figure.start() < cut < figure.end():
+            cut = figure.start()
+    return text[:cut] + ELLIPSIS if width > 0 else ""
 
 
 def fit(text: str, width: int, *, right: bool = False) -> str:
-    """Return a text in exactly ``width`` characters; a shortened one ends in an ellipsis."""
-    if len(text) > width:
-        return text[: width - 1] + "…" if width > 0 else ""
-    return text.rjust(width) if right else text.ljust(width)
+    """Return a text in exactly ``width`` characters, shortened; at the right, figures are whole."""
+    return whole(text, width).rjust(width) if right else shorten(text, width).ljust(width)
 
 
 def crop(line: Iterable[Span], width: int) -> list[Span]:
-    """Return a line of exactly ``width`` characters."""
+    """Return a line of exactly ``width`` characters, shortened as a text is."""
+    line = list(line)
+    text = "".join(span.text for span in line).rstrip()
+    left = len(shorten(text, width)) - 1 if len(text) > width else width
     cropped: list[Span] = []
-    for text, role in line:
-        cropped.append(Span(text[:width], role))
-        width -= len(text)
-        if width <= 0:
-            return cropped
-    return [*cropped, Span(" " * width)]
+    for part, role in line:
+        cropped.append(Span(part[: max(0, left)], role))
+        left -= len(part)
+        if left < 0:
+            break
+    if len(text) > width:
+        cropped.append(Span(ELLIPSIS[:width], cropped[-1].role))
+    return [*cropped, Span(" " * (width - sum(len(span.text) for span in cropped)))]
 
 
 def wrap(line: Line, width: int, indent: int = 4) -> Iterator[list[Span]]:

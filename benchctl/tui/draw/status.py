@@ -7,24 +7,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from statistics import fmean
 
 from benchctl.metrics import Aspect, of_aspect, title_of
 from benchctl.run.record import Note, RecordedFlow
 from benchctl.run.status import Status
-from benchctl.tui.draw.columns import GAP, Cells, Column
+from benchctl.tui.draw.columns import Cells, Column
+from benchctl.tui.draw.plot import letter
 from benchctl.tui.draw.spans import WIDTH, Line, Span, state
 from benchctl.tui.draw.tiles import Tile
 from benchctl.tui.model.playhead import Playhead
 from benchctl.tui.model.runview import DIED, RUNNING, RunView, TrialView
 from benchctl.tui.model.series import Series
 from benchctl.tui.model.traces import ALL, Traces
-from benchctl.units import format_duration, format_value
+from benchctl.units import format_duration, format_value, unit_of
 
 NOTHING = "-"
-REPEAT = "rep"
-# As wide as "94.1 Mbit/s".
-LEAST_MEASURED = 11
+# As wide as "94.1 Mbit/s"; others as "99.9 ms" and a little more.
+FIGURE_WIDTHS = {"bit/s": 11}
+LEAST_FIGURE = 8
+# A longer name of a flow is shortened: its letter says which it is.
+MOST_HEAD = 12
 # Three intervals without a sample are not a coincidence.
 SILENT = 3.0
 # A tool that reports once a second is not silent after half a second.
@@ -160,63 +164,59 @@ def _note(note: Note) -> Span:
     return Span(f"{glyph} {note.level}: {note.text}", role)
 
 
-def trial_columns(view: RunView, width: int) -> list[Column]:
-    """Return the columns of the list of trials: number, state, varying axes, repeat, figures."""
-    axes = [
+def trial_columns(view: RunView) -> list[Column]:
+    """Return the columns of the list of trials: state, number, axes, repeat, the flows' figures."""
+    about = [Column("", 1), Column("#", len(str(len(view.trials))), right=True)]
+    about += [
         Column(axis, max(len(axis), *(len(str(value)) for value in view.run.values[axis])))
         for axis in view.run.varying
     ]
-    number = Column("#", len(str(len(view.trials))), right=True)
-    columns = [number, Column("state", WIDTH), *axes]
-    left = width - sum(column.width + len(GAP) for column in columns)
-    repeat = Column(REPEAT, len(REPEAT), right=True)
-    needed = repeat.width + len(GAP)
-    if view.trials[-1].outline.repeat > 1 and left - needed >= LEAST_MEASURED:
-        columns.append(repeat)
-        left -= needed
-    return [*columns, Column("measured", max(LEAST_MEASURED, left))]
+    if view.trials[-1].outline.repeat > 1:
+        about.append(Column("rep", 3, right=True))
+    columns = [replace(column, fixed=True) for column in about]
+    for head, metric in zip(_heads(view), _headlines(view).values(), strict=True):
+        width = FIGURE_WIDTHS.get(unit_of(metric), LEAST_FIGURE)
+        columns.append(Column(head, max(width, min(len(head), MOST_HEAD)), right=True))
+    return columns if view.headlines else [*columns, Column("", WIDTH)]
 
 
-def trial_row(view: RunView, columns: Sequence[Column], index: int, time: float) -> Cells:
-    """Return one row of the list of trials."""
+def _headlines(view: RunView) -> dict[tuple[str, str], str]:
+    """Return the metrics that the list shows, by flow and direction, in the order of the flows."""
+    places = sorted(view.headlines, key=lambda place: (view.flows.index(place[0]), place[1]))
+    return {place: view.headlines[place] for place in places}
+
+
+def _heads(view: RunView) -> list[str]:
+    """Return the letter and the name of each flow with a figure."""
+    flows = [flow for flow, _ in view.headlines]
+    return [
+        f"{letter(view.flows.index(flow))} {flow}" + f" {direction}" * (flows.count(flow) > 1)
+        for flow, direction in _headlines(view)
+    ]
+
+
+def trial_row(view: RunView, index: int, time: float) -> Cells:
+    """Return one row of the list of trials: its figures, or its state and the reason."""
     trial = view.trials[index]
     status = trial.status_at(time)
     if status == RUNNING and view.died:
         status = DIED
     point = trial.point
-    cells = [Span(str(index + 1)), state(status)]
+    shown = state(status)
+    cells = [Span(shown.text[0], shown.role), Span(str(index + 1))]
     cells += [Span(str(point.get(axis, NOTHING))) for axis in view.run.varying]
-    if any(column.head == REPEAT for column in columns):
+    if view.trials[-1].outline.repeat > 1:
         cells.append(Span(str(trial.outline.repeat)))
-    ended = trial.finished and status not in (RUNNING, "planned")
-    if ended:
-        cells.append(_measured(view, trial, columns[-1].width))
-    else:
-        failure = view.failure_at(index, time)
-        cells.append(Span(_failed(failure), "warn") if failure is not None else Span(""))
-    return cells
+    if status is Status.OK:
+        return [*cells, *(_figure(trial, *place, m) for place, m in _headlines(view).items())]
+    failure = None if status.has_ended else view.failure_at(index, time)
+    if failure is not None:
+        return [*cells, Span(_failed(failure), "warn")]
+    reason = f": {trial.error}" if trial.error and status.has_ended else ""
+    return [*cells, Span(f"{shown.text[2:]}{reason}", shown.role)]
 
 
-def _measured(view: RunView, trial: TrialView, width: int) -> Span:
-    """Return why a trial failed, or each flow's main figure, as many as fit.
-
-    Flows are named only if their figures are of the same metric.
-    """
-    if trial.error:
-        return Span(trial.error, "bad")
-    found = []
-    for one in trial.flows.values():
-        measured = {metric for _, metric in one.figures}
-        metric = view.vocabulary.headline(one.flow.backend, measured)
-        found += [(one.flow.name, k, f.value) for k, f in one.figures.items() if k[1] == metric]
-    alike = len({metric for _, (_, metric), _ in found}) < len(found)
-    parts = [
-        f"{f'{flow} {direction} ' if alike else ''}{format_value(metric, value)}"
-        for flow, (direction, metric), value in found
-    ]
-    fitting = parts[:1]
-    for part in parts[1:]:
-        if len(", ".join([*fitting, part])) > width:
-            break
-        fitting.append(part)
-    return Span(", ".join(fitting))
+def _figure(trial: TrialView, flow: str, direction: str, metric: str) -> Span:
+    one = trial.flows.get(flow)
+    figure = one.figures.get((direction, metric)) if one is not None else None
+    return Span(format_value(metric, figure.value) if figure is not None else NOTHING)

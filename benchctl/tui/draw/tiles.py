@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from benchctl.tui.draw.spans import Line, Span, fit
+from benchctl.tui.draw.spans import Line, Span, whole
 
 GAP = 1
 # Height of a tall digit.
@@ -43,7 +43,7 @@ def lay_out_tiles(tiles: Sequence[Tile], width: int, *, tall: bool) -> list[Line
 
     def row(cells: Sequence[tuple[str, str]]) -> Line:
         return [
-            Span(fit(text, tile.width + spare) + " " * GAP, role)
+            Span(whole(text, tile.width + spare).ljust(tile.width + spare + GAP), role)
             for tile, (text, role) in zip(shown, cells, strict=True)
         ]
 

@@ -106,6 +106,8 @@ class RunView:
         self.run = run
         self.flows = [*flows]
         """All flows: the place of one is its number on every screen."""
+        self.headlines: dict[tuple[str, str], str] = {}
+        """The metric that a list of trials shows of each flow and direction, of those measured."""
         self.vocabulary = run.vocabulary
         self._listed = frozenset(self.vocabulary.wanted)
         self.trials = [TrialView(outline) for outline in outlines]
@@ -171,6 +173,10 @@ class RunView:
             for key, figure in figures.items()
             if key[1] in self._listed
         }
+        metric = self.vocabulary.headline(flow.backend, {metric for _, metric in figures})
+        for direction, name in figures:
+            if name == metric:
+                self.headlines[flow.name, direction] = metric
         slim = replace(flow, client=(), server=(), effective={}, stderr="")
         return FlowReport(slim, listed)
 

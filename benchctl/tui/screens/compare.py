@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import closing
+from dataclasses import replace
 from typing import ClassVar
 
 from textual import work
@@ -23,7 +24,7 @@ from benchctl.report.comparison import (
 from benchctl.report.report import read_report
 from benchctl.run.record import Run
 from benchctl.store.read import Reader
-from benchctl.tui.draw.columns import GAP, Cells, Column, widths
+from benchctl.tui.draw.columns import Cells, widths
 from benchctl.tui.draw.spans import Span
 from benchctl.tui.draw.spread import HIGH, LOW, MEAN, POINT, draw_spread
 from benchctl.tui.screens.page import Page, Surroundings
@@ -40,9 +41,9 @@ GLYPHS = {
     Verdict.SAME: "=",
     Verdict.FEW: "?",
 }
-WORDS = {verdict: f"{GLYPHS[verdict]} {verdict}" for verdict in Verdict}
-SHORT = WORDS | {Verdict.SAME: "= none seen", Verdict.FEW: "? too little"}
-"""Short forms for narrow columns; the line below the table has the full word."""
+SHORT = {Verdict.SAME: "none seen", Verdict.FEW: "too little"}
+"""The line below the table has the full words."""
+WORDS = {verdict: f"{GLYPHS[verdict]} {SHORT.get(verdict, verdict)}" for verdict in Verdict}
 
 
 Standing = tuple[str, int | None]
@@ -181,19 +182,13 @@ class CompareScreen(Page):
         self.bar.show(_tally(shown), [Span(f"{len(shown)} figures{count}")])
         table = comparison_table(shown)
         columns = widths(table.heads, table.rows, table.numeric)
-        width = self._table.size.width
-        for words in (WORDS, SHORT):
-            columns[-1] = Column(table.heads[-1], max(map(len, words.values())))
-            kept = fitting(columns, width)
-            if _width(columns, kept) <= width:
-                break
+        columns[-1] = replace(columns[-1], width=max(map(len, WORDS.values())))
 
         def row(index: int) -> Cells:
             verdict = shown[index].verdict
-            cells = [*map(Span, table.rows[index][:-1]), Span(words[verdict], _role(verdict))]
-            return [cells[place] for place in kept]
+            return [*map(Span, table.rows[index][:-1]), Span(WORDS[verdict], _role(verdict))]
 
-        self._table.show([columns[place] for place in kept], len(shown), row)
+        self._table.show(columns, len(shown), row)
         self._show_spread()
 
     def _show_spread(self) -> None:
@@ -236,19 +231,6 @@ class CompareScreen(Page):
     def action_summary(self) -> None:
         """Show the results of the first run."""
         self.want("summary", self._order[0])
-
-
-def fitting(columns: Sequence[Column], width: int) -> list[int]:
-    """Return the indexes of the columns that fit; those shown below the table go first."""
-    kept = list(range(len(columns)))
-    for place in (-3, -2, -4):  # relative, interval, difference
-        if _width(columns, kept) > width:
-            kept.remove(len(columns) + place)
-    return kept
-
-
-def _width(columns: Sequence[Column], kept: Sequence[int]) -> int:
-    return sum(columns[place].width + len(GAP) for place in kept) - len(GAP)
 
 
 def _role(verdict: Verdict) -> str:

@@ -55,8 +55,9 @@ class LiveScreen(SteeringPage):
         Binding("p", "pick", "Pick lines", show=False, id="live.pick"),
         Binding("g", "log", "Linear or logarithmic", show=False, id="live.log"),
         Binding("b", "glyphs", "Braille, blocks or ASCII", show=False, id="live.glyphs"),
-        Binding("left", "seek(-1)", "Back 5 s", show=False, id="live.back"),
-        Binding("right", "seek(1)", "On 5 s", show=False, id="live.on"),
+        # Before those of a list, which scrolls sideways with them elsewhere.
+        Binding("left", "seek(-1)", "Back 5 s", show=False, id="live.back", priority=True),
+        Binding("right", "seek(1)", "On 5 s", show=False, id="live.on", priority=True),
         Binding("shift+left", "seek(-6)", "Back 30 s", show=False, id="live.far_back"),
         Binding("shift+right", "seek(6)", "On 30 s", show=False, id="live.far_on"),
         Binding("less_than_sign,comma", "speed(-1)", "Slower", show=False, id="live.slower"),
@@ -268,11 +269,10 @@ class LiveScreen(SteeringPage):
     def _show_lists(self, time: float) -> None:
         view = self._feed.view
         if self._trials.display:
-            columns = status.trial_columns(view, self._trials.size.width)
             self._trials.show(
-                columns,
+                status.trial_columns(view),
                 len(view.trials),
-                lambda index: status.trial_row(view, columns, index, time),
+                lambda index: status.trial_row(view, index, time),
             )
         if self._table.display:
             table = self._results.at(time)

@@ -152,7 +152,11 @@ class SummaryScreen(Page):
         self._grid.show(grid.columns, len(grid.rows), lambda index: grid.rows[index])
         others = range(1, len(self._summary.lines))
         turns = [self._turn.metric(self._summary, steps) for steps in others]
-        self._others.show([self._summary.turned(turn) for turn in turns])
+        self._others.show([self._summary.turned(turn) for turn in turns], self._grid.first)
+
+    def on_table_scrolled(self) -> None:
+        """Scroll all grids together."""
+        self._show()
 
     def _change(self, turn: Arrangement) -> None:
         self._turn = turn

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 
 from textual import events
 
@@ -34,7 +35,9 @@ class TitleBar(Painted):
         right = sum(len(span.text) for span in self._state) + 1
         free = width - len(name.text) - right
         if free < 1:  # the status matters most
-            return [[*self._state] if self._state else [name]]
+            ends = accumulate(len(span.text) for span in self._state)
+            fitting = [span for span, end in zip(self._state, ends, strict=True) if end <= width]
+            return [fitting or [name]]
         about = self._about if len(self._about) <= free else self._about[: free - 1] + "…"
         return [[name, Span(about.ljust(free)), Span(" "), *self._state]]
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from benchctl.tui.draw.charts import Choice, compose
-from benchctl.tui.draw.columns import lay_out
+from benchctl.tui.draw.columns import see
 from benchctl.tui.draw.heat import Grid
 from benchctl.tui.draw.plot import MARGIN
 from benchctl.tui.draw.spans import Line, Span
@@ -78,22 +78,24 @@ class Grids(Painted):
     """Grids without a cursor."""
 
     _grids: Sequence[Grid] = ()
+    _first = 0
 
-    def show(self, grids: Sequence[Grid]) -> None:
-        """Show these grids."""
-        self._grids = grids
+    def show(self, grids: Sequence[Grid], first: int) -> None:
+        """Show these grids, without the ``first`` of their columns that scroll."""
+        self._grids, self._first = grids, first
         self.repaint()
 
     def paint(self, width: int, height: int) -> Sequence[Line]:
-        lines = [line for grid in self._grids for line in _drawn(grid)]
+        lines = [line for grid in self._grids for line in _drawn(grid, width, self._first)]
         if len(lines) <= height:
             return lines
         return [*lines[: height - 1], [Span("  ↓ m brings the next metric to the top", "dim")]]
 
 
-def _drawn(grid: Grid) -> Iterator[Line]:
+def _drawn(grid: Grid, width: int, first: int) -> Iterator[Line]:
+    sight = see(grid.columns, width, first)
     yield []
     yield [Span(grid.about, "strong")]
-    yield lay_out(grid.columns, [Span(column.head) for column in grid.columns], role="label")
+    yield sight.row([Span(column.head) for column in grid.columns], role="label")
     for row in grid.rows:
-        yield lay_out(grid.columns, row)
+        yield sight.row(row)

@@ -1,16 +1,19 @@
-"""A table of any length: only visible rows are requested; columns have a fixed width."""
+"""A table of any length: only visible rows are requested; columns have a fixed width.
+
+Textual's DataTable keeps every cell of every row, and scrolls sideways by characters, so that the
+figure at its edge is cut to another figure.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import accumulate
 from typing import ClassVar
 
 from textual import events
 from textual.binding import Binding, BindingType
 from textual.message import Message
 
-from benchctl.tui.draw.columns import GAP, Cells, Column, lay_out
+from benchctl.tui.draw.columns import Cells, Column, Sight, see
 from benchctl.tui.draw.spans import PLAIN, Line, Span, crop
 from benchctl.tui.widgets.painted import Painted
 
@@ -20,11 +23,13 @@ class Table(Painted, can_focus=True):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up", "move(-1)", "Row up", show=False, id="table.up"),
-        Binding("down", "move(1)", "Cells down", show=False, id="table.down"),
+        Binding("down", "move(1)", "Row down", show=False, id="table.down"),
         Binding("pageup", "page(-1)", "Page up", show=False, id="table.page_up"),
         Binding("pagedown", "page(1)", "Page down", show=False, id="table.page_down"),
         Binding("home", "move(-1000000)", "First row", show=False, id="table.first"),
         Binding("end", "move(1000000)", "Last row", show=False, id="table.last"),
+        Binding("left,H", "scroll(-1)", "Columns before", show=False, id="table.left"),
+        Binding("right,L", "scroll(1)", "Columns after", show=False, id="table.right"),
         Binding("enter", "choose", "Choose", show=False, id="table.choose"),
     ]
 
@@ -43,6 +48,9 @@ class Table(Painted, can_focus=True):
     class Chosen(Moved):
         """A row was chosen."""
 
+    class Scrolled(Moved):
+        """Other columns are shown."""
+
     def __init__(self, *, id: str | None = None, empty: str = "") -> None:  # noqa: A002
         super().__init__(id=id)
         self._empty = empty
@@ -50,6 +58,8 @@ class Table(Painted, can_focus=True):
         self._count = 0
         self._row: Callable[[int], Cells] = lambda _: ()
         self._top = 0
+        self.first = 0
+        """How many columns are scrolled away to the left, besides the fixed ones."""
         self.index = 0
         """The row under the cursor."""
 
@@ -74,29 +84,28 @@ class Table(Painted, can_focus=True):
 
     def paint(self, width: int, height: int) -> Sequence[Line]:
         rows = max(0, height - 1)
+        sight = see(self._columns, width, self.first)
+        self.first = sight.before
         if self._count == 0:
-            return [self._head(width), [Span(self._empty, "dim")]]
+            return [self._head(sight), [Span(self._empty, "dim")]]
         self._top = min(self._top, self.index, max(0, self._count - rows))
         self._top = max(self._top, self.index - rows + 1, 0)
         shown = range(self._top, min(self._count, self._top + rows))
-        return [self._head(width), *map(self._line, shown)]
+        return [self._head(sight), *(self._line(sight, index) for index in shown)]
 
-    def _head(self, width: int) -> Line:
-        heads = lay_out(
-            self._columns, [Span(column.head) for column in self._columns], role="label"
-        )
-        ends = [*accumulate(column.width + len(GAP) for column in self._columns)]
-        hidden = sum(end - len(GAP) > width for end in ends)
-        if hidden:
-            more = f" +{hidden} column{'s' * (hidden > 1)}"
-            return [*crop(heads, width - len(more)), Span(more, "warn")]
+    def _head(self, sight: Sight) -> Line:
+        heads = sight.row([Span(column.head) for column in self._columns], role="label")
+        if sight.before or sight.after:
+            before, after = f" ← {sight.before}", f" {sight.after} →"
+            more = before * bool(sight.before) + after * bool(sight.after)
+            return [*crop(heads, sight.width - len(more)), Span(more, "warn")]
         place = f" {self.index + 1}/{self._count}" if self._count else ""
-        free = width - sum(len(span.text) for span in heads)
+        free = sight.width - sum(len(span.text) for span in heads)
         return [*heads, Span(place.rjust(free), "dim")] if free >= len(place) else heads
 
-    def _line(self, index: int) -> Line:
+    def _line(self, sight: Sight, index: int) -> Line:
         here = index == self.index and self.has_focus
-        return lay_out(self._columns, self._row(index), role="cursor" if here else PLAIN)
+        return sight.row(self._row(index), role="cursor" if here else PLAIN)
 
     def action_move(self, rows: int) -> None:
         """Move the cursor."""
@@ -105,6 +114,12 @@ class Table(Painted, can_focus=True):
     def action_page(self, pages: int) -> None:
         """Move the cursor by pages."""
         self.go_to(self.index + pages * max(1, self.size.height - 1))
+
+    def action_scroll(self, columns: int) -> None:
+        """Scroll sideways."""
+        self.first = max(0, self.first + columns)
+        self.repaint()
+        self.post_message(self.Scrolled(self, self.index))
 
     def action_choose(self) -> None:
         """Choose the row under the cursor."""
@@ -127,7 +142,13 @@ class Table(Painted, can_focus=True):
         self.go_to(index)
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        self.action_move(1)
+        (self.action_scroll if event.shift else self.action_move)(1)
 
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        self.action_move(-1)
+        (self.action_scroll if event.shift else self.action_move)(-1)
+
+    def on_mouse_scroll_right(self, event: events.MouseScrollRight) -> None:
+        self.action_scroll(1)
+
+    def on_mouse_scroll_left(self, event: events.MouseScrollLeft) -> None:
+        self.action_scroll(-1)

@@ -1,0 +1,125 @@
+"""A figure is shown as a whole or not at all, at every width."""
+
+import re
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from benchctl.tui.draw.columns import Column, see
+from benchctl.tui.draw.spans import Span, crop, fit, shorten, to_text
+from benchctl.tui.draw.tiles import Tile, lay_out_tiles
+from benchctl.units import format_mean, format_value
+
+METRICS = st.sampled_from(["throughput_bps", "rtt_s", "cwnd_bytes", "loss_ratio", "retransmits"])
+VALUES = st.floats(1e-9, 1e12)
+FIGURES = st.builds(format_value, METRICS, VALUES) | st.builds(format_mean, METRICS, VALUES, VALUES)
+WORDS = st.sampled_from(["h1-h4", "send", "main", "a4-multiplexing", "x2", "(server)", "of"])
+WIDTHS = st.integers(0, 60)
+
+
+@given(st.lists(st.tuples(WORDS, FIGURES), min_size=1, max_size=4), WIDTHS)
+@example([("main", "26.9 Mbit/s ±0.42")], 20)
+@example([("h1-h4 send", "6.20 Gbit/s")], 15)
+def test_a_shortened_text_has_no_figure_in_part(parts, width):
+    text = ", ".join(f"{word} {figure}" for word, figure in parts)
+    short = shorten(text, width)
+    assert len(short) <= width
+    if short != text and width:
+        assert short[-1] == "…"
+        kept = short[:-1]
+        assert text.startswith(kept)
+        ends = [
+            match.end() for _, figure in parts for match in re.finditer(re.escape(figure), text)
+        ]
+        starts = [m.start() for _, figure in parts for m in re.finditer(re.escape(figure), text)]
+        begun = [end for start, end in zip(starts, ends, strict=True) if start < len(kept)]
+        assert all(end <= len(kept) for end in begun)
+
+
+@given(FIGURES, WIDTHS)
+def test_a_figure_at_the_right_of_its_cell_is_whole_or_an_ellipsis(figure, width):
+    assert fit(figure, width, right=True).strip() in (figure, "…"[:width])
+
+
+@given(st.lists(st.builds(Span, FIGURES | WORDS), max_size=5), WIDTHS)
+def test_a_cropped_line_is_shortened_like_its_text(line, width):
+    cropped = to_text([crop(line, width)])
+    assert len(cropped) == width
+    assert cropped.rstrip() == shorten(to_text([line]), width).rstrip()
+
+
+@st.composite
+def tables(draw):
+    """Return columns of names and figures, and a row."""
+    names = draw(st.lists(WORDS, max_size=4))
+    figures = draw(st.lists(FIGURES, min_size=1, max_size=8))
+    verdict = draw(st.lists(st.just("▲ better"), max_size=1))
+    columns = [Column("name", max(4, len(name)), fixed=True) for name in names]
+    columns += [Column("f", max(2, len(figure)), right=True) for figure in figures]
+    columns += [Column("verdict", 8, fixed=True) for _ in verdict]
+    return columns, [*map(Span, names), *map(Span, figures), *map(Span, verdict)]
+
+
+@given(tables(), st.integers(1, 100), st.integers(0, 12))
+def test_every_cell_of_a_row_is_whole_or_an_ellipsis_wherever_it_is_scrolled_to(
+    table, width, first
+):
+    columns, cells = table
+    sight = see(columns, width, first)
+    row = sight.row(cells)
+    assert sum(len(span.text) for span in row) <= max(width, 1) + 2
+    shown = [span.text.strip() for span in row[::2]]
+    for (place, _), text in zip(sight.columns, shown, strict=True):
+        figure = cells[place].text
+        assert text == figure or text.endswith("…")
+        if columns[place].right:
+            assert text in (figure, "…")
+
+
+@given(tables(), st.integers(30, 100))
+def test_every_column_can_be_scrolled_to_and_fixed_ones_stay_where_there_is_room(table, width):
+    columns, _ = table
+    seen = set()
+    fixed = {place for place, column in enumerate(columns) if column.fixed}
+    room = sum(columns[place].width + 2 for place in fixed) + 11 <= width
+    for first in range(len(columns)):
+        sight = see(columns, width, first)
+        visible = dict(sight.columns)
+        seen |= {place for place, column in visible.items() if column.width == columns[place].width}
+        if room and all(column.width <= 11 for column in columns if not column.fixed):
+            assert fixed <= visible.keys()
+        assert len(visible) + sight.before + sight.after == len(columns)
+    wide = {place for place, column in enumerate(columns) if column.width > width}
+    assert seen | wide == set(range(len(columns)))
+
+
+def test_the_repeat_stays_and_the_figures_of_other_flows_go():
+    """A reader of a figure needs to know what it is of, more than the next figure."""
+    columns = [Column("case", 8, fixed=True), Column("rep", 3, right=True, fixed=True)]
+    columns += [Column(f"{letter} flow", 11, right=True) for letter in "abc"]
+    cells = [Span("two"), Span("1"), *(Span(f"{n}.00 Gbit/s") for n in range(3))]
+    for first, figures in ((0, "0.00"), (1, "1.00"), (2, "2.00"), (9, "2.00")):
+        row = to_text([see(columns, 30, first).row(cells)])
+        assert row.split() == ["two", "1", figures, "Gbit/s"]
+
+
+def test_the_last_cell_of_a_short_row_goes_on_over_the_columns_of_figures():
+    columns = [Column("#", 2, fixed=True), *(Column("f", 11, right=True) for _ in range(4))]
+    cells = [Span("1"), Span("failed: the server is busy", "bad")]
+    for first in range(4):
+        assert to_text([see(columns, 40, first).row(cells)]).split(None, 1) == [
+            "1", "failed: the server is busy          ",
+        ]  # fmt: skip
+
+
+def test_a_cursor_goes_over_every_cell_but_not_over_heat():
+    columns = [Column("a", 1), Column("b", 1)]
+    spans = see(columns, 9).row([Span("x", "bad"), Span("y", "heat-3")], role="cursor")
+    assert [span.role for span in spans] == ["cursor", "cursor", "heat-3", "cursor"]
+
+
+@given(st.lists(FIGURES, min_size=1, max_size=5), st.integers(1, 80))
+def test_a_tile_shows_its_figure_as_a_whole_or_an_ellipsis(figures, width):
+    tiles = [Tile(str(n), figure, 8) for n, figure in enumerate(figures)]
+    _, values = lay_out_tiles(tiles, width, tall=False)
+    assert all(span.text.strip() in (f, "…") for span, f in zip(values, figures, strict=False))
