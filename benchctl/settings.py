@@ -5,6 +5,8 @@
     store = "~/measurements/runs.sqlite"
     units = "bytes"            # bits or bytes, si or iec; "bytes,iec" for both
     log = "~/benchctl.log"     # every command line, as with --log; JSON lines with log_json = true
+    notify = "bell"            # at the end of a run of a minute or more; or a command
+    tags = ["lab2"]            # of new runs, unless others are given
     theme = "nord"             # of the screens, as glyphs and keys are
     glyphs = "blocks"          # braille, blocks or ascii
 
@@ -79,6 +81,12 @@ def _flag(value: Any) -> bool:
     return value
 
 
+def _texts(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        raise ValueError("is not a list of texts")
+    return tuple(map(_text, value))
+
+
 def _table(value: Any) -> Mapping[str, Any]:
     if not isinstance(value, dict):
         raise ValueError("is not a table")
@@ -96,6 +104,8 @@ _KNOWN = {
     "units": _Known(_units, str),
     "log": _Known(_path, lambda: None, LOG_VARIABLE),
     "log_json": _Known(_flag, bool, JSON_LOG_VARIABLE, lambda text: text != "0"),
+    "notify": _Known(_text, lambda: None),
+    "tags": _Known(_texts, tuple),
     "theme": _Known(_text, lambda: None),
     "glyphs": _Known(_text, lambda: "braille"),
     "programs": _Known(_paths, dict),

@@ -117,9 +117,21 @@ def _look_in_absolute_places() -> None:
     os.environ["PATH"] = os.pathsep.join(absolute) or os.defpath
 
 
+def _agree_on_colour() -> None:
+    """Say what CLICOLOR says by the variables that Rich and Textual know.
+
+    See bixense.com/clicolors, no-color.org and force-color.org; NO_COLOR goes before all others.
+    """
+    if os.environ.get("CLICOLOR_FORCE", "0") not in ("", "0"):
+        os.environ.setdefault("FORCE_COLOR", "1")
+    elif os.environ.get("CLICOLOR") == "0" and not os.environ.get("FORCE_COLOR"):
+        os.environ.setdefault("NO_COLOR", "1")
+
+
 def main() -> None:
     """Run the command line; ends the process with its exit code."""
     _look_in_absolute_places()
+    _agree_on_colour()
     streams.prepare()
     completion.prepare()
     code = _end_of(lambda: app.main(prog_name="benchctl", standalone_mode=False))

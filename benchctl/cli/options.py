@@ -28,6 +28,12 @@ def _default_store() -> Path:
     return store
 
 
+def _default_tags() -> list[str]:
+    from benchctl.settings import settings
+
+    return [*settings()["tags"]]
+
+
 def _use_units(text: str | None) -> str | None:
     from benchctl.settings import settings
     from benchctl.units import display_in
@@ -69,9 +75,9 @@ Tags = Annotated[
     typer.Option(
         "--tag",
         metavar="TAG",
-        default_factory=list,
+        default_factory=_default_tags,
         show_default=False,
-        help="Tag the run; repeatable.",
+        help="Tag the run; repeatable; default: the setting.",
         autocompletion=completion.tags,
     ),
 ]
@@ -171,6 +177,12 @@ Log = Annotated[
 ]
 LogJson = Annotated[
     bool, typer.Option("--log-json", help="Log as JSON lines; on stderr if no file is named.")
+]
+Notify = Annotated[
+    str | None,
+    typer.Option(
+        "--notify", metavar="COMMAND", help='Run this at the end; "bell" rings the terminal\'s.'
+    ),
 ]
 Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Show no progress on stderr.")]
 

@@ -17,6 +17,7 @@ def resume(
     verbose: options.Verbose = False,
     log: options.Log = None,
     log_json: options.LogJson = False,
+    notify: options.Notify = None,
     trust: options.Trust = False,
     _units: options.Units = None,
     store: options.Store,
@@ -38,5 +39,5 @@ def resume(
     with Output(output) as out:
         if not quiet:
             print(f"run {run.name}: {left} of {run.trials} trials left", file=sys.stderr)
-        code = measure(store, run.id, shown, out, live_events=events, quiet=quiet)
+        code = measure(store, run.id, shown, out, live_events=events, quiet=quiet, notify=notify)
     sys.exit(code)

@@ -20,6 +20,7 @@ def run(
     verbose: options.Verbose = False,
     log: options.Log = None,
     log_json: options.LogJson = False,
+    notify: options.Notify = None,
     lab: options.Lab = None,
     tags: options.Tags,
     trust: options.Trust = False,
@@ -46,5 +47,5 @@ def run(
         if not quiet:
             trials = "1 trial" if len(prepared.plan) == 1 else f"{len(prepared.plan)} trials"
             print(f"run {name}: {trials}, store {store}", file=sys.stderr)
-        code = measure(store, run_id, shown, out, live_events=events, quiet=quiet)
+        code = measure(store, run_id, shown, out, live_events=events, quiet=quiet, notify=notify)
     sys.exit(code)

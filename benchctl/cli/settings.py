@@ -30,7 +30,7 @@ def settings(
         print(f"file {found.path}{'' if found.path.exists() else ' (not there)'}")
     for name, one in entries:
         if as_json:
-            value = one.value if isinstance(one.value, dict | None) else str(one.value)
+            value = one.value if isinstance(one.value, dict | tuple | None) else str(one.value)
             print(json.dumps({"name": name, "value": value, "origin": one.origin}))
         else:
             print(visible(f"{name:<9} {_shown(one.value):<40}  {one.origin}".rstrip()))
@@ -39,4 +39,4 @@ def settings(
 def _shown(value: object) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{name} = {text}" for name, text in value.items()) or "-"
-    return str(value or "-")
+    return ", ".join(value) or "-" if isinstance(value, tuple) else str(value or "-")

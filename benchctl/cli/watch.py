@@ -5,18 +5,26 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from benchctl.cli import options, streams
 from benchctl.cli.log import new_lines
+from benchctl.cli.notify import announce
 from benchctl.engine.launch import RunnerProcess, launch
 from benchctl.errors import BenchctlError, NoReaderError, StoreBusyError
 from benchctl.report.exports import EXPORTS
 from benchctl.report.exports.jsonl import event_lines
 from benchctl.report.output import Output
-from benchctl.report.progress import LiveNarrator, Narrator, PlainNarrator, QuietNarrator
+from benchctl.report.progress import (
+    LiveNarrator,
+    Narrator,
+    PlainNarrator,
+    QuietNarrator,
+    colour_forced,
+)
 from benchctl.report.report import StoredRun, read_report
 from benchctl.run.record import Run
 from benchctl.run.status import Status
@@ -50,15 +58,23 @@ class _Asked:
 
 
 def measure(
-    store: Path, run_id: int, form: str, output: Output, *, live_events: bool, quiet: bool
+    store: Path,
+    run_id: int,
+    form: str,
+    output: Output,
+    *,
+    live_events: bool,
+    quiet: bool,
+    notify: str | None = None,
 ) -> int:
     """Start the runner of a run, watch it to its end and print its result.
 
-    Returns the exit code of the result. Raises StoreError.
+    ``notify`` says how to announce the end; see `announce`. Returns the exit code of the result.
+    Raises StoreError.
     """
     with options.open_reader(store) as reader:
-        asked = _Asked()
-        narrator = _narrator(reader.run(run_id), quiet)
+        asked, begun_s = _Asked(), time.monotonic()
+        narrator = _narrator(reader, reader.run(run_id), quiet)
         events = _EventWriter(output) if live_events else None
         with asked.listening(), closing(launch(store, run_id)) as runner:
             _watch(runner, Follower(reader, run_id), narrator, events, asked)
@@ -75,6 +91,8 @@ def measure(
                 raise events.error
             if asked.times < 2 and events is None:
                 write_result(reader, run, form, output)
+        if asked.by is None:  # else whoever stopped it is there
+            announce(notify, run, time.monotonic() - begun_s)
         return _exit_code(reader, run, exit_code, asked)
 
 
@@ -117,11 +135,13 @@ def write_result(reader: Reader, run: Run, form: str, output: Output) -> None:
     output.publish()
 
 
-def _narrator(run: Run, quiet: bool) -> Narrator:
+def _narrator(reader: Reader, run: Run, quiet: bool) -> Narrator:
     if quiet:
         return QuietNarrator(run, sys.stderr.write)
     if sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
-        return LiveNarrator(run, streams.terminal())
+        return LiveNarrator(run, streams.terminal(), os.environ, lambda: reader.remaining(run.id))
+    if os.environ.get("FORCE_COLOR"):
+        return PlainNarrator(run, colour_forced(streams.terminal()))
     return PlainNarrator(run, sys.stderr.write)
 
 

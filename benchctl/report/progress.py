@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable
-from statistics import fmean
+from collections.abc import Callable, Mapping
 from typing import IO, Protocol
 
 from rich.console import Console
@@ -14,8 +13,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 from rich.text import Text
 
+from benchctl.analysis.pace import Timing, extra_s
 from benchctl.metrics import Fold
 from benchctl.report.detail import trial_title
+from benchctl.report.terminal import Frame
 from benchctl.run.record import Run, Trial
 from benchctl.run.status import Status
 from benchctl.store.follow import (
@@ -98,15 +99,24 @@ class QuietNarrator(PlainNarrator):
 
 
 class LiveNarrator:
-    """A bar for the run, and the current figure of each flow below it."""
+    """A bar for the run, and the current figure of each flow below it.
 
-    def __init__(self, run: Run, stream: IO[str], clock: Callable[[], float] = time.time) -> None:
+    ``remaining`` returns how many trials have yet to end, and their planned time together.
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        stream: IO[str],
+        environment: Mapping[str, str],
+        remaining: Callable[[], tuple[int, float]],
+        clock: Callable[[], float] = time.time,
+    ) -> None:
         self._run = run
         self._clock = clock
         self._console = Console(file=stream)
-        self._plain = PlainNarrator(
-            run, lambda text: self._console.print(text.rstrip(), markup=False)
-        )
+        self._frame = Frame(stream, environment)
+        self._plain = PlainNarrator(run, coloured(self._console))
         self._progress = Progress(
             TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(),
             TextColumn("{task.fields[left]}"), console=self._console,
@@ -114,8 +124,9 @@ class LiveNarrator:
         self._bar = self._progress.add_task(visible(run.profile), total=run.trials, left="")
         self._trial: Trial | None = None
         self._done = 0
-        self._spent_s: list[float] = []
-        """Of each trial that began."""
+        self._remaining = remaining
+        self._to_come, self._to_come_s = remaining()
+        self._ended: list[Timing] = []
         self._vocabulary = run.vocabulary
         # Current value by flow and backend, then by (role, direction, stream): streams add up.
         self._now: dict[tuple[str, str], dict[tuple[str, str, int], tuple[str, float]]]
@@ -136,9 +147,11 @@ class LiveNarrator:
                     self._now[flow.name, flow.backend][stream] = (name, sample.metrics[name])
             case TrialEnded(trial):
                 self._done += 1
+                self._to_come, self._to_come_s = self._remaining()
                 if trial.started_time is not None and trial.finished_time is not None:
-                    # A flow that was ended before its common start took no time.
-                    self._spent_s.append(max(0.0, trial.finished_time - trial.started_time))
+                    self._ended.append(
+                        Timing(trial.duration_s, trial.started_time, trial.finished_time)
+                    )
                 self._trial = None
             case _:
                 pass
@@ -148,7 +161,9 @@ class LiveNarrator:
         self._plain.say(line)
 
     def tick(self) -> None:
-        self._progress.update(self._bar, completed=self._done, left=self.time_left())
+        total, left = self._done + self._to_come, self.time_left()
+        self._progress.update(self._bar, completed=self._done, total=total, left=left)
+        self._frame.show(f"benchctl {self._done}/{total}, {left}", self._done / max(1, total))
         grid = Table.grid(padding=(0, 2))
         grid.add_row(self._progress)
         if self._trial is not None:
@@ -172,13 +187,26 @@ class LiveNarrator:
 
     def close(self) -> None:
         self._live.stop()
+        self._frame.close()
 
     def time_left(self) -> str:
         """Return an estimate of the time that the remaining trials take."""
-        left = self._run.trials - self._done
-        each_s = fmean(self._spent_s) if self._spent_s else None
-        running = 0.0
+        left_s, to_come = self._to_come_s, self._to_come
         if self._trial is not None and self._trial.started_time is not None:
-            each_s = self._trial.duration_s if each_s is None else each_s
-            running = min(self._clock() - self._trial.started_time, each_s)
-        return f"{format_duration(max(0.0, left * each_s - running))} left" if each_s else ""
+            running_s = max(0.0, self._clock() - self._trial.started_time)
+            left_s -= min(running_s, self._trial.duration_s)
+            to_come -= 1
+        left_s += to_come * extra_s(self._ended, self._run.settings.pause_s)
+        # Whole seconds: nobody reads tenths, and a title must not flicker.
+        whole_s = round(max(0.0, left_s))
+        return f"{whole_s} s left" if whole_s < 120 else f"{format_duration(whole_s)} left"
+
+
+def coloured(console: Console) -> Callable[[str], object]:
+    """Return what writes lines of text, of any width, with their figures in colour."""
+    return lambda text: console.print(text.rstrip("\n"), markup=False, soft_wrap=True)
+
+
+def colour_forced(stream: IO[str]) -> Callable[[str], object]:
+    """Return what writes lines in colour where no terminal is (FORCE_COLOR)."""
+    return coloured(Console(file=stream))

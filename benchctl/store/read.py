@@ -198,6 +198,15 @@ class Reader:
         query = "SELECT DISTINCT status FROM trial WHERE run_id = ?"
         return {Status(row[0]) for row in self._rows(query, run_id)}
 
+    def remaining(self, run_id: int) -> tuple[int, float]:
+        """Return how many trials of a run have yet to end, and their planned time together."""
+        query = (
+            "SELECT count(*), coalesce(sum(duration_s), 0) FROM trial"
+            f" WHERE run_id = ? AND status IN {OPEN}"
+        )
+        count, planned_s = next(self._rows(query, run_id))
+        return int(count), float(planned_s)
+
     def flows(self, trial_id: int, *, all_attempts: bool = False) -> list[RecordedFlow]:
         """Return the flows of a trial, of its last attempt or of all."""
         chosen = "WHERE trial_id = ?" if all_attempts else LAST_ATTEMPT

@@ -1,4 +1,4 @@
-"""The progress line: how long a run still takes."""
+"""The progress line: how long a run still takes; and what else a terminal shows of it."""
 
 import io
 from dataclasses import replace
@@ -7,34 +7,136 @@ import pytest
 from store.store_support import NOW, new_run
 
 from benchctl.report.progress import LiveNarrator
+from benchctl.report.terminal import shows_progress
 from benchctl.store.follow import TrialEnded, TrialStarted
 from benchctl.store.read import Reader
 
+TRIALS = 5
+
+
+class Watched:
+    """A run whose trials are planned for a second each, and the line that shows it."""
+
+    def __init__(self, run, trial, environment):
+        self.stream = io.StringIO()
+        self.now = NOW
+        self.left = TRIALS
+        self._trial = trial
+        self.narrator = LiveNarrator(
+            run, self.stream, environment, lambda: (self.left, float(self.left)), lambda: self.now
+        )
+
+    def trial(self, begins, ends):
+        """Let a trial begin and end at seconds after the start of the run."""
+        trial = replace(
+            self._trial,
+            started_time=begins and NOW + begins,
+            finished_time=ends and NOW + ends,
+        )
+        self.narrator.tell(TrialStarted(trial))
+        if ends:
+            self.left -= 1
+            self.now = NOW + ends
+            self.narrator.tell(TrialEnded(trial))
+
+    def drawn(self):
+        """Draw once, and return what was written for it."""
+        before = self.stream.tell()
+        self.narrator.tick()
+        return self.stream.getvalue()[before:]
+
 
 @pytest.fixture
-def run_and_trial(tmp_path):
-    run_id, _ = new_run(tmp_path / "runs.sqlite", trials=3)
+def watch(tmp_path):
+    """Watch a run in a terminal with some variables."""
+    run_id, _ = new_run(tmp_path / "runs.sqlite", trials=TRIALS)
     reader = Reader(tmp_path / "runs.sqlite")
-    yield reader.run(run_id), next(reader.trials(run_id))
+    opened = []
+
+    def start(**environment):
+        watched = Watched(reader.run(run_id), next(reader.trials(run_id)), environment)
+        opened.append(watched.narrator)
+        return watched
+
+    yield start
+    for narrator in opened:
+        narrator.close()
     reader.close()
 
 
+def test_before_the_first_end_the_time_left_is_the_plan(watch):
+    watched = watch()
+    assert watched.narrator.time_left() == "5 s left"
+    watched.trial(0.5, None)
+    watched.now = NOW + 1.6
+    assert watched.narrator.time_left() == "4 s left"
+
+
+def test_the_time_left_is_by_what_trials_took_from_end_to_end(watch):
+    watched = watch()
+    watched.trial(2.0, 3.0)
+    watched.trial(3.34, 4.34)
+    # Each takes a third of a second of set-up beside its planned second.
+    assert watched.narrator.time_left() == "4 s left"
+
+
+def test_one_trial_that_waited_for_hours_does_not_count(watch):
+    watched = watch()
+    for begins in (1.0, 2.0, 7200.0):
+        watched.trial(begins, begins + 1)
+    watched.trial(7201.0, 7202.0)
+    assert watched.narrator.time_left() == "1 s left"
+
+
+def test_a_trial_that_ended_before_it_began_says_nothing(watch):
+    watched = watch()
+    watched.trial(1.5, 1.0)
+    assert watched.narrator.time_left() == "4 s left"
+
+
+def test_the_title_of_the_terminal_shows_it_and_is_restored(watch):
+    watched = watch(TERM="xterm-256color")
+    assert "\x1b[22;2t" in watched.stream.getvalue()
+    watched.trial(0.5, 1.5)
+    assert "\x1b]2;benchctl 1/5, 4 s left\x1b\\" in watched.drawn()
+    assert "\x1b]2" not in watched.drawn()  # it has not changed
+    watched.narrator.close()
+    assert watched.stream.getvalue().endswith("\x1b[23;2t")
+
+
+def test_a_terminal_that_takes_it_shows_the_progress_until_the_end(watch):
+    watched = watch(TERM="xterm", WT_SESSION="1")
+    watched.trial(0.5, 1.5)
+    assert "\x1b]9;4;1;20\x1b\\" in watched.drawn()
+    watched.narrator.close()
+    assert watched.stream.getvalue().endswith("\x1b]9;4;0;\x1b\\")
+
+
+@pytest.mark.parametrize("term", ["linux", "dumb"])
+def test_a_console_without_a_title_gets_none(watch, term):
+    watched = watch(TERM=term)
+    watched.trial(0.5, 1.5)
+    assert "\x1b]" not in watched.drawn()
+
+
 @pytest.mark.parametrize(
-    ("started", "finished", "left"),
+    ("environment", "shown"),
     [
-        (NOW, NOW + 10, "20.0 s left"),
-        # Ended before it began: nobody knows yet how long one takes.
-        (None, NOW + 10, ""),
-        (NOW + 0.5, NOW, ""),
+        ({"WT_SESSION": "1"}, True),
+        ({"ConEmuANSI": "ON"}, True),
+        ({"TERM_PROGRAM": "ghostty"}, True),
+        ({"TERM_PROGRAM": "iTerm.app", "TERM_PROGRAM_VERSION": "3.6.6"}, True),
+        # Earlier ones show it as a message.
+        ({"TERM_PROGRAM": "iTerm.app", "TERM_PROGRAM_VERSION": "3.5.10"}, False),
+        ({"TERM_PROGRAM": "iTerm.app"}, False),
+        ({"VTE_VERSION": "7900"}, True),
+        ({"VTE_VERSION": "7006"}, False),
+        ({"KONSOLE_VERSION": "260400"}, True),
+        ({"KONSOLE_VERSION": "251203"}, False),
+        ({"TERM_PROGRAM": "tmux", "TMUX": "x", "WT_SESSION": "1"}, False),
+        ({"TERM": "xterm-kitty"}, False),
+        ({}, False),
     ],
 )
-def test_the_time_left_is_that_of_trials_that_began(run_and_trial, started, finished, left):
-    run, trial = run_and_trial
-    stream = io.StringIO()
-    narrator = LiveNarrator(run, stream, clock=lambda: NOW + 11)
-    try:
-        narrator.tell(TrialStarted(trial))
-        narrator.tell(TrialEnded(replace(trial, started_time=started, finished_time=finished)))
-        assert narrator.time_left() == left
-    finally:
-        narrator.close()
+def test_only_a_terminal_known_to_take_it_gets_progress(environment, shown):
+    assert shows_progress(environment) is shown

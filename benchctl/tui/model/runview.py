@@ -15,6 +15,7 @@ from itertools import accumulate
 from typing import Any
 
 from benchctl.analysis.figures import Figure, Figures
+from benchctl.analysis.pace import LATELY, Timing, extra_s
 from benchctl.report.report import FlowReport, Report, TrialReport, report_of
 from benchctl.run.codec import to_json
 from benchctl.run.record import Note, RecordedFlow, Run, Trial
@@ -32,8 +33,6 @@ from benchctl.store.follow import (
 )
 
 PLANNED, RUNNING, OK, DIED = Status.PLANNED, Status.RUNNING, Status.OK, Status.DIED
-# Number of recent trials for the estimate of the remaining time: enough to smooth one outlier.
-LATELY = 20
 
 
 @dataclass(slots=True)
@@ -220,25 +219,21 @@ class RunView:
         return max(0.0, end - self.run.started_time)
 
     def left_s(self, time: float) -> float:
-        """Return the estimate at a moment of the run's remaining time.
-
-        Remaining trials take their planned time, times the ratio of the recent ones.
-        """
+        """Return the estimate at a moment of the run's remaining time."""
         current = self.current_at(time)
         to_come = len(self.trials) - current - 1
         left_s = self._planned_s[-1] - self._planned_s[current + 1]
         if current >= 0 and self.trials[current].status_at(time) == RUNNING:
             trial = self.trials[current]
             left_s += max(0.0, trial.outline.duration_s - trial.elapsed_s(time))
-        lately = [
-            trial
-            for trial in self.trials[max(0, current + 1 - LATELY) : current + 1]
-            if trial.status_at(time) != RUNNING
+        ended = [
+            Timing(trial.outline.duration_s, trial.started_time, trial.finished_time)
+            for trial in self.trials[max(0, current - LATELY) : current + 1]
+            if trial.started_time is not None
+            and trial.finished_time is not None
+            and trial.finished_time <= time
         ]
-        planned_s = sum(trial.outline.duration_s for trial in lately)
-        measured_s = sum(trial.elapsed_s(time) for trial in lately)
-        slower = max(1.0, measured_s / planned_s) if planned_s else 1.0
-        return left_s * slower + to_come * float(self.run.settings.pause_s)
+        return max(0.0, left_s + to_come * extra_s(ended, self.run.settings.pause_s))
 
     def report_at(self, time: float) -> Report:
         """Return the report of the trials that had ended at a moment."""
