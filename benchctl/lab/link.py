@@ -184,7 +184,9 @@ class OneWay(Generic[Frame]):
         """Take new settings, now or for later."""
         self._serve(now_ns)
         self._course.add(change, now_ns)
-        self._change_ns = self._course.next_ns
+        # Not with the next frame, which it would delay.
+        self._course.advance(now_ns)
+        self._load()
 
     def arrive(self, now_ns: int, size: int, frame: Frame) -> None:
         """Take a frame that arrived at ``now_ns``."""

@@ -1,9 +1,10 @@
 """Sends and receives numbered datagrams with their times, to measure a link at its ends.
 
 ``send ADDRESS COUNT PAYLOAD GAP_S [BATCH]`` sends from its start on, with BATCH datagrams at once
-if given (UDP_SEGMENT). ``receive QUIET_S`` prints ``ready``. After so long without a datagram it
-prints a JSON list of (number, sent, received, bytes of the Ethernet frame), in seconds of the
-monotonic clock. The time of receipt is the kernel's.
+if given (UDP_SEGMENT). It ends with its stdin: the kernel does not interrupt the end of a process,
+which would delay frames that are on their way. ``receive QUIET_S`` prints ``ready``. After so long
+without a datagram it prints a JSON list of (number, sent, received, bytes of the Ethernet frame),
+in seconds of the monotonic clock. The time of receipt is the kernel's.
 """
 
 import json
@@ -59,5 +60,6 @@ if __name__ == "__main__":
     if verb == "send":
         address, count, payload, gap_s, *batch = words
         send(address, int(count), int(payload), float(gap_s), *map(int, batch))
+        sys.stdin.read()
     else:
         receive(float(words[0]))

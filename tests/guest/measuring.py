@@ -39,8 +39,9 @@ def pair(emulator, link, routed=False):
 
 def start(lab, node, *argv):
     return subprocess.Popen(
-        [*lab.nodes[node].prefix, *argv], stdout=subprocess.PIPE, text=True, start_new_session=True
-    )
+        [*lab.nodes[node].prefix, *argv], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        start_new_session=True,
+    )  # fmt: skip
 
 
 @dataclass
@@ -99,9 +100,11 @@ def flood(lab, count, payload=1472, gap_s=0.0, batch=1, meanwhile=None, quiet_s=
         with start(lab, "a", *DATAGRAMS, "send", *words) as sender:
             if meanwhile:
                 meanwhile()
-            if sender.wait():
+            rows = json.loads(receiver.stdout.read())
+            sender.communicate()
+            if sender.returncode:
                 raise OSError("the sender could not send")
-        return Arrived(count, json.loads(receiver.stdout.read()))
+        return Arrived(count, rows)
 
 
 @dataclass

@@ -1,6 +1,7 @@
-"""Prints what profiles measure beside theory: ``python tests/guest/profiles.py kernel user``.
+"""Prints what profiles measure beside theory: ``profiles.py kernel,user [PROFILE...]``.
 
-A Markdown table: each of the profiles of `_PROFILES`, shortened, with the emulators named.
+A Markdown table: each of the profiles of `_PROFILES` or of those named, shortened, with these
+emulators.
 """
 
 import json
@@ -54,11 +55,12 @@ def _measured(profile, settings, emulator):
     return measured, theory, notes
 
 
-def main(emulators):
+def main(emulators, profiles):
     print(f"| profile | point, flow | unit | theory | {' | '.join(emulators)} |", flush=True)
     print("|---|---|---|---|" + "---|" * len(emulators))
     notes = []
-    for profile, settings in _PROFILES.items():
+    for profile in profiles or _PROFILES:
+        settings = _PROFILES[profile]
         figures = {}
         theory = {}
         for emulator in emulators:
@@ -77,4 +79,4 @@ def main(emulators):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main(sys.argv[1].split(","), sys.argv[2:])

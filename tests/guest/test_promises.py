@@ -175,6 +175,7 @@ def test_nothing_of_an_old_setting_stays(link, text, change, delay_s):
     time.sleep(0.02)
     arrived = flood(lab, 200, 56, 5e-3)
     assert len(arrived.rows) == 200
+    assert arrived.delays_s[0] == near(delay_s)
     assert outside(arrived.delays_s, delay_s) == 0
 
 
