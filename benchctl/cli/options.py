@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -69,6 +69,15 @@ Topology = Annotated[
         help="A topology file, or the name of an included topology.",
         autocompletion=completion.topologies,
     ),
+]
+Detach = Annotated[
+    bool,
+    typer.Option(
+        "--detach", help="Print the name of the run and return; the run continues by itself."
+    ),
+]
+NoWait = Annotated[
+    bool, typer.Option("--no-wait", help="Fail if another run is being measured on this machine.")
 ]
 Tags = Annotated[
     list[str],
@@ -205,6 +214,12 @@ def open_reader(store: Path) -> Iterator[Reader]:
         if known and not isinstance(error, StoreDamagedError):
             raise
         raise diagnose(store) or error from error
+
+
+def reject_beside(option: str, others: Mapping[str, object]) -> None:
+    """Raise UsageError if any of the other options, by their names, was given too."""
+    if given := [name for name, value in others.items() if value]:
+        raise UsageError(f"{option} and {given[0]} exclude each other", "remove one of the two")
 
 
 def format_for(given: str | None, output: Path | None, *, live_events: bool = False) -> str:

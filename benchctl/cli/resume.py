@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import sys
+from typing import Annotated
+
+import typer
 
 from benchctl.cli import options
 
@@ -18,26 +21,40 @@ def resume(
     log: options.Log = None,
     log_json: options.LogJson = False,
     notify: options.Notify = None,
+    failed: Annotated[
+        bool, typer.Option("--failed", help="Measure the failed trials again, too.")
+    ] = False,
+    detach: options.Detach = False,
+    no_wait: options.NoWait = False,
     trust: options.Trust = False,
     _units: options.Units = None,
     store: options.Store,
 ) -> None:
     """Continue a run that was stopped or killed.
 
-    Measures only the remaining trials.
+    Measures only the remaining trials; with --failed, also those that failed or timed out.
     """
     from benchctl.cli.log import keep_log
-    from benchctl.cli.watch import measure
-    from benchctl.engine.launch import left_to_resume
+    from benchctl.cli.watch import Showing, measure
+    from benchctl.engine.launch import check_free, left_to_resume
     from benchctl.report.output import Output
 
     keep_log(log, as_json=log_json, verbose=verbose)
     shown = options.format_for(form, output, live_events=events)
+    if detach:
+        of_results = {
+            "--format": form, "--output": output, "--events": events,
+            "--verbose": verbose, "--notify": notify,
+        }  # fmt: skip
+        options.reject_beside("--detach", of_results)
     with options.open_reader(store) as reader:
         run = reader.find(name)
-        left = left_to_resume(reader, run, trust=trust)
+        left = left_to_resume(reader, run, trust=trust, failed=failed)
+    if no_wait:
+        check_free(store)
     with Output(output) as out:
         if not quiet:
             print(f"run {run.name}: {left} of {run.trials} trials left", file=sys.stderr)
-        code = measure(store, run.id, shown, out, live_events=events, quiet=quiet, notify=notify)
+        way = Showing(shown, out, events, quiet, notify)
+        code = measure(store, run.id, way, failed=failed, detach=detach)
     sys.exit(code)

@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 import sys
+from typing import Annotated
 
-from benchctl.cli import options
+import typer
+
+from benchctl.cli import completion, options
+from benchctl.errors import UsageError
+
+_Profile = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[PROFILE]",
+        help="A profile file, or the name of an included profile.",
+        autocompletion=completion.profiles,
+    ),
+]
 
 
 def run(
-    profile: options.Profile,
+    profile: _Profile = None,
     *,
     assignments: options.Assignments,
     only: options.Only,
@@ -23,6 +36,25 @@ def run(
     notify: options.Notify = None,
     lab: options.Lab = None,
     tags: options.Tags,
+    detach: options.Detach = False,
+    attach: Annotated[
+        str | None,
+        typer.Option(
+            "--attach",
+            metavar="RUN",
+            help="Watch a run in progress instead; Ctrl-C leaves it running.",
+            autocompletion=completion.runs,
+        ),
+    ] = None,
+    server_wait: Annotated[
+        str | None,
+        typer.Option(
+            "--wait-for-server",
+            metavar="DURATION",
+            help="Try again for this time while a server does not answer yet.",
+        ),
+    ] = None,
+    no_wait: options.NoWait = False,
     trust: options.Trust = False,
     yes: options.Yes = False,
     _units: options.Units = None,
@@ -30,7 +62,8 @@ def run(
 ) -> None:
     """Run every trial of a profile, then print the summary."""
     from benchctl.cli.log import keep_log
-    from benchctl.cli.watch import measure
+    from benchctl.cli.watch import Showing, attach_to, measure
+    from benchctl.engine.launch import check_free
     from benchctl.engine.planning import planned
     from benchctl.engine.preflight import first_missing
     from benchctl.engine.prepare import record_plan
@@ -39,13 +72,44 @@ def run(
 
     keep_log(log, as_json=log_json, verbose=verbose)
     shown = options.format_for(form, output, live_events=events)
+    if attach is not None:
+        of_new_runs = {
+            "PROFILE": profile, "--set": assignments, "--only": only, "--repeat": repeats,
+            "--lab": lab, "--tag": tags, "--detach": detach, "--wait-for-server": server_wait,
+            "--no-wait": no_wait,
+        }  # fmt: skip
+        options.reject_beside("--attach", of_new_runs)
+        with Output(output) as out:
+            sys.exit(attach_to(store, attach, Showing(shown, out, events, quiet, notify)))
+    if profile is None:
+        raise UsageError("give a profile to run", "for example: benchctl run quickstart")
+    if detach:
+        of_results = {
+            "--format": form, "--output": output, "--events": events,
+            "--verbose": verbose, "--notify": notify,
+        }  # fmt: skip
+        options.reject_beside("--detach", of_results)
+    wait_s = _read_wait(server_wait)
     with Output(output) as out:
         prepared = planned(profile, assignments, only, repeats, yes, lab)
         if missing := first_missing(prepared.tools):
             raise missing
-        run_id, name = record_plan(prepared, store, trust=trust, tags=read_tags(tags))
+        if no_wait:
+            check_free(store)
+        run_id, name = record_plan(
+            prepared, store, trust=trust, tags=read_tags(tags), server_wait_s=wait_s
+        )
         if not quiet:
             trials = "1 trial" if len(prepared.plan) == 1 else f"{len(prepared.plan)} trials"
             print(f"run {name}: {trials}, store {store}", file=sys.stderr)
-        code = measure(store, run_id, shown, out, live_events=events, quiet=quiet, notify=notify)
+        code = measure(store, run_id, Showing(shown, out, events, quiet, notify), detach=detach)
     sys.exit(code)
+
+
+def _read_wait(text: str | None) -> float:
+    from benchctl.units import parse_duration
+
+    try:
+        return 0.0 if text is None else parse_duration(text)
+    except ValueError as error:
+        raise UsageError(f"--wait-for-server: {error}") from None

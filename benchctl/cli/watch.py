@@ -8,13 +8,15 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from benchctl.cli import options, streams
 from benchctl.cli.log import new_lines
 from benchctl.cli.notify import announce
-from benchctl.engine.launch import RunnerProcess, launch
-from benchctl.errors import BenchctlError, NoReaderError, StoreBusyError
+from benchctl.engine.launch import launch, launch_detached
+from benchctl.errors import BenchctlError, NoReaderError, StoreBusyError, UsageError
 from benchctl.report.exports import EXPORTS
 from benchctl.report.exports.jsonl import event_lines
 from benchctl.report.output import Output
@@ -57,47 +59,127 @@ class _Asked:
         self.times += 1
 
 
+@dataclass(frozen=True, slots=True)
+class Showing:
+    """How a run is shown: its result, its progress, and its end."""
+
+    form: str
+    output: Output
+    live_events: bool
+    quiet: bool
+    notify: str | None = None
+
+
 def measure(
-    store: Path,
-    run_id: int,
-    form: str,
-    output: Output,
-    *,
-    live_events: bool,
-    quiet: bool,
-    notify: str | None = None,
+    store: Path, run_id: int, showing: Showing, *, failed: bool = False, detach: bool = False
 ) -> int:
     """Start the runner of a run, watch it to its end and print its result.
 
-    ``notify`` says how to announce the end; see `announce`. Returns the exit code of the result.
-    Raises StoreError.
+    With ``failed``, failed trials are measured again. With ``detach``, only the run's name is
+    printed once its runner has begun. Returns the exit code of the result. Raises StoreError.
     """
     with options.open_reader(store) as reader:
-        asked, begun_s = _Asked(), time.monotonic()
-        narrator = _narrator(reader, reader.run(run_id), quiet)
-        events = _EventWriter(output) if live_events else None
-        with asked.listening(), closing(launch(store, run_id)) as runner:
-            _watch(runner, Follower(reader, run_id), narrator, events, asked)
+        if detach:
+            launch_detached(store, run_id, failed=failed, wait=True)
+            print(reader.run(run_id).name)
+            return 0
+        watch = _Watch(reader, reader.run(run_id), showing)
+        with watch.asked.listening(), closing(launch(store, run_id, failed=failed)) as runner:
+            watch.follow(runner)
             said, exit_code = runner.error(), runner.exit_code
-        run = reader.run(run_id)
         for line in said:
             print(f"benchctl: {line}", file=sys.stderr)
+        return watch.conclude(exit_code)
+
+
+def attach_to(store: Path, name: str, showing: Showing) -> int:
+    """Watch a run that another process started, to its end, and print its result.
+
+    An interrupt leaves the run, which continues. Returns the exit code of the result. Raises
+    StoreError, and UsageError if nobody has started the run.
+    """
+    with options.open_reader(store) as reader:
+        run = reader.find(name)
+        if run.status is Status.PLANNED and not reader.is_alive(run):
+            raise UsageError(
+                f"run {run.name} is not in progress", f"start it: benchctl resume {run.name}"
+            )
+        watch, runner = _Watch(reader, run, showing), _OtherRunner(reader, run)
+        with watch.asked.listening():
+            watch.follow(runner)
+        if not runner.left:
+            return watch.conclude(0)
+        again = f"watch it again with: benchctl run --attach {run.name}"
+        print(f"benchctl: run {run.name} continues; {again}", file=sys.stderr)
+        return SIGNAL_CODES[watch.asked.by or signal.SIGINT]
+
+
+class _Watch:
+    """A run that is shown while it is measured, and its result at the end."""
+
+    def __init__(self, reader: Reader, run: Run, showing: Showing) -> None:
+        self.asked = _Asked()
+        self._reader, self._run_id, self._showing = reader, run.id, showing
+        self._begun_s = time.monotonic()
+        self._narrator = _narrator(reader, run, showing.quiet)
+        self._events = _EventWriter(showing.output) if showing.live_events else None
+
+    def follow(self, runner: _Runner) -> None:
+        """Show what happens until the runner has ended; pass on interrupts."""
+        follower = Follower(self._reader, self._run_id)
+        _watch(runner, follower, self._narrator, self._events, self.asked)
+
+    def conclude(self, exit_code: int) -> int:
+        """Print how the run ended, and its result; returns the exit code of the command."""
+        run, events, asked = self._reader.run(self._run_id), self._events, self.asked
         if run.status is Status.DIED:
-            print(f"benchctl: the runner died (exit code {exit_code})", file=sys.stderr)
-        if run.status in (Status.INTERRUPTED, Status.DIED):
+            code = f" (exit code {exit_code})" if exit_code else ""
+            print(f"benchctl: the runner died{code}", file=sys.stderr)
+        if run.status in (Status.PLANNED, Status.INTERRUPTED, Status.DIED):
             print(f"benchctl: continue with: benchctl resume {run.name}", file=sys.stderr)
         with suppress(NoReaderError):
             if events is not None and events.error is not None:
                 raise events.error
             if asked.times < 2 and events is None:
-                write_result(reader, run, form, output)
+                write_result(self._reader, run, self._showing.form, self._showing.output)
         if asked.by is None:  # else whoever stopped it is there
-            announce(notify, run, time.monotonic() - begun_s)
-        return _exit_code(reader, run, exit_code, asked)
+            announce(self._showing.notify, run, time.monotonic() - self._begun_s)
+        return _exit_code(self._reader, run, exit_code, asked)
+
+
+class _Runner(Protocol):
+    """A runner that is watched."""
+
+    def ended(self, timeout_s: float) -> bool:
+        """Wait at most ``timeout_s`` for its end; returns whether it has ended."""
+
+    def interrupt(self) -> None:
+        """Do what the first interrupt of the command asks for."""
+
+    def kill(self) -> None:
+        """Do what the second asks for."""
+
+
+class _OtherRunner:
+    """The runner of a run that another process started: it is watched, and never stopped."""
+
+    def __init__(self, reader: Reader, run: Run) -> None:
+        self._reader = reader
+        self._run = run
+        self.left = False
+
+    def ended(self, timeout_s: float) -> bool:
+        time.sleep(timeout_s)
+        return self.left or not self._reader.is_alive(self._run)
+
+    def interrupt(self) -> None:
+        self.left = True
+
+    kill = interrupt
 
 
 def _watch(
-    runner: RunnerProcess,
+    runner: _Runner,
     follower: Follower,
     narrator: Narrator,
     events: _EventWriter | None,
@@ -167,6 +249,8 @@ class _EventWriter:
 def _exit_code(reader: Reader, run: Run, runner: int, asked: _Asked) -> int:
     if asked.by is not None:
         return SIGNAL_CODES[asked.by]
+    if run.status is Status.DIED and runner == 0:
+        return BenchctlError.exit_code
     if runner != 0:
         return runner if runner > 0 else BenchctlError.exit_code
     unmet = any(not one.met for one in read_report(reader, run).outcomes)

@@ -7,7 +7,9 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import IO
 
@@ -15,7 +17,8 @@ from benchctl.engine.signals import SIGNALS
 from benchctl.engine.trust import distrust_run, untrusted
 from benchctl.errors import StoreError, UsageError
 from benchctl.run.record import Run
-from benchctl.store.locks import Liveness
+from benchctl.run.status import FAILURES
+from benchctl.store.locks import Liveness, other_stores
 from benchctl.store.read import Reader
 from benchctl.store.record import interrupt_run, reopen_run
 
@@ -69,30 +72,46 @@ class RunnerProcess:
         self._words.close()
 
 
-def left_to_resume(reader: Reader, run: Run, *, trust: bool) -> int:
-    """Return how many trials a stopped or dead run has left.
+def left_to_resume(reader: Reader, run: Run, *, trust: bool, failed: bool = False) -> int:
+    """Return how many trials a stopped or dead run has left; with ``failed``, and how many failed.
 
     Raises UsageError if there are none or if it is in progress, and ProfileError without ``trust``
     if others may control its services.
     """
     if reader.is_alive(run):
         raise UsageError(f"run {run.name} is in progress", "wait until it ends")
-    left = sum(trial.status.is_open for trial in reader.trials(run.id))
+    statuses = [trial.status for trial in reader.trials(run.id)]
+    left = sum(one.is_open or (failed and one in FAILURES) for one in statuses)
     if not left:
-        raise UsageError(f"run {run.name} has nothing left to measure", "see benchctl show")
+        again = not failed and any(one in FAILURES for one in statuses)
+        hint = "--failed measures its failed trials again" if again else "see benchctl show"
+        raise UsageError(f"run {run.name} has nothing left to measure", hint)
     if not trust and (why := distrust_run(run.settings, reader.path)):
         raise untrusted(reader.path, why)
     return left
 
 
-def launch(store: Path, run_id: int) -> RunnerProcess:
-    """Start the runner of a planned, stopped or dead run.
+def check_free(store: Path) -> None:
+    """Raise UsageError if a run is being measured on this machine, as far as this can be seen."""
+    if store.exists():
+        with closing(Reader(store)) as reader:
+            if run := reader.measured_now():
+                raise UsageError(f"run {run.name} is being measured", _WAIT)
+    if others := other_stores(store):
+        raise UsageError(f"a run of store {others[0]} is being measured", _WAIT)
+
+
+_WAIT = "wait until it ends; without --no-wait, runs of one store wait for each other"
+
+
+def launch(store: Path, run_id: int, *, failed: bool = False) -> RunnerProcess:
+    """Start the runner of a planned, stopped or dead run; with ``failed``, also for failed trials.
 
     The runner stops when this process ends. Raises StoreError, also if the run is being measured
     already.
     """
     with Liveness(store).launching(run_id) as is_held:
-        reopen_run(store, run_id)
+        reopen_run(store, run_id, failed=failed)
         # A file, since nobody reads a pipe while the runner runs, and a full pipe would block it.
         # It lies beside the store, which is known to be writable.
         words = tempfile.TemporaryFile(dir=store.resolve().parent)  # noqa: SIM115 (close does)
@@ -103,12 +122,19 @@ def launch(store: Path, run_id: int) -> RunnerProcess:
     return runner
 
 
-def launch_detached(store: Path, run_id: int) -> None:
-    """Start a runner as `launch` does, but let it continue when this process ends."""
-    with Liveness(store).launching(run_id):
+def launch_detached(store: Path, run_id: int, *, failed: bool = False, wait: bool = False) -> None:
+    """Start a runner as `launch` does, but let it continue when this process ends.
+
+    With ``wait``, return once the runner holds its run. Raises StoreError if it ends before.
+    """
+    with Liveness(store).launching(run_id) as is_held:
         # Mark the run as planned before anyone reads it, so that it is not taken for an ended one.
-        reopen_run(store, run_id)
-    process = _start(store, run_id, subprocess.DEVNULL, subprocess.DEVNULL)
+        reopen_run(store, run_id, failed=failed)
+        process = _start(store, run_id, subprocess.DEVNULL, subprocess.DEVNULL)
+        while wait and process.poll() is None and not is_held():
+            time.sleep(LOOK_S)
+    if wait and process.returncode not in (None, 0):
+        raise StoreError(f"the runner ended with code {process.returncode}", "see benchctl show")
     # Popen warns of a child that nobody waits for; the result of this one is in the store.
     process.returncode = 0
 

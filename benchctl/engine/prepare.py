@@ -13,7 +13,12 @@ from benchctl.store.record import create_run
 
 
 def record_plan(
-    prepared: Planned, store: Path, *, trust: bool = False, tags: Sequence[str] = ()
+    prepared: Planned,
+    store: Path,
+    *,
+    trust: bool = False,
+    tags: Sequence[str] = (),
+    server_wait_s: float = 0.0,
 ) -> tuple[int, str]:
     """Write a plan into the store as a new run; returns the run's id and name.
 
@@ -21,5 +26,5 @@ def record_plan(
     """
     if prepared.distrust and prepared.topology is not None and not trust:
         raise untrusted(prepared.topology.path, prepared.distrust)
-    run = planned_run(prepared.plan, prepared.topology, prepared.registry)
+    run = planned_run(prepared.plan, prepared.topology, prepared.registry, server_wait_s)
     return create_run(store, run, time.time(), tags)

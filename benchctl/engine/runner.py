@@ -20,7 +20,7 @@ from benchctl.plan.bound import bind_trial
 from benchctl.plan.strategy import Result, Strategy, as_planned
 from benchctl.run.record import Run, Trial
 from benchctl.run.status import Status
-from benchctl.store.locks import Liveness, Turn
+from benchctl.store.locks import Liveness, Turn, other_stores
 from benchctl.store.read import Reader
 from benchctl.store.record import Recorder
 
@@ -63,7 +63,7 @@ class Runner:
         recorder.update_run(
             status=Status.RUNNING, started_time=started, error="", runner_pid=os.getpid()
         )
-        for store in _other_stores(self._store):
+        for store in other_stores(self._store):
             text = (
                 f"another run is being measured here, in store {store}: the two affect each other"
             )
@@ -187,22 +187,6 @@ class Runner:
             await asyncio.wait_for(self.signals.stop.wait(), length_s)
         except TimeoutError:
             return
-
-
-def _other_stores(own: Path) -> list[str]:
-    """Return the stores that other runners of this machine write to, as far as /proc shows them.
-
-    Runs of one store take turns; runs of two stores are not coordinated.
-    """
-    found = set()
-    for file in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            words = file.read_bytes().split(b"\0")
-        except OSError:  # it has ended, or is hidden
-            continue
-        if b"benchctl.engine" in words[1:-2]:
-            found.add(os.fsdecode(words[words.index(b"benchctl.engine") + 1]))
-    return sorted(found - {os.fspath(own)})
 
 
 def _results(reader: Reader, run_id: int) -> Iterator[Result]:

@@ -30,6 +30,8 @@ from benchctl.store.record import Recorder
 START_LEAD_S = 0.5
 # Back-off varies by up to a quarter, so that two clients of one server do not collide again.
 BACKOFF_JITTER = 0.25
+# Longest wait between two looks for a server that is starting.
+SERVER_BACKOFF_S = 5.0
 ROUND_TRIPS = ("tcp_min_rtt_s", "tcp_rtt_s", "rtt_s")
 
 
@@ -81,7 +83,9 @@ class TrialRunner:
         self._signals = signals
         self._wall = wall_clock
         self._seed = seed
-        self._answered: set[str] = set()
+        self._wait_end = wall_clock() + settings.server_wait_s
+        """Until then, a server that does not answer may still be starting."""
+        self._answered: set[tuple[str, str]] = set()
         """Those at the far end of a flow that has measured something, in this run."""
 
     async def run(self, trial_id: int, trial: BoundTrial, first_attempt: int = 1) -> Status:
@@ -94,7 +98,7 @@ class TrialRunner:
         places: list[Place] = []
         flows: list[FlowAttempt] = []
         turns = dict.fromkeys((flow.name for flow in trial.plan.flows), 0)
-        tried, number = 1, first_attempt
+        tried, number, waited = 1, first_attempt, 0
         while True:
             placing = asyncio.ensure_future(self._places(trial, turns))
             if not await self._until_asked(placing):
@@ -112,15 +116,21 @@ class TrialRunner:
                 tried, number = tried + 1, number + 1  # at once: the next lab is a new one
                 continue
             status = _overall(flows)
-            if not self._may_succeed(places, flows, status):
+            may_succeed = self._may_succeed(places, flows, status)
+            starting = self._may_be_starting(places, flows)
+            if not (may_succeed or starting):
                 return self._finish(trial_id, trial, places, flows, status)
             # A busy server moves the flow to its next port at once; only a full round of ports is
             # an attempt.
             if not _next_port(places, flows, turns):
-                if tried == self._settings.attempts:
+                if starting:
+                    wait_s = min(self._settings.backoff_s * 2**waited, SERVER_BACKOFF_S)
+                    waited += 1
+                elif tried == self._settings.attempts:
                     return self._finish(trial_id, trial, places, flows, status)
-                wait_s = self._settings.backoff_s * 2 ** (tried - 1)
-                tried += 1
+                else:
+                    wait_s = self._settings.backoff_s * 2 ** (tried - 1)
+                    tried += 1
                 wait_s *= 1 + BACKOFF_JITTER * jitter.uniform(-1, 1)
                 if not await self._until_asked(asyncio.ensure_future(asyncio.sleep(wait_s))):
                     return self._finish(trial_id, trial, places, flows, self._cut_short())
@@ -292,12 +302,25 @@ class TrialRunner:
         has had a whole deadline to do so.
         """
         pairs = list(zip(places, flows, strict=True))
-        self._answered |= {place.flow.plan.to for place, flow in pairs if flow.has_measured}
+        self._answered |= {_server_of(place) for place, flow in pairs if flow.has_measured}
         if status is Status.TIMED_OUT:
-            late = {place.flow.plan.to for place, flow in pairs if flow.status is Status.TIMED_OUT}
+            late = {_server_of(place) for place, flow in pairs if flow.status is Status.TIMED_OUT}
             return late <= self._answered
         retryable = all(flow.failure.kind.retryable for flow in flows if flow.failure)
         return status is Status.FAILED and retryable
+
+    def _may_be_starting(self, places: list[Place], flows: list[FlowAttempt]) -> bool:
+        """Return whether the trial failed only because servers of others do not answer yet."""
+        if self._wall() >= self._wait_end:
+            return False
+        pairs = zip(places, flows, strict=True)
+        late = [(p, f) for p, f in pairs if f.failure or f.status is Status.TIMED_OUT]
+        return bool(late) and all(
+            place.target is None
+            and _server_of(place) not in self._answered
+            and (flow.failure is None or flow.failure.kind is FailureKind.UNREACHABLE)
+            for place, flow in late
+        )
 
     def _cut_short(self) -> Status:
         """Return the status of an unfinished flow: as requested by the user, or timed out."""
@@ -331,6 +354,11 @@ class TrialRunner:
             fairness_jain=_fairness(flows) if status is Status.OK else None,
         )
         return status
+
+
+def _server_of(place: Place) -> tuple[str, str]:
+    """Return what answers a flow: its far end, and the tool there."""
+    return place.flow.plan.to, place.flow.plan.backend
 
 
 def _first_sent(place: Place, flow: FlowAttempt) -> float | None:

@@ -169,7 +169,9 @@ def _order(order: Order, points: int, repeats: int, seed: int) -> array[int]:
     return positions
 
 
-def planned_run(plan: Plan, topology: TomlSource | None, registry: Registry) -> PlannedRun:
+def planned_run(
+    plan: Plan, topology: TomlSource | None, registry: Registry, server_wait_s: float = 0.0
+) -> PlannedRun:
     """Return a plan as a run; ``topology`` is the file of its lab, if any."""
     profile = plan.document.model
     text = plan.document.text
@@ -192,6 +194,7 @@ def planned_run(plan: Plan, topology: TomlSource | None, registry: Registry) -> 
         plan.reported,
         tuple(metric for ability in abilities.values() for metric in ability.metrics),
         {name: ability.headline for name, ability in abilities.items()},
+        server_wait_s,
     )
     return PlannedRun(plan.document.name, profile.title, plan.seed, settings, plan, text)
 

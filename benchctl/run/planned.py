@@ -193,8 +193,8 @@ class Settings:
 
     ``values`` are those of every axis, in the order of the profile. ``network`` is the one outside
     the lab. ``metrics`` are those that only its backends define, ``headlines`` the headline metric
-    of each backend's flows, so that readers of the run need no plugin. Fields with a default are
-    missing from older stores.
+    of each backend's flows, so that readers of the run need no plugin. ``server_wait_s`` is how
+    long a server may take to start. Fields with a default are missing from older stores.
     """
 
     values: Mapping[str, tuple[Scalar, ...]]
@@ -208,6 +208,7 @@ class Settings:
     reported: tuple[Reported, ...] = ()
     metrics: tuple[Metric, ...] = ()
     headlines: Mapping[str, str] = field(default_factory=dict)
+    server_wait_s: float = 0.0
 
 
 class PlannedTrials(Protocol):

@@ -5,9 +5,10 @@
     planned ──▶ running ──▶ ok, failed, timed_out, interrupted, skipped
        ▲ │         │                │
        │ └─────────┼────────────────┼──▶ failed, timed_out, interrupted, skipped
-       └───────────┴────────────────┘  resumed: what never ended, or was interrupted
+       └───────────┴────────────────┘  resumed: what never ended, was interrupted, or failed
 
-A run itself is resumed from failed too: where a trial of it is open still.
+A failed trial is measured again only on request. A run is resumed from failed if one of its trials
+is.
 """
 
 from __future__ import annotations
@@ -52,6 +53,8 @@ class Status(StrEnum):
 UNFINISHED = (Status.PLANNED, Status.RUNNING)
 OPEN = (*UNFINISHED, Status.INTERRUPTED)
 COUNTED = (Status.OK, Status.TIMED_OUT)
+FAILURES = (Status.FAILED, Status.TIMED_OUT)
+"""Of trials that are measured again on request."""
 
 _CUT_SHORT = frozenset({Status.FAILED, Status.TIMED_OUT, Status.INTERRUPTED, Status.SKIPPED})
 _RESUMED = frozenset({Status.PLANNED})
@@ -61,7 +64,7 @@ TRANSITIONS: Mapping[Status, frozenset[Status]] = {
     Status.INTERRUPTED: _RESUMED,
     Status.FAILED: _RESUMED,
     Status.OK: frozenset(),
-    Status.TIMED_OUT: frozenset(),
+    Status.TIMED_OUT: _RESUMED,
     Status.SKIPPED: frozenset(),
     Status.DIED: _RESUMED,
 }

@@ -115,6 +115,22 @@ class Liveness:
         return pid if pid > 0 else None
 
 
+def other_stores(own: Path) -> list[str]:
+    """Return the stores that other runners of this machine write to, as far as /proc shows them.
+
+    Runs of one store take turns; runs of two stores are not coordinated.
+    """
+    found = set()
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = file.read_bytes().split(b"\0")
+        except OSError:  # it has ended, or is hidden
+            continue
+        if b"benchctl.engine" in words[1:-2]:
+            found.add(os.fsdecode(words[words.index(b"benchctl.engine") + 1]))
+    return sorted(found - {os.fspath(own.resolve())})
+
+
 def _holder(file: IO[str], byte: int) -> int:
     """Return the process that has an exclusive lock on a byte; 0 if there is none."""
     read, whence = fcntl.F_RDLCK, os.SEEK_SET

@@ -24,7 +24,7 @@ from benchctl.run.codec import to_json
 from benchctl.run.planned import PlannedRun, PlannedTrial
 from benchctl.run.status import Status
 from benchctl.store.database import connect, store_errors, transaction, writing
-from benchctl.store.schema import OPEN, UNFINISHED
+from benchctl.store.schema import FAILURES, OPEN, UNFINISHED
 from benchctl.units import format_duration
 
 # Samples that wait for another program: some 150 MB, half a minute at the highest rate.
@@ -76,13 +76,14 @@ def _free_name(connection: sqlite3.Connection, now: float) -> str:
             return name
 
 
-def reopen_run(path: Path, run_id: int) -> None:
+def reopen_run(path: Path, run_id: int, *, failed: bool = False) -> None:
     """Set the unfinished trials of a stopped or dead runner to planned. Raises StoreError.
 
-    Attempts without an end are marked as interrupted. Neither the run nor these trials have an end
-    any more.
+    With ``failed`` also those that failed. Attempts without an end are marked as interrupted.
+    Neither the run nor these trials have an end any more.
     """
-    trials = f"SELECT id FROM trial WHERE run_id = ? AND status IN {OPEN}"
+    again = f" OR status IN {FAILURES}" if failed else ""
+    trials = f"SELECT id FROM trial WHERE run_id = ? AND (status IN {OPEN}{again})"
     with writing(path) as connection:
         connection.execute(
             "UPDATE flow SET status = 'interrupted', error = 'the runner ended before it'"

@@ -12,7 +12,9 @@ def _listed(statuses: Iterable[Status]) -> str:
     return f"({', '.join(repr(str(one)) for one in statuses)})"
 
 
-UNFINISHED, OPEN, COUNTED = map(_listed, (status.UNFINISHED, status.OPEN, status.COUNTED))
+UNFINISHED, OPEN, COUNTED, FAILURES = map(
+    _listed, (status.UNFINISHED, status.OPEN, status.COUNTED, status.FAILURES)
+)
 """The tuples of `benchctl.run.status`, as SQL writes them."""
 LAST_ATTEMPT = (
     "WHERE (trial_id, attempt) = (SELECT trial_id, max(attempt) FROM flow WHERE trial_id = ?)"

@@ -99,6 +99,27 @@ def test_a_failed_trial_does_not_stop_the_run_and_ends_with_code_1(benchctl):
     assert "main, attempt 2: failed" in shown
 
 
+def test_resume_failed_measures_failed_trials_again_and_only_those(benchctl):
+    text = (
+        OK.replace('"ok"', '"ok", "fail", "hang"') + "attempts = 1\ndeadline = '500ms'\nseed = 1\n"
+    )
+    benchctl("run", benchctl.profile(text), "-q")
+    assert "--failed measures its failed trials again" in benchctl("resume").stderr
+    with closing(sqlite3.connect(benchctl.store)) as connection, connection:
+        connection.execute(
+            "UPDATE trial SET flows = replace(replace(flows, 'fail', 'ok'), 'hang', 'ok')"
+        )
+    result = benchctl("resume", "--failed")
+    assert (result.returncode, result.stdout.count("9.00 kbit/s ±0")) == (0, 3)
+    assert "4 of 6 trials left" in result.stderr
+    shown = benchctl("show", "last", "--trials").stdout
+    assert shown.count("main, attempt 1: ok") == 2
+    assert shown.count("main, attempt 2: ok") == 4
+    assert (
+        "has nothing left to measure\n  see benchctl show" in benchctl("resume", "--failed").stderr
+    )
+
+
 def test_what_helps_is_printed_once_by_run_and_show_and_for_each_attempt_by_show_trials(benchctl):
     text = OK.replace('"ok"', '"refuse"')
     result = benchctl("run", benchctl.profile(text))

@@ -79,7 +79,15 @@ class Outcome:
 
 
 def run_trial(
-    store, scripts, *flows, attempts=1, during=None, deadline_s=16.0, site=None, start_s=0.0
+    store,
+    scripts,
+    *flows,
+    attempts=1,
+    during=None,
+    deadline_s=16.0,
+    site=None,
+    start_s=0.0,
+    server_wait_s=0.0,
 ):
     """Run one trial in a new store; ``during`` is (seconds, what is then done to the signals)."""
     planned = PlannedRun("p", "", 1, Settings({}, "", ()), [trial()], "")
@@ -91,7 +99,8 @@ def run_trial(
         with closing(Recorder(store, run_id)) as recorder:
             runner = TrialRunner(
                 site or Site(NETWORK), Toolbox(spawner), spawner, recorder,
-                Settings({}, "", (), attempts, 2.0), signals, lambda: EPOCH + loop.time(), seed=1,
+                Settings({}, "", (), attempts, 2.0, server_wait_s=server_wait_s), signals,
+                lambda: EPOCH + loop.time(), seed=1,
             )  # fmt: skip
             if during is not None:
                 loop.call_later(during[0], during[1], signals)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchctl.run.status import TRANSITIONS, Status
+from benchctl.run.status import FAILURES, TRANSITIONS, Status
 
 
 def test_every_state_has_its_row_in_the_table():
@@ -19,7 +19,7 @@ def test_only_what_is_unfinished_goes_on_to_an_end(state):
     assert state.has_ended == (not TRANSITIONS[state] & ends)
 
 
-@pytest.mark.parametrize("state", sorted(set(Status) - {Status.FAILED, Status.DIED}))
+@pytest.mark.parametrize("state", sorted(set(Status) - {*FAILURES, Status.DIED}))
 def test_a_trial_is_open_as_long_as_a_runner_may_take_it_up(state):
     assert state.is_open == (state is Status.PLANNED or state.may_become(Status.PLANNED))
 
