@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 
@@ -36,8 +36,8 @@ Figures = Mapping[tuple[str, str], Figure]
 """Figures by (direction, metric)."""
 
 
-class _Series:
-    """The samples of one metric in one direction, as one end reported them."""
+class Series:
+    """The samples of one metric in one direction, as one end reported them; of all streams."""
 
     __slots__ = ("ends_s", "starts_s", "values")
 
@@ -62,8 +62,8 @@ class FlowFold:
     """
 
     def __init__(self, own: Sequence[Metric] = ()) -> None:
-        self._metrics = Vocabulary(own)
-        self._series: dict[tuple[str, str, str], _Series] = {}
+        self.vocabulary = Vocabulary(own)
+        self._series: dict[tuple[str, str, str], Series] = {}
         self._told: dict[tuple[str, str], Figure] = {}
 
     def add_sample(self, role: str, sample: Sample) -> None:
@@ -71,7 +71,7 @@ class FlowFold:
         if sample.omitted:
             return
         for name, value in sample.metrics.items():
-            series = self._series.setdefault((sample.direction, name, role), _Series())
+            series = self._series.setdefault((sample.direction, name, role), Series())
             series.starts_s.append(sample.start_s)
             series.ends_s.append(sample.end_s)
             series.values.append(value)
@@ -112,18 +112,30 @@ class FlowFold:
 
     def rate_within(self, name: str, from_s: float, to_s: float) -> float:
         """Return the mean of a rate over a window, all directions and streams together."""
-        ends: dict[str, _Series] = {}
-        for (direction, n, _), series in sorted(self._series.items(), key=lambda item: item[0]):
-            if n == name:
-                ends.setdefault(direction, series)
-        return sum(series.rate_within(from_s, to_s) for series in ends.values())
+        return sum(
+            series.rate_within(from_s, to_s)
+            for (_, n), series in self.measured().items()
+            if n == name
+        )
+
+    def measured(self) -> dict[tuple[str, str], Series]:
+        """Return the samples by (direction, metric), as the end that measured reported them."""
+        found: dict[tuple[str, str], Series] = {}
+        for direction, name, series in self._by_role():
+            found.setdefault((direction, name), series)
+        return found
+
+    def _by_role(self) -> Iterator[tuple[str, str, Series]]:
+        # "client" sorts before "server": if both ends report a metric, the measuring end counts.
+        for (direction, name, _), series in sorted(self._series.items(), key=lambda item: item[0]):
+            yield direction, name, series
 
     def disagreements(self) -> list[str]:
         """Return a sentence for every rate for which the tool's figure and ours differ too much."""
         ours = self._ours()
         texts = []
         for key, told in self._told.items():
-            if key in ours and self._metrics.describe(key[1]).fold is Fold.RATE:
+            if key in ours and self.vocabulary.describe(key[1]).fold is Fold.RATE:
                 mean = (told.value + ours[key].value) / 2
                 if mean and abs(told.value - ours[key].value) / mean > DISAGREEMENT:
                     texts.append(
@@ -134,16 +146,15 @@ class FlowFold:
 
     def _ours(self) -> dict[tuple[str, str], Figure]:
         figures: dict[tuple[str, str], Figure] = {}
-        # "client" sorts before "server": if both ends report a metric, the measuring end counts.
-        for (direction, name, _), series in sorted(self._series.items(), key=lambda item: item[0]):
+        for direction, name, series in self._by_role():
             figure = self._figure(name, series)
             if figure is not None:
                 figures.setdefault((direction, name), figure)
         return figures
 
-    def _figure(self, name: str, series: _Series) -> Figure | None:
+    def _figure(self, name: str, series: Series) -> Figure | None:
         values = series.values
-        match self._metrics.describe(name).fold:
+        match self.vocabulary.describe(name).fold:
             case Fold.RATE:
                 first_s, last_s = min(series.starts_s), max(series.ends_s)
                 if last_s <= first_s:
@@ -157,7 +168,7 @@ class FlowFold:
                 return Figure(fmean(values), "samples", _spread(values))
 
     def _add_ratios(self, figures: dict[tuple[str, str], Figure], direction: str) -> None:
-        for metric in self._metrics.metrics.values():
+        for metric in self.vocabulary.metrics.values():
             if metric.per is None or self._told.get((direction, metric.name)):
                 continue
             part, whole = (figures.get((direction, name)) for name in metric.per)

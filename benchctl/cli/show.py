@@ -28,9 +28,12 @@ def show(
         bool, typer.Option("--profile", help="Show the text of the profile.")
     ] = False,
     _units: options.Units = None,
+    events: Annotated[
+        bool, typer.Option("--events", help="Show what happened within the flows.")
+    ] = False,
     store: options.Store,
 ) -> None:
-    """Show one run: summary, trials, facts or profile."""
+    """Show one run: summary, trials, events, facts or profile."""
     from benchctl.report.exports.table import export as table
     from benchctl.report.report import StoredRun
 
@@ -40,6 +43,8 @@ def show(
             print(run.profile_text)
         elif facts:
             print(json.dumps(run.facts, indent=2))
+        elif events:
+            _print_events(reader, run)
         elif trials:
             _print_trials(reader, run)
         else:
@@ -56,6 +61,14 @@ def _print_head(run: Run) -> None:
     started = format_time(run.started_time) if run.started_time is not None else "-"
     print(f"started {started}  {run.status}", end="")
     print(f"  {run.trials} trials, {run.settings.order}, seed {run.seed}\n")
+
+
+def _print_events(reader: Reader, run: Run) -> None:
+    from benchctl.report.happenings import event_lines
+    from benchctl.report.report import read_report
+
+    lines = list(event_lines(read_report(reader, run)))
+    print(*map(visible, lines or ["no events"]), sep="\n")
 
 
 def _print_trials(reader: Reader, run: Run) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from benchctl.analysis.events import events_of
 from benchctl.analysis.figures import FlowFold
 from benchctl.api import (
     Channel,
@@ -283,6 +284,7 @@ class FlowAttempt:
     def _write(self, reason: str) -> None:
         failure, client = self.failure, self._ends.get(Role.CLIENT)
         self._recorder.add_figures(self.flow_id, self.fold.figures())
+        self._recorder.add_events(self.flow_id, events_of(self.fold))
         self._recorder.update_flow(
             self.flow_id,
             status=self.status,

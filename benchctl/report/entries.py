@@ -13,13 +13,16 @@ from benchctl.analysis.compare import Comparison
 from benchctl.analysis.figures import Figure, Figures
 from benchctl.analysis.summary import SummaryRow, reported_of
 from benchctl.metrics import OF_TRIALS
-from benchctl.report.report import Report, TrialReport
+from benchctl.report.report import FlowReport, Report, TrialReport
 from benchctl.run.record import RecordedFlow, Run, Trial
 from benchctl.units import timestamp, unit_of
 
 SCHEMA_VERSION = 1
 
 Entry = dict[str, Any]
+EVENT_KEYS = (
+    "metric", "at_s", "until_s", "level_before", "level_after", "confidence", "period_s", "beside",
+)  # fmt: skip
 
 
 def report_entry(report: Report) -> Entry:
@@ -36,13 +39,21 @@ def report_entry(report: Report) -> Entry:
 def _ended_entry(run: Run, ended: TrialReport) -> Entry:
     told, point = run.settings.reported, ended.trial.point
     flows = [
-        entry | {"reported": _only(reported, entry["metrics"])}
+        entry | {"reported": _only(reported, entry["metrics"]), "events": _events(one, entry)}
         for one in ended.flows
         for entry in flow_entries(one.flow, one.figures)
         for reported in (reported_of(told, point, one.flow.name, entry["direction"]),)
     ]
     of_trial = {"reported": _only(reported_of(told, point), OF_TRIALS)}
     return {**trial_entry(ended.trial), "flows": flows, **of_trial}
+
+
+def _events(one: FlowReport, entry: Entry) -> list[Entry]:
+    return [
+        {"kind": event.kind, **{key: getattr(event, key) for key in EVENT_KEYS}}
+        for event in one.events
+        if event.direction == entry["direction"]
+    ]
 
 
 def _only(figures: Mapping[str, float], metrics: Collection[str]) -> dict[str, float]:

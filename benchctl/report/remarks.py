@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from benchctl.analysis.statistics import FEW
 from benchctl.metrics import OF_TRIALS, Aspect, of_aspect, title_of
+from benchctl.report.happenings import tally
 from benchctl.report.pivot import with_interval
 from benchctl.report.report import Report
 from benchctl.run.status import Status
@@ -31,6 +32,8 @@ def remarks(report: Report) -> list[str]:
             text = "not valid for this lab: the emulator did not keep up on"
             lines.append(f"{name}: {text} {', '.join(broken)}")
     lines += _sharing(report)
+    if happened := tally(report):
+        lines.append(f"within the flows: {happened}; benchctl show --events describes them")
     lines += _outliers(report)
     lines += _too_few(report)
     lines += [f"expectation not met: {one.text}" for one in report.outcomes if not one.met]

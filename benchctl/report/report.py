@@ -19,7 +19,7 @@ from benchctl.analysis.summary import (
     reported_of,
     summarize,
 )
-from benchctl.run.record import RecordedFlow, Run, Trial
+from benchctl.run.record import FlowEvent, RecordedFlow, Run, Trial
 from benchctl.store.read import Reader
 
 
@@ -29,6 +29,7 @@ class FlowReport:
 
     flow: RecordedFlow
     figures: Figures
+    events: Sequence[FlowEvent] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,13 @@ def _ended(reader: Reader, run: Run) -> Iterator[TrialReport]:
     for trial in reader.trials(run.id):
         if trial.status.has_ended:
             flows = reader.flows(trial.id)
-            yield TrialReport(trial, [FlowReport(flow, reader.figures(flow.id)) for flow in flows])
+            yield TrialReport(
+                trial,
+                [
+                    FlowReport(flow, reader.figures(flow.id), reader.events(flow.id))
+                    for flow in flows
+                ],
+            )
 
 
 def report_of(run: Run, ended: Iterable[TrialReport]) -> Report:

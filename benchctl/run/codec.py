@@ -14,11 +14,12 @@ from typing import Any, TypeVar, get_type_hints
 
 import msgspec
 
+from benchctl.run.record import Happening
 from benchctl.run.status import Status
 
 T = TypeVar("T")
 
-_COLUMNS = (str, int, float, int | None, float | None, Status)
+_COLUMNS = (str, int, float, int | None, float | None, Status, Happening)
 """The types that a column of SQLite holds directly."""
 _TIMES_S = (-6e10, 2.5e11)
 """The years 70 to 9892: what a machine's clock may report and a calendar can show."""

@@ -11,7 +11,6 @@ gets both when it is next written to. Before that, readers find the default, or 
 - facts of another host: a column of the run that maps hosts to `Facts`. ``facts`` are those of
   host ``local``, where the runner is;
 - a clock with its error: a table by run, host and time; a flow names the clocks of its two ends;
-- an event within a flow (a lost connection, a change of route): a table by flow and time, as notes;
 - a file of a run (a trace, a figure): a table by run, with its name, type and bytes;
 - an imported run: a run with an ``origin`` column; its trials have their status from the start, no
   parameters as written, and never a runner.
@@ -20,7 +19,8 @@ gets both when it is next written to. Before that, readers find the default, or 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any, TypedDict
 
 from benchctl.metrics import Vocabulary
@@ -131,6 +131,39 @@ class RecordedFlow:
     finished_time: float | None
     exit_code: int | None
     stderr: str
+
+
+class Happening(StrEnum):
+    """The kind of an event within a flow."""
+
+    RAMP_UP = "delayed ramp-up"
+    DROP = "drop"
+    RECOVERY = "recovery"
+    STALL = "stall"
+    OSCILLATION = "oscillation"
+
+
+@dataclass(frozen=True, slots=True)
+class FlowEvent:
+    """Something that happened within a flow, seen in one of its rates; in SI base units.
+
+    ``at_s`` and ``until_s`` count from the flow's second 0; ``until_s`` is None for a change of
+    level. ``level_before`` and ``level_after`` are the levels around a change; around and within a
+    stall; the low and the high one of an oscillation, whose period is ``period_s``. ``confidence``
+    is 1 less the chance that noise looks so; None for a stall, which is no estimate. ``beside`` has
+    the flow's other metrics at this time.
+    """
+
+    direction: str
+    metric: str
+    kind: Happening
+    at_s: float
+    until_s: float | None
+    level_before: float
+    level_after: float
+    confidence: float | None = None
+    period_s: float | None = None
+    beside: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from benchctl.analysis.figures import Figure, Figures
 from benchctl.errors import StoreError, UsageError
 from benchctl.run.codec import convert, from_json, from_row
-from benchctl.run.record import Note, RecordedFlow, Run, RunOutline, Trial
+from benchctl.run.record import FlowEvent, Note, RecordedFlow, Run, RunOutline, Trial
 from benchctl.run.status import Status
 from benchctl.store.database import connect, damaged, store_errors
 from benchctl.store.locks import Liveness
@@ -220,6 +220,13 @@ class Reader:
         """Return a flow's final figures by (direction, metric)."""
         rows = self._rows("SELECT * FROM figure WHERE flow_id = ?", flow_id)
         return dict(self._decoded(map(decode_figure, rows)))
+
+    def events(self, flow_id: int) -> list[FlowEvent]:
+        """Return what happened within a flow, in order of time."""
+        if not self._value("SELECT count(*) FROM sqlite_master WHERE name = 'event'"):
+            return []  # of an earlier program
+        query = "SELECT * FROM event WHERE flow_id = ? ORDER BY at_s, id"
+        return self._all(FlowEvent, query, flow_id)
 
     def samples(self, flow_id: int, after: int = 0) -> Iterator[StoredSample]:
         """Yield the samples of a flow with an id above ``after``, in order of arrival."""

@@ -13,7 +13,7 @@ import sqlite3
 import struct
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import astuple, fields, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from benchctl.analysis.figures import Figures
 from benchctl.errors import StoreBusyError
 from benchctl.run.codec import to_json
 from benchctl.run.planned import PlannedRun, PlannedTrial
+from benchctl.run.record import FlowEvent
 from benchctl.run.status import Status
 from benchctl.store.database import connect, store_errors, transaction, writing
 from benchctl.store.schema import FAILURES, OPEN, UNFINISHED
@@ -172,8 +173,7 @@ class Recorder:
         number = -1 - len(self._flows)
         self._flows[number] = number
         values = {"trial_id": trial_id, **columns}
-        marks = ",".join("?" * len(values))
-        statement = f"INSERT INTO flow ({','.join(values)}) VALUES ({marks})"
+        statement = f"INSERT INTO flow ({','.join(values)}) VALUES ({_marks(len(values))})"
         encoded = _encoded(values.values())
 
         def insert() -> None:
@@ -198,6 +198,19 @@ class Recorder:
             lambda: self._connection.executemany(
                 "INSERT INTO figure VALUES (?,?,?,?,?,?)",
                 [(self._flows.get(flow_id, flow_id), *row) for row in rows],
+            )
+        )
+
+    def add_events(self, flow_id: int, events: Iterable[FlowEvent]) -> None:
+        """Write what happened within a flow."""
+        rows = [_encoded(astuple(event)) for event in events]
+        names = [field.name for field in fields(FlowEvent)]
+        statement = (
+            f"INSERT INTO event (flow_id,{','.join(names)}) VALUES ({_marks(1 + len(names))})"
+        )
+        self._take(
+            lambda: self._connection.executemany(
+                statement, [(self._flows.get(flow_id, flow_id), *row) for row in rows]
             )
         )
 
@@ -297,6 +310,10 @@ class Recorder:
         self._take(
             lambda: self._connection.execute(statement, (*encoded, flows.get(row_id, row_id)))
         )
+
+
+def _marks(count: int) -> str:
+    return ",".join("?" * count)
 
 
 def _encoded(values: Iterable[Any]) -> list[Any]:

@@ -16,7 +16,7 @@ from typing import Any
 
 from benchctl.errors import StoreDamagedError, StoreError, UsageError
 from benchctl.run.codec import convert, from_json, from_row
-from benchctl.run.record import Note, RecordedFlow, Run, Trial
+from benchctl.run.record import FlowEvent, Note, RecordedFlow, Run, Trial
 from benchctl.store.database import connect, store_errors, transaction
 from benchctl.store.read import decode_figure, decode_sample
 
@@ -57,8 +57,11 @@ _TABLES = (
     _Table("series", ("flow_id", "flow"), _check_series),
     _Table("sample", ("series_id", "series"), decode_sample),
     _Table("figure", ("flow_id", "flow"), _check_figure),
+    _Table("event", ("flow_id", "flow"), lambda row: from_row(row, FlowEvent)),
     _Table("note", ("run_id", "run"), lambda row: from_row(row, Note)),
 )
+_LATER = ("event",)
+"""Tables that stores of earlier programs lack."""
 _PARENTS = {table.parent[1] for table in _TABLES if table.parent is not None}
 _SAMPLES = (
     "SELECT sample.*, flow_id, role, stream, direction, metrics"
@@ -128,8 +131,11 @@ def _walk(connection: sqlite3.Connection, take: Callable[[str, sqlite3.Row], Non
     found = Findings()
     kept: dict[str, set[int]] = {}
     axes: dict[int, Mapping[str, Any]] = {}
+    there = {row["name"] for row in connection.execute("SELECT name FROM sqlite_master")}
     for table in _TABLES:
         kept[table.name] = set()
+        if table.name in _LATER and table.name not in there:
+            continue
         for row in _rows(connection, table, kept, found):
             try:
                 table.check(row)

@@ -119,6 +119,21 @@ CREATE TABLE figure (                   -- a flow's final figures
     spread TEXT NOT NULL DEFAULT '{}',  -- JSON: min, mean, median, p95, max of a distribution
     PRIMARY KEY (flow_id, direction, metric)
 ) WITHOUT ROWID;
+CREATE TABLE event (                    -- what happened within a flow
+    id INTEGER PRIMARY KEY,
+    flow_id INTEGER NOT NULL REFERENCES flow ON DELETE CASCADE,
+    direction TEXT NOT NULL,
+    metric TEXT NOT NULL,               -- the rate in which it was seen
+    kind TEXT NOT NULL,                 -- delayed ramp-up, drop, recovery, stall, oscillation
+    at_s REAL NOT NULL,                 -- from the flow's second 0
+    until_s REAL,                       -- of a stall or an oscillation
+    level_before REAL NOT NULL,         -- an oscillation's low
+    level_after REAL NOT NULL,          -- within a stall; an oscillation's high
+    confidence REAL,                    -- 1 less the chance that noise looks so
+    period_s REAL,                      -- of an oscillation
+    beside TEXT NOT NULL DEFAULT '{}'   -- JSON: the flow's other metrics at this time
+);
+CREATE INDEX event_of_flow ON event (flow_id);
 CREATE TABLE note (
     id INTEGER PRIMARY KEY,
     run_id INTEGER NOT NULL REFERENCES run ON DELETE CASCADE,

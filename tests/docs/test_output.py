@@ -17,7 +17,7 @@ from benchctl.cli.watch import SIGNAL_CODES
 from benchctl.lab.messages import DirectionCounters
 from benchctl.lab.strain import Carried
 from benchctl.metrics import Vocabulary
-from benchctl.report.entries import SCHEMA_VERSION, comparison_entry
+from benchctl.report.entries import EVENT_KEYS, SCHEMA_VERSION, comparison_entry
 from benchctl.report.exports import EXPORTS
 from benchctl.report.exports.jsonl import event_lines
 from benchctl.run.record import Note
@@ -60,6 +60,7 @@ def events(directory):
         ("### trials[]", lambda document: document["trials"][0]),
         ("### trials[].links[]", lambda _: Carried("", "", "", COUNTERS).as_entry()),
         ("### trials[].flows[]", lambda document: document["trials"][0]["flows"][0]),
+        ("### trials[].flows[].events[]", lambda _: ("kind", *EVENT_KEYS)),
         ("### summary[]", lambda document: document["summary"][0]),
     ],
 )
@@ -76,7 +77,7 @@ def test_expectations_and_the_version_are_as_described():
 def test_every_key_of_every_event_is_described(document, events):
     trial = document["trials"][0]
     of_others = {
-        "flow_ended": {"trial", *trial["flows"][0]} - {"reported"},
+        "flow_ended": {"trial", *trial["flows"][0]} - {"reported", "events"},
         "trial_ended": trial.keys() - {"flows", "reported"},
         "run_ended": document["run"].keys(),
     }

@@ -265,8 +265,10 @@ def test_tables_and_indexes_that_came_later_are_made_when_a_store_is_written(sto
     with closing(sqlite3.connect(store)) as connection:
         connection.execute("DROP INDEX note_of_run")
         connection.execute("DROP TABLE note")
+        connection.execute("DROP TABLE event")
     with closing(Reader(store)) as reader:
         assert reader.run(1).name
+        assert reader.events(1) == []
     set_tags(store, 1, ["old"])
     with closing(Reader(store)) as reader:
         assert (reader.run(1).tags, reader.notes(1)) == (("old",), [])

@@ -14,6 +14,7 @@ from store.store_support import NOW, add_flow, add_sample, figures, new_run
 
 from benchctl.analysis.figures import Figure
 from benchctl.errors import StoreError, UsageError
+from benchctl.run.record import FlowEvent, Happening
 from benchctl.store.bulk import Bulk
 from benchctl.store.manage import delete_run
 from benchctl.store.read import Reader
@@ -168,6 +169,20 @@ def test_figures_come_back_with_their_spread_and_source(recorder, reader):
     }
     recorder.add_figures(flow_id, told)
     assert reader.figures(flow_id) == told
+
+
+DROP = FlowEvent(
+    "send", "throughput_bps", Happening.DROP, 12.0, None, 9e7, 3e7, 0.999, None,
+    {"retransmits": 4.0},
+)  # fmt: skip
+STALL = FlowEvent("send", "throughput_bps", Happening.STALL, 3.0, 5.0, 9e7, 0.0)
+
+
+def test_events_of_a_flow_come_back_in_order_of_time(recorder, reader):
+    flow = add_flow(recorder)
+    recorder.add_events(flow, [DROP, STALL])
+    assert reader.events(flow) == [STALL, DROP]
+    assert reader.events(flow + 1) == []
 
 
 def test_readers_read_while_the_runner_writes(recorder, store):

@@ -1,0 +1,177 @@
+"""Finds what happened within a flow by its rate: ramp-up, drop, stall, recovery, oscillation."""
+
+from __future__ import annotations
+
+import cmath
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby, pairwise
+from statistics import fmean, median
+
+from benchctl.analysis.distributions import beta_share
+from benchctl.analysis.figures import FlowFold, Series
+from benchctl.analysis.steps import FALSE_ALARMS, LEAST_SERIES, find_steps
+from benchctl.metrics import Aspect, Fold, Vocabulary, of_aspect
+from benchctl.run.record import FlowEvent, Happening
+
+# Of the higher of two levels. A smaller step may be certain and still matter to nobody.
+LEAST_CHANGE = 0.1
+# Slow start takes some round trips; a plateau that is worth a name lasts longer.
+LEAST_PLATEAU_S = 2.0
+# Below this share of the median rate nothing moves but what was on its way.
+STALLED = 0.01
+LEAST_STALL_S = 1.0
+# The share of all variance that a regular swing must explain; a saw-tooth's is 0.61.
+LEAST_SWING = 0.5
+LEAST_CYCLES = 4
+# Three hours at 100 ms. Intervals of very different lengths would need more.
+MOST_INTERVALS = 100_000
+# Longer series are averaged down to about this length: the transform's time is its square.
+MOST_TRANSFORMED = 600
+
+
+@dataclass(frozen=True, slots=True)
+class Regular:
+    """A rate in intervals of equal length, all streams together."""
+
+    start_s: float
+    step_s: float
+    values: Sequence[float]
+
+    def time_s(self, index: int) -> float:
+        """Return when an interval begins."""
+        return self.start_s + index * self.step_s
+
+
+def events_of(fold: FlowFold) -> list[FlowEvent]:
+    """Return the events of a flow, each direction by its first rate, in order of time."""
+    measured = fold.measured()
+    found = []
+    for direction in dict.fromkeys(direction for direction, _ in measured):
+        metric = next((m for m in of_aspect(Aspect.RATE) if (direction, m) in measured), None)
+        rate = regular(measured[direction, metric]) if metric else None
+        if metric is None or rate is None:
+            continue
+        others = {m: one for (d, m), one in measured.items() if d == direction and m != metric}
+        for event in find_events(rate, direction, metric):
+            first_s = event.at_s - rate.step_s
+            last_s = (event.until_s or event.at_s + rate.step_s) + rate.step_s
+            beside = _beside(others, fold.vocabulary, first_s, last_s)
+            found.append(replace(event, beside=beside))
+    return sorted(found, key=lambda event: event.at_s)
+
+
+def regular(series: Series) -> Regular | None:
+    """Return a rate of all streams in intervals of the usual length; None for less than two."""
+    length_s = median(e - s for s, e in zip(series.starts_s, series.ends_s, strict=True))
+    start_s, end_s = min(series.starts_s), max(series.ends_s)
+    count = round((end_s - start_s) / length_s) if length_s > 0 else 0
+    if not 2 <= count <= MOST_INTERVALS:
+        return None
+    step_s = (end_s - start_s) / count
+    sums = [0.0] * count
+    for start, end, value in zip(series.starts_s, series.ends_s, series.values, strict=True):
+        first, last = (start - start_s) / step_s, (end - start_s) / step_s
+        for index in range(max(0, math.floor(first + 1e-6)), min(count, math.ceil(last - 1e-6))):
+            sums[index] += value * (min(last, index + 1) - max(first, index))
+    return Regular(start_s, step_s, sums)
+
+
+def find_events(rate: Regular, direction: str = "", metric: str = "") -> Iterator[FlowEvent]:
+    """Yield the events of a rate, without other metrics beside them."""
+    stalls = list(_stalls(rate))
+    for begin, end in stalls:
+        before = rate.values[begin - 1] if begin else 0.0
+        yield FlowEvent(
+            direction, metric, Happening.STALL, rate.time_s(begin), rate.time_s(end), before,
+            fmean(rate.values[begin:end]),
+        )  # fmt: skip
+    # Without what stood still, only a difference of the levels around a stall is a step.
+    still = {index for begin, end in stalls for index in range(begin, end)}
+    moving = [index for index in range(len(rate.values)) if index not in still]
+    values = [rate.values[index] for index in moving]
+    if swing := _swing(values):
+        cycles, confidence = swing
+        tenth = len(values) // 10
+        ordered = sorted(values)
+        begin_s, end_s = rate.time_s(0), rate.time_s(len(rate.values))
+        yield FlowEvent(
+            direction, metric, Happening.OSCILLATION, begin_s, end_s, ordered[tenth],
+            ordered[-1 - tenth], confidence, (end_s - begin_s) / cycles,
+        )  # fmt: skip
+        return
+    risen = True
+    for step in find_steps(values):
+        at_s = rate.time_s(moving[step.at])
+        up = step.after > step.before
+        kind = Happening.DROP if not up else Happening.RAMP_UP if risen else Happening.RECOVERY
+        risen = risen and up
+        small = abs(step.after - step.before) < LEAST_CHANGE * max(step.before, step.after)
+        if small or (kind is Happening.RAMP_UP and at_s - rate.start_s < LEAST_PLATEAU_S):
+            continue
+        yield FlowEvent(
+            direction, metric, kind, at_s, None, step.before, step.after, step.confidence
+        )
+
+
+def _stalls(rate: Regular) -> Iterator[tuple[int, int]]:
+    """Yield the first index of every stall, and that after its last."""
+    moved = [value for value in rate.values if value > 0]
+    least = STALLED * median(moved) if moved else 0.0
+    begin = 0
+    for stalled, group in groupby(rate.values, key=lambda value: value <= least):
+        end = begin + len(list(group))
+        if stalled and moved and (end - begin) * rate.step_s >= LEAST_STALL_S * (1 - 1e-6):
+            yield begin, end
+        begin = end
+
+
+def _swing(values: Sequence[float]) -> tuple[float, float] | None:
+    """Return the cycles of a regular swing that explains most of the variance; None without one.
+
+    By the two neighbouring frequencies that hold most: a swing that is no whole number of cycles
+    shows in both. With white noise their share has a beta distribution (Fisher, Proceedings of the
+    Royal Society A 125, 1929, for one frequency). Also returns the confidence.
+    """
+    block = -(-len(values) // MOST_TRANSFORMED)
+    means = [fmean(values[at : at + block]) for at in range(0, len(values) - block + 1, block)]
+    n = len(means)
+    if n < LEAST_SERIES:
+        return None
+    middle = fmean(means)
+    around = [value - middle for value in means]
+    whole = n * math.fsum(value * value for value in around)
+    turns = [cmath.exp(-2j * math.pi * k / n) for k in range(n)]
+    powers = [
+        2 * abs(sum(value * turns[k * at % n] for at, value in enumerate(around))) ** 2
+        for k in range(1, (n + 1) // 2)
+    ]
+    if not whole:
+        return None
+    share, first = max((sum(pair), at) for at, pair in enumerate(pairwise(powers)))
+    share /= whole
+    one, two = powers[first : first + 2]
+    cycles = first + 1 + two / (one + two)
+    ordered = sorted(means)
+    height = ordered[-1 - n // 10] - ordered[n // 10]
+    chance = len(powers) * (1 - beta_share(share, 2, max(len(powers) - 2, 1)))
+    regular_enough = share >= LEAST_SWING and cycles >= LEAST_CYCLES and chance < FALSE_ALARMS
+    return (cycles, 1 - chance) if regular_enough and height >= LEAST_CHANGE * ordered[-1] else None
+
+
+def _beside(
+    others: Mapping[str, Series], vocabulary: Vocabulary, first_s: float, last_s: float
+) -> dict[str, float]:
+    """Return other metrics over a window: counts summed, anything else as its mean."""
+    beside = {}
+    for metric, series in sorted(others.items()):
+        there = [
+            value
+            for start, end, value in zip(series.starts_s, series.ends_s, series.values, strict=True)
+            if end > first_s and start < last_s
+        ]
+        if there:
+            counted = vocabulary.describe(metric).fold is Fold.COUNT
+            beside[metric] = math.fsum(there) if counted else fmean(there)
+    return beside

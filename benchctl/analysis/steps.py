@@ -1,0 +1,145 @@
+"""Finds changes of level in a series whose noise depends on itself, by binary segmentation.
+
+Samples of a network's rate resemble their predecessors, and methods that take noise as white see
+steps in most series without any. Here the noise is a first-order autoregression, AR(1): every
+sample keeps the share ``phi`` of the last one's deviation. The statistic of a step is that of
+generalized least squares after whitening (Prais and Winsten, 1954; Lund et al., Journal of Climate
+20, 2007), and its threshold holds for all places of a step together (Bonferroni).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from operator import mul
+from statistics import fmean, median
+
+from benchctl.analysis.distributions import t_two_sided
+
+# The chance that a series without a step shows one.
+FALSE_ALARMS = 0.002
+# Fewer samples are an outlier, not a level.
+LEAST_LEVEL = 3
+LEAST_SERIES = 20
+# Closer to 1, no series is long enough to have a level.
+MOST_PHI = 0.97
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A change of level: the index of its first sample, the levels, and the confidence in it.
+
+    Levels are medians of the samples between this step and its neighbours.
+    """
+
+    at: int
+    before: float
+    after: float
+    confidence: float
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """AR(1) noise: ``phi``, and the standard deviation of what is new in each sample."""
+
+    phi: float
+    innovation: float
+
+
+def find_steps(values: Sequence[float]) -> list[Step]:
+    """Return the steps of a series of samples at equal distances, in order."""
+    if len(values) < LEAST_SERIES:
+        return []
+    phi, found = -1.0, {}
+    estimate = _phi_of_differences(values)
+    # Steps that are none leave noise with a larger phi than was thought, and go when it is known.
+    while estimate > phi:
+        phi = estimate
+        found = dict(_segment(values, 0, len(values), Noise(phi, _innovation(values, phi))))
+        estimate = _phi_around(values, sorted(found)) if found else phi
+    places = [0, *sorted(found), len(values)]
+    levels = [median(values[begin:end]) for begin, end in pairwise(places)]
+    return [
+        Step(at, before, after, found[at])
+        for at, (before, after) in zip(places[1:-1], pairwise(levels), strict=True)
+    ]
+
+
+def _phi_of_differences(values: Sequence[float]) -> float:
+    """Return phi without regard to steps, which differences hardly show.
+
+    The variance of differences over two samples is 1 + phi times that over one.
+    """
+    one, two = (
+        _scale([later - earlier for earlier, later in zip(values, values[lag:], strict=False)])
+        for lag in (1, 2)
+    )
+    return _cautious((two / one) ** 2 - 1 if one else 0.0, len(values))
+
+
+def _phi_around(values: Sequence[float], steps: Sequence[int]) -> float:
+    """Return phi as the correlation of neighbours around the levels between steps."""
+    around: list[float] = []
+    for begin, end in pairwise((0, *steps, len(values))):
+        mean = fmean(values[begin:end])
+        around += (value - mean for value in values[begin:end])
+    squares = math.fsum(value * value for value in around)
+    products = math.fsum(map(mul, around, around[1:]))
+    return _cautious(products / squares if squares else 0.0, len(values))
+
+
+def _cautious(phi: float, n: int) -> float:
+    """Return an estimate of phi without its bias (Kendall, Biometrika 41, 1954), or larger.
+
+    Too small a phi sees steps where none are, so a standard error is added.
+    """
+    phi = min(max(phi, 0.0), 1.0)
+    return min(phi + (1 + 3 * phi) / n + math.sqrt((1 - phi * phi) / n), MOST_PHI)
+
+
+def _innovation(values: Sequence[float], phi: float) -> float:
+    new = [later - phi * earlier for earlier, later in pairwise(values)]
+    middle = median(new)
+    return _scale([value - middle for value in new])
+
+
+def _scale(deviations: Sequence[float]) -> float:
+    """Return the standard deviation around 0, without what is farther than four of them."""
+    within = 4 * 1.4826 * median(map(abs, deviations))
+    return math.sqrt(fmean(d * d for d in deviations if abs(d) <= within or not within))
+
+
+def _segment(
+    values: Sequence[float], begin: int, end: int, noise: Noise
+) -> Iterator[tuple[int, float]]:
+    """Yield the steps between two indexes, each with its confidence."""
+    if end - begin < 2 * LEAST_LEVEL or not noise.innovation:
+        return
+    at, size = _best(values[begin:end], noise)
+    # Of all places in the whole series, whichever part of it this is.
+    chance = min(1.0, len(values) * t_two_sided(size, len(values) - 3))
+    if chance < FALSE_ALARMS:
+        yield begin + at, 1 - chance
+        yield from _segment(values, begin, begin + at, noise)
+        yield from _segment(values, begin + at, end, noise)
+
+
+def _best(values: Sequence[float], noise: Noise) -> tuple[int, float]:
+    """Return the likeliest place of a step, and its size in standard errors."""
+    n, phi = len(values), noise.phi
+    first, rest = math.sqrt(1 - phi * phi), 1 - phi
+    new = [later - phi * earlier for earlier, later in pairwise(values)]
+    after = [*accumulate(reversed(new), initial=0.0)][::-1]  # of the samples from each on
+    level = first * first * values[0] + rest * after[0]
+    level_square = first * first + (n - 1) * rest * rest
+    best = (0, 0.0)
+    for at in range(LEAST_LEVEL, n - LEAST_LEVEL + 1):
+        tail = (n - 1 - at) * rest * rest
+        shared = (rest + tail) / level_square
+        size = new[at - 1] + rest * after[at] - shared * level
+        error = noise.innovation * math.sqrt(1 + tail - shared * (rest + tail))
+        if abs(size) / error > best[1]:
+            best = at, abs(size) / error
+    return best

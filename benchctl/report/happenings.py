@@ -1,0 +1,72 @@
+"""What happened within the flows of a run, in words."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from benchctl.metrics import title_of
+from benchctl.report.report import Report
+from benchctl.run.record import FlowEvent, Happening
+from benchctl.units import format_duration, format_ratio, format_value
+
+# Beside an event people look for these; the JSON has all.
+BESIDE = ("retransmits", "tcp_rtt_s", "rtt_s", "loss_ratio", "packets_lost", "cwnd_bytes")
+
+
+def event_lines(report: Report) -> Iterator[str]:
+    """Yield a heading for each trial with events, and a line for each of them."""
+    for one in report.trials:
+        found = [(flow.flow.name, event) for flow in one.flows for event in flow.events]
+        if found:
+            point = ", ".join(f"{axis}={value}" for axis, value in one.trial.point.items())
+            where = f" ({point})" if point else ""
+            yield f"trial {one.trial.position + 1}{where}, repeat {one.trial.repeat}"
+        for name, event in found:
+            yield f"  {name} {event.direction}, {event_text(event)}"
+
+
+def event_text(event: FlowEvent) -> str:
+    """Describe an event in one line."""
+    before, after = (
+        format_value(event.metric, level) for level in (event.level_before, event.level_after)
+    )
+    what = f"{title_of(event.metric)}: {event.kind}"
+    lasts = format_duration((event.until_s or event.at_s) - event.at_s)
+    match event.kind:
+        case Happening.STALL:
+            text = f"{what} for {lasts}, before at {before}"
+        case Happening.OSCILLATION:
+            period = format_duration(event.period_s or 0.0)
+            text = f"{what} between {before} and {after} every {period}, for {lasts}"
+        case _:
+            share = event.level_after / event.level_before - 1 if event.level_before else None
+            change = "" if share is None else f" ({'+' * (share > 0)}{format_ratio(share)})"
+            text = f"{what} from {before} to {after}{change}"
+    beside = [
+        f"{title_of(metric)} {format_value(metric, event.beside[metric])}"
+        for metric in BESIDE
+        if metric in event.beside
+    ]
+    sure = [] if event.confidence is None else [f"confidence {_floor(event.confidence)}"]
+    return "; ".join([f"at {format_duration(event.at_s)} {text}", *sure, *beside])
+
+
+def _floor(confidence: float) -> str:
+    """Write a confidence; never as certainty."""
+    return "above 99.9 %" if confidence > 0.999 else format_ratio(confidence)
+
+
+def tally(report: Report) -> str:
+    """Return how many events of each kind there were: ``2 drops, 1 stall``; empty without any."""
+    events = (event for one in report.trials for flow in one.flows for event in flow.events)
+    counts = Counter(event.kind for event in events)
+    return ", ".join(
+        f"{counts[kind]} {_plural(kind) if counts[kind] > 1 else kind}"
+        for kind in Happening
+        if counts[kind]
+    )
+
+
+def _plural(kind: Happening) -> str:
+    return f"{kind[:-1]}ies" if kind.endswith("y") else f"{kind}s"
