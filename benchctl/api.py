@@ -294,6 +294,8 @@ class Probe:
     argv: tuple[str, ...]
     install: str
     """How to get the program, in one line: ``apt install iperf3``."""
+    otherwise: Probe | None = None
+    """What takes its place where it is missing or cannot be used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -355,7 +357,8 @@ class Demand:
     buffer of each stream, None for the kernel's own. ``protocol`` is ``"tcp"``, ``"udp"`` or
     another. ``payload_bytes`` is the payload of one packet, None where TCP cuts the data into
     segments, which ``mss_bytes`` bounds. ``ip_version`` is 4 or 6, None where the address decides.
-    ``omitted_s`` is the time to leave out at the start.
+    ``omitted_s`` is the time to leave out at the start. ``lab_only`` is for traffic that no real
+    network should carry: a profile without a lab is rejected.
     """
 
     rate_bps: float = math.inf
@@ -366,6 +369,7 @@ class Demand:
     mss_bytes: float = math.inf
     ip_version: int | None = None
     omitted_s: float = 0.0
+    lab_only: bool = False
 
 
 class Backend(ABC, Generic[P]):

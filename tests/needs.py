@@ -9,8 +9,12 @@ import os
 import shutil
 import socket
 import subprocess
+import sys
 from collections import Counter
 from functools import cache
+from pathlib import Path
+
+import pytest
 
 PACKAGES = {
     "ip": "iproute2",
@@ -26,6 +30,28 @@ NOT_IN_EVERY_CI = {
     "needs Python 3.9": "no package of current distributions",
 }
 """What may be missing in CI, and why it is not installed there."""
+
+
+@cache
+def python_39():
+    """Return the oldest Python that runs what is sent to other hosts, where this machine has it."""
+    # What pyenv has installed goes first: its shim in the PATH is there even when it runs nothing.
+    installed = sorted((Path.home() / ".pyenv" / "versions").glob("3.9.*/bin/python3.9"))
+    for python in (*map(str, installed), shutil.which("python3.9")):
+        if python and not subprocess.run([python, "-c", ""], check=False).returncode:
+            return python
+    return ""
+
+
+PYTHONS = [
+    pytest.param(sys.executable, id="this Python"),
+    pytest.param(
+        python_39(),
+        id="Python 3.9",
+        marks=pytest.mark.skipif(not python_39(), reason="needs Python 3.9: pyenv install 3.9"),
+    ),
+]
+"""Those that run what is sent to other hosts."""
 
 
 def missing(item):

@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from benchctl.api import Role, Tool
+from benchctl.api import Probe, Role, Tool
 from benchctl.backends import AnyBackend, Registry
 from benchctl.errors import MissingError
 from benchctl.hosts.programs import located
@@ -49,6 +49,15 @@ class Toolbox:
         probe = backend.probe(role)
         if probe is None:
             return Tool("")
+        try:
+            return await self._ask(backend, role, host, probe)
+        except MissingError:
+            # A program that the settings name is wanted, and no other.
+            if probe.otherwise is None or located(probe.argv) != probe.argv:
+                raise
+            return await self._ask(backend, role, host, probe.otherwise)
+
+    async def _ask(self, backend: AnyBackend, role: Role, host: Host, probe: Probe) -> Tool:
         argv = located(probe.argv)
         program = argv[0]
         what = f'backend "{backend.name}"'

@@ -135,7 +135,9 @@ class Binder:
                 what = f"{backend.name} cannot measure with a value that JSON cannot hold"
                 raise self._error(name, (key,), what, "write it as a text or a number", writes)
         bound = BoundFlow(replace(flow, parameters=parameters), backend, model)
-        bound.demand  # noqa: B018 (a fault of the plugin is found before anything runs)
+        if bound.demand.lab_only and self._document.model.lab is None:
+            what = f"{backend.name} may send this in a lab only"
+            raise self._error(name, (), what, "set lab.topology, or use --lab", writes)
         return bound, flow.delay_s + bound.duration_s
 
     def _make_route(self, name: str, writes: tuple[Writes, ...]) -> _Route:

@@ -2,13 +2,17 @@
 
 Two families are supported. iputils (Linux) answers ``-V`` with its name. The ping of macOS and
 FreeBSD has no ``-V``: it prints its usage and sends nothing, and the usage identifies the family.
-BusyBox, GNU inetutils and OpenBSD use the same letters for other options and are rejected.
+BusyBox, GNU inetutils and OpenBSD use the same letters for other options. Where one of those or no
+ping at all is installed, `echo` takes its place, which has the options of iputils.
 """
 
 from __future__ import annotations
 
 import math
 import re
+import sys
+from dataclasses import replace
+from pathlib import Path
 from typing import Literal
 
 from pydantic import Field, field_validator, model_validator
@@ -17,6 +21,7 @@ from benchctl.api import (
     Backend,
     Capabilities,
     Command,
+    Demand,
     Direction,
     Dscp,
     Duration,
@@ -37,6 +42,12 @@ DEFAULT_DURATION_S = 10.0
 # From this version on iputils has -3: every round-trip time to the microsecond. Older ones print
 # three digits, so whole milliseconds from 100 ms on.
 EXACT_SINCE = "20240905"
+
+# Without replies ping floods with a hundred probes a second, the least of a flood.
+FLOOD_INTERVAL_S = 0.01
+
+# -I and -S leave out site-packages and the environment: it needs neither, and starts faster.
+_OWN = (sys.executable, "-I", "-S", str(Path(__file__).with_name("echo.py")))
 
 # The parser keeps a byte for each probe. It is three hours at the shortest interval.
 MOST_PROBES = 10_000_000
@@ -91,6 +102,12 @@ class PingParameters(Parameters):
         default=False, description="forbid fragmentation, here and on the path"
     )
 
+    flood: bool = Field(
+        default=False,
+        description="send the next probe at each reply, at least 100 a second, and record the"
+        " summary only; in a lab only, and with count",
+    )
+
     @field_validator("interval")
     @classmethod
     def _whole_milliseconds(cls, value: float) -> float:
@@ -101,6 +118,8 @@ class PingParameters(Parameters):
 
     @model_validator(mode="after")
     def _bounded(self) -> PingParameters:
+        if self.flood and (self.count is None or self.duration is not None):
+            raise ValueError("flood is bounded by count, and not by duration")
         if self.probes > MOST_PROBES:
             raise ValueError(f"{self.probes} probes are more than {MOST_PROBES}")
         return self
@@ -128,13 +147,17 @@ class Ping(Backend[PingParameters]):
     def probe(self, role: Role) -> Probe | None:
         if role is Role.SERVER:
             return None
-        return Probe(("ping", "-V"), "apt install iputils-ping")
+        return Probe(
+            ("ping", "-V"), "apt install iputils-ping", Probe((*_OWN, "-V"), "comes with benchctl")
+        )
 
     def read_probe(self, role: Role, exit_code: int, output: str) -> Tool:
         if found := re.search(r"iputils[ -]s?(\d{8})", output):
             version = found[1]
             exact = {"exact"} if version >= EXACT_SINCE else set()
             return Tool(version, frozenset({"iputils", *exact}))
+        if own := re.fullmatch(r"echo (\S+)\s*", output):
+            return Tool(f"{own[1]}, benchctl's own", frozenset({"iputils", "own"}))
         if "[-S src_addr]" in output and "[-z tos]" in output:
             if "boundif" in output:
                 return Tool("macOS", frozenset({"bsd", "device"}))
@@ -148,10 +171,14 @@ class Ping(Backend[PingParameters]):
         params = flow.params
         # iputils counts its probes from 1, the others from 0.
         parser = PingParser(params.probes, params.interval, first_seq=1 if iputils else 0)
-        return Command(("ping", *options, flow.address), parser, {"LC_ALL": "C"}, "SIGINT")
+        program = _OWN if "own" in flow.tool.features else ("ping",)
+        return Command((*program, *options, flow.address), parser, {"LC_ALL": "C"}, "SIGINT")
 
     def duration_s(self, params: PingParameters) -> float:
-        return params.probes * params.interval
+        return params.probes * (FLOOD_INTERVAL_S if params.flood else params.interval)
+
+    def demand(self, params: PingParameters) -> Demand:
+        return replace(super().demand(params), lab_only=params.flood)
 
     def traffic_bytes(self, params: PingParameters) -> float | None:
         return params.probes * params.length
@@ -162,7 +189,9 @@ def _common(params: PingParameters) -> list[str]:
     # ping multiplies by 1000 and truncates: "1.001" becomes 1000 ms, "1.0011" the intended 1001.
     if int(float(interval) * 1000) != round(params.interval * 1000):
         interval += "1"
-    return ["-n", "-c", f"{params.probes}", "-i", interval, "-s", f"{params.length:.0f}"]
+    # A flood prints dots, which are no lines, unless it is quiet.
+    pace = ["-f", "-q"] if params.flood else ["-i", interval]
+    return ["-n", "-c", f"{params.probes}", *pace, "-s", f"{params.length:.0f}"]
 
 
 def _iputils(flow: Flow[PingParameters]) -> list[str]:

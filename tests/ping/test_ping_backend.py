@@ -175,3 +175,27 @@ def test_every_metric_is_declared(name):
             assert event.direction in BACKEND.capabilities.directions
         elif isinstance(event, Failure):
             assert event.message
+
+
+def test_a_flood_is_for_labs_and_bounded_by_its_count():
+    assert (
+        argv(IPUTILS, count=500, flood=True)
+        == "ping -D -O -n -c 500 -f -q -s 56 -W 2.000 192.0.2.1"
+    )
+    assert BACKEND.demand(Parameters(count=500, flood=True)).lab_only
+    assert not BACKEND.demand(Parameters(count=500)).lab_only
+    # At most: a hundred a second without any reply.
+    assert BACKEND.duration_s(Parameters(count=500, flood=True)) == 5
+    for wrong in ({}, {"duration": "5s"}, {"count": 500, "duration": "5s"}):
+        with pytest.raises(ValidationError, match="bounded by count"):
+            Parameters(flood=True, **wrong)
+
+
+def test_our_own_ping_takes_the_place_of_a_missing_one_with_the_same_options():
+    probe = BACKEND.probe(Role.CLIENT)
+    assert probe.argv == ("ping", "-V")
+    own = BACKEND.read_probe(Role.CLIENT, 0, "echo 1.0\n")
+    assert own.version == "1.0, benchctl's own"
+    command = argv(own, count=5)
+    assert command.startswith(shlex.join(probe.otherwise.argv[:-1]))
+    assert command.endswith(argv(IPUTILS, count=5).removeprefix("ping"))

@@ -1,4 +1,4 @@
-"""The ping of this machine on loopback: what the backend expects is what the program does."""
+"""The ping of this machine and our own on loopback: they do what the backend expects."""
 
 import os
 import signal
@@ -20,16 +20,20 @@ from benchctl.api import (
 )
 from benchctl_ping import BACKEND
 
-pytestmark = pytest.mark.tool("ping")
+SYSTEMS = BACKEND.probe(Role.CLIENT)
+OWN = SYSTEMS.otherwise
+PROGRAMS = [
+    pytest.param(SYSTEMS, marks=pytest.mark.tool("ping"), id="system"),
+    pytest.param(OWN, id="own"),
+]
 
 
-def tool():
-    probe = BACKEND.probe(Role.CLIENT)
+def tool(probe):
     result = subprocess.run(probe.argv, capture_output=True, text=True, check=False, timeout=10)
     return BACKEND.read_probe(Role.CLIENT, result.returncode, result.stdout + result.stderr)
 
 
-def command(address, source_address=None, source_device=None, **values):
+def command(probe, address, source_address=None, source_device=None, **values):
     params = BACKEND.parameters(**values)
     return BACKEND.client(
         Flow(
@@ -37,7 +41,7 @@ def command(address, source_address=None, source_device=None, **values):
             Direction.ROUND_TRIP,
             address,
             None,
-            tool(),
+            tool(probe),
             source_address=source_address,
             source_device=source_device,
         )
@@ -53,8 +57,8 @@ def start(command):
     )
 
 
-def measure(address, **values):
-    asked = command(address, **values)
+def measure(probe, address, **values):
+    asked = command(probe, address, **values)
     with start(asked) as process:
         stdout, stderr = process.communicate(timeout=10)
     return replay(asked.parser, stdout, stderr, process.returncode)
@@ -66,9 +70,10 @@ LOOPBACK = [
 ]
 
 
+@pytest.mark.parametrize("probe", PROGRAMS)
 @pytest.mark.parametrize("address", LOOPBACK)
-def test_loopback_is_measured(address):
-    events = measure(address, count=3, length="1000B", dscp=46, ttl=5, dont_fragment=True)
+def test_loopback_is_measured(probe, address):
+    events = measure(probe, address, count=3, length="1000B", dscp=46, ttl=5, dont_fragment=True)
     replies = [event for event in events if isinstance(event, Sample)]
     assert [sorted(reply.metrics) for reply in replies] == 3 * [
         ["packets_received", "packets_sent", "rtt_s", "ttl"]
@@ -81,8 +86,9 @@ def test_loopback_is_measured(address):
     assert settings == {"address": address, "length_bytes": 1000, "count": 3}
 
 
-def test_an_interrupted_ping_tells_what_it_has():
-    asked = command("127.0.0.1", count=1000)
+@pytest.mark.parametrize("probe", PROGRAMS)
+def test_an_interrupted_ping_tells_what_it_has(probe):
+    asked = command(probe, "127.0.0.1", count=1000)
     with start(asked) as process:
         head = process.stdout.readline() + process.stdout.readline()
         process.send_signal(signal.Signals[asked.stop_signal])
@@ -92,6 +98,7 @@ def test_an_interrupted_ping_tells_what_it_has():
     assert not [event for event in events if isinstance(event, Failure)]
 
 
+@pytest.mark.parametrize("probe", PROGRAMS)
 @pytest.mark.parametrize(
     ("values", "kind"),
     [
@@ -100,9 +107,32 @@ def test_an_interrupted_ping_tells_what_it_has():
         ({"ip_version": 4, "address": "::1"}, FailureKind.PARAMETER),
     ],
 )
-def test_what_cannot_be_measured_is_a_failure_of_the_right_kind(values, kind):
-    if "bsd" in tool().features:
+def test_what_cannot_be_measured_is_a_failure_of_the_right_kind(probe, values, kind):
+    if "bsd" in tool(probe).features:
         pytest.skip("BSD's ping words these otherwise")
-    (failure,) = measure(**{"address": "127.0.0.1", "count": 1, **values})
+    (failure,) = measure(probe, **{"address": "127.0.0.1", "count": 1, **values})
     assert failure.kind is kind
     assert failure.hint
+
+
+def best_median_s(probe, address):
+    """Return the median RTT of the quietest of some moments."""
+    rounds = [measure(probe, address, count=40, interval="5ms") for _ in range(5)]
+    return min(only(Summary, events).metrics["rtt_s"]["median"] for events in rounds)
+
+
+@pytest.mark.tool("ping")
+@pytest.mark.parametrize("address", LOOPBACK)
+def test_our_own_ping_measures_what_the_system_s_does(address):
+    told = best_median_s(OWN, address)
+    assert told == pytest.approx(best_median_s(SYSTEMS, address), abs=50e-6)
+
+
+@pytest.mark.parametrize("probe", PROGRAMS)
+def test_a_flood_is_told_by_its_summary(probe):
+    if os.geteuid() and probe is SYSTEMS:
+        pytest.skip("only root may flood")
+    events = measure(probe, "127.0.0.1", count=200, flood=True)
+    metrics = only(Summary, events).metrics
+    assert (metrics["packets_sent"], metrics["packets_received"]) == (200, 200)
+    assert 0 < metrics["rtt_s"]["min"] <= metrics["rtt_s"]["mean"] <= metrics["rtt_s"]["max"] < 1

@@ -150,7 +150,7 @@ MISTAKES = [
     ('window = "256K"', 'window = "256KB"', "flows.main.window"),
     ('window = "256K"', "count = 10", "flows.main"),
     ('window = "256K"', "streams = 129", "flows.main.streams"),
-    ('window = "256K"', 'protocol = "sctp"', "flows.main.protocol"),
+    ('window = "256K"', 'protocol = "dccp"', "flows.main.protocol"),
     ('window = "256K"', 'direction = "round-trip"', "flows.main.direction"),
     ('delay = "250ms"', 'delay = "250"', "flows.beside.delay"),
     ("streams = [1, 2, {", 'streams = [1, "2", {', "axes.streams"),

@@ -5,42 +5,20 @@ import io
 import json
 import os
 import re
-import shutil
 import signal
 import socket
 import subprocess
 import sys
 import termios
-from functools import cache
 from pathlib import Path
 
 import pytest
+from needs import PYTHONS
 from simpleperf.simpleperf_harness import COMMAND, TOOL, client_program, server_program
 
 from benchctl_simpleperf.simpleperf.errors import Problem
 from benchctl_simpleperf.simpleperf.flags import parse_flags, settings_of
 from benchctl_simpleperf.simpleperf.output import EventsOutput, JsonOutput, TextOutput
-
-
-@cache
-def python_39():
-    """Return the oldest Python that simpleperf runs on, where this machine has it."""
-    # What pyenv has installed goes first: its shim in the PATH is there even when it runs nothing.
-    installed = sorted((Path.home() / ".pyenv" / "versions").glob("3.9.*/bin/python3.9"))
-    for python in (*map(str, installed), shutil.which("python3.9")):
-        if python and not subprocess.run([python, "-c", ""], check=False).returncode:
-            return python
-    return ""
-
-
-PYTHONS = [
-    pytest.param(sys.executable, id="this Python"),
-    pytest.param(
-        python_39(),
-        id="Python 3.9",
-        marks=pytest.mark.skipif(not python_39(), reason="needs Python 3.9: pyenv install 3.9"),
-    ),
-]
 
 
 def run(*flags, **options):

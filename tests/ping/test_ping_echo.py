@@ -1,0 +1,199 @@
+"""Our own ping: one file that runs anywhere, and that measures what the system's does in a lab."""
+
+import ast
+import json
+import os
+import shutil
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from cli.conftest import Benchctl
+from needs import PYTHONS
+
+from benchctl_ping import BACKEND, echo
+
+FILE = Path(echo.__file__)
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+def test_it_runs_from_standard_input_with_nothing_but_python(python, tmp_path):
+    with FILE.open() as text:
+        done = subprocess.run(
+            [python, "-I", "-", "-c", "2", "-i", "0.01", "127.0.0.1"],
+            stdin=text, capture_output=True, text=True, timeout=20, check=True, cwd=tmp_path,
+        )  # fmt: skip
+    assert "2 packets transmitted, 2 received, 0% packet loss" in done.stdout
+
+
+def test_it_imports_nothing_but_the_standard_library():
+    nodes = ast.walk(ast.parse(FILE.read_text()))
+    names = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    nodes = ast.walk(ast.parse(FILE.read_text()))
+    names |= {node.module for node in nodes if isinstance(node, ast.ImportFrom)}
+    assert names <= sys.stdlib_module_names
+
+
+@pytest.mark.parametrize("length", [8, 9, 64, 1501])
+def test_a_packet_with_its_checksum_sums_to_zero(length):
+    packet = bytearray(os.urandom(length))
+    packet[2:4] = bytes(2)
+    packet[2:4] = echo.checksum(bytes(packet)).to_bytes(2, "big")
+    assert echo.checksum(bytes(packet)) == 0
+
+
+class Wire:
+    """A raw socket that hands over what a test puts on it."""
+
+    type = echo.socket.SOCK_RAW
+    source = ("192.0.2.1", 0)
+
+    def __init__(self):
+        self.sent = b""
+        self.waiting = []
+
+    def send(self, packet):
+        self.sent = packet
+
+    def recvmsg(self, size, ancillary, flags=0):
+        return self.waiting.pop(0)
+
+
+@pytest.fixture
+def wire():
+    return Wire()
+
+
+def answer_to(packet, kind=0):
+    """Return what arrives: 20 bytes of IPv4 with a TTL of 7, and the echoed payload."""
+    head = bytes([0x45]) + bytes(7) + bytes([7]) + bytes(11)
+    reply = bytes([kind]) + packet[1:]
+    arrived = struct.pack("@ll", 1_000_000_000, 250)
+    ancillary = [(echo.socket.SOL_SOCKET, echo.SO_TIMESTAMPNS, arrived)]
+    return head + reply, ancillary, 0, Wire.source
+
+
+def test_a_reply_has_the_time_that_the_kernel_gave_it(wire, monkeypatch):
+    pinger = echo.Pinger(wire, 4, 56)
+    monkeypatch.setattr(echo.time, "time_ns", lambda: 10**18)
+    pinger.send(70_000)
+    wire.waiting.append(answer_to(wire.sent))
+    reply = pinger.receive()
+    assert reply == echo.Reply(70_000 & 0xFFFF, 64, "192.0.2.1", 7, 10**18 + 250, 10**18)
+
+
+@pytest.mark.parametrize(
+    "forge",
+    [
+        lambda packet: answer_to(packet, kind=8),  # our own request, on loopback
+        lambda packet: answer_to(packet[:4] + b"\0\0" + packet[6:]),  # another ping's
+        lambda packet: answer_to(packet[:6] + b"\x12\x34" + packet[8:]),  # never sent
+        lambda packet: answer_to(packet[:8] + bytes(len(packet) - 8)),  # a guess
+        lambda packet: answer_to(packet[:4]),
+    ],
+)
+def test_what_is_no_reply_to_a_probe_is_not_counted(wire, monkeypatch, forge):
+    monkeypatch.setattr(echo.os, "urandom", lambda size: b"\xaa" * size)
+    pinger = echo.Pinger(wire, 4, 56)
+    pinger.send(1)
+    wire.waiting.append(forge(wire.sent))
+    assert pinger.receive() is None
+
+
+@pytest.mark.parametrize(
+    ("version", "kind", "code", "text"),
+    [
+        (4, 3, 1, "Destination Host Unreachable"),
+        (4, 3, 4, "Frag needed and DF set (mtu = 1280)"),
+        (4, 3, 13, "Destination unreachable, code 13"),
+        (4, 11, 0, "Time to live exceeded"),
+        (6, 1, 3, "Destination unreachable: Address unreachable"),
+        (6, 2, 0, "Packet too big: mtu=1280"),
+        (6, 3, 0, "Time exceeded: Hop limit"),
+    ],
+)
+def test_an_error_of_a_router_has_the_words_of_ping(wire, version, kind, code, text):
+    error = struct.pack("=IBBBBII", 113, 2, kind, code, 0, 1280, 0)
+    address = {4: bytes(4) + bytes([192, 0, 2, 9]), 6: bytes(8) + bytes(15) + b"\1"}[version]
+    wire.waiting.append((bytes(6) + b"\0\5" + bytes(8), [(0, 11, error + address)], 0, None))
+    pinger = echo.Pinger(wire, version, 56)
+    assert pinger.error() == (5, {4: "192.0.2.9", 6: "::1"}[version], text)
+
+
+PAIR = """
+[hosts]
+a = {}
+b = {}
+[links]
+l = { between = ["a", "b"], delay = "10ms" }
+"""
+PROFILE = """
+[lab]
+topology = "pair.toml"
+verify = false
+[flows.ping]
+backend = "ping"
+from = "a"
+to = "b"
+count = 60
+interval = "20ms"
+"""
+
+
+@pytest.fixture
+def without_ping(tmp_path):
+    """A directory for the PATH with every program of this machine but ping."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for directory in filter(None, os.environ["PATH"].split(os.pathsep)):
+        for program in Path(directory).glob("*"):
+            if program.name != "ping" and not (programs / program.name).exists():
+                (programs / program.name).symlink_to(program)
+    assert shutil.which("ping", path=str(programs)) is None
+    return str(programs)
+
+
+@pytest.mark.netns
+@pytest.mark.tool("ping")
+def test_a_lab_without_ping_gives_the_round_trip_times_of_one_with_it(tmp_path, without_ping):
+    benchctl = Benchctl(tmp_path)
+    benchctl.profile(PAIR, "pair.toml")
+    told = {}
+    for name, path in (("system", os.environ["PATH"]), ("own", without_ping)):
+        benchctl.environment["PATH"] = path
+        result = benchctl("run", "--format", "json", benchctl.profile(PROFILE))
+        assert result.returncode == 0, result.stderr
+        [trial] = json.loads(result.stdout)["trials"]
+        [flow] = trial["flows"]
+        told[name] = flow["metrics"]
+        assert ("echo.py" in " ".join(flow["command"])) is (name == "own")
+    assert told["own"]["packets_received"] == told["system"]["packets_received"] == 60
+    system, own = (told[name]["rtt_s"]["min"] for name in ("system", "own"))
+    assert own == pytest.approx(system, abs=50e-6)
+
+
+def test_a_flood_outside_a_lab_is_rejected_with_its_flow(tmp_path):
+    benchctl = Benchctl(tmp_path)
+    text = """[flows.main]\nbackend = "ping"\ncount = 5\nflood = true\n"""
+    result = benchctl("plan", benchctl.profile(text))
+    assert result.returncode == 2
+    assert "p.toml:1: flows.main: ping may send this in a lab only" in result.stderr
+
+
+@pytest.mark.netns
+def test_a_flood_in_a_lab_is_a_measurement(tmp_path, without_ping):
+    benchctl = Benchctl(tmp_path)
+    benchctl.environment["PATH"] = without_ping
+    benchctl.profile(PAIR.replace("10ms", "1ms"), "pair.toml")
+    text = PROFILE.replace('count = 60\ninterval = "20ms"', "count = 300\nflood = true")
+    result = benchctl("run", "--format", "json", benchctl.profile(text))
+    assert result.returncode == 0, result.stderr
+    [flow] = json.loads(result.stdout)["trials"][0]["flows"]
+    assert flow["metrics"]["packets_received"] == 300
+    assert flow["metrics"]["rtt_s"]["min"] >= 0.002
+
+
+def test_the_backend_finds_the_file_that_it_runs():
+    assert FILE.name in " ".join(BACKEND.probe("client").otherwise.argv)
