@@ -73,11 +73,9 @@ def test_every_key_of_a_replay_does_what_it_says(store):
         assert "trial 2/8" in await tell("live.look", "v")
         assert "flow  direction" in await tell("live.list", "l")
         assert "no remarks" in await press(pilot, "l")
-        assert "a main" in (await press(pilot, "l")).splitlines()[-9]
-        picker = await tell("live.pick", "p")
-        assert "[x]  main" in picker
-        assert "[ ]    main #3" in picker
-        await press(pilot, "escape")
+        assert "● a main" in await press(pilot, "l")
+        assert "rep       a main" in await press(pilot, "l")
+        assert "● b ping" in await tell("live.pick", "p")
         for key in ("k", "x"):
             await press(pilot, key)
             assert "the run has ended" in notices(pilot)
@@ -93,24 +91,6 @@ def test_every_key_of_a_replay_does_what_it_says(store):
     reader = Reader(store)
     assert [note.text for note in reader.notes(1)][-1] == "rain"
     reader.close()
-
-
-def test_streams_can_be_picked(store):
-    whole_run(store)
-    clock = Clock()
-
-    async def script(pilot):
-        assert "a0 main" not in shown(pilot)
-        # The first line is the flow's own; the two after it are its first streams.
-        await press(pilot, "p", "down", "space", "down", "space", "enter")
-        assert "a0 main" in shown(pilot)
-        assert "a1 main" in shown(pilot)
-        await press(pilot, "p", "a", "a", "enter")
-        assert "main" not in shown(pilot).splitlines()[3]
-        await press(pilot, "p", "escape")
-        assert "main" not in shown(pilot).splitlines()[3]
-
-    drive(store, open_replay(store, 1, clock, 30.0), script, clock=clock)
 
 
 def test_a_replay_goes_on_with_the_clock_and_from_trial_to_trial(store):

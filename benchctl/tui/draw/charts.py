@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from benchctl.metrics import Direction, Fold, title_of
 from benchctl.tui.draw.plot import BRAILLE, Curve, Glyphs, draw, letter, role_of
@@ -47,6 +47,32 @@ class Choice:
         """Return whether a flow's line, or that of one of its streams, was chosen."""
         return stream == ALL if self.picked is None else (flow, stream) in self.picked
 
+    def toggled(self, pick: Pick, flows: Sequence[str]) -> Choice:
+        """Return the choice with or without a line, of a run with these flows."""
+        return self._with(self._lines(flows) ^ {pick}, flows)
+
+    def only(self, pick: Pick, flows: Sequence[str]) -> Choice:
+        """Return the choice of a single line; every flow's own if it is that already."""
+        return self._with(
+            frozenset({pick}) if self.picked != frozenset({pick}) else self._own(flows), flows
+        )
+
+    def streams(self, flow: str, streams: Collection[int], flows: Sequence[str]) -> Choice:
+        """Return the choice with the single streams of a flow, or without if it has some."""
+        others = {pick for pick in self._lines(flows) if pick[0] != flow or pick[1] == ALL}
+        added = {(flow, stream) for stream in streams} if flow not in self.split else set()
+        return self._with(others | added, flows)
+
+    def _lines(self, flows: Sequence[str]) -> frozenset[Pick]:
+        return self.picked if self.picked is not None else self._own(flows)
+
+    def _own(self, flows: Sequence[str]) -> frozenset[Pick]:
+        return frozenset((flow, ALL) for flow in flows)
+
+    def _with(self, picked: Collection[Pick], flows: Sequence[str]) -> Choice:
+        every = set(picked) == self._own(flows)
+        return replace(self, picked=None if every else frozenset(picked))
+
 
 def compose(
     traces: Traces | None, choice: Choice, view: View, width: int, height: int
@@ -75,7 +101,7 @@ def curves_of(traces: Traces, metric: str, choice: Choice) -> list[Curve]:
     """Return the chosen lines of a metric."""
     keys = [key for key in traces.keys(metric) if choice.shows(key.flow, key.stream)]
     return [
-        Curve(_name(key, keys), series, traces.number(key.flow), _mark(key, keys, traces))
+        Curve(_name(key, keys), series, traces.number(key.flow), mark_of(key, keys, traces))
         for key in keys
         if (series := traces.line(key)) is not None
     ]
@@ -114,7 +140,7 @@ def _name(key: LineKey, among: Sequence[LineKey]) -> str:
     return f"{key.flow} {key.direction}" if _has_both(key, among) else key.flow
 
 
-def _mark(key: LineKey, among: Sequence[LineKey], traces: Traces) -> str:
+def mark_of(key: LineKey, among: Sequence[LineKey], traces: Traces) -> str:
     """Return the letter of a line's flow, in upper case for its way back, and its stream."""
     mark = letter(traces.number(key.flow))
     if key.direction == Direction.RECEIVE and _has_both(key, among):

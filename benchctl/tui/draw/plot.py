@@ -41,6 +41,8 @@ class Glyphs:
     tick: str
     drop: str
     """A tick of the vertical and of the horizontal axis."""
+    bars: str = "▁▂▃▄▅▆▇█"
+    """The steps of a sparkline."""
 
 
 def _braille(bits: int) -> str:
@@ -56,7 +58,7 @@ BRAILLE = Glyphs(
     "braille", 2, 4, " " + "".join(map(_braille, range(1, 256))), "│", "─", "└", "┤", "┬"
 )
 BLOCKS = Glyphs("blocks", 2, 2, _QUADRANTS, "│", "─", "└", "┤", "┬")
-ASCII = Glyphs("ascii", 1, 2, " '.:", "|", "-", "+", "+", "+")
+ASCII = Glyphs("ascii", 1, 2, " '.:", "|", "-", "+", "+", "+", "_.-:=+*#")
 
 SETS = {glyphs.name: glyphs for glyphs in (BRAILLE, BLOCKS, ASCII)}
 
@@ -156,6 +158,12 @@ def _time_axis(axis: TimeAxis, room: int, glyphs: Glyphs) -> tuple[str, str]:
     return "".join(line), "".join(text)
 
 
+def hole_after(places: Sequence[int]) -> float:
+    """Return the distance of values, by the places of all, from which on they are not joined."""
+    steps = [after - before for before, after in pairwise(places)]
+    return HOLE * median(steps) if steps else 0
+
+
 class _Cells:
     """The field of dots: which are set, and which flow set each cell last.
 
@@ -175,8 +183,7 @@ class _Cells:
         """Draw a curve: every column's range, and the connection to the next column."""
         owner = curve.number
         places = [index for index, column in enumerate(columns) if column is not None]
-        steps = [after - before for before, after in pairwise(places)]
-        hole = HOLE * median(steps) if steps else 0
+        hole = hole_after(places)
         x0, y0, reached = -math.inf, 0, (0, 0)
         for x in places:
             column = columns[x]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from typing import ClassVar
@@ -17,19 +17,19 @@ from benchctl.metrics import title_of
 from benchctl.tui.draw import status
 from benchctl.tui.draw.charts import Choice
 from benchctl.tui.draw.columns import Column, widths
+from benchctl.tui.draw.flowlist import list_flows
 from benchctl.tui.draw.plot import SETS
 from benchctl.tui.draw.spans import Span
 from benchctl.tui.model.feed import Feed
 from benchctl.tui.model.playhead import Playhead
 from benchctl.tui.model.results import Results
 from benchctl.tui.model.runview import RUNNING, RunView
-from benchctl.tui.model.traces import ALL
 from benchctl.tui.model.zoom import Zoom, window_for
 from benchctl.tui.screens.detail import TrialWindow
-from benchctl.tui.screens.modals import Picker
 from benchctl.tui.screens.page import Surroundings
 from benchctl.tui.screens.steering import KEYS, SteeringPage
 from benchctl.tui.widgets.chartview import ChartView, Tiles
+from benchctl.tui.widgets.flowtable import FlowTable
 from benchctl.tui.widgets.notes import Notes
 from benchctl.tui.widgets.table import Table
 
@@ -52,7 +52,7 @@ class LiveScreen(SteeringPage):
         Binding("minus", "zoom(-1)", "Zoom out", show=False, id="live.zoom_out"),
         Binding("0", "zoom(-99)", "Whole trial", show=False, id="live.zoom_all"),
         Binding("m", "metric", "Metric", id="live.metric"),
-        Binding("p", "pick", "Pick lines", show=False, id="live.pick"),
+        Binding("p", "pick", "Flows, to pick lines", show=False, id="live.pick"),
         Binding("g", "log", "Linear or logarithmic", show=False, id="live.log"),
         Binding("b", "glyphs", "Braille, blocks or ASCII", show=False, id="live.glyphs"),
         # Before those of a list, which scrolls sideways with them elsewhere.
@@ -66,7 +66,7 @@ class LiveScreen(SteeringPage):
         Binding("right_square_bracket", "trial(1)", "Trial after", show=False, id="live.after"),
         Binding("v", "look", "Look at the trial under the cursor", show=False, id="live.look"),
         Binding("f", "follow", "Follow the trial that runs", show=False, id="live.follow"),
-        Binding("l", "list", "Trials, results or remarks", show=False, id="live.list"),
+        Binding("l", "list", "Flows, trials, results or remarks", show=False, id="live.list"),
         *KEYS,
     ]
     DEFAULT_CSS = """
@@ -75,8 +75,11 @@ class LiveScreen(SteeringPage):
         #middle { height: 1fr; layout: vertical; }
         ChartView { width: 1fr; height: 1fr; padding: 0 1; }
         Notes { padding: 0 1; }
+        #side { height: auto; }
         Table { display: none; padding: 0 1; height: 8; }
-        &.-list-trials #trials, &.-list-results #results, &.-list-remarks #remarks {
+        #flows { max-height: 9; }
+        &.-list-flows #flows, &.-list-trials #trials,
+        &.-list-results #results, &.-list-remarks #remarks {
             display: block;
         }
         &.-tall Tiles { height: 4; }
@@ -84,12 +87,14 @@ class LiveScreen(SteeringPage):
             #middle {
                 layout: grid;
                 grid-size: 2 2;
-                grid-columns: 3fr 2fr;
+                grid-columns: 5fr 4fr;
                 grid-rows: 1fr 12;
             }
-            #trials { display: block; }
-            &.-list-trials #results { display: block; }
-            Table { height: 100%; }
+            #side { height: 100%; }
+            #flows { display: block; max-height: 50%; }
+            #trials { display: block; height: 1fr; }
+            &.-list-flows #results, &.-list-trials #results { display: block; }
+            #results, #remarks { height: 100%; }
             #results, #remarks { column-span: 2; }
         }
         &.-huge.-tall #middle { grid-columns: 1fr 68; }
@@ -133,21 +138,24 @@ class LiveScreen(SteeringPage):
         """Whether time stood when the screen was last shown: a replay's end is shown too."""
         self._tiles = Tiles(id="tiles")
         self._charts = ChartView(id="charts")
+        self._flows = FlowTable(id="flows", empty="no flow has begun yet")
         self._trials = Table(id="trials", empty="no trials")
         self._table = Table(id="results", empty="no trial has ended yet")
         self._remarks = Table(id="remarks", empty="no remarks; n notes one")
         self._notes = Notes()
-        self.add_class("-list-trials")
+        # The captions of plots are the legend of one or two.
+        self.add_class("-list-flows" if len(feed.view.flows) > 2 else "-list-trials")
         if not live:
             self.bar.screen_name = "Replay"
 
     def body(self) -> Sequence[Widget]:
-        lists = (self._trials, self._table, self._remarks)
-        return [self._tiles, Container(self._charts, *lists, id="middle"), self._notes]
+        side = Container(self._flows, self._trials, id="side")
+        middle = (self._charts, side, self._table, self._remarks)
+        return [self._tiles, Container(*middle, id="middle"), self._notes]
 
     def on_mount(self) -> None:
-        """Focus the list of trials."""
-        self._trials.focus()
+        """Focus the list that is shown."""
+        (self._flows if self.has_class("-list-flows") else self._trials).focus()
 
     def on_unmount(self) -> None:
         """Close the store; the run continues."""
@@ -265,6 +273,9 @@ class LiveScreen(SteeringPage):
         self._charts.show(
             feed.plotted, self._choice, shown, self.around.clock(), urgent=self._urgent
         )
+        if self._flows.display:
+            width = self._flows.size.width
+            self._flows.show_flows(list_flows(trial.flows, feed.traces, self._choice, shown, width))
 
     def _show_lists(self, time: float) -> None:
         view = self._feed.view
@@ -338,19 +349,12 @@ class LiveScreen(SteeringPage):
         self._change(replace(self._choice, glyphs=SETS[after]))
 
     def action_pick(self) -> None:
-        """Pick the flows and streams that are drawn."""
-        traces = self._feed.traces
-        if traces is None or not traces.streams:
-            return
-        lines = sorted(traces.streams | {(flow, ALL) for flow, _ in traces.streams})
-        names = [flow if stream == ALL else f"  {flow} #{stream}" for flow, stream in lines]
-        shown = {number for number, line in enumerate(lines) if self._choice.shows(*line)}
+        """Go to the list of flows."""
+        self._show_list("flows")
 
-        def take(picked: Collection[int] | None) -> None:
-            if picked is not None:
-                self._change(replace(self._choice, picked=frozenset(lines[n] for n in picked)))
-
-        self.app.push_screen(Picker("Lines to draw", names, shown), take)
+    def on_flow_table_picked(self, event: FlowTable.Picked) -> None:
+        """Draw other lines."""
+        self._change(event.choice)
 
     def action_seek(self, steps: int) -> None:
         """Go to another moment, which freezes a live screen."""
@@ -405,11 +409,15 @@ class LiveScreen(SteeringPage):
 
     def action_list(self) -> None:
         """Show the next list."""
-        wide = self.has_class("-tall") and not self.has_class("-narrow")
-        names = ["results", "remarks"] if wide else ["trials", "results", "remarks"]
+        names = ["flows", "trials", "results", "remarks"]
+        if self.has_class("-tall") and not self.has_class("-narrow"):  # the first two are shown
+            names = names[2:]
         shown = next((name for name in names if self.has_class(f"-list-{name}")), names[0])
-        after = names[(names.index(shown) + 1) % len(names)]
-        for name in ("trials", "results", "remarks"):
-            self.set_class(name == after, f"-list-{name}")
-        self.query_one(f"#{after}", Table).focus()
+        self._show_list(names[(names.index(shown) + 1) % len(names)])
+
+    def _show_list(self, name: str) -> None:
+        """Show a list, and move the focus to it."""
+        for other in ("flows", "trials", "results", "remarks"):
+            self.set_class(other == name, f"-list-{other}")
+        self.query_one(f"#{name}", Table).focus()
         self.call_after_refresh(self._now)

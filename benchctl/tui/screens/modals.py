@@ -1,8 +1,8 @@
-"""Small windows over a screen: all keys, a question, a line of text, a list to pick from."""
+"""Small windows over a screen: all keys, a question, a line of text."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from itertools import zip_longest
 from typing import ClassVar, TypeVar
 
@@ -14,9 +14,6 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from benchctl.tui import themes
-from benchctl.tui.draw.columns import Cells, Column
-from benchctl.tui.draw.spans import Span
-from benchctl.tui.widgets.table import Table
 from benchctl.visible import visible, visible_lines
 
 T = TypeVar("T")
@@ -120,55 +117,3 @@ class Prompt(Dialog[str]):
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Return the line."""
         self.dismiss(event.value.strip())
-
-
-class Picker(Dialog[Collection[int]]):
-    """A list of which any number can be picked; enter accepts."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("space", "pick", "Pick", id="picker.pick"),
-        Binding("a", "all", "All or none", id="picker.all"),
-    ]
-
-    def __init__(self, title: str, items: Sequence[str], picked: Collection[int]) -> None:
-        super().__init__()
-        self._title = title
-        self._items = items
-        self._picked = set(picked)
-
-    def compose(self) -> ComposeResult:
-        with Vertical() as frame:
-            frame.border_title = Content(visible(self._title))
-            frame.border_subtitle = "space picks   a all or none   enter accepts"
-            yield Table()
-
-    def on_mount(self) -> None:
-        """Show the list."""
-        table = self.query_one(Table)
-        table.styles.height = min(20, len(self._items) + 1)
-        self._show()
-        table.focus()
-
-    def _show(self) -> None:
-        width = max(map(len, self._items))
-        self.query_one(Table).show(
-            [Column("", 3), Column("line", width)], len(self._items), self._row
-        )
-
-    def _row(self, index: int) -> Cells:
-        return [Span("[x]" if index in self._picked else "[ ]"), Span(self._items[index])]
-
-    def action_pick(self) -> None:
-        """Pick the row under the cursor, or unpick it."""
-        self._picked ^= {self.query_one(Table).index}
-        self._show()
-
-    def action_all(self) -> None:
-        """Pick all rows, or none if all are picked."""
-        everything = set(range(len(self._items)))
-        self._picked = set() if self._picked == everything else everything
-        self._show()
-
-    def on_table_chosen(self) -> None:
-        """Return the picked rows."""
-        self.dismiss(self._picked)

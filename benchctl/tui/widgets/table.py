@@ -21,6 +21,9 @@ from benchctl.tui.widgets.painted import Painted
 class Table(Painted, can_focus=True):
     """A list of rows with a cursor."""
 
+    CLICKS = 2
+    """How many clicks choose a row."""
+
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up", "move(-1)", "Row up", show=False, id="table.up"),
         Binding("down", "move(1)", "Row down", show=False, id="table.down"),
@@ -137,9 +140,10 @@ class Table(Painted, can_focus=True):
         index = self._top + event.y - 1
         if not 0 <= index < self._count or event.y < 1:
             return
-        if index == self.index and event.chain > 1:
-            self.action_choose()
+        was_here = index == self.index
         self.go_to(index)
+        if event.chain >= self.CLICKS and (was_here or self.CLICKS == 1):
+            self.action_choose()
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
         (self.action_scroll if event.shift else self.action_move)(1)

@@ -1,0 +1,165 @@
+"""The flows of a trial as a list with figures and sparklines: the legend of all plots. Pure.
+
+A row is a line of the plots: a flow's, or that of one of its streams. It shows the first plotted
+metric that the flow reports.
+
+Textual's Sparkline is a widget of one line. A list of them has a widget for each row, and every
+change of its data is a layout and a render of its own (bench/widgets.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from benchctl.metrics import Fold, title_of
+from benchctl.tui.draw.charts import Choice, Pick, mark_of
+from benchctl.tui.draw.columns import GAP, Cells, Column
+from benchctl.tui.draw.plot import hole_after, role_of
+from benchctl.tui.draw.spans import Span, shorten
+from benchctl.tui.model.series import Series
+from benchctl.tui.model.traces import ALL, LineKey, Traces
+from benchctl.tui.model.zoom import View
+from benchctl.units import format_value
+
+NOTHING = "-"
+SHOWN, HIDDEN = "●", "○"
+NAME_WIDTH = 16
+FIGURE_WIDTH = 11
+LEAST_SPARK, MOST_SPARK = 8, 24
+
+
+@dataclass(frozen=True, slots=True)
+class FlowList:
+    """The rows for the flows of one trial, for a list of some width."""
+
+    traces: Traces
+    choice: Choice
+    view: View
+    rows: Sequence[LineKey]
+    """An empty metric means that the flow has reported nothing yet."""
+    metrics: Sequence[str]
+    """Those that some rows show only in columns of their own."""
+    width: int
+
+    def toggled(self, index: int) -> Choice:
+        """Return the choice with or without the line of a row."""
+        return self.choice.toggled(self._pick(index), self.traces.flows)
+
+    def only(self, index: int) -> Choice:
+        """Return the choice of the line of a row alone, or of all if it is that already."""
+        return self.choice.only(self._pick(index), self.traces.flows)
+
+    def streams(self, index: int) -> Choice:
+        """Return the choice with or without the single streams of a row's flow."""
+        own = self.rows[index].flow
+        streams = {stream for flow, stream in self.traces.streams if flow == own}
+        return self.choice.streams(own, streams, self.traces.flows)
+
+    def _pick(self, index: int) -> Pick:
+        return self.rows[index].flow, self.rows[index].stream
+
+    def columns(self) -> list[Column]:
+        """Return the columns: what a row is about, its figures, then the other metrics."""
+        return [
+            Column("flow", self._name_width, fixed=True),
+            Column("now", FIGURE_WIDTH, right=True),
+            Column("mean", FIGURE_WIDTH, right=True),
+            Column("", self._spark_width, right=True),
+            *(Column(title_of(name), FIGURE_WIDTH, right=True) for name in self.metrics),
+        ]
+
+    @property
+    def _name_width(self) -> int:
+        return max([4, *(len(self._name(key)) for key in self.rows)])
+
+    @property
+    def _spark_width(self) -> int:
+        left = self.width - self._name_width - 2 * FIGURE_WIDTH - 3 * len(GAP)
+        return min(MOST_SPARK, max(LEAST_SPARK, left))
+
+    def row(self, index: int) -> Cells:
+        """Return the cells of a row."""
+        key = self.rows[index]
+        number = self.traces.number(key.flow)
+        shown = self.choice.shows(key.flow, key.stream)
+        role = role_of(number) if shown else "dim"
+        name = Span(self._name(key), role)
+        line = self.traces.line(key) if key.metric else None
+        if line is None:
+            return [name, Span("no samples yet", "dim")]
+        return [
+            name,
+            Span(self._now(key)),
+            Span(_figure(key.metric, line.mean(self.view.until_s))),
+            Span(self._spark(key.metric, line), role),
+            *(Span(self._now(key._replace(metric=metric))) for metric in self.metrics),
+        ]
+
+    def _name(self, key: LineKey) -> str:
+        among = [other for other in self.rows if other.flow == key.flow]
+        both = f" {key.direction}" * (len({other.direction for other in among}) > 1)
+        dot = SHOWN if self.choice.shows(key.flow, key.stream) else HIDDEN
+        name = key.flow + both if key.stream == ALL else f"  stream {key.stream}"
+        mark = mark_of(key, among, self.traces)
+        return f"{dot} {mark} {shorten(name, NAME_WIDTH - 3 - len(mark))}"
+
+    def _now(self, key: LineKey) -> str:
+        line = self.traces.line(key)
+        return _figure(key.metric, line.at(self.view.until_s) if line is not None else None)
+
+    def _spark(self, metric: str, line: Series) -> str:
+        view = self.view
+        columns = line.columns(view.from_s, view.to_s, self._spark_width, view.until_s)
+        from_zero = self.traces.meanings[metric].fold in (Fold.RATE, Fold.COUNT)
+        means = [None if column is None else column.mean for column in columns]
+        return spark(means, self.choice.glyphs.bars, from_zero=from_zero)
+
+
+def list_flows(
+    begun: Iterable[str], traces: Traces, choice: Choice, view: View, width: int
+) -> FlowList:
+    """Return the list of the flows that have begun, in the order of the run."""
+    metrics = traces.metrics()
+    first = choice.first % len(metrics) if metrics else 0
+    metrics = [*metrics[first:], *metrics[:first]]
+    keys = {metric: traces.keys(metric) for metric in metrics}
+    rows: list[LineKey] = []
+    for flow in sorted({*begun, *(flow for flow, _ in traces.streams)}, key=traces.number):
+        own = (
+            [key for key in keys[metric] if key.flow == flow and _is_wanted(key, choice)]
+            for metric in metrics
+        )
+        rows += next(filter(None, own), [LineKey(flow, "", "")])
+    others = [metric for metric in metrics if {row.metric for row in rows} != {metric}]
+    return FlowList(traces, choice, view, rows, others, width)
+
+
+def _is_wanted(key: LineKey, choice: Choice) -> bool:
+    return key.stream == ALL or key.flow in choice.split
+
+
+def spark(values: Sequence[float | None], bars: str, *, from_zero: bool) -> str:
+    """Return values as bars, from zero or from the least; where samples are missing, blanks."""
+    there = [value for value in values if value is not None]
+    places = [place for place, value in enumerate(values) if value is not None]
+    hole = hole_after(places)
+    values = [*values]
+    for before, after in pairwise(places):
+        if after - before <= hole:
+            values[before:after] = [values[before]] * (after - before)
+    low = min([0.0, *there]) if from_zero else min(there, default=0.0)
+    span = max(there, default=0.0) - low
+    steps = len(bars)
+
+    def bar(value: float | None) -> str:
+        if value is None:
+            return " "
+        return bars[min(steps - 1, int((value - low) / span * steps))] if span > 0 else bars[0]
+
+    return "".join(map(bar, values))
+
+
+def _figure(metric: str, value: float | None) -> str:
+    return NOTHING if value is None else format_value(metric, value)
