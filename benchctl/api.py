@@ -273,7 +273,8 @@ class Capabilities:
     `Backend.server` first, on a ``to`` host that it owns; where it is not set, the server runs
     there already, on its ``default_port``. ``needs_root``: only root can run the tool; everybody is
     root on the hosts of a lab. ``waits_for_start``: the client can be started early and waits
-    itself for `Flow.start_at_s`. ``metrics``: the names the backend may emit that are not in
+    itself for `Flow.start_at_s`. ``restricts_clients``: its server accepts only clients of
+    `Flow.allow`. ``metrics``: the names the backend may emit that are not in
     METRICS, described.
     """
 
@@ -284,6 +285,7 @@ class Capabilities:
     needs_server: bool = False
     needs_root: bool = False
     waits_for_start: bool = False
+    restricts_clients: bool = False
     metrics: tuple[Metric, ...] = ()
 
 
@@ -315,7 +317,9 @@ class Flow(Generic[P]):
     the flow names an interface. ``owns_server`` says that benchctl runs the server too,
     ``one_clock`` that both ends are on one machine. ``tool`` is what `read_probe` found on the host
     where the command will run. ``start_at_s`` (Unix time) is set only for backends that wait
-    themselves.
+    themselves. ``lasting`` asks for a server for clients of others (``benchctl serve``): it keeps
+    running, prints for people, and has its own limits; ``allow`` are the networks whose clients it
+    accepts, empty for all. A server that ends all the same is started again.
     """
 
     params: P
@@ -328,6 +332,8 @@ class Flow(Generic[P]):
     source_address: str | None = None
     source_device: str | None = None
     start_at_s: float | None = None
+    lasting: bool = False
+    allow: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -402,7 +408,8 @@ class Backend(ABC, Generic[P]):
     def server(self, flow: Flow[P]) -> Command | None:
         """Return the peer's command; None when the backend needs none.
 
-        It runs on the ``to`` host and should end by itself after one client.
+        It runs on the ``to`` host and should end by itself after one client, unless the flow is
+        ``lasting``.
         """
         return None
 

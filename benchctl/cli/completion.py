@@ -104,6 +104,13 @@ def topologies(incomplete: str) -> list[str]:
     return [*shipped_topologies(), *files(incomplete)]
 
 
+def backends() -> list[str]:
+    """Return the names of all backends."""
+    from benchctl.backends import installed
+
+    return sorted(installed().candidates)
+
+
 def runs() -> list[str]:
     """Return the names of the runs of the store."""
     return _stored(lambda reader: [*reader.names()])

@@ -118,12 +118,12 @@ class Iperf3(Backend[Iperf3Parameters]):
         )
 
     def server(self, flow: Flow[Iperf3Parameters]) -> Command:
+        where = ("-B", flow.address, "-p", str(flow.port))
         # With JSON, a server prints nothing before its client connects, so it uses text.
-        argv = (
-            *("iperf3", "-s", "-1", "-B", flow.address, "-p", str(flow.port)),
-            *("-i", f"{interval_s(flow):g}"),
-            *_text_flags(flow),
-        )
+        argv: tuple[str, ...] = ("iperf3", "-s", *where, "-i", "0", "--forceflush")
+        if not flow.lasting:
+            interval = ("-i", f"{interval_s(flow):g}")
+            argv = ("iperf3", "-s", "-1", *where, *interval, *_text_flags(flow))
         return Command(argv, TextServer(flow), stop_signal="SIGTERM")
 
     def duration_s(self, params: Iperf3Parameters) -> float:

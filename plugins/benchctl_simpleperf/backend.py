@@ -19,7 +19,7 @@ from benchctl.api import (
     Tool,
 )
 from benchctl_simpleperf.parameters import OWN_METRICS, SimpleperfParameters
-from benchctl_simpleperf.parser import ClientParser, ServerParser
+from benchctl_simpleperf.parser import ClientParser, LastingServerParser, ServerParser
 
 # -I and -S leave out site-packages and the environment: the tool needs neither, and starts faster.
 _PROGRAM = (sys.executable, "-I", "-S", str(Path(__file__).parent / "simpleperf" / "__main__.py"))
@@ -40,6 +40,7 @@ class Simpleperf(Backend[SimpleperfParameters]):
         default_port=8088,
         needs_server=True,
         waits_for_start=True,
+        restricts_clients=True,
         metrics=OWN_METRICS,
     )
 
@@ -65,6 +66,9 @@ class Simpleperf(Backend[SimpleperfParameters]):
 
     def server(self, flow: Flow[SimpleperfParameters]) -> Command:
         where = ("-b", flow.address, "-p", str(flow.port))
+        if flow.lasting:
+            allowed = (word for network in flow.allow for word in ("--allow", network))
+            return Command((*_PROGRAM, "-s", *where, *allowed), LastingServerParser())
         # Only the server of plain streams knows when data arrived.
         plain = flow.params.plain
         shown = ("-i", _number(flow.params.interval)) if plain else ()

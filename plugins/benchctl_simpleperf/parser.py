@@ -101,6 +101,16 @@ class ServerParser(_EventsParser):
         raise _unknown(data)
 
 
+class LastingServerParser(LineParser):
+    """A server that prints for people says when it is ready, or why it is not."""
+
+    def line(self, text: str, channel: Channel) -> Iterable[Event]:
+        if text.startswith("simpleperf server listening on "):
+            yield Ready()
+        elif channel is Channel.STDERR:
+            yield Failure(FailureKind.TOOL, text.removeprefix("simpleperf: "))
+
+
 class ClientParser(_EventsParser):
     """The client reports everything that was measured."""
 

@@ -1,0 +1,189 @@
+"""Runs the servers of backends for clients of others, until it is told to end.
+
+A server that ends is started again: a backend may know only servers for one client. None outlives
+this process, however it ends: see `benchctl.hosts.spawn`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+from benchctl.api import Channel, Command, Event, Failure, FailureKind, Flow, Ready, Tool
+from benchctl.backends import AnyBackend
+from benchctl.engine.flow import READY_S
+from benchctl.engine.signals import STOPPING
+from benchctl.errors import MissingError, UsageError
+from benchctl.hosts.programs import located
+from benchctl.hosts.spawn import LocalSpawner, Spawner, has_ended, stop
+from benchctl.run.planned import LOCAL
+
+# A server that cannot keep up must not keep the machine busy with its starts.
+RESTART_S = 1.0
+# The rest of a line that is longer is cut off: nobody reads it.
+LONGEST_LINE = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """One server: its backend, its program, where it listens, and whom it accepts."""
+
+    backend: AnyBackend
+    tool: Tool
+    address: str
+    port: int
+    allow: tuple[str, ...] = ()
+
+    def command(self) -> Command:
+        """Return its command. Raises UsageError if the backend cannot serve so."""
+        can = self.backend.capabilities
+        try:
+            flow = Flow(
+                params=self.backend.parameters(),
+                direction=can.directions[0],
+                address=self.address,
+                port=self.port,
+                tool=self.tool,
+                owns_server=True,
+                lasting=True,
+                allow=self.allow,
+            )
+            command = self.backend.server(flow)
+        except ValueError as error:
+            raise UsageError(f"{self.backend.name}: {error}") from error
+        if command is None:
+            raise UsageError(f"{self.backend.name} has no server")
+        return replace(command, argv=located(command.argv))
+
+
+@dataclass(frozen=True, slots=True)
+class Audience:
+    """Who is told: of a server that listens, and of each line that one prints."""
+
+    listens: Callable[[Served], None]
+    says: Callable[[Served, str], None]
+
+
+def serve(servers: Sequence[Served], lasts_s: float | None, audience: Audience) -> None:
+    """Run servers until SIGINT, SIGTERM, or the end of a time.
+
+    Raises MissingError if one does not listen.
+    """
+    asyncio.run(_serve(servers, lasts_s, audience))
+
+
+async def _serve(servers: Sequence[Served], lasts_s: float | None, audience: Audience) -> None:
+    asked, loop = asyncio.Event(), asyncio.get_running_loop()
+    for number in STOPPING:
+        loop.add_signal_handler(number, asked.set)
+    async with LocalSpawner() as spawner:
+        listen = [asyncio.Event() for _ in servers]
+        watches = [
+            asyncio.ensure_future(_watch(spawner, one, audience, listens))
+            for one, listens in zip(servers, listen, strict=True)
+        ]
+        tasks: list[asyncio.Future[Any]] = [*watches, asyncio.ensure_future(asked.wait())]
+        all_listen = asyncio.gather(*(one.wait() for one in listen))
+        first = asyncio.FIRST_COMPLETED
+        await asyncio.wait([*tasks, all_listen], return_when=first)
+        if all_listen.done():  # the time counts from here
+            await asyncio.wait(tasks, timeout=lasts_s, return_when=first)
+        all_listen.cancel()
+        failed = [task.exception() for task in watches if task.done()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    for error in filter(None, failed):
+        raise error
+
+
+async def _watch(
+    spawner: Spawner, served: Served, audience: Audience, listens: asyncio.Event
+) -> None:
+    """Keep one server running. Raises MissingError if it does not listen at first."""
+    loop = asyncio.get_running_loop()
+    while True:
+        command, begun_s = served.command(), loop.time()
+        output = _Output(command, lambda line: audience.says(served, line))
+        process = await spawner.start(LOCAL, command.argv, command.env, output.feed)
+        try:
+            process.begin()
+            late = not await has_ended(process, READY_S, unless=output.ready)
+            if output.ready.is_set() and not listens.is_set():
+                listens.set()
+                audience.listens(served)
+            if output.ready.is_set() or not late:
+                await process.wait()
+        finally:
+            output.silent = True
+            # No effect on one that has ended.
+            code = await stop(process, command.stop_signal)
+        if not listens.is_set():
+            raise output.failure(served.backend.name, code)
+        if code:
+            audience.says(served, f"ended with code {code}, and is started again")
+        if loop.time() - begun_s < RESTART_S:
+            await asyncio.sleep(RESTART_S)
+
+
+class _Output:
+    """What a server prints: until it is ready its parser reads it, and then people do."""
+
+    def __init__(self, command: Command, says: Callable[[str], None]) -> None:
+        self.ready = asyncio.Event()
+        self.silent = False
+        """Set when it is told to end: what it says of that is no news."""
+        self._parser = command.parser
+        self._says = says
+        self._rest = dict.fromkeys(Channel, b"")
+        self._failure: Failure | None = None
+
+    def feed(self, channel: Channel, data: bytes) -> None:
+        if not self.ready.is_set():
+            self._parse(lambda: self._parser.feed(data, channel))
+            return
+        *lines, rest = (self._rest[channel] + data).split(b"\n")
+        self._rest[channel] = rest[:LONGEST_LINE]
+        for line in [] if self.silent else lines:
+            if text := line[:LONGEST_LINE].decode("utf-8", "replace").strip():
+                self._says(text)
+
+    def failure(self, name: str, code: int) -> MissingError:
+        """Return why it does not listen, after its end."""
+        self._parse(lambda: self._parser.close(code))
+        if self._failure is None:
+            return MissingError(f"{name} does not listen: it ended with code {code}")
+        return MissingError(f"{name} does not listen: {self._failure.message}", self._failure.hint)
+
+    def _parse(self, step: Callable[[], Sequence[Event]]) -> None:
+        try:
+            events = step()
+        except Exception as error:  # a third-party parser may fail in any way
+            events = [Failure(FailureKind.TOOL, f"its output is not understood: {error}")]
+        for event in events:
+            if isinstance(event, Ready):
+                self.ready.set()
+            elif isinstance(event, Failure):
+                self._failure = self._failure or event
+
+
+def everywhere() -> str:
+    """Return the address on which a server listens for IPv4, and for IPv6 where there is any."""
+    return "::" if socket.has_dualstack_ipv6() else "0.0.0.0"
+
+
+def own_address() -> str:
+    """Return the address of this machine that others see, or its name if there is none.
+
+    The kernel tells the source address of a route; connecting a UDP socket sends nothing.
+    """
+    # Documentation addresses (RFC 5737, RFC 3849), which are routed like any other.
+    for family, far in ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1")):
+        with suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as sock:
+            sock.connect((far, 9))
+            return str(sock.getsockname()[0])
+    return socket.gethostname()

@@ -1,0 +1,160 @@
+"""``benchctl serve``: servers for others, and nothing of them left behind."""
+
+import re
+import signal
+import socket
+import subprocess
+import sys
+
+import pytest
+from waiting import wait_until
+
+ONE_CLIENT = """
+from benchctl.api import *
+
+class Server(LineParser):
+    def line(self, text, channel):
+        yield Ready()
+
+class Once(Backend):
+    name = "once"
+    summary = "its server ends after one client, and knows no other way"
+    parameters = Parameters
+    capabilities = Capabilities((Direction.SEND,), needs_server=True, default_port=7)
+    def probe(self, role): return None
+    def read_probe(self, role, exit_code, output): return Tool("")
+    def client(self, flow): raise NotImplementedError
+    def duration_s(self, params): return 1.0
+    def server(self, flow):
+        return Command(("sh", "-c", "echo ready; sleep 0.01; echo pid $$; exit 3"), Server())
+
+BACKEND = Once()
+"""
+
+
+@pytest.fixture
+def port():
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        return sock.getsockname()[1]
+
+
+@pytest.fixture
+def serving(benchctl):
+    """Start ``benchctl serve`` on loopback; returns it when it has told what to type."""
+    started = []
+
+    def start(*args):
+        process = benchctl.start("serve", "--bind", "127.0.0.1", *args)
+        started.append(process)
+        lines = [process.stdout.readline(), process.stdout.readline()]
+        assert " listens on port " in lines[0], process.stderr.read()
+        return process, lines
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def listens(port):
+    with socket.socket() as sock:
+        return sock.connect_ex(("127.0.0.1", port)) == 0
+
+
+def measure(port, *args):
+    argv = [sys.executable, "-m", "benchctl_simpleperf", "-c", "-p", str(port), "-t", "0.1", *args]
+    return subprocess.run(argv, capture_output=True, text=True, timeout=30, check=False)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_clients_are_served_one_after_another_until_it_is_told_to_end(serving, port, number):
+    process, _ = serving("--tool", f"simpleperf:{port}")
+    assert measure(port).returncode == measure(port).returncode == 0
+    process.send_signal(number)
+    _, stderr = process.communicate(timeout=30)
+    assert process.returncode == 0
+    assert len(re.findall(r"^simpleperf: 127\.0\.0\.1:\d+ ", stderr, flags=re.M)) == 2
+    assert not listens(port)
+
+
+def test_it_says_what_the_other_side_types(serving, port):
+    _, lines = serving("--tool", f"simpleperf:{port}")
+    assert re.fullmatch(rf"simpleperf \S+ listens on port {port}; .*\n", lines[0])
+    assert lines[1] == f"  benchctl quick 127.0.0.1 --backend simpleperf --port {port}\n"
+
+
+def test_a_killed_one_leaves_no_server_behind(serving, port):
+    process, _ = serving("--tool", f"simpleperf:{port}")
+    assert listens(port)
+    process.kill()
+    process.wait()
+    wait_until(lambda: not listens(port))
+
+
+def test_it_ends_by_itself_after_its_time(benchctl, port):
+    done = benchctl("serve", "--bind", "127.0.0.1", "--tool", f"simpleperf:{port}", "--for", "10ms")
+    assert done.returncode == 0
+    assert not listens(port)
+
+
+def test_only_clients_of_the_allowed_networks_are_served(serving, port):
+    serving("--tool", f"simpleperf:{port}", "--allow", "192.0.2.0/24")
+    assert measure(port).returncode != 0
+
+
+@pytest.mark.tool("iperf3")
+def test_a_tool_that_cannot_restrict_its_clients_is_not_served_as_if_it_could(benchctl):
+    done = benchctl("serve", "--tool", "iperf3", "--allow", "192.0.2.0/24")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "iperf3 cannot restrict its clients" in done.stderr
+
+
+@pytest.mark.tool("iperf3")
+def test_iperf3_serves_more_than_one_client(serving, port):
+    process, _ = serving("--tool", f"iperf3:{port}")
+    argv = ["iperf3", "-c", "127.0.0.1", "-p", str(port), "-n", "1K"]
+    for _ in range(2):  # after its first client, it is busy for a moment
+        wait_until(lambda: subprocess.run(argv, capture_output=True, check=False).returncode == 0)
+    process.terminate()
+    _, stderr = process.communicate(timeout=30)
+    assert stderr.count("iperf3: Accepted connection from 127.0.0.1") >= 2
+
+
+def test_a_port_in_use_is_told_at_once(benchctl, port):
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", port))
+        sock.listen()
+        done = benchctl("serve", "--bind", "127.0.0.1", "--tool", f"simpleperf:{port}")
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "simpleperf does not listen: " in done.stderr
+    assert "Address already in use" in done.stderr
+
+
+def test_a_server_that_ends_is_started_again(benchctl, serving):
+    plugin = benchctl.directory / "once.py"
+    plugin.write_text(ONE_CLIENT)
+    benchctl.environment["BENCHCTL_PLUGINS"] = str(plugin)
+    process, _ = serving("--tool", "once")
+    seen = {}
+    for line in process.stderr:
+        seen.setdefault(line.partition(" pid ")[2] or line, None)
+        if len([one for one in seen if one.strip().isdecimal()]) == 2:
+            break
+    assert "once: ended with code 3, and is started again\n" in seen
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["--tool", "ping"], "ping has no server that benchctl can start"),
+        (["--tool", "none"], 'no backend "none"'),
+        (["--tool", "simpleperf:99999"], "99999 is not a port"),
+        (["--allow", "192.0.2.1/24"], "--allow: 192.0.2.1/24 has host bits set"),
+        (["--for", "5m"], "--for: "),
+    ],
+)
+def test_what_cannot_be_served_is_an_error_before_anything_listens(benchctl, args, said):
+    done = benchctl("serve", *args)
+    assert (done.returncode in (2, 3), done.stdout) == (True, "")
+    assert said in done.stderr
