@@ -36,6 +36,7 @@ class Comparison:
 
     ``a`` and ``b`` are the repeats, empty if a run has none. ``difference`` is the mean of b minus
     that of a; ``low`` and ``high`` bound it with 95 % confidence, None with too few repeats.
+    ``valid`` is whether the labs of both runs kept their promises.
     """
 
     point: Mapping[str, Any]
@@ -48,6 +49,7 @@ class Comparison:
     low: float | None
     high: float | None
     verdict: Verdict
+    valid: bool = True
 
     @property
     def mean_a(self) -> float | None:
@@ -83,7 +85,7 @@ def compare(
         comparisons.append(
             Comparison(
                 row.point, row.flow, row.direction, row.metric, values_a, values_b, difference,
-                low, high, verdict,
+                low, high, verdict, all(run[key].valid for run in (in_a, in_b) if key in run),
             )
         )  # fmt: skip
     order = {key: place for place, key in enumerate({**in_a, **in_b})}

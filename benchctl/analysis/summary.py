@@ -42,7 +42,8 @@ class SummaryRow:
     """One metric of one flow at one point, over all repeats.
 
     ``values`` are those of the repeats; a distribution (``rtt_s``) contributes its mean of each.
-    ``beside`` are the requested, expected and reported values, as far as known.
+    ``beside`` are the requested, expected and reported values, as far as known. ``valid`` is false
+    if a lab did not keep its promises during one of the repeats.
     """
 
     point: Mapping[str, Any]
@@ -52,6 +53,7 @@ class SummaryRow:
     values: Sequence[float]
     spread: Spread
     beside: Mapping[str, float] = field(default_factory=dict)
+    valid: bool = True
 
 
 def point_key(point: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:

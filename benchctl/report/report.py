@@ -93,6 +93,11 @@ def report_of(run: Run, ended: Iterable[TrialReport]) -> Report:
         for trial in trials
         for one in trial.flows
     }
+    invalid = {
+        point_key(one.trial.point)
+        for one in trials
+        if not all(link["kept"] for link in one.trial.links)
+    }
     measured = [
         one
         for trial in trials
@@ -103,7 +108,11 @@ def report_of(run: Run, ended: Iterable[TrialReport]) -> Report:
         )
     ]
     rows = [
-        replace(row, beside=_beside(run, row, flows.get((point_key(row.point), row.flow))))
+        replace(
+            row,
+            beside=_beside(run, row, flows.get((point_key(row.point), row.flow))),
+            valid=point_key(row.point) not in invalid,
+        )
         for row in sorted(summarize(measured), key=lambda row: _place(run, row))
     ]
     return Report(run, trials, rows, outcomes_of(run.settings.expect, rows))

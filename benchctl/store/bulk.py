@@ -56,6 +56,21 @@ class Outline:
     duration_s: float
 
 
+@dataclass(frozen=True, slots=True)
+class FlowRow:
+    """A flow of a trial by its last attempt, with some of its figures by direction and metric.
+
+    ``point`` is JSON, the same text for the same point.
+    """
+
+    trial_id: int
+    point: str
+    name: str
+    backend: str
+    direction: str
+    figures: dict[tuple[str, str], float]
+
+
 class Bulk:
     """Reads one store in bulk. Every method raises StoreError on failure."""
 
@@ -114,23 +129,31 @@ class Bulk:
         arrived: float = trial["started_time"] + (told["arrived_s"] if told else 0.0)
         return max(arrived, trial["finished_time"] or 0.0)
 
-    def means(self, metrics: Collection[str]) -> dict[int, dict[str, dict[str, float]]]:
-        """Return the means over the repeats of every run: by run, metric, and a place.
+    def flow_rows(self, run_id: int, metrics: Collection[str]) -> list[FlowRow]:
+        """Return the flows of a run's trials, by their last attempts, in order of execution.
 
-        A place is one point, flow and direction; the same in two runs is the same text.
+        Those that measured to their end have their figures of ``metrics``.
         """
         marks = ",".join("?" * len(metrics))
         query = (
-            "SELECT run_id, metric, point || flow.name || figure.direction AS place, avg(value)"
-            " FROM figure JOIN flow ON flow.id = flow_id JOIN trial ON trial.id = trial_id"
-            f" WHERE flow.status IN {COUNTED} AND metric IN ({marks})"
-            " GROUP BY run_id, metric, place"
+            "SELECT flow.id AS id, trial_id, point, flow.name, backend, flow.direction AS planned,"
+            f" figure.direction AS way, metric, value, flow.status IN {COUNTED} AS counts"
+            " FROM trial JOIN flow ON trial_id = trial.id"
+            f" LEFT JOIN figure ON flow_id = flow.id AND metric IN ({marks})"
+            " WHERE run_id = ? AND attempt = (SELECT max(attempt) FROM flow AS other"
+            " WHERE other.trial_id = trial.id) ORDER BY position, flow.id"
         )
-        found: dict[int, dict[str, dict[str, float]]] = {}
+        found: dict[int, FlowRow] = {}
         with store_errors(self._path):
-            for run_id, metric, place, mean in self._connection.execute(query, tuple(metrics)):
-                found.setdefault(run_id, {}).setdefault(metric, {})[place] = mean
-        return found
+            for row in self._connection.execute(query, (*metrics, run_id)):
+                flow = found.setdefault(
+                    row["id"],
+                    FlowRow(row["trial_id"], row["point"], row["name"], row["backend"],
+                            row["planned"], {}),
+                )  # fmt: skip
+                if row["counts"] and row["metric"] is not None:
+                    flow.figures[row["way"], row["metric"]] = row["value"]
+        return list(found.values())
 
     def sources(self, trial_id: int) -> dict[int, SeriesSource]:
         """Return the series of a trial's last attempt, by id."""

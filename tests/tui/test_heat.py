@@ -64,11 +64,11 @@ def test_all_metrics_of_all_flows_can_be_seen_the_most_wanted_first(tmp_path):
     ]  # fmt: skip
 
 
-def test_what_a_lab_promises_stands_beside_what_was_measured():
+def test_what_is_expected_stands_beside_what_was_measured():
     whole = SummaryTable(REPORT)
     place = whole.lines.index(("bulk", "send", "throughput_bps"))
     grid = whole.turned(Arrangement(line=place))
-    assert "promises" in grid.about
+    assert grid.about.endswith(" / expected")
     assert any(" / " in cell for row in texts(grid) for cell in row)
 
 

@@ -1,12 +1,26 @@
+from contextlib import closing
+from unittest.mock import Mock
+
 import pytest
 from tui.made_runs import BEGIN, MadeRun, whole_run
 
 from benchctl.metrics import Vocabulary
-from benchctl.store.bulk import Bulk
+from benchctl.report.comparison import compare_reports
+from benchctl.report.report import read_report
+from benchctl.store.bulk import Bulk, FlowRow
 from benchctl.store.manage import set_tags
 from benchctl.store.read import Reader
-from benchctl.tui.draw.runs import run_columns, run_row
-from benchctl.tui.model.past import past_of
+from benchctl.tui.draw.runs import about_run, run_columns, run_row
+from benchctl.tui.draw.spans import to_text
+from benchctl.tui.model.past import key_figure, past_of
+
+
+def read(path):
+    with closing(Reader(path)) as reader, closing(Bulk(path)) as bulk:
+        runs = reader.runs()
+        keys = {run.id: key_figure(run, bulk.flow_rows(run.id, run.vocabulary.wanted), ())
+                for run in runs}  # fmt: skip
+        return past_of(runs, keys)
 
 
 @pytest.fixture
@@ -19,19 +33,83 @@ def history(tmp_path):
     made.begin()
     made.close()
     set_tags(path, 1, ["baseline", "kitchen"])
-    reader, bulk = Reader(path), Bulk(path)
-    yield past_of(reader.runs(), bulk.means(Vocabulary().wanted))
-    reader.close()
-    bulk.close()
+    return read(path)
 
 
-def test_every_run_has_its_key_figure_and_its_difference_from_the_baseline(history):
-    cut_off, elsewhere, second, first = history
-    assert [one.metric for one in history] == ["", *["throughput_bps"] * 3]
-    assert second.difference == pytest.approx(0.1, abs=0.01)
-    assert first.difference is None
-    assert elsewhere.difference is None
-    assert (cut_off.run.status, cut_off.figure) == ("died", None)
+def flow(trial_id, name, backend="iperf3", way="send", point="{}", **figures):
+    return FlowRow(trial_id, point, name, backend, way, {(way, k): v for k, v in figures.items()})
+
+
+RUN = Mock(vocabulary=Vocabulary(), profile="x", tags=())
+
+
+def test_every_run_has_its_key_figure_for_each_point_and_says_which(history):
+    cut_off, _, _, first = history
+    assert [one.key.title for one in history] == ["", *["throughput of main"] * 3]
+    assert len(first.key.rows) == 4
+    assert (cut_off.run.status, cut_off.key.rows) == ("died", ())
+
+
+def test_the_difference_from_the_baseline_is_that_of_compare(tmp_path, history):
+    _, elsewhere, second, first = history
+    with closing(Reader(tmp_path / "runs.sqlite")) as reader:
+        runs = [next(run for run in reader.runs() if run.id == one) for one in (1, 2)]
+        whole = compare_reports(*(read_report(reader, run) for run in runs))
+    of_key = [(one.difference, one.low, one.high, one.verdict) for one in whole
+              if (one.flow, one.metric) == ("main", "throughput_bps")]  # fmt: skip
+    mine = [(one.difference, one.low, one.high, one.verdict) for one in second.compared]
+    assert mine == pytest.approx(of_key) if None in of_key else mine == of_key
+    assert len(mine) == 4
+    assert first.compared == elsewhere.compared == ()
+
+
+def test_unlike_flows_are_not_mixed_and_the_first_of_the_profile_counts():
+    tcp, udp = 14.6e9, 50e6
+    flows = [
+        flow(1, "tcp", throughput_bps=tcp),
+        flow(1, "udp", backend="simpleperf", throughput_bps=udp),
+        flow(1, "back", way="receive", throughput_bps=1e6),
+        flow(1, "ping", "ping", "round-trip", rtt_s=0.1),
+    ]
+    key = key_figure(RUN, flows, ())
+    assert (key.title, key.rows[0].values) == ("throughput of tcp", [tcp])
+    key = key_figure(RUN, flows[3:] + flows[:3], ())
+    assert (key.title, key.rows[0].values) == ("RTT of ping", [0.1])
+
+
+def test_flows_that_are_alike_are_added_up_and_an_incomplete_sum_is_left_out():
+    flows = [flow(trial, name, throughput_bps=1e6 * trial) for trial in (1, 2) for name in "abc"]
+    flows.append(flow(3, "a", throughput_bps=9e6))
+    flows += [flow(3, "b"), flow(3, "c", throughput_bps=9e6)]  # b failed
+    key = key_figure(RUN, flows, ())
+    assert (key.title, key.rows[0].values) == ("throughput of 3 flows", [3e6, 6e6])
+
+
+def test_delays_of_several_paths_are_neither_added_up_nor_averaged():
+    flows = [flow(1, "near", "ping", "round-trip", rtt_s=0.01),
+             flow(1, "far", "ping", "round-trip", rtt_s=0.2)]  # fmt: skip
+    key = key_figure(RUN, flows, ())
+    assert (key.title, key.rows[0].values) == ("RTT of near", [0.01])
+
+
+def test_a_flow_of_both_directions_says_which_one_is_shown():
+    figures = {("receive", "throughput_bps"): 2e6, ("send", "throughput_bps"): 1e6}
+    both = FlowRow(1, "{}", "main", "iperf3", "both", figures)
+    key = key_figure(RUN, [both], ())
+    assert (key.title, key.rows[0].values) == ("throughput of main send", [1e6])
+
+
+def test_points_are_never_averaged(history):
+    columns = run_columns(history, 200)
+    place = [column.head for column in columns].index("figure")
+    assert run_row(history[1], columns, marked=False)[place].text == "5.22 … 357 Mbit/s"
+
+
+def test_a_figure_of_a_lab_that_did_not_keep_up_is_marked():
+    key = key_figure(RUN, [flow(1, "a", throughput_bps=1e6), flow(2, "a", throughput_bps=1e6)], {2})
+    (past,) = past_of([Mock(id=1, tags=(), profile="x")], {1: key})
+    assert not past.valid
+    assert to_text([about_run(past)]) == "throughput of a: 1.00 Mbit/s ±0 !"
 
 
 @pytest.mark.parametrize(
@@ -48,11 +126,11 @@ def test_a_filter_finds_runs_by_all_that_is_shown_of_them(history, text, names):
 @pytest.mark.parametrize("width", [40, 78, 118, 200])
 def test_columns_are_left_out_where_there_is_no_room_and_rows_have_a_cell_for_each(history, width):
     heads = run_columns(history, width)
-    assert {"run", "status", "figure", "baseline", "tags"} <= {column.head for column in heads}
+    assert {"run", "status", "figure", "baseline"} <= {column.head for column in heads}
     for one in history:
         assert len(run_row(one, heads, marked=False)) == len(heads)
     if width >= 118:
-        assert "when" in [column.head for column in heads]
+        assert {"when", "tags"} <= {column.head for column in heads}
         assert sum(column.width + 2 for column in heads) <= width + 2
 
 
@@ -60,6 +138,27 @@ def test_what_a_run_is_beside_its_baseline_is_told(history):
     heads = run_columns(history, 80)
     place = [column.head for column in heads].index("baseline")
     assert [run_row(one, heads, marked=False)[place].text for one in history[1:]] == [
-        "-", "+10.0 %", "is it",
+        "-", "▲3  ?1", "is it",
     ]  # fmt: skip
     assert run_row(history[1], heads, marked=True)[0].text == "●"
+
+
+def test_with_one_point_the_difference_has_its_interval_and_verdict():
+    baseline, better = (
+        key_figure(RUN, [flow(n, "a", throughput_bps=v) for n, v in enumerate(values)], ())
+        for values in ((1.0e6, 1.01e6, 0.99e6), (2.0e6, 2.01e6, 1.99e6))
+    )
+    runs = [
+        Mock(id=number, profile="x", tags=tags, vocabulary=Vocabulary(), facts={},
+             created_time=BEGIN, status="ok")
+        for number, tags in ((2, ()), (1, ("baseline",)))
+    ]  # fmt: skip
+    for run in runs:
+        run.name = str(run.id)
+    past = past_of(runs, {1: baseline, 2: better})
+    heads = run_columns(past, 80)
+    place = [column.head for column in heads].index("baseline")
+    assert run_row(past[0], heads, marked=False)[place].text == "+100.0 % ▲ better"
+    assert to_text([about_run(past[0])]) == (
+        "throughput of a: +1.00 Mbit/s (+100.0 %), 95 % +0.977 … +1.02 Mbit/s; better"
+    )

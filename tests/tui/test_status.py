@@ -90,6 +90,33 @@ def test_several_flows_with_a_rate_are_shown_as_their_sum(tmp_path, alive, feed_
     assert float(figures["sum of 2"].split()[0]) == pytest.approx(2 * 94.1, rel=0.1)
 
 
+def test_no_tile_mixes_unlike_flows_and_each_says_what_it_shows(tmp_path, alive, feed_of):
+    made = MadeRun(tmp_path / "runs.sqlite")
+    made.begin()
+    made.begin_trial()
+    other = {
+        "udp": made.begin_flow("udp", "simpleperf", "send", 5202),
+        "back": made.begin_flow("back", "iperf3", "receive", 5203),
+        "far": made.begin_flow("far", "ping", "round-trip", None),
+    }
+    for name, direction, figures in (
+        ("udp", "send", {"throughput_bps": 50e6, "packets_sent": 100.0, "packets_lost": 30.0}),
+        ("back", "receive", {"throughput_bps": 1e6}),
+        ("far", "round-trip", {"rtt_s": 0.9}),
+    ):
+        for second in range(20):
+            made.recorder.add_sample(
+                other[name], "client", 0, direction, second, second + 1.0, second + 1.0, False,
+                figures,
+            )  # fmt: skip
+    made.measure(20.0)
+    made.close()
+    figures = told(feed_of(position=0), 0, BEGIN + 15)
+    assert float(figures["rate main"].split()[0]) == pytest.approx(94.1, rel=0.1)
+    assert float(figures["RTT ping"].split()[0]) == pytest.approx(22.4, rel=0.1)
+    assert figures["max loss"] == "30 %"
+
+
 def test_silence_is_said_and_for_how_long(tmp_path, alive, feed_of):
     made = MadeRun(tmp_path / "runs.sqlite")
     made.begin()

@@ -18,6 +18,8 @@ from benchctl.units import format_value
 # The steps of heat: a character shows each, besides the colour.
 STEPS = "▁▂▃▄▅▆▇"
 NOTHING = "-"
+INVALID = "!"
+"""Marks a figure of a lab that did not keep its promises."""
 
 Measurand = tuple[str, str, str]
 """Flow, direction and metric."""
@@ -108,8 +110,8 @@ class SummaryTable:
 
     def _about(self, line: Measurand) -> str:
         flow, direction, metric = line
-        promised = any("expected" in row.beside for row in self._rows[line].values())
-        beside = ", then what the lab promises" if promised else ""
+        expected = any("expected" in row.beside for row in self._rows[line].values())
+        beside = " / expected" if expected else ""
         of_flow = f" of {flow} ({direction})" if flow else ""
         return f"{title_of(metric)}{of_flow}{beside}"
 
@@ -128,4 +130,6 @@ class SummaryTable:
         text = f"{STEPS[step]} {with_interval(row)}"
         if "expected" in row.beside:
             text += f" / {format_value(row.metric, row.beside['expected'])}"
+        if not row.valid:
+            return Span(f"{text} {INVALID}", "bad")
         return Span(text, f"heat-{step}")

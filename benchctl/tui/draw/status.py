@@ -6,11 +6,11 @@ Pure text from `runview` and `traces`; no widget, no clock.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from statistics import fmean
+from typing import NamedTuple
 
-from benchctl.metrics import Aspect, of_aspect, title_of
+from benchctl.metrics import Aspect, Direction, of_aspect, title_of
 from benchctl.run.record import Note, RecordedFlow
 from benchctl.run.status import Status
 from benchctl.tui.draw.columns import Cells, Column
@@ -20,7 +20,7 @@ from benchctl.tui.draw.tiles import Tile
 from benchctl.tui.model.playhead import Playhead
 from benchctl.tui.model.runview import DIED, RUNNING, RunView, TrialView
 from benchctl.tui.model.series import Series
-from benchctl.tui.model.traces import ALL, Traces
+from benchctl.tui.model.traces import ALL, LineKey, Traces
 from benchctl.units import format_duration, format_value, unit_of
 
 NOTHING = "-"
@@ -51,54 +51,100 @@ def tiles(view: RunView, traces: Traces | None, position: int, time: float) -> l
     until_s = trial.elapsed_s(time) if trial is not None and running else math.inf
     elapsed = clock(view.elapsed_s(time)) if not view.died else NOTHING
     left = clock(view.left_s(time)) if view.status_at(time) == RUNNING else NOTHING
-    metric, rates = _lines(traces, of_aspect(Aspect.RATE))
-    many = f"sum of {len(rates)}" if len(rates) > 1 else "throughput"
-    trip, trips = _lines(traces, of_aspect(Aspect.DELAY))
-    loss = _loss(traces, until_s)
-    _, resent = _lines(traces, ("retransmits",))
+    rates = _chosen(trial, traces, of_aspect(Aspect.RATE), add_up=True)
+    trips = _chosen(trial, traces, of_aspect(Aspect.DELAY))
+    resent = _chosen(trial, traces, ("retransmits",), add_up=True)
+    losses = _losses(traces, until_s)
+    loss = max(losses, default=None)
+    now, mean = (rates.sum(f) for f in (lambda s: s.at(until_s), lambda s: s.mean(until_s)))
     return [
-        Tile(many, _sum(metric, [s.at(until_s) for s in rates]) if running else NOTHING, 11),
-        Tile("mean", _sum(metric, [line.mean(until_s) for line in rates]), 11),
         Tile(
-            title_of(trip) if trip else "RTT", _mean(trip, [line.at(until_s) for line in trips]), 8
+            rates.named("sum" if len(rates.lines) > 1 else "rate") if rates.of else "throughput",
+            now if running else NOTHING,
+            11,
         ),
-        Tile("loss", loss, 7, "warn" if loss not in (NOTHING, "0 %") else "strong"),
-        Tile("resent", f"{sum(s.total(until_s) for s in resent):.0f}" if resent else NOTHING, 7),
+        Tile("mean", mean, 11),
+        Tile(trips.named(title_of(trips.metric) or "RTT"), trips.sum(lambda s: s.at(until_s)), 8),
+        Tile(
+            "max loss" if len(losses) > 1 else "loss",
+            _value("loss_ratio", loss),
+            7,
+            "warn" if loss else "strong",
+        ),
+        Tile(resent.named("resent"), resent.sum(lambda s: s.total(until_s)), 7),
         Tile("left", left, 8),
         Tile("elapsed", elapsed, 8),
     ]
 
 
-def _lines(traces: Traces | None, metrics: Sequence[str]) -> tuple[str, list[Series]]:
-    """Return the first of the metrics that any flow has, and the flows' lines of it."""
+class _Chosen(NamedTuple):
+    """The lines that a tile shows: one, or several whose sum it is.
+
+    ``of`` says which of several flows it is, and is empty for the only one.
+    """
+
+    metric: str
+    of: str
+    lines: Sequence[Series]
+
+    def named(self, what: str) -> str:
+        return f"{what} {self.of}".rstrip()
+
+    def sum(self, figure: Callable[[Series], float | None]) -> str:
+        there = [value for line in self.lines if (value := figure(line)) is not None]
+        return _value(self.metric, math.fsum(there) if there else None)
+
+
+def _chosen(
+    trial: TrialView | None, traces: Traces | None, metrics: Sequence[str], *, add_up: bool = False
+) -> _Chosen:
+    """Return the first of the metrics that was measured, of the first flow that has it.
+
+    With ``add_up``, also of the flows that are alike: of the same backend and direction.
+    """
+    for metric in metrics if trial is not None and traces is not None else ():
+        assert trial is not None
+        assert traces is not None
+        order = {name: place for place, name in enumerate(trial.flows)}
+        keys = [key for key in traces.keys(metric) if key.stream == ALL and key.flow in order]
+        if not keys:
+            continue
+        keys.sort(key=lambda key: (order[key.flow], key.direction != Direction.SEND))
+        first = keys[0]
+        alike = [key for key in keys if _kind(trial, key) == _kind(trial, first)]
+        shown = alike if add_up else [first]
+        of = f"of {len(shown)}" if len(shown) > 1 else first.flow
+        if len(shown) == 1 and len([key for key in keys if key.flow == first.flow]) > 1:
+            of += f" {first.direction}"
+        lines = [line for key in shown if (line := traces.line(key)) is not None]
+        return _Chosen(metric, of if len(keys) > 1 else "", lines)
+    return _Chosen("", "", ())
+
+
+def _kind(trial: TrialView, key: LineKey) -> tuple[str, str]:
+    return trial.flows[key.flow].flow.backend, key.direction
+
+
+def _losses(traces: Traces | None, until_s: float) -> list[float]:
+    """Return the loss of each flow and direction so far."""
     if traces is None:
-        return "", []
-    for metric in metrics:
-        keys = [key for key in traces.keys(metric) if key.stream == ALL]
-        if keys:
-            return metric, [line for key in keys if (line := traces.line(key)) is not None]
-    return "", []
+        return []
+    losses = []
+    for key in {key._replace(metric="") for name in ("packets_sent", "loss_ratio")
+                for key in traces.keys(name) if key.stream == ALL}:  # fmt: skip
+        sent, lost, ratio = (
+            traces.line(key._replace(metric=name))
+            for name in ("packets_sent", "packets_lost", "loss_ratio")
+        )
+        if sent is not None and (whole := sent.total(until_s)):
+            losses.append((lost.total(until_s) if lost is not None else 0.0) / whole)
+        elif ratio is not None and (mean := ratio.mean(until_s)) is not None:
+            losses.append(mean)
+    return losses
 
 
-def _sum(metric: str, values: Sequence[float | None]) -> str:
-    there = [value for value in values if value is not None]
-    return format_value(metric, math.fsum(there)) if there else NOTHING
-
-
-def _mean(metric: str, values: Sequence[float | None]) -> str:
-    there = [value for value in values if value is not None]
-    return format_value(metric, fmean(there)) if there else NOTHING
-
-
-def _loss(traces: Traces | None, until_s: float) -> str:
-    lost, sent = (
-        sum(line.total(until_s) for line in _lines(traces, (name,))[1])
-        for name in ("packets_lost", "packets_sent")
-    )
-    if sent:
-        return format_value("loss_ratio", lost / sent)
-    _, told = _lines(traces, ("loss_ratio",))
-    return _mean("loss_ratio", [line.mean(until_s) for line in told])
+def _value(metric: str, value: float | None) -> str:
+    return format_value(metric, value) if value is not None else NOTHING
 
 
 def standing(view: RunView, playhead: Playhead) -> list[Span]:

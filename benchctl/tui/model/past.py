@@ -1,32 +1,55 @@
 """Every run with its key figure and its difference from its baseline: pure, from the store's rows.
 
-A run's key figure is the mean of its main metric over all its points, flows and directions. The
-baseline is the newest run of the same profile with the tag ``baseline``.
+The key figure of a run is the headline of the profile's first flow, or its sum over the flows that
+are alike: of the same backend, with the same metric in the same direction. Points are never
+averaged: of several, there is the range. The baseline is the newest run of the same profile with
+the tag ``baseline``, and the differences are those of `analysis.compare`, point by point.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean
 
+from benchctl.analysis.compare import Comparison, compare
+from benchctl.analysis.statistics import spread
+from benchctl.analysis.summary import SummaryRow
+from benchctl.metrics import Direction, Fold, title_of
 from benchctl.run.record import Run
+from benchctl.store.bulk import FlowRow
 
 BASELINE = "baseline"
+ADDED_UP = (Fold.RATE, Fold.COUNT)
+WAYS = (Direction.SEND, Direction.RECEIVE, Direction.ROUND_TRIP)
 
-Means = Mapping[str, Mapping[str, float]]
-"""The means of one run by metric and place."""
+
+@dataclass(frozen=True, slots=True)
+class KeyFigure:
+    """The key figure of a run: its metric, what it is of, and a row for each point."""
+
+    metric: str = ""
+    of: str = ""
+    rows: Sequence[SummaryRow] = ()
+
+    @property
+    def title(self) -> str:
+        """What it is: ``throughput of main``."""
+        return f"{title_of(self.metric)} of {self.of}" if self.metric else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """One run in the history."""
+    """One run in the history; ``compared`` with its baseline point by point, if it has one."""
 
     run: Run
-    metric: str
-    figure: float | None
-    difference: float | None
-    """Relative to the baseline: the mean over the places in both."""
+    key: KeyFigure
+    compared: Sequence[Comparison]
+
+    @property
+    def valid(self) -> bool:
+        """Whether the labs of its figure kept their promises."""
+        return all(row.valid for row in self.key.rows)
 
     @property
     def host(self) -> str:
@@ -41,25 +64,61 @@ class Past:
         return all(word.lower() in told.lower() for word in text.split())
 
 
-def past_of(runs: Sequence[Run], means: Mapping[int, Means]) -> list[Past]:
-    """Return every run with its figures."""
+def key_figure(run: Run, flows: Sequence[FlowRow], invalid: Container[int]) -> KeyFigure:
+    """Return the key figure of a run from the flows of its trials, in the order of the profile.
+
+    ``invalid`` are the ids of trials whose lab did not keep its promises.
+    """
+    first = next((flow for flow in flows if flow.figures), None)
+    if first is None:
+        return KeyFigure()
+    metric = run.vocabulary.headline(first.backend, {name for _, name in first.figures})
+    ways = [way for way, name in first.figures if name == metric]
+    if metric is None:
+        return KeyFigure()
+    way = next((str(way) for way in WAYS if way in ways), ways[0])
+    adds_up = run.vocabulary.describe(metric).fold in ADDED_UP
+    chosen: dict[str, dict[int, list[FlowRow]]] = {}
+    for flow in flows:
+        alike = flow.backend == first.backend and flow.direction == first.direction
+        if flow.name == first.name or (alike and adds_up):
+            chosen.setdefault(flow.point, {}).setdefault(flow.trial_id, []).append(flow)
+    counts = {len(trial) for trials in chosen.values() for trial in trials.values()}
+    of = first.name if counts == {1} else f"{_range(sorted(counts))} flows"
+    if len(ways) > 1:
+        of += f" {way}"
+    rows = []
+    for point, trials in chosen.items():
+        # A sum without one of its flows would be another figure.
+        values = [
+            sum(flow.figures[way, metric] for flow in trial)
+            for trial in trials.values()
+            if all((way, metric) in flow.figures for flow in trial)
+        ]
+        if values:
+            valid = not any(trial_id in invalid for trial_id in trials)
+            rows.append(
+                SummaryRow(json.loads(point), of, way, metric, values, spread(values), valid=valid)
+            )
+    return KeyFigure(metric, of, rows)
+
+
+def _range(numbers: Sequence[int]) -> str:
+    return "…".join(map(str, dict.fromkeys((numbers[0], numbers[-1]))))
+
+
+def past_of(runs: Sequence[Run], keys: Mapping[int, KeyFigure]) -> list[Past]:
+    """Return every run with its key figure, compared with its baseline; the newest run first."""
     baselines: dict[str, Run] = {}
-    for run in runs:  # the newest first
+    for run in runs:
         if BASELINE in run.tags:
             baselines.setdefault(run.profile, run)
     found = []
     for run in runs:
-        own = means.get(run.id, {})
-        metric = next((name for name in run.vocabulary.wanted if name in own), "")
-        figure = fmean(own[metric].values()) if metric else None
-        baseline = baselines.get(run.profile)
-        difference = None
-        if metric and baseline is not None and baseline.id != run.id:
-            difference = _difference(own[metric], means.get(baseline.id, {}).get(metric, {}))
-        found.append(Past(run, metric, figure, difference))
+        own, baseline = keys[run.id], baselines.get(run.profile)
+        compared: Sequence[Comparison] = ()
+        if baseline is not None and baseline.id != run.id:
+            pairs = compare(keys[baseline.id].rows, own.rows, run.vocabulary)
+            compared = [one for one in pairs if one.a and one.b]
+        found.append(Past(run, own, compared))
     return found
-
-
-def _difference(own: Mapping[str, float], base: Mapping[str, float]) -> float | None:
-    shares = [own[place] / base[place] - 1 for place in own if base.get(place)]
-    return fmean(shares) if shares else None

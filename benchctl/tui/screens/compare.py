@@ -2,55 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from typing import ClassVar
 
-from textual import work
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
-from benchctl.analysis.compare import Comparison, Verdict
-from benchctl.errors import StoreError
-from benchctl.metrics import title_of
-from benchctl.report.comparison import (
-    compare_reports,
-    comparison_table,
-    interval,
-    of_interest,
-    signed,
-)
+from benchctl.analysis.compare import Comparison
+from benchctl.report.comparison import compare_reports, comparison_table, of_interest
 from benchctl.report.report import read_report
 from benchctl.run.record import Run
 from benchctl.store.read import Reader
 from benchctl.tui.draw.columns import Cells, widths
 from benchctl.tui.draw.spans import Span
 from benchctl.tui.draw.spread import HIGH, LOW, MEAN, POINT, draw_spread
-from benchctl.tui.screens.page import Page, Surroundings
-from benchctl.tui.widgets.notes import Notes
+from benchctl.tui.draw.verdicts import NOT_VALID, SEEN, WORDS, described, tally, verdict_of
+from benchctl.tui.screens.page import ReportPage, Surroundings
 from benchctl.tui.widgets.scrolled import Scrolled
 from benchctl.tui.widgets.table import Table
 
-SEEN = {Verdict.BETTER: "good", Verdict.WORSE: "bad", Verdict.DIFFERENT: "warn"}
-# A glyph beside the word, as everywhere.
-GLYPHS = {
-    Verdict.BETTER: "▲",
-    Verdict.WORSE: "▼",
-    Verdict.DIFFERENT: "≠",
-    Verdict.SAME: "=",
-    Verdict.FEW: "?",
-}
-SHORT = {Verdict.SAME: "none seen", Verdict.FEW: "too little"}
-"""The line below the table has the full words."""
-WORDS = {verdict: f"{GLYPHS[verdict]} {SHORT.get(verdict, verdict)}" for verdict in Verdict}
 
-
-Standing = tuple[str, int | None]
-"""The status of a run, and the position of its next trial."""
-
-
-class CompareScreen(Page):
+class CompareScreen(ReportPage):
     """The first run, A, beside each of the others."""
 
     NAME = "compare"
@@ -75,16 +50,13 @@ class CompareScreen(Page):
     def __init__(self, around: Surroundings, *run_ids: int) -> None:
         """Raises StoreError."""
         super().__init__(around, *run_ids)
-        self._reader = Reader(around.store)
-        self._changes = -1
-        self._standing: Sequence[Standing] = ()
-        """How far each run was when they were compared."""
+        with closing(Reader(around.store)):
+            pass  # There is a store, and it can be read.
         self._order = list(run_ids)
         self._place = 1
         """Which of the runs is compared with the first."""
         self._everything = False
         self._only = False
-        self._failed = False
         self._runs: Sequence[Run] = ()
         self._compared: Sequence[Comparison] = ()
         self._shown: Sequence[Comparison] = ()
@@ -93,21 +65,12 @@ class CompareScreen(Page):
         self._table = Table(id="table", empty="the runs have no metric in common")
         self._spread = Scrolled(id="spread")
         self._spread.can_focus = False
-        self._notes = Notes()
 
     def body(self) -> Sequence[Widget]:
-        return [self._heads, self._table, self._spread, self._notes]
+        return [self._heads, self._table, self._spread, self.notes]
 
     def on_mount(self) -> None:
         self._table.focus()
-
-    def on_unmount(self) -> None:
-        """Close the store."""
-        self._reader.close()
-
-    @property
-    def settled(self) -> bool:
-        return bool(self._runs) or self._failed
 
     def command(self) -> str:
         return f"benchctl compare {' '.join(run.name for run in self._runs)}"
@@ -117,48 +80,17 @@ class CompareScreen(Page):
             ("difference", "mean of B minus mean of A"),
             ("95 % interval", "of that difference, by Welch's t: unequal variances, few repeats"),
             ("verdict", "a difference is seen where the interval leaves out zero"),
+            (NOT_VALID, "the emulator of a lab did not keep up in a repeat of either run"),
             (f"{LOW}{MEAN}{HIGH}  {POINT}", "the mean, its own 95 % interval, and the repeats"),
         ]
 
-    def tick(self) -> None:
-        """Compare again if one of the runs has progressed."""
-        try:
-            changes = self._reader.changes()
-            if changes == self._changes:
-                return
-            self._changes = changes
-            standing = [self._standing_of(run_id) for run_id in self.run_ids]
-        except StoreError as error:
-            self._complain(error)
-            return
-        if standing != self._standing:
-            self._standing = standing
-            self._load()
+    def read(self, reader: Reader) -> Callable[[], None]:
+        runs = [reader.run(run_id) for run_id in self._order]
+        reports = [read_report(reader, run) for run in (runs[0], runs[self._place])]
+        return partial(self._take_compared, runs, compare_reports(*reports))
 
-    def _standing_of(self, run_id: int) -> Standing:
-        following = self._reader.next_open(run_id, 0)
-        return self._reader.run(run_id).status, following.position if following else None
-
-    @work(thread=True, exclusive=True, group="compare")
-    def _load(self) -> None:
-        try:
-            # SQLite needs a connection for each thread.
-            with closing(Reader(self._reader.path)) as reader:
-                runs = [reader.run(run_id) for run_id in self._order]
-                reports = [read_report(reader, run) for run in (runs[0], runs[self._place])]
-                compared = compare_reports(*reports)
-        except StoreError as error:
-            self.app.call_from_thread(self._complain, error)
-        else:
-            self.app.call_from_thread(self._take, runs, compared)
-
-    def _complain(self, error: StoreError) -> None:
-        self._failed, self._changes, self._standing = True, -1, ()
-        self._notes.show([[Span(f"! {error.message}", "bad")], [Span(f"  {error.hint}")]])
-
-    def _take(self, runs: Sequence[Run], compared: Sequence[Comparison]) -> None:
-        self._runs, self._compared, self._failed = runs, compared, False
-        self._notes.show([])
+    def _take_compared(self, runs: Sequence[Run], compared: Sequence[Comparison]) -> None:
+        self._runs, self._compared = runs, compared
         self._show()
 
     def _show(self) -> None:
@@ -179,14 +111,13 @@ class CompareScreen(Page):
             from_the_top=True,
         )
         count = f"  B is {self._place + 1} of {len(self._runs)}" * (len(self._runs) > 2)
-        self.bar.show(_tally(shown), [Span(f"{len(shown)} figures{count}")])
+        self.bar.show(tally(shown), [Span(f"{len(shown)} figures{count}")])
         table = comparison_table(shown)
         columns = widths(table.heads, table.rows, table.numeric)
         columns[-1] = replace(columns[-1], width=max(map(len, WORDS.values())))
 
         def row(index: int) -> Cells:
-            verdict = shown[index].verdict
-            return [*map(Span, table.rows[index][:-1]), Span(WORDS[verdict], _role(verdict))]
+            return [*map(Span, table.rows[index][:-1]), verdict_of(shown[index])]
 
         self._table.show(columns, len(shown), row)
         self._show_spread()
@@ -196,7 +127,7 @@ class CompareScreen(Page):
             one = self._shown[self._table.index]
             width = self._spread.size.width
             drawn = draw_spread(one.metric, [("A", one.a), ("B", one.b)], width)
-            self._spread.show([_told(one), *drawn], from_the_top=True)
+            self._spread.show([described(one), *drawn], from_the_top=True)
         else:
             self._spread.show([], from_the_top=True)
 
@@ -210,13 +141,13 @@ class CompareScreen(Page):
     def action_other(self) -> None:
         """Compare the first run with the next one."""
         self._place = self._place % (len(self._order) - 1) + 1
-        self._load()
+        self.load()
 
     def action_swap(self) -> None:
         """Swap A and B."""
         ids = self._order
         ids[0], ids[self._place] = ids[self._place], ids[0]
-        self._load()
+        self.load()
 
     def action_all(self) -> None:
         """Show every metric, or only the main ones."""
@@ -233,27 +164,6 @@ class CompareScreen(Page):
         self.want("summary", self._order[0])
 
 
-def _role(verdict: Verdict) -> str:
-    return SEEN.get(verdict, "dim")
-
-
-def _told(one: Comparison) -> list[Span]:
-    """Return a whole row as one line, for when its columns do not fit."""
-    point = ", ".join(f"{axis}={value}" for axis, value in one.point.items())
-    share = f" ({one.relative * 100:+.1f} %)" if one.relative is not None else ""
-    return [
-        Span(f"{title_of(one.metric)}{f' of {one.flow}' if one.flow else ''}", "strong"),
-        Span(f" at {point}" if point else ""),
-        Span(f": {signed(one.metric, one.difference)}{share}, 95 % {interval(one)}; "),
-        Span(str(one.verdict), _role(one.verdict)),
-    ]
-
-
 def _named(run: Run) -> str:
     tags = f"  [{', '.join(run.tags)}]" if run.tags else ""
     return f"{run.name}  {run.profile}  {run.status}{tags}"
-
-
-def _tally(shown: Sequence[Comparison]) -> str:
-    counted = {verdict: sum(one.verdict is verdict for one in shown) for verdict in Verdict}
-    return ", ".join(f"{count} {verdict}" for verdict, count in counted.items() if count)

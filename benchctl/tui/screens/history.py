@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import closing
+from functools import partial
 from typing import ClassVar
 
 from textual import events
@@ -10,21 +12,23 @@ from textual.binding import Binding, BindingType
 from textual.widget import Widget
 from textual.widgets import Input
 
-from benchctl.errors import BenchctlError, StoreError
+from benchctl.errors import BenchctlError
+from benchctl.run.record import Run
 from benchctl.store.bulk import Bulk
 from benchctl.store.locks import Liveness
 from benchctl.store.manage import delete_run, read_tags, set_tags
 from benchctl.store.read import Reader
-from benchctl.tui.draw.runs import run_columns, run_row
+from benchctl.tui.draw.heat import INVALID
+from benchctl.tui.draw.runs import about_run, run_columns, run_row
 from benchctl.tui.draw.spans import Span
-from benchctl.tui.model.past import BASELINE, Past, past_of
+from benchctl.tui.model.past import BASELINE, KeyFigure, Past, key_figure, past_of
 from benchctl.tui.screens.modals import Ask, Prompt
-from benchctl.tui.screens.page import Page, Surroundings
-from benchctl.tui.widgets.notes import Notes
+from benchctl.tui.screens.page import ReportPage, Surroundings
+from benchctl.tui.widgets.scrolled import Scrolled
 from benchctl.tui.widgets.table import Table
 
 
-class HistoryScreen(Page):
+class HistoryScreen(ReportPage):
     """All runs, the newest first."""
 
     NAME = "history"
@@ -40,6 +44,8 @@ class HistoryScreen(Page):
     DEFAULT_CSS = """
     HistoryScreen {
         Table { height: 1fr; padding: 0 1; }
+        #about { height: 3; padding: 0 1; border-top: solid $foreground 30%; }
+        &.-tiny #about { display: none; }
         Input { display: none; border: none; height: 1; padding: 0 1; }
         Input.-open { display: block; }
         Notes { padding: 0 1; }
@@ -48,66 +54,67 @@ class HistoryScreen(Page):
 
     def __init__(self, around: Surroundings) -> None:
         super().__init__(around)
-        self._reader: Reader | None = None
-        self._bulk: Bulk | None = None
-        self._changes = -1
-        self._failed = False
-        """Whether the store could not be read when it was last tried."""
+        self._keys: dict[tuple[int, str, float | None], KeyFigure] = {}
+        """The key figures that were read, by run, status and end: of an ended run they stay."""
         self._all: Sequence[Past] = ()
         self._shown: Sequence[Past] = ()
         self._marked: list[int] = []
         """Ids of the marked runs, in the order of marking: the first is compared with."""
         self._table = Table(id="runs", empty="there are no runs yet")
         self._input = Input(placeholder="words to find: profile, run, status, host, tag")
-        self._notes = Notes()
+        self._about = Scrolled(id="about")
+        self._about.can_focus = False
 
     def body(self) -> Sequence[Widget]:
-        return [self._table, self._input, self._notes]
+        return [self._table, self._about, self._input, self.notes]
 
     def on_mount(self) -> None:
         self._table.focus()
-
-    def on_unmount(self) -> None:
-        """Close the store."""
-        if self._bulk is not None:
-            self._bulk.close()
-        if self._reader is not None:
-            self._reader.close()
-
-    @property
-    def settled(self) -> bool:
-        return self._changes >= 0 or self._failed
 
     def command(self) -> str:
         return "benchctl runs"
 
     def meanings(self) -> Sequence[tuple[str, str]]:
         return [
-            ("figure", "the mean of the headline metric over all points"),
-            ("baseline", f"the difference from the newest run of the profile tagged {BASELINE}"),
+            (
+                "figure",
+                "the headline of the profile's first flow, or its sum over flows that are"
+                " alike; ± is half the 95 % interval, … the range over the points",
+            ),
+            (
+                "baseline",
+                "the difference from the newest run of the profile tagged "
+                f"{BASELINE}, and the verdict, as Compare has it; of several points, the verdicts",
+            ),
+            (INVALID, "not valid: the emulator of a lab did not keep up"),
             ("●", "marked for a comparison; the run marked first is A"),
         ]
 
-    def tick(self) -> None:
-        """Read the store again if it has changed."""
-        self._failed = False
-        try:
-            self._bulk = self._bulk or Bulk(self.around.store)
-            self._reader = self._reader or Reader(self.around.store)
-            changes = self._reader.changes()
-            if changes != self._changes:
-                self._read(self._reader, self._bulk)
-                self._changes = changes
-        except StoreError as error:
-            self._changes, self._failed = -1, True
-            self._notes.show([[Span(f"! {error.message}", "warn")], [Span(f"  {error.hint}")]])
-        else:
-            self._notes.show([])
+    def progress(self, reader: Reader, changes: int) -> object:
+        return changes
 
-    def _read(self, reader: Reader, bulk: Bulk) -> None:
+    def read(self, reader: Reader) -> Callable[[], None]:
         runs = reader.runs()
-        wanted = {name for run in runs for name in run.vocabulary.wanted}
-        self._all = past_of(runs, bulk.means(wanted))
+        with closing(Bulk(reader.path)) as bulk:
+            keys = {run.id: self._key(reader, bulk, run) for run in runs}
+        return partial(self._take_past, past_of(runs, keys))
+
+    def _key(self, reader: Reader, bulk: Bulk, run: Run) -> KeyFigure:
+        place = (run.id, run.status, run.finished_time)
+        if place not in self._keys:
+            invalid = {
+                trial.id
+                for trial in (reader.trials(run.id) if run.settings.lab is not None else ())
+                if not all(link["kept"] for link in trial.links)
+            }
+            key = key_figure(run, bulk.flow_rows(run.id, run.vocabulary.wanted), invalid)
+            if not run.status.has_ended:
+                return key
+            self._keys[place] = key
+        return self._keys[place]
+
+    def _take_past(self, past: Sequence[Past]) -> None:
+        self._all = past
         self._show()
 
     def _show(self) -> None:
@@ -126,7 +133,16 @@ class HistoryScreen(Page):
         some = f" of {len(self._all)}" if len(shown) != len(self._all) else ""
         marked = [Span(f"{len(self._marked)} marked", "strong")] if self._marked else []
         noun = "run" if len(self._all) == 1 else "runs"
+        self._show_about()
         self.bar.show(f"{len(shown)}{some} {noun} in {self.around.store}", marked)
+
+    def _show_about(self) -> None:
+        here = self._here
+        self._about.show([about_run(here)] if here is not None else [], from_the_top=True)
+
+    def on_table_moved(self) -> None:
+        """Describe the run under the cursor."""
+        self._show_about()
 
     @property
     def _here(self) -> Past | None:
@@ -230,5 +246,5 @@ class HistoryScreen(Page):
             change()
         except BenchctlError as error:
             self.complain(error)
-        self._changes = -1
+        self.again()
         self.tick()

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
+from textual import work
 from textual.app import ComposeResult
 from textual.message import Message
 from textual.screen import Screen
 from textual.timer import Timer
 from textual.widget import Widget
 
-from benchctl.errors import BenchctlError
+from benchctl.errors import BenchctlError, StoreError
+from benchctl.store.read import Reader
 from benchctl.tui import themes
 from benchctl.tui.draw.plot import BRAILLE, Glyphs
+from benchctl.tui.draw.spans import Span
 from benchctl.tui.widgets.bars import KeyBar, TitleBar
+from benchctl.tui.widgets.notes import Notes
 
 # Nobody reads figures more often than four times a second.
 TICK_S = 0.25
@@ -126,6 +131,87 @@ class Page(Screen[None]):
         if self._timer is not None:
             self.tick()
             self._timer.resume()
+
+
+class ReportPage(Page):
+    """A screen that a thread reads from the store, again as its runs progress."""
+
+    def __init__(self, around: Surroundings, *run_ids: int) -> None:
+        super().__init__(around, *run_ids)
+        self.notes = Notes()
+        self._reader: Reader | None = None
+        self._changes = -1
+        self._seen: object = None
+        """The progress of the runs when they were last read."""
+        self._answered = False
+        """Whether reading has ended, with content or an error."""
+
+    def on_unmount(self) -> None:
+        """Close the store."""
+        if self._reader is not None:
+            self._reader.close()
+
+    @property
+    def settled(self) -> bool:
+        return self._answered
+
+    def tick(self) -> None:
+        """Read again if there was progress."""
+        if any(worker.node is self and worker.is_running for worker in self.workers):
+            return
+        try:
+            self._reader = self._reader or Reader(self.around.store)
+            changes = self._reader.changes()
+            if changes == self._changes:
+                return
+            seen = self.progress(self._reader, changes)
+        except StoreError as error:
+            self.fail(error)
+            return
+        self._changes = changes
+        if seen != self._seen:
+            self._seen = seen
+            self.load()
+
+    def progress(self, reader: Reader, changes: int) -> object:
+        """Return what differs when the content has to be read again. Raises StoreError."""
+        following = [reader.next_open(run_id, 0) for run_id in self.run_ids]
+        return [
+            (reader.run(run_id).status, trial and trial.position)
+            for run_id, trial in zip(self.run_ids, following, strict=True)
+        ]
+
+    @work(thread=True, exclusive=True, group="reports")
+    def load(self) -> None:
+        """Read the content, and show it."""
+        try:
+            # SQLite needs a connection for each thread.
+            with closing(Reader(self.around.store)) as reader:
+                show = self.read(reader)
+        except StoreError as error:
+            self.app.call_from_thread(self.fail, error)
+        else:
+            self.app.call_from_thread(self._take, show)
+
+    def read(self, reader: Reader) -> Callable[[], None]:
+        """Read the content, in a thread; returns the step that shows it. Raises StoreError."""
+        raise NotImplementedError
+
+    def _take(self, show: Callable[[], None]) -> None:
+        self._answered = True
+        self.notes.show([])
+        show()
+
+    def again(self) -> None:
+        """Read again at the next tick, whatever has changed."""
+        self._changes, self._seen, self._answered = -1, None, False
+
+    def fail(self, error: StoreError) -> None:
+        """Report an error of the store; the next tick tries again."""
+        self.again()
+        self._answered = True
+        hint = [[Span(f"  {error.hint}")]] if error.hint else []
+        self.notes.show([[Span(f"! {error.message}; trying again", "bad")], *hint])
 
 
 def free_name(directory: Path, stem: str, suffix: str) -> Path:

@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import ExitStack, closing
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from functools import partial
 from typing import ClassVar
 
-from textual import work
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
-from benchctl.errors import StoreError
 from benchctl.report.report import Report, read_report
-from benchctl.run.record import Run
 from benchctl.run.status import Status
 from benchctl.store.read import Reader
-from benchctl.tui.draw.heat import STEPS, Arrangement, SummaryTable
+from benchctl.tui.draw.heat import INVALID, STEPS, Arrangement, SummaryTable
 from benchctl.tui.draw.spans import Line, Span, state
-from benchctl.tui.screens.page import Page, Surroundings
+from benchctl.tui.screens.page import ReportPage, Surroundings
 from benchctl.tui.widgets.chartview import Grids
-from benchctl.tui.widgets.notes import Notes
 from benchctl.tui.widgets.scrolled import Scrolled
 from benchctl.tui.widgets.table import Table
 
 
-class SummaryScreen(Page):
+class SummaryScreen(ReportPage):
     """The summary of one run."""
 
     NAME = "summary"
@@ -50,12 +47,8 @@ class SummaryScreen(Page):
     def __init__(self, around: Surroundings, run_id: int) -> None:
         """Raises StoreError."""
         super().__init__(around, run_id)
-        with ExitStack() as stores:
-            self._reader = stores.enter_context(closing(Reader(around.store)))
-            self._run = self._reader.run(run_id)
-            stores.pop_all()
-        self._changes = -1
-        self._failed = False
+        with closing(Reader(around.store)) as reader:
+            self._run = reader.run(run_id)
         self._summary: SummaryTable | None = None
         self._turn: Arrangement | None = None
         """How the summary is turned; None before it is there."""
@@ -63,21 +56,12 @@ class SummaryScreen(Page):
         self._about.can_focus = False
         self._grid = Table(id="grid", empty="nothing was measured")
         self._others = Grids(id="others")
-        self._notes = Notes()
 
     def body(self) -> Sequence[Widget]:
-        return [self._about, self._grid, self._others, self._notes]
+        return [self._about, self._grid, self._others, self.notes]
 
     def on_mount(self) -> None:
         self._grid.focus()
-
-    def on_unmount(self) -> None:
-        """Close the store."""
-        self._reader.close()
-
-    @property
-    def settled(self) -> bool:
-        return self._summary is not None or self._failed
 
     def command(self) -> str:
         return f"benchctl show {self._run.name}"
@@ -89,42 +73,16 @@ class SummaryScreen(Page):
         return [
             (f"{STEPS[0]} … {STEPS[-1]}", "from the least to the greatest value, as the colour"),
             ("±", "half the 95 % interval of the mean over the repeats (Student's t)"),
-            ("after /", "what the lab promises for this flow, from its topology alone"),
+            ("after /", "the expected value, from the topology alone"),
+            (INVALID, "not valid: the emulator of the lab did not keep up in a repeat"),
         ]
 
-    def tick(self) -> None:
-        """Read the run again if the store has changed."""
-        try:
-            changes = self._reader.changes()
-            if changes == self._changes or self._is_loading():
-                return
-            self._changes = changes
-            self._run = self._reader.run(self._run.id)
-        except StoreError as error:
-            self._complain(error)
-            return
-        self._load(self._run)
+    def read(self, reader: Reader) -> Callable[[], None]:
+        return partial(self._take_report, read_report(reader, reader.run(self._run.id)))
 
-    def _is_loading(self) -> bool:
-        return any(worker.group == "summary" and worker.is_running for worker in self.workers)
-
-    @work(thread=True, group="summary")
-    def _load(self, run: Run) -> None:
-        try:
-            # SQLite needs a connection for each thread.
-            with closing(Reader(self._reader.path)) as reader:
-                report = read_report(reader, run)
-        except StoreError as error:
-            self.app.call_from_thread(self._complain, error)
-        else:
-            self.app.call_from_thread(self._take, report)
-
-    def _complain(self, error: StoreError) -> None:
-        self._changes, self._failed = -1, True
-        self._notes.show([[Span(f"! {error.message}; trying again", "bad")]])
-
-    def _take(self, report: Report) -> None:
-        self._summary, self._failed = SummaryTable(report), False
+    def _take_report(self, report: Report) -> None:
+        self._run = report.run
+        self._summary = SummaryTable(report)
         self._turn = self._turn or self._summary.first_turn()
         failed = [one.trial for one in report.trials if one.trial.status is not Status.OK]
         notes: list[Line] = [
@@ -136,7 +94,7 @@ class SummaryScreen(Page):
             where = ", ".join(f"{axis}={value}" for axis, value in trial.point.items())
             text = f"  trial {trial.position + 1} ({where}) {trial.error}"
             notes.append([state(trial.status), Span(text)])
-        self._notes.show(notes)
+        self.notes.show(notes)
         done = Span(f"  {len(report.trials)}/{self._run.trials} trials")
         self.bar.show(f"{self._run.profile}  {self._run.name}", [state(self._run.status), done])
         self._show()

@@ -1,0 +1,57 @@
+"""The differences between two runs in words and glyphs, for Compare and History. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from benchctl.analysis.compare import Comparison, Verdict
+from benchctl.metrics import title_of
+from benchctl.report.comparison import interval, signed
+from benchctl.tui.draw.spans import Span
+
+SEEN = {Verdict.BETTER: "good", Verdict.WORSE: "bad", Verdict.DIFFERENT: "warn"}
+# A glyph beside the word, as everywhere.
+GLYPHS = {
+    Verdict.BETTER: "▲",
+    Verdict.WORSE: "▼",
+    Verdict.DIFFERENT: "≠",
+    Verdict.SAME: "=",
+    Verdict.FEW: "?",
+}
+SHORT = {Verdict.SAME: "none seen", Verdict.FEW: "too little"}
+"""The line below the table has the full words."""
+WORDS = {verdict: f"{GLYPHS[verdict]} {SHORT.get(verdict, verdict)}" for verdict in Verdict}
+NOT_VALID = "! not valid"
+"""For figures of a lab whose emulator did not keep its promises."""
+
+
+def role_of(verdict: Verdict) -> str:
+    """Return the role of a verdict."""
+    return SEEN.get(verdict, "dim")
+
+
+def verdict_of(one: Comparison) -> Span:
+    """Return a verdict as a cell; invalid figures have none."""
+    if not one.valid:
+        return Span(NOT_VALID, "bad")
+    return Span(WORDS[one.verdict], role_of(one.verdict))
+
+
+def described(one: Comparison) -> list[Span]:
+    """Return a comparison as one line, for when its columns do not fit."""
+    point = ", ".join(f"{axis}={value}" for axis, value in one.point.items())
+    share = f" ({one.relative * 100:+.1f} %)" if one.relative is not None else ""
+    invalid = [] if one.valid else [Span("; not valid: an emulator did not keep up", "bad")]
+    return [
+        Span(f"{title_of(one.metric)}{f' of {one.flow}' if one.flow else ''}", "strong"),
+        Span(f" at {point}" if point else ""),
+        Span(f": {signed(one.metric, one.difference)}{share}, 95 % {interval(one)}; "),
+        Span(str(one.verdict), role_of(one.verdict)),
+        *invalid,
+    ]
+
+
+def tally(compared: Sequence[Comparison]) -> str:
+    """Count the verdicts: ``2 better, 1 no difference seen``."""
+    counted = {verdict: sum(one.verdict is verdict for one in compared) for verdict in Verdict}
+    return ", ".join(f"{count} {verdict}" for verdict, count in counted.items() if count)

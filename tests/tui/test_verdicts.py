@@ -1,0 +1,59 @@
+"""Figures of a lab that did not keep its promises are marked wherever they are compared."""
+
+from dataclasses import replace
+
+import pytest
+from report.sample_report import REPORT
+from tui.made_runs import whole_run
+
+from benchctl.analysis.compare import Verdict, compare
+from benchctl.metrics import Vocabulary
+from benchctl.report.report import read_report, report_of
+from benchctl.store.read import Reader
+from benchctl.tui.draw.heat import INVALID, Arrangement, SummaryTable
+from benchctl.tui.draw.spans import to_text
+from benchctl.tui.draw.verdicts import NOT_VALID, WORDS, described, tally, verdict_of
+
+
+@pytest.fixture
+def strained(tmp_path):
+    """Return a report one of whose eight trials had an emulator that did not keep up."""
+    whole_run(tmp_path / "runs.sqlite")
+    reader = Reader(tmp_path / "runs.sqlite")
+    report = read_report(reader, reader.run(1))
+    reader.close()
+    first, *others = report.trials
+    links = ({"link": "far", "kept": False},)
+    first = replace(first, trial=replace(first.trial, links=links))
+    return report_of(report.run, [first, *others])
+
+
+def test_every_figure_of_a_point_with_an_invalid_trial_is_invalid(strained):
+    point = strained.trials[0].trial.point
+    assert {row.valid for row in strained.summary if row.point == point} == {False}
+    assert {row.valid for row in strained.summary if row.point != point} == {True}
+
+
+def test_the_summary_marks_invalid_figures(strained):
+    cells = [c for row in SummaryTable(strained).turned(Arrangement()).rows for c in row[1:]]
+    assert [cell.text.endswith(f" {INVALID}") for cell in cells].count(True) == 1
+    assert [cell.role for cell in cells].count("bad") == 1
+
+
+def test_a_comparison_with_invalid_figures_has_no_verdict_and_says_why(strained):
+    compared = compare(strained.summary, strained.summary, Vocabulary())
+    marked = [one for one in compared if not one.valid]
+    assert {one.point["server"] for one in marked} == {"paris"}
+    assert {verdict_of(one).text for one in marked} == {NOT_VALID}
+    assert to_text([described(marked[0])]).endswith("not valid: an emulator did not keep up")
+    others = [one for one in compared if one.valid]
+    assert [verdict_of(one).text for one in others] == [WORDS[one.verdict] for one in others]
+
+
+def test_a_tally_counts_the_verdicts():
+    compared = compare(REPORT.summary, REPORT.summary, Vocabulary())
+    assert tally(compared) == ", ".join(
+        f"{count} {verdict}"
+        for verdict in Verdict
+        if (count := sum(one.verdict is verdict for one in compared))
+    )
