@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import statistics
 import subprocess
 import sys
@@ -13,12 +14,14 @@ import table
 
 from benchctl.analysis.figures import Figure
 from benchctl.run.planned import PlannedRun, PlannedTrial, Settings
+from benchctl.store.database import writing
 from benchctl.store.record import Recorder, create_run
 
 SAMPLES = 2_000_000
 STREAMS = 64
 # Four batches a second at 100,000 samples a second.
 BATCH = 25_000
+RUNS = 10_000
 
 
 def main() -> None:
@@ -31,6 +34,8 @@ def main() -> None:
                   "/s", at_least=True)  # fmt: skip
         table.row("benchctl show, whole process, median of 5", statistics.median(shown), 1, "s")
         size = sum(file.stat().st_size for file in Path(folder).iterdir())
+        listed = [_list_s(store) for _ in range(5)]
+        table.row(f"benchctl runs, {RUNS:,} runs, median of 5", statistics.median(listed), 0.2, "s")
         print(f"{'bytes a sample in the file':<58}{size / SAMPLES:>14.0f}")
 
 
@@ -59,6 +64,31 @@ def _fill(store: Path) -> float:
     recorder.update_run(status="ok")
     recorder.close()
     return elapsed_s
+
+
+def _list_s(store: Path) -> float:
+    """Return the time of a list of runs, in a store made at the first call."""
+    many = store.with_name("many.sqlite")
+    if not many.exists():
+        run = PlannedRun("bench", "", 1, Settings({}, "sequential", ()), [], "# a profile\n" * 100)
+        create_run(many, run, 0.0, ("bench",))
+        with writing(many) as connection:
+            connection.execute("UPDATE run SET facts = ?", (json.dumps({"fact": "x" * 4000}),))
+            connection.execute(_COPIES, (RUNS,))
+    start = time.perf_counter()
+    argv = [sys.executable, "-m", "benchctl", "runs", "--store", str(many)]
+    subprocess.run(argv, stdout=subprocess.DEVNULL, check=True)
+    return time.perf_counter() - start
+
+
+_COPIES = """
+WITH RECURSIVE number (n) AS (SELECT 2 UNION ALL SELECT n + 1 FROM number WHERE n < ?)
+INSERT INTO run (name, profile, title, created_time, status, seed, trials, settings, profile_text,
+                 profile_sha256, facts, tags)
+SELECT '20261121-004512-' || printf('%06x', n), profile, title, created_time + 60 * n, 'ok', seed,
+       trials, settings, profile_text, profile_sha256, facts, tags
+FROM run, number WHERE id = 1
+"""
 
 
 def _show_s(store: Path) -> float:

@@ -8,7 +8,15 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
+
+
+class Place(NamedTuple):
+    """A place in a file; line and column count from 1."""
+
+    file: str
+    line: int
+    column: int
 
 
 class BenchctlError(Exception):
@@ -25,6 +33,8 @@ class BenchctlError(Exception):
         super().__init__(message)
         self.message = message
         self.hint = hint
+        self.place: Place | None = None
+        """Of a file that is wrong; the message starts with its file and line."""
 
 
 class NoReaderError(BenchctlError):

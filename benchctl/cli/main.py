@@ -25,8 +25,8 @@ from benchctl.errors import BenchctlError, NoReaderError, surroundings
 from benchctl.visible import visible
 
 COMMANDS = (
-    "run", "plan", "tui", "runs", "show", "compare", "export", "resume", "serve", "backends",
-    "doctor", "schema", "settings", "store", "lab",
+    "run", "init", "plan", "check", "tui", "runs", "show", "compare", "export", "resume", "serve",
+    "backends", "doctor", "schema", "settings", "store", "lab",
 )  # fmt: skip
 INTERRUPTED = 130
 

@@ -9,6 +9,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from ipaddress import ip_address
+from typing import NamedTuple
 
 from benchctl.backends import Registry, installed
 from benchctl.engine.network import check_interfaces, is_own
@@ -20,10 +21,10 @@ from benchctl.lab.model import Topology
 from benchctl.lab.topology import build_topology
 from benchctl.plan.network import ends_of, names_of, planned_network
 from benchctl.plan.plan import MOST_TRIALS, Plan, make_plan
-from benchctl.profile.find import find_topology
+from benchctl.profile.find import find_any, find_topology
 from benchctl.profile.load import Document, load_profile
 from benchctl.run.planned import Network, Outside
-from benchctl.toml.source import TomlSource, read_toml
+from benchctl.toml.source import TomlSource, read_stdin, read_toml
 from benchctl.units import format_size
 
 
@@ -45,8 +46,34 @@ class Planned:
     distrust: str
 
 
+class _Layout(NamedTuple):
+    """A plan and its network, as far as both are known without looking at this machine."""
+
+    plan: Plan
+    network: Network
+    topology: Topology | None
+    source: TomlSource | None
+    registry: Registry
+
+
+def check_file(name: str) -> None:
+    """Check a profile, or a topology file, as far as this does not depend on this machine.
+
+    ``-`` is stdin. Raises ProfileError, UsageError, or MissingError if a backend is missing.
+    """
+    source = read_stdin() if name == "-" else read_toml(find_any(name))
+    if _TOPOLOGY_KEYS & source.data.keys() and "flows" not in source.data:
+        build_topology(source, {})
+    else:
+        _laid_out(load_profile(source), (), None, yes=False)
+
+
+_TOPOLOGY_KEYS = {"links", "routers", "switches", "local", "sysctl"}
+"""Keys that no profile has."""
+
+
 def planned(
-    profile: str,
+    profile: str | TomlSource,
     assignments: Sequence[str] | None,
     only: Sequence[str] | None,
     repeats: int | None,
@@ -60,6 +87,21 @@ def planned(
     """
     chosen = [f"lab.topology={find_topology(lab).resolve()}"] if lab else []
     document = load_profile(profile, [*(assignments or ()), *chosen])
+    plan, network, topology, source, registry = _laid_out(document, only or (), repeats, yes=yes)
+    if topology is None:
+        check_interfaces(network)
+        _check_sources(document, network)
+        check_root(registry, plan.routes)
+    tools = look(registry, needed(plan.routes, network))
+    nodes = topology.nodes.values() if topology else ()
+    services = tuple((node.name, service.argv) for node in nodes for service in node.services)
+    doubt = distrust_services(topology) if topology else ""
+    return Planned(plan, network, source, registry, tools, services, doubt)
+
+
+def _laid_out(
+    document: Document, only: Sequence[str], repeats: int | None, *, yes: bool
+) -> _Layout:
     registry = installed()
     outside = document.model.outside
     topology, source = _topology(document)
@@ -69,23 +111,15 @@ def planned(
         registry,
         hosts=network.hosts,
         interfaces={label for host in network.hosts.values() for label in host.interfaces},
-        only=only or (),
+        only=only,
         repeats=repeats,
         most_trials=None if yes else MOST_TRIALS,
     )
     if topology is not None and source is not None:
         _check_lab(plan, outside, topology, source)
-    else:
-        check_interfaces(network)
-        _check_sources(document, network)
-        check_root(registry, plan.routes)
     for flow in plan.routes:
         network.way(flow)
-    tools = look(registry, needed(plan.routes, network))
-    nodes = topology.nodes.values() if topology else ()
-    services = tuple((node.name, service.argv) for node in nodes for service in node.services)
-    doubt = distrust_services(topology) if topology else ""
-    return Planned(plan, network, source, registry, tools, services, doubt)
+    return _Layout(plan, network, topology, source, registry)
 
 
 def _topology(document: Document) -> tuple[Topology | None, TomlSource | None]:

@@ -88,7 +88,9 @@ class Targets:
         if not isinstance(backend, str) or backend not in known:
             error = self._document.error(key, f"no backend {quoted(backend)}")
             hint = nearest(str(backend), known) or f"available: {', '.join(known) or 'none'}"
-            raise MissingError(error.message, hint)
+            missing = MissingError(error.message, hint)
+            missing.place = error.place
+            raise missing
         return self._registry.load(backend)
 
     def _writes(

@@ -48,6 +48,14 @@ def find_topology(name: str, path: Path | None = None) -> Path:
     return _find("topology", name, path or Path(name), shipped_topologies())
 
 
+def find_any(name: str) -> Path:
+    """Return a file, or the bundled profile or topology of this name.
+
+    Raises ProfileError with the nearest known name.
+    """
+    return _find("file", name, Path(name), shipped_topologies() | shipped_profiles())
+
+
 def is_file(path: Path) -> bool:
     """Return whether a file exists that this user can reach."""
     try:

@@ -19,7 +19,7 @@ from benchctl.errors import ProfileError
 from benchctl.profile.find import find_profile, is_file
 from benchctl.profile.model import Profile
 from benchctl.profile.overrides import Overrides, read_overrides
-from benchctl.toml.source import Key, TomlSource, merge, read_toml
+from benchctl.toml.source import Key, TomlSource, merge, read_stdin, read_toml
 from benchctl.toml.table import as_written, explain, names_in
 from benchctl.units import quoted
 
@@ -64,12 +64,12 @@ class Document:
         return _locate(self.overrides, self.sources, key).error(key, what, hint)
 
 
-def load_profile(name: str, assignments: Sequence[str] = ()) -> Document:
-    """Read, merge and validate a profile.
+def load_profile(name: str | TomlSource, assignments: Sequence[str] = ()) -> Document:
+    """Read, merge and validate a profile: a file, one that comes with benchctl, ``-`` for stdin.
 
     ``assignments`` are the ``--set`` texts, ``key=value``. Raises ProfileError or UsageError.
     """
-    sources = _with_bases(find_profile(name))
+    sources = _with_bases(_source(name))
     data: dict[str, Any] = {}
     for source in reversed(sources):
         data = merge(data, source.data)
@@ -101,10 +101,15 @@ def _locate(overrides: Overrides, sources: Sequence[TomlSource], key: Key) -> To
     return sources[0]
 
 
-def _with_bases(path: Path) -> list[TomlSource]:
+def _source(name: str | TomlSource) -> TomlSource:
+    if isinstance(name, TomlSource):
+        return name
+    return read_stdin() if name == "-" else read_toml(find_profile(name))
+
+
+def _with_bases(source: TomlSource) -> list[TomlSource]:
     sources: list[TomlSource] = []
     while True:
-        source = read_toml(path)
         sources.append(source)
         base = source.data.get("extends")
         if base is None:
@@ -118,3 +123,4 @@ def _with_bases(path: Path) -> list[TomlSource]:
             raise source.error(
                 ("extends",), f"{quoted(base)} extends this profile: the two form a cycle"
             )
+        source = read_toml(path)

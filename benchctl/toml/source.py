@@ -1,4 +1,4 @@
-"""TOML files with the line of every key.
+"""TOML files with the line and column of every key.
 
 ``tomllib`` parses. A second pass over the text, which is known to be valid TOML by then, only
 locates keys and the items of lists, so that an error can name its line. The two cannot disagree
@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from io import StringIO
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
-from benchctl.errors import ProfileError
+from benchctl.errors import Place, ProfileError
 from benchctl.units import quoted
 
 Key = tuple[str | int, ...]
@@ -32,25 +34,34 @@ _TOKEN = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class TomlSource:
-    """One TOML file: its data, its text, and the line of every key."""
+    """One TOML file: its data, its text, and the line and the column of every key."""
 
     path: Path
     text: str
     data: dict[str, Any]
     lines: Mapping[Key, int]
+    columns: Mapping[Key, int] = field(default_factory=dict)
 
     def line(self, key: Key) -> int:
         """Return the line of a key, or of its nearest ancestor that has one; 1 for the file."""
+        return self.lines.get(self._written(key), 1)
+
+    def _written(self, key: Key) -> Key:
         while key and key not in self.lines:
             key = key[:-1]
-        return self.lines.get(key, 1)
+        return key
 
     def error(self, key: Key, what: str, hint: str = "") -> ProfileError:
         """Return the error of one key: ``file:line: key: what``."""
         name = dotted(key)
-        return ProfileError(
-            f"{self.path}:{self.line(key)}: {f'{name}: ' if name else ''}{what}", hint
-        )
+        column = self.columns.get(self._written(key), 1)
+        return _error(self.path, self.line(key), column, f"{name}: {what}" if name else what, hint)
+
+
+def _error(path: Path, line: int, column: int, what: str, hint: str = "") -> ProfileError:
+    error = ProfileError(f"{path}:{line}: {what}", hint)
+    error.place = Place(str(path), line, column)
+    return error
 
 
 def dotted(key: Key) -> str:
@@ -83,44 +94,65 @@ def read_toml(path: Path) -> TomlSource:
     """
     try:
         with path.open(encoding="utf-8-sig") as file:
-            text = file.read(_MOST_CHARACTERS + 1)
-        if len(text) > _MOST_CHARACTERS:
-            what = f"{path}: larger than {_MOST_CHARACTERS:,} characters"
-            raise ProfileError(what, "remove values from its axes")
-        return parse_toml(text, path)
+            return _read(file, path)
     except OSError as error:
         raise ProfileError(f"{path}: {error.strerror}", "check the path") from error
     except UnicodeDecodeError as error:
         raise ProfileError(f"{path}: not UTF-8 text (byte {error.start})") from error
 
 
+STDIN = Path("stdin")
+"""What a file that is read from stdin is called; its relative paths begin here."""
+
+
+def read_stdin() -> TomlSource:
+    """Read a TOML file from stdin. Raises ProfileError as `read_toml`."""
+    try:
+        # A character has four bytes at most.
+        text = sys.stdin.buffer.read(4 * _MOST_CHARACTERS).decode("utf-8-sig")
+        return _read(StringIO(text, newline=None), STDIN)
+    except UnicodeDecodeError as error:
+        raise ProfileError(f"{STDIN}: not UTF-8 text (byte {error.start})") from error
+
+
+def _read(file: IO[str], path: Path) -> TomlSource:
+    text = file.read(_MOST_CHARACTERS + 1)
+    if len(text) > _MOST_CHARACTERS:
+        what = f"{path}: larger than {_MOST_CHARACTERS:,} characters"
+        raise ProfileError(what, "remove values from its axes")
+    return parse_toml(text, path)
+
+
 def parse_toml(text: str, path: Path) -> TomlSource:
     """Parse TOML text that came from ``path``. Raises ProfileError."""
     try:
-        return TomlSource(path, text, tomllib.loads(text), _Locator(text).lines)
+        data, found = tomllib.loads(text), _Locator(text)
+        return TomlSource(path, text, data, found.lines, found.columns)
     except RecursionError:
-        raise ProfileError(f"{path}:1: invalid TOML: nested too deeply") from None
+        raise _error(path, 1, 1, "invalid TOML: nested too deeply") from None
     except ValueError as error:  # TOMLDecodeError, or an integer of thousands of digits
         what = str(error)
         where = re.search(r" \(at line (\d+), column (\d+)\)", what)
-        line = where[1] if where else text.count("\n") + 1
+        line, column = map(int, where.groups()) if where else (text.count("\n") + 1, 1)
         what = what[: where.start()] if where else what.removesuffix(" (at end of document)")
         what = what.replace("Cannot overwrite a value", "this key is already defined")
         if twice := re.search(r"\('.*\)", what):  # tomllib names a table as a tuple
             what = what.replace(twice[0], dotted(ast.literal_eval(twice[0])))
-        raise ProfileError(f"{path}:{line}: invalid TOML: {what[0].lower()}{what[1:]}") from error
+        what = f"invalid TOML: {what[0].lower()}{what[1:]}"
+        raise _error(path, line, column, what) from error
 
 
 class _Locator:
-    """Walks the tokens of a TOML text and notes the line of every key and list item."""
+    """Walks the tokens of a TOML text and notes the place of every key and list item."""
 
     def __init__(self, text: str) -> None:
         self.lines: dict[Key, int] = {}
+        self.columns: dict[Key, int] = {}
         self._tables: dict[Key, int] = {}  # index of the current item of each array of tables
-        self._tokens: list[str] = [
-            token for token in _TOKEN.findall(text) if not token.startswith("#")
-        ]
-        self._tokens.append("")
+        found = [match for match in _TOKEN.finditer(text) if not match[0].startswith("#")]
+        self._tokens = [*(match[0] for match in found), ""]
+        self._starts = [*(match.start() for match in found), len(text)]
+        self._text = text
         self._position = 0
         self._line = 1
         table: Key = ()
@@ -128,8 +160,9 @@ class _Locator:
             if self._peek() == "[":
                 table = self._header()
             elif self._peek():
+                start = self._starts[self._position]
                 key = (*table, *self._key("="))
-                self._value(key, self._line)
+                self._value(key, self._line, start)
 
     def _peek(self) -> str:
         return self._tokens[self._position]
@@ -157,7 +190,7 @@ class _Locator:
         return tuple(parts)
 
     def _header(self) -> Key:
-        line = self._line
+        line, start = self._line, self._starts[self._position]
         self._take()
         array = self._skip("[")
         parts = self._key("]")
@@ -171,23 +204,23 @@ class _Locator:
         if array:
             self._tables[table] = self._tables.get(table, -1) + 1
             table = (*table, self._tables[table])
-        self._note(table, line)
+        self._note(table, line, start)
         return table
 
-    def _value(self, key: Key, line: int) -> None:
-        """Take a value, up to the token that ends it, and note the line of its key or item."""
-        self._note(key, line)
+    def _value(self, key: Key, line: int, start: int) -> None:
+        """Take a value, up to the token that ends it, and note the place of its key or item."""
+        self._note(key, line, start)
         if self._peek() == "[":
             self._take()
             index = 0
             while self._more("]"):
-                self._value((*key, index), self._line)
+                self._value((*key, index), self._line, self._starts[self._position])
                 index += 1
         elif self._peek() == "{":
             self._take()
             while self._more("}"):
-                line = self._line
-                self._value((*key, *self._key("=")), line)
+                line, start = self._line, self._starts[self._position]
+                self._value((*key, *self._key("=")), line, start)
         else:
             while self._peek() not in ("", "\n", ",", "]", "}"):
                 self._take()
@@ -201,6 +234,8 @@ class _Locator:
             return False
         return True
 
-    def _note(self, key: Key, line: int) -> None:
+    def _note(self, key: Key, line: int, start: int) -> None:
+        column = start - self._text.rfind("\n", 0, start)
         for length in range(1, len(key) + 1):
             self.lines.setdefault(key[:length], line)
+            self.columns.setdefault(key[:length], column)

@@ -119,7 +119,7 @@ def test_no_document_names_a_command_or_option_that_is_not_there(document, line)
     path, words = words[0], words[1:]
     while words:
         word, *words = words
-        if word.startswith("-"):
+        if word.startswith("-") and word != "-":
             options = COMMANDS[path].params
             option = next((param for param in options if word in param.opts), None)
             assert option or word in HELP, f"{document}: {line}"

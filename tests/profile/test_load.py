@@ -196,6 +196,6 @@ def test_a_profile_that_is_not_there_is_named_with_the_nearest(here):
 
 
 def test_topologies_are_no_profiles(here):
-    hint = refused("-").hint
+    hint = refused("+").hint
     assert hint.startswith("available: ")
     assert "labs" not in hint

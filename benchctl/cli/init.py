@@ -1,0 +1,84 @@
+"""``benchctl init``: a first profile to start from."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from benchctl.cli import completion
+
+DEFAULTS = ("", "simpleperf", "10s")
+
+
+def init(
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="[FILE]",
+            help='The new profile; "-" writes to stdout.',
+            autocompletion=completion.files,
+        ),
+    ] = Path("profile.toml"),
+) -> None:
+    """Write a commented first profile.
+
+    Asks three questions on a terminal; without one, the profile measures this machine.
+    """
+    from benchctl.errors import UsageError
+    from benchctl.profile.first import first_profile
+
+    new = str(file) != "-"
+    if new and file.exists():
+        raise UsageError(f"{file} exists", "choose another name: benchctl init NAME.toml")
+    text = first_profile(*(_ask() if sys.stdin.isatty() and sys.stderr.isatty() else DEFAULTS))
+    if not new:
+        print(text, end="")
+        return
+    with file.open("x", encoding="utf-8") as out:
+        out.write(text)
+    print(file)
+    print(f"next: benchctl plan {file}, then benchctl run {file}", file=sys.stderr)
+
+
+def _ask() -> tuple[str, str, str]:
+    """Return the answers, each asked for until it is valid."""
+    from pydantic import TypeAdapter
+
+    from benchctl.profile.values import HostName
+    from benchctl.units import parse_duration
+
+    host = TypeAdapter(HostName).validate_python
+    server = _answer("Server to measure to, name or address (empty: this machine)", "", host)
+    # Whoever runs a server elsewhere most likely runs the most common one.
+    tool = _answer("Tool", "iperf3" if server else DEFAULTS[1], _check_tool)
+    return server, tool, _answer("Duration of one measurement", DEFAULTS[2], parse_duration)
+
+
+def _check_tool(name: str) -> None:
+    from benchctl.backends import installed
+    from benchctl.errors import BenchctlError
+
+    try:
+        backend = installed().load(name)
+    except BenchctlError as error:
+        raise ValueError(f"{error.message}; {error.hint}") from None
+    if not {"duration", "streams"} <= backend.parameters.model_fields.keys():
+        raise ValueError(f"{name} does not measure throughput over several streams")
+
+
+def _answer(question: str, default: str, check: Callable[[str], object]) -> str:
+    while True:
+        text: str = typer.prompt(question, default, show_default=bool(default), err=True).strip()
+        try:
+            if text != default:
+                check(text)
+        except ValueError as error:
+            errors = getattr(error, "errors", None)  # pydantic's own text has several lines
+            what = errors()[0]["msg"].removeprefix("Value error, ") if errors else str(error)
+            print(f"  {what}", file=sys.stderr)
+        else:
+            return text
