@@ -35,7 +35,7 @@ INFORMATION = ("METADATA", "WHEEL", "RECORD", "entry_points.txt", "licenses/LICE
 INSTALLERS = ("pipx", "uv tool")
 COMMANDS = (
     "simpleperf --version", "benchctl --version", "benchctl run -q quickstart --repeat 1",
-    "benchctl show last",
+    "benchctl show last", "man benchctl-run",
 )  # fmt: skip
 
 
@@ -68,6 +68,8 @@ def _faults(sdist: Path, wheel: Path) -> Iterator[str]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     target = project["tool"]["hatch"]["build"]["targets"]["wheel"]
     places = {package: Path(package).name for package in target["packages"]}
+    shared = f"{name}-{version}.data/data/"
+    places |= {folder: shared + place for folder, place in target["shared-data"].items()}
     wanted = in_wheel(tracked, places | target["force-include"])
     yield from differences(wheel.name, found, wanted | {information + name for name in INFORMATION})
     yield from metadata_faults(metadata)

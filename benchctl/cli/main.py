@@ -26,12 +26,13 @@ from benchctl.visible import visible
 
 COMMANDS = (
     "run", "init", "plan", "check", "tui", "runs", "show", "compare", "export", "resume", "serve",
-    "backends", "doctor", "schema", "settings", "store", "lab",
+    "backends", "doctor", "schema", "settings", "store", "lab", "help",
 )  # fmt: skip
 INTERRUPTED = 130
 
 
-def _load(name: str) -> Any:
+def load(name: str) -> Any:
+    """Import the function, or the group, of a command."""
     return resolve_name(f"benchctl.cli.{name}:{name}")
 
 
@@ -46,12 +47,12 @@ class _Commands(PlainGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Return the list entry of a command: building the options of all takes too long."""
         return (
-            PlainCommand(cmd_name, help=help_of(_load(cmd_name))) if cmd_name in COMMANDS else None
+            PlainCommand(cmd_name, help=help_of(load(cmd_name))) if cmd_name in COMMANDS else None
         )
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name, found, rest = super().resolve_command(ctx, args)
-        return name, command_of(_load(args[0])) if found else None, rest
+        return name, command_of(load(args[0])) if found else None, rest
 
 
 def _prepare(

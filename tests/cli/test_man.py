@@ -1,0 +1,72 @@
+"""The man pages are the help, and can be read with and without man."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from benchctl.cli.command import command_of
+from benchctl.cli.main import COMMANDS, app, load
+from benchctl.cli.man import Page, Section, page_of, plain, roff
+
+MAN = Path(__file__).parents[2] / "man"
+
+
+def pages():
+    yield page_of("benchctl", app, COMMANDS)
+    for name in COMMANDS:
+        yield page_of(f"benchctl {name}", command_of(load(name)), COMMANDS)
+
+
+PAGES = {page.name: page for page in pages()}
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_pages_that_are_installed_are_the_help(name, request):
+    path = MAN / f"{name}.1"
+    if request.config.getoption("--update-golden"):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(roff(PAGES[name]), encoding="utf-8")
+    assert path.read_text(encoding="utf-8") == roff(PAGES[name])
+
+
+def test_no_page_is_of_a_command_that_is_gone():
+    assert {path.stem for path in MAN.glob("benchctl*")} == set(PAGES)
+
+
+@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.tool("groff")
+def test_man_has_nothing_to_complain_of(name):
+    done = subprocess.run(
+        ["groff", "-man", "-Tutf8", "-ww", "-z"], input=roff(PAGES[name]), capture_output=True,
+        text=True, check=True,
+    )  # fmt: skip
+    assert done.stderr == ""
+
+
+def test_what_roff_would_obey_is_shown():
+    page = Page("x", "y", (Section("Odd", (".de Evil", "'x", r"C:\new --flag")),))
+    assert roff(page).splitlines()[4:] == [
+        r"\&.de Evil", ".PP", r"\&'x", ".PP", r"C:\enew \-\-flag",
+    ]  # fmt: skip
+
+
+def test_a_page_has_every_option_and_subcommand():
+    text = plain(PAGES["benchctl-lab"])
+    assert "benchctl lab exec [OPTIONS] TOPOLOGY HOST COMMAND..." in text
+    assert text.count("--emulator NAME") == 3
+    assert "--set KEY=VALUE" in plain(PAGES["benchctl-run"])
+    assert all(len(line) <= 80 for line in plain(PAGES["benchctl-run"]).splitlines())
+
+
+def test_help_shows_the_page_of_a_topic(benchctl):
+    done = benchctl("help", "run")
+    assert (done.returncode, done.stdout) == (0, plain(PAGES["benchctl-run"]))
+    assert re.search(r"^COMMANDS\n    run\n", benchctl("help").stdout, flags=re.M)
+
+
+def test_help_about_nothing_that_there_is_names_the_nearest(benchctl):
+    done = benchctl("help", "rnu")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == 'benchctl: no help about "rnu"\n  did you mean "run"?\n'
