@@ -35,6 +35,7 @@ def compare(
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object per figure, for every metric.")
     ] = False,
+    _pager: options.Pager = False,
     _units: options.Units = None,
     store: options.Store,
 ) -> None:

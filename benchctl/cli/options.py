@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from benchctl.cli import completion
+from benchctl.cli import completion, streams
 from benchctl.errors import BenchctlError, StoreDamagedError, UsageError, surroundings
 from benchctl.report.exports import ENDINGS, FORMATS
 
@@ -32,6 +32,12 @@ def _default_tags() -> list[str]:
     from benchctl.settings import settings
 
     return [*settings()["tags"]]
+
+
+def _use_pager(asked: bool) -> bool:
+    if asked:
+        streams.page()
+    return asked
 
 
 def _use_units(text: str | None) -> str | None:
@@ -186,6 +192,12 @@ Log = Annotated[
 ]
 LogJson = Annotated[
     bool, typer.Option("--log-json", help="Log as JSON lines; on stderr if no file is named.")
+]
+Pager = Annotated[
+    bool,
+    typer.Option(
+        "--pager", callback=_use_pager, help="Show the output in PAGER, or less, on a terminal."
+    ),
 ]
 Notify = Annotated[
     str | None,

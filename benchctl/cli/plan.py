@@ -34,6 +34,7 @@ def plan(
     ] = False,
     lab: options.Lab = None,
     yes: options.Yes = False,
+    _pager: options.Pager = False,
     _units: options.Units = None,
 ) -> None:
     """Show what would run, without sending anything.

@@ -60,6 +60,7 @@ def _list(
         bool, typer.Option("--failed", help="Only runs that failed or died.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per run.")] = False,
+    _pager: options.Pager = False,
     store: options.Store,
 ) -> None:
     if context.invoked_subcommand is not None:

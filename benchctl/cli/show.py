@@ -27,6 +27,7 @@ def show(
     profile: Annotated[
         bool, typer.Option("--profile", help="Show the text of the profile.")
     ] = False,
+    _pager: options.Pager = False,
     _units: options.Units = None,
     events: Annotated[
         bool, typer.Option("--events", help="Show what happened within the flows.")

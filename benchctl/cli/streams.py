@@ -6,11 +6,15 @@ stdout rejects is an error, unless its reader has closed it.
 
 from __future__ import annotations
 
+import atexit
 import codecs
 import io
 import os
 import re
+import signal
+import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TextIO
 
@@ -98,6 +102,33 @@ def terminal() -> TextIO:
     return io.TextIOWrapper(
         io.BufferedWriter(_Said(2, "w", closefd=False)), sys.stderr.encoding, errors=_NAME
     )
+
+
+def page() -> None:
+    """Show what follows on stdout in a pager, if that is a terminal. Raises BenchctlError."""
+    if not sys.stdout.isatty():
+        return
+    pager = os.environ.get("PAGER") or "less"
+    # Like git: end at once if all fits, keep colours, leave the text on the screen.
+    environment = {"LESS": "FRX", **os.environ}
+    try:
+        process = subprocess.Popen(
+            ["/bin/sh", "-c", f"exec {pager}"], stdin=subprocess.PIPE, env=environment
+        )
+    except OSError as error:
+        raise BenchctlError(f"the pager cannot be started: {error.strerror}") from None
+    assert process.stdin is not None
+    os.dup2(process.stdin.fileno(), 1)
+    process.stdin.close()
+
+    def finish() -> None:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # it is for the pager
+        with suppress(NoReaderError, BenchctlError):
+            sys.stdout.flush()
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        process.wait()
+
+    atexit.register(finish)
 
 
 def _text(raw: io.FileIO, before: object) -> io.TextIOWrapper:
