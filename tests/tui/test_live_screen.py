@@ -1,5 +1,6 @@
 """Every key and behaviour of the live screen, live and in replay."""
 
+import re
 from signal import SIGINT, SIGUSR1
 from unittest.mock import Mock
 
@@ -149,26 +150,96 @@ def locked(self):
     raise StoreError("store: database is locked", "wait")
 
 
-def test_a_frozen_screen_says_so_and_data_keeps_coming(store, live, monkeypatch):
+# Each leads back to where it began.
+LOOKS = (
+    ("plus", "0"), ("g", "g"), ("b", "b", "b"), ("l", "l", "l", "l"), ("p", "i", "i"),
+    ("p", "o", "o"), ("p", "enter", "enter"), ("left", "right"), ("shift+left", "shift+right"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)])
+def test_every_figure_of_a_frozen_screen_stays_whatever_comes_and_whatever_is_looked_at(
+    store, live, size
+):
     clock = Clock(live.now)
 
+    def tiles(pilot):
+        return shown(pilot).splitlines()[2 : 3 if size[1] < 32 else 5]
+
+    def figures(pilot):
+        """Return the tiles, and the list that is shown."""
+        lines = shown(pilot).splitlines()
+        return tiles(pilot) + [line for line in lines if re.search("● [ab]|^ [✓▶·]", line)]
+
     async def script(pilot):
+        await press(pilot, "p")
         frozen = await press(pilot, "space")
         assert "❚❚ FROZEN, data goes on" in frozen
+        before = figures(pilot)
+        live.measure(0.1, step=0.1)  # within the last pixel and the last bucket
+        live.measure(30.0)  # beyond the planned time
+        live.note("a truck passed")
+        live.end_trial()
+        live.begin_trial()
         live.measure(10.0)
         clock.time = live.now
         await settle(pilot)
         assert shown(pilot) == frozen
-        # One may look around meanwhile: what came later stays hidden.
-        assert "a main" in await press(pilot, "plus")
-        assert "0:21" in await press(pilot, "left")
-        # All of it was read meanwhile: nothing else can be read now.
-        mean_bps = sum(live.rates) / len(live.rates) * 4
-        with monkeypatch.context() as patch:
-            patch.setattr(Reader, "changes", locked)
-            assert f" {mean_bps / 1e6:.0f} Mbit/s " in await press(pilot, "space")
-        assert "0:36" in shown(pilot)
+        for keys in LOOKS:
+            for key in keys:
+                await press(pilot, key)
+                moved = "left" in key or "right" in key
+                assert moved or tiles(pilot) == before[: len(tiles(pilot))], key
+            await press(pilot, "p")
+            assert figures(pilot) == before, keys
+        assert "trial 3/8" in await press(pilot, "space")
         assert "FROZEN" not in shown(pilot)
+        assert "a truck passed" in shown(pilot)
+        assert figures(pilot) != before
+
+    drive(store, open_live(store, 1, clock), script, size=size, clock=clock)
+
+
+def test_a_frozen_screen_says_that_data_goes_on_only_where_it_does(store, live, monkeypatch):
+    clock = Clock(live.now)
+
+    async def script(pilot):
+        assert "❚❚ FROZEN, data goes on" in await press(pilot, "space")
+        live.end_trial()
+        live.end("interrupted")
+        monkeypatch.setattr(Liveness, "is_alive", lambda self, run_id: False)
+        await settle(pilot)
+        assert "❚❚ FROZEN, the run has ended" in shown(pilot)
+        assert "FROZEN" not in await press(pilot, "space")
+        assert "❚❚ 26.0/27.0 s" in await press(pilot, "space")
+
+    drive(store, open_live(store, 1, clock), script, clock=clock)
+
+
+@pytest.mark.parametrize(("how", "end"), [("ended", 27), ("died", 26)])
+def test_the_time_keys_move_on_a_live_screen_whose_run_has_ended(
+    store, live, monkeypatch, how, end
+):
+    clock = Clock(live.now)
+
+    async def script(pilot):
+        if how == "ended":
+            live.end_trial("interrupted")
+            live.end("interrupted")
+        monkeypatch.setattr(Liveness, "is_alive", lambda self, run_id: False)
+        monkeypatch.setattr("benchctl.tui.model.feed.LOOK_S", 0.0)  # a second has passed
+        clock.time += 300
+        await settle(pilot)
+        rate = {}
+        for key, place in (
+            ("left", end - 5), ("left", end - 10), ("right", end - 5), ("right", end),
+            ("right", end), ("shift+left", 0), ("shift+right", end),
+        ):  # fmt: skip
+            told = await press(pilot, key)
+            assert re.search(rf"❚❚ {place}\.\d/{end}\.\d s", told), told
+            rate[place] = told.splitlines()[2]
+        assert len(set(rate.values())) == 4
+        assert "FROZEN" not in told
 
     drive(store, open_live(store, 1, clock), script, clock=clock)
 

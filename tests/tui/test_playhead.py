@@ -99,3 +99,28 @@ def test_a_replay_that_is_over_begins_again(clock):
     head.toggle()
     clock.time += 5
     assert head.time() == 105.0
+
+
+def test_a_live_run_can_be_gone_through_up_to_the_moment_it_was_frozen(clock):
+    head = Playhead(clock)
+    head.keep_within(900.0, None)
+    head.move(-5)
+    assert head.frozen
+    assert head.time() == 995.0
+    clock.time += 60
+    for seconds, time in ((30, 1000.0), (-500, 900.0), (5, 905.0)):
+        head.move(seconds)
+        assert head.time() == time
+    head.toggle()
+    assert head.time() == 1060.0
+
+
+def test_going_back_in_a_live_run_that_has_ended_begins_at_its_end(clock):
+    head = Playhead(clock)
+    head.keep_within(900.0, 960.0)
+    for seconds, time in ((-5, 955.0), (30, 960.0), (-30, 930.0)):
+        head.move(seconds)
+        assert head.time() == time
+    head.keep_within(900.0, None)  # it was resumed
+    head.toggle()
+    assert head.time() == 1000.0

@@ -163,7 +163,10 @@ def test_the_title_says_where_a_replay_stands_and_that_a_live_screen_is_frozen(t
     live = Playhead(lambda: time[0])
     assert to_text([status.standing(view, live)]) == "▶ running  trial 1/8"
     live.toggle()
+    assert to_text([status.standing(view, live)]) == "▶ running  trial 1/8  ❚❚ 17.0/152.0 s"
+    view.ended = False
     assert "FROZEN, data goes on" in to_text([status.standing(view, live)])
+    assert "FROZEN, the run has ended" in to_text([status.standing(view, live, goes_on=False)])
 
 
 def test_the_list_of_trials_has_states_points_and_the_figures_of_every_flow(tmp_path, feed_of):

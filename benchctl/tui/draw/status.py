@@ -47,9 +47,9 @@ def clock(time_s: float) -> str:
 def tiles(view: RunView, traces: Traces | None, position: int, time: float) -> list[Tile]:
     """Return the big figures of the trial at ``position``, the most important one first."""
     trial = view.trials[position] if position >= 0 else None
-    running = trial is not None and trial.status_at(time) == RUNNING and not view.died
+    running = trial is not None and trial.status_at(time) == RUNNING and not view.died_at(time)
     until_s = trial.elapsed_s(time) if trial is not None and running else math.inf
-    elapsed = clock(view.elapsed_s(time)) if not view.died else NOTHING
+    elapsed = clock(view.elapsed_s(time)) if not view.died_at(time) else NOTHING
     left = clock(view.left_s(time)) if view.status_at(time) == RUNNING else NOTHING
     rates = _chosen(trial, traces, of_aspect(Aspect.RATE), add_up=True)
     trips = _chosen(trial, traces, of_aspect(Aspect.DELAY))
@@ -147,27 +147,31 @@ def _value(metric: str, value: float | None) -> str:
     return format_value(metric, value) if value is not None else NOTHING
 
 
-def standing(view: RunView, playhead: Playhead) -> list[Span]:
-    """Return the run's status, and whether the screen is live, for the right end of the title."""
+def standing(view: RunView, playhead: Playhead, *, goes_on: bool = True) -> list[Span]:
+    """Return the run's status, and what moment is shown, for the right end of the title.
+
+    ``goes_on`` is whether a run that is not known to have ended is still under way.
+    """
     time = playhead.time()
     spans = [state(view.status_at(time))]
     number = view.current_at(time) + 1
     if len(view.trials) > 1 and number:
         spans.append(Span(f"  trial {number}/{len(view.trials)}"))
+    begin, end = view.run.started_time or time, view.end_time or time
+    place = f"{min(time, end) - begin:.1f}/{end - begin:.1f} s"
     if not playhead.live:
-        begin = view.run.started_time or time
-        whole_s = (view.run.finished_time or time) - begin
         how = "■ end" if playhead.at_end else "❚❚ paused" if playhead.standing else "▶"
-        place = f"{time - begin:.1f}/{whole_s:.1f} s"
         spans.append(Span(f"  {how} x{playhead.speed} {place}", "warn"))
-    elif playhead.standing:
-        spans.append(Span("  ❚❚ FROZEN, data goes on", "warn"))
+    elif playhead.frozen:
+        what = "data goes on" if goes_on else "the run has ended"
+        how = f"FROZEN, {what}" if not view.ended else place
+        spans.append(Span(f"  ❚❚ {how}", "warn"))
     return spans
 
 
 def silence(view: RunView, traces: Traces | None, trial: TrialView | None, time: float) -> str:
     """Return a note if a running trial has had no samples for a while, else an empty text."""
-    if view.died or trial is None or traces is None or trial.status_at(time) != RUNNING:
+    if view.died_at(time) or trial is None or traces is None or trial.status_at(time) != RUNNING:
         return ""
     quiet_s = trial.elapsed_s(time) - traces.end_s
     usual_s = traces.shortest_s if math.isfinite(traces.shortest_s) else 0.0
@@ -245,7 +249,7 @@ def trial_row(view: RunView, index: int, time: float) -> Cells:
     """Return one row of the list of trials: its figures, or its state and the reason."""
     trial = view.trials[index]
     status = trial.status_at(time)
-    if status == RUNNING and view.died:
+    if status == RUNNING and view.died_at(time):
         status = DIED
     point = trial.point
     shown = state(status)

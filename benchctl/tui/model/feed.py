@@ -48,6 +48,8 @@ class Feed:
         self._events: Iterator[RunEvent] | None = None
         self._changes = -1
         self._looked = 0.0
+        self._latest = 0
+        """The id of the latest sample that was known."""
         self.position = -1
         """The trial that is looked at; -1 for none."""
         self._whole: Lines | None = None
@@ -57,18 +59,22 @@ class Feed:
         """Close the store."""
         self._stores.close()
 
-    def poll(self, budget_s: float) -> bool:
-        """Read new data for about ``budget_s``; returns whether there is more to read."""
+    def poll(self, budget_s: float, *, new: bool = True) -> bool:
+        """Read data for about ``budget_s``; returns whether there is more to read.
+
+        Without ``new``, nothing that came after the last poll is read, only the rest of what was
+        there, and other lines as they were then.
+        """
         try:
-            return self._poll(self._timer() + budget_s)
+            return self._poll(self._timer() + budget_s, new=new)
         except StoreError:
             self._events, self._changes = None, -1
             for lines in filter(None, (self._whole, self._detail)):
                 lines.give_up()
             raise
 
-    def _poll(self, until: float) -> bool:
-        changed = self._has_changed()
+    def _poll(self, until: float, *, new: bool) -> bool:
+        changed = new and self._has_changed()
         if self._events is None and changed:
             self.view.run = self._reader.run(self.view.run.id)
             self._events = self._follower.poll()
@@ -77,10 +83,20 @@ class Feed:
             if self._timer() > until:
                 return True
         self._events = None
+        if self.view.died and self.view.last_time is None:
+            self.view.last_time = self.last_time()
         more = False
         for lines in filter(None, (self._whole, self._detail)):
             finished = self.view.trials[self.position].finished
-            more |= lines.read(changed=changed, finished=finished, timer=self._timer, until=until)
+            more |= lines.read(
+                changed=changed,
+                finished=finished,
+                timer=self._timer,
+                until=until,
+                most=None if new else self._latest,
+            )
+            if new:
+                self._latest = max(self._latest, lines.last)
         return more
 
     def _has_changed(self) -> bool:

@@ -54,16 +54,23 @@ class Lines:
         return (self._after - self._first) / span if span and not self.caught_up else 1.0
 
     def read(
-        self, *, changed: bool, finished: bool, timer: Callable[[], float], until: float
+        self,
+        *,
+        changed: bool,
+        finished: bool,
+        timer: Callable[[], float],
+        until: float,
+        most: int | None = None,
     ) -> bool:
         """Read new data until the timer expires; returns whether there is more.
 
-        Without ``changed``, only what was begun is continued. Raises StoreError.
+        Without ``changed``, only what was begun is continued. No sample with an id above ``most``
+        is read. Raises StoreError.
         """
         if self._batches is None:
             if self.caught_up and not changed:
                 return False
-            self._look()
+            self._look(most)
         assert self._batches is not None
         for after, rows in self._batches:
             self._after = after
@@ -76,17 +83,23 @@ class Lines:
             self._traces.flush()
         return False
 
+    @property
+    def last(self) -> int:
+        """The id of the last sample that was in the store when it was last looked at."""
+        return self._last
+
     def give_up(self) -> None:
         """Discard a failed read; the next one continues after the last good one."""
         self._batches = None
 
-    def _look(self) -> None:
+    def _look(self, most: int | None) -> None:
         """Find the current series and their last sample; another attempt starts anew."""
         sources = self._bulk.sources(self.trial_id)
         if self._sources and not self._sources.keys() & sources.keys():
             self._traces = self._begin()
         self._sources = sources
-        first, self._last = self._bulk.extent(self.trial_id)
+        first, last = self._bulk.extent(self.trial_id)
+        self._last = last if most is None else min(last, most)
         self._after = max(self._after, first)
         self._first = first
         self._batches = self._bulk.batches(sources.keys(), self._after, self._last)

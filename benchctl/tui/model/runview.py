@@ -117,6 +117,8 @@ class RunView:
         """How many trials were still to be measured when the run ended."""
         self.planned_time = run.created_time
         """Since when it waits for a runner; unknown, and infinite, for a resumed run."""
+        self.last_time: float | None = None
+        """Of a run whose runner died, the time of its last sample, as soon as it is known."""
         self.latest = -1
         """Position of the trial that began last; -1 before the first."""
 
@@ -142,6 +144,7 @@ class RunView:
             case RunEnded(run):
                 self.run = run
                 self.ended = True
+                self.last_time = None
                 self.left = sum(view.status.is_open for view in self.trials)
             case RunResumed(run):
                 self.run = run
@@ -189,10 +192,19 @@ class RunView:
         """Whether the runner ended without ending the run."""
         return self.ended and self.run.status is DIED
 
+    @property
+    def end_time(self) -> float | None:
+        """When the run ended, or had its last sample if its runner died."""
+        return self.last_time if self.died else self.run.finished_time
+
+    def died_at(self, time: float) -> bool:
+        """Return whether the runner had died at a moment."""
+        return self.died and (self.last_time is None or time >= self.last_time)
+
     def status_at(self, time: float) -> Status:
         """Return the status of the run at a moment."""
         if self.died:
-            return DIED
+            return DIED if self.died_at(time) else RUNNING
         if self.run.finished_time is not None and time < self.run.finished_time:
             return RUNNING
         return self.run.status
@@ -251,7 +263,7 @@ class RunView:
         """Return the flow that made the last attempt fail of a trial that runs at a moment."""
         trial = self.trials[position]
         failure = trial.failure
-        if failure is None or trial.status_at(time) != RUNNING or self.died:
+        if failure is None or trial.status_at(time) != RUNNING or self.died_at(time):
             return None
         return failure if (failure.finished_time or 0.0) <= time else None
 

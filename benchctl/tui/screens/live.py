@@ -132,6 +132,8 @@ class LiveScreen(SteeringPage):
         self._problem = ""
         self._urgent = True
         self._could_resume = False
+        self._goes_on = True
+        """Whether the run of a frozen screen is under way."""
         self._reading_on = False
         """Whether a long history is being read, part by part, besides the ticks."""
         self._stood = False
@@ -193,9 +195,11 @@ class LiveScreen(SteeringPage):
     # --- display --------------------------------------------------------------------------
 
     def tick(self) -> None:
-        """Read and show new data; on a frozen screen, only read."""
+        """Read and show new data; on a frozen screen, neither."""
         more = not self._reading_on and self._read()
         standing = self._playhead.standing
+        if self._playhead.frozen and not self.view.ended:
+            self._show_title()
         if not standing or not self._stood or self._urgent:
             self._show()
         self._stood = standing
@@ -205,7 +209,10 @@ class LiveScreen(SteeringPage):
 
     def _read(self) -> bool:
         try:
-            more = self._feed.poll(BUDGET_S)
+            more = self._feed.poll(BUDGET_S, new=not self._playhead.frozen)
+            self._goes_on = self._feed.under_way if self._playhead.frozen else True
+            if self._playhead.live:
+                self._playhead.keep_within(self._feed.begin, self.view.end_time)
         except StoreError as error:
             self._problem, self._urgent = f"{error.message}; trying again", True
             return False
@@ -250,7 +257,7 @@ class LiveScreen(SteeringPage):
 
     def _show_title(self) -> None:
         view = self._feed.view
-        standing = status.standing(view, self._playhead)
+        standing = status.standing(view, self._playhead, goes_on=self._goes_on)
         if not self._following:
             standing.insert(0, Span(f"looking at trial {self._feed.position + 1}  ", "warn"))
         if self._feed.share_read < 1:
@@ -324,6 +331,7 @@ class LiveScreen(SteeringPage):
     def action_freeze(self) -> None:
         """Freeze the screen, or continue."""
         self._playhead.toggle()
+        self._read()
         self._now()
 
     def action_zoom(self, steps: int) -> None:
@@ -358,9 +366,7 @@ class LiveScreen(SteeringPage):
 
     def action_seek(self, steps: int) -> None:
         """Go to another moment, which freezes a live screen."""
-        if not self._playhead.standing and self._playhead.live:
-            self._playhead.toggle()
-        self._playhead.seek(self._playhead.time() + steps * SEEK_S)
+        self._playhead.move(steps * SEEK_S)
         self._now()
 
     def action_speed(self, steps: int) -> None:
