@@ -38,7 +38,7 @@ def read_details(reader: Reader, run: Run, from_position: int = 0) -> Iterator[T
         yield TrialDetail(
             run,
             trial,
-            [FlowReport(flow, reader.figures(flow.id)) for flow in flows],
+            [FlowReport(flow, reader.figures(flow.id), reader.events(flow.id)) for flow in flows],
             [note for note in notes if note.trial_id == trial.id or note.flow_id in ids],
         )
 

@@ -10,6 +10,7 @@ of their trial.
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -75,9 +76,13 @@ class RunEnded:
 
 @dataclass(frozen=True, slots=True)
 class RunResumed:
-    """A run that had ended, or whose runner had died, is to be measured further."""
+    """A run that had ended, or whose runner had died, is to be measured further.
+
+    ``planned`` are the positions of the trials before the last that are measured again.
+    """
 
     run: Run
+    planned: frozenset[int]
 
 
 RunEvent = (
@@ -86,14 +91,15 @@ RunEvent = (
 
 
 @dataclass(slots=True)
-class _Place:
-    """How far a run was reported: its trial, and the last attempts and sample of that trial."""
+class _Told:
+    """How far a trial was reported: the last attempts that started and ended, the last sample."""
 
-    position: int = 0
-    trial_started: bool = False
+    started: bool = False
     started_attempt: int = 0
     ended_attempt: int = 0
     last_sample: int = 0
+    seen: tuple[Status, float | None, float | None] | None = None
+    """Its state when the run went on to the next trial."""
 
 
 class Follower:
@@ -103,7 +109,14 @@ class Follower:
         self._reader = reader
         self._run_id = run_id
         self._samples = samples
-        self._place = _Place()
+        self._position = 0
+        self._told = _Told()
+        """Of the trial at this position; all trials before it were reported."""
+        self._kept: dict[int, _Told] = {}
+        """Trials that were reported and may be measured again, by position."""
+        self._again: deque[int] = deque()
+        """Positions of those that may be measured in this life of the run, in order."""
+        self._polled = False
         self._last_note = 0
         self._end: tuple[int | None, float | None] | None = None
         """The runner that ended, and when it did; None while the run goes on."""
@@ -122,56 +135,95 @@ class Follower:
             if over and end == self._end:
                 return
             self._end = None
-            yield RunResumed(run)
-        first_open: _Place | None = None
-        for trial in self._reader.trials(self._run_id, from_position=self._place.position):
-            if trial.status is Status.PLANNED and not over:
-                break
-            yield from self._poll_trial(trial, over)
-            if not trial.status.has_ended and not over:
-                break
-            if trial.status.is_open and first_open is None:
-                first_open = replace(self._place, trial_started=False)
-            self._place = _Place(trial.position + 1)
+            self._again = deque(sorted(self._kept))
+            yield RunResumed(run, frozenset(self._replanned()))
+        yield from self._poll_again(over)
+        if not self._again:
+            yield from self._poll_on(over)
         yield from self._poll_notes(math.inf)
         if over:
-            self._place = first_open or self._place
             self._end = end
             yield RunEnded(run)
 
-    def _poll_trial(self, trial: Trial, over: bool) -> Iterator[RunEvent]:
+    def _replanned(self) -> Iterator[int]:
+        for position in self._again:
+            if self._trial(position).status is Status.PLANNED:
+                yield position
+
+    def _trial(self, position: int) -> Trial:
+        return next(self._reader.trials(self._run_id, from_position=position))
+
+    def _poll_again(self, over: bool) -> Iterator[RunEvent]:
+        """Report the trials that are measured again."""
+        while self._again:
+            trial = self._trial(self._again[0])
+            if trial.status is Status.PLANNED and not over:
+                return
+            told = self._kept[trial.position]
+            if told.seen != _seen(trial):
+                yield from self._poll_trial(trial, told, over)
+                if not trial.status.has_ended and not over:
+                    return
+                self._keep(trial, told)
+            self._again.popleft()
+
+    def _poll_on(self, over: bool) -> Iterator[RunEvent]:
+        """Report the trials after all that were reported."""
+        # Trials that failed are measured again, while later ones have ended.
+        furthest = -1 if self._polled else self._reader.furthest(self._run_id)
+        self._polled = True
+        for trial in self._reader.trials(self._run_id, from_position=self._position):
+            waits = trial.status is Status.PLANNED and not over
+            if waits and trial.position > furthest:
+                break
+            if waits:
+                self._again.append(trial.position)
+            yield from self._poll_trial(trial, self._told, over)
+            if not trial.status.has_ended and not over and not waits:
+                break
+            self._keep(trial, self._told)
+            self._position, self._told = trial.position + 1, _Told()
+
+    def _keep(self, trial: Trial, told: _Told) -> None:
+        """Remember how far a trial was reported, if it may be measured again."""
+        if trial.status is Status.OK:
+            self._kept.pop(trial.position, None)
+        else:
+            self._kept[trial.position] = replace(told, started=False, seen=_seen(trial))
+
+    def _poll_trial(self, trial: Trial, told: _Told, over: bool) -> Iterator[RunEvent]:
         if trial.status is Status.PLANNED:
             return
-        if not self._place.trial_started:
-            self._place.trial_started = True
+        if not told.started:
+            told.started = True
             yield TrialStarted(trial)
         over = over or trial.status.has_ended
         flows = self._reader.flows(trial.id, all_attempts=True)
         for attempt, group in groupby(flows, key=lambda flow: flow.attempt):
-            if attempt > self._place.ended_attempt:
-                yield from self._poll_attempt(trial, attempt, list(group), over)
+            if attempt > told.ended_attempt:
+                yield from self._poll_attempt(trial, told, attempt, list(group), over)
         if trial.status.has_ended:
             yield from self._poll_notes(trial.finished_time or 0.0)
             yield TrialEnded(trial)
 
     def _poll_attempt(
-        self, trial: Trial, attempt: int, flows: list[RecordedFlow], over: bool
+        self, trial: Trial, told: _Told, attempt: int, flows: list[RecordedFlow], over: bool
     ) -> Iterator[RunEvent]:
         if not over and any(flow.status is Status.PLANNED for flow in flows):
             return  # its servers are not ready yet, so some of its flows may be missing
-        if attempt > self._place.started_attempt:
-            self._place.started_attempt = attempt
+        if attempt > told.started_attempt:
+            told.started_attempt = attempt
             for flow in flows:
                 yield FlowStarted(trial, flow)
         if self._samples:
             of_id = {flow.id: flow for flow in flows}
-            for sample in self._reader.samples_of_trial(trial.id, self._place.last_sample, attempt):
-                self._place.last_sample = sample.id
+            for sample in self._reader.samples_of_trial(trial.id, told.last_sample, attempt):
+                told.last_sample = sample.id
                 yield Sampled(of_id[sample.flow_id], sample)
         if over or all(flow.status.has_ended for flow in flows):
             ended = [flow for flow in flows if flow.status.has_ended]
             figures = [self._reader.figures(flow.id) for flow in ended]
-            self._place.ended_attempt = attempt
+            told.ended_attempt = attempt
             for flow, own in zip(ended, figures, strict=True):
                 yield FlowEnded(trial, flow, own)
 
@@ -181,3 +233,7 @@ class Follower:
                 break
             self._last_note = note.id
             yield Noted(note)
+
+
+def _seen(trial: Trial) -> tuple[Status, float | None, float | None]:
+    return trial.status, trial.started_time, trial.finished_time

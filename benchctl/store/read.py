@@ -193,6 +193,13 @@ class Reader:
         )
         return next(iter(self._all(Trial, query, run_id, from_position)), None)
 
+    def furthest(self, run_id: int) -> int:
+        """Return the position of the last trial that began, or was ended before; -1 before it."""
+        query = (
+            "SELECT coalesce(max(position), -1) FROM trial WHERE run_id = ? AND status != 'planned'"
+        )
+        return self._value(query, run_id)
+
     def statuses(self, run_id: int) -> set[Status]:
         """Return every status that a trial of a run has."""
         query = "SELECT DISTINCT status FROM trial WHERE run_id = ?"

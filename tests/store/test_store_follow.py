@@ -239,6 +239,60 @@ def test_a_run_that_was_resumed_and_ended_between_two_polls_is_followed_too(stor
     reader.close()
 
 
+def end_trial(recorder, trial_id, status, time):
+    recorder.update_trial(trial_id, status="running", started_time=time)
+    recorder.update_trial(trial_id, status=status, finished_time=time + 1)
+
+
+def numbered(events):
+    """Return the kinds of events with the positions of their trials."""
+    return [
+        f"{type(event).__name__} {event.trial.position}"
+        if hasattr(event, "trial")
+        else type(event).__name__
+        for event in events
+    ]
+
+
+def test_failed_trials_that_are_measured_again_are_followed_and_no_other(
+    store, recorder, alive, follower
+):
+    recorder.update_run(status="running", runner_pid=1)
+    end_trial(recorder, 1, "failed", NOW)
+    end_trial(recorder, 2, "ok", NOW + 1)
+    recorder.update_run(status="failed", finished_time=NOW + 2)
+    list(follower.poll())
+    reopen_run(store, 1, failed=True)
+    (resumed,) = follower.poll()
+    assert resumed.planned == {0}
+    # Who comes now knows already what was measured after it.
+    newcomer_reader, newcomer = follow(store, 1, alive)
+    assert numbered(newcomer.poll()) == ["TrialStarted 1", "TrialEnded 1"]
+    recorder.update_run(status="running", runner_pid=2)
+    recorder.update_trial(1, status="running", started_time=NOW + 3)
+    for one in (follower, newcomer):
+        assert numbered(one.poll()) == ["TrialStarted 0"]
+        assert numbered(one.poll()) == []
+    recorder.update_trial(1, status="ok", finished_time=NOW + 4)
+    recorder.update_run(status="ok", finished_time=NOW + 4)
+    for one in (follower, newcomer):
+        assert numbered(one.poll()) == ["TrialEnded 0", "RunEnded"]
+    newcomer_reader.close()
+
+
+def test_a_failed_trial_that_is_not_measured_again_is_not_repeated(store, recorder, follower):
+    recorder.update_run(status="running", runner_pid=1)
+    end_trial(recorder, 1, "failed", NOW)
+    recorder.update_run(status="interrupted", finished_time=NOW + 2)
+    list(follower.poll())
+    reopen_run(store, 1)
+    (resumed,) = follower.poll()
+    assert resumed.planned == {1}
+    recorder.update_run(status="running", runner_pid=2)
+    end_trial(recorder, 2, "ok", NOW + 3)
+    assert numbered(follower.poll()) == ["TrialStarted 1", "TrialEnded 1"]
+
+
 def test_a_follower_without_samples_sees_all_but_those(tmp_path):
     store = tmp_path / "runs.sqlite"
     run_id, _ = new_run(store, trials=2)

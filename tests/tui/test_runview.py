@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from contextlib import closing
 from pkgutil import walk_packages
 
 import pytest
@@ -13,6 +14,7 @@ from benchctl.store.bulk import Bulk
 from benchctl.store.follow import Follower
 from benchctl.store.locks import Liveness
 from benchctl.store.read import Reader
+from benchctl.store.record import Recorder, reopen_run
 from benchctl.tui.model.results import Results
 from benchctl.tui.model.runview import RunView
 
@@ -165,3 +167,30 @@ def test_what_is_shown_and_drawn_needs_no_terminal_library():
     )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert told.stdout == "set()\n"
+
+
+def test_a_failed_trial_that_is_measured_again_is_the_current_one_and_no_result_is_lost(
+    tmp_path, watch, monkeypatch
+):
+    path = tmp_path / "runs.sqlite"
+    made = whole_run(path)
+    monkeypatch.setattr(Liveness, "is_alive", lambda self, run_id: True)
+    watching = watch()
+    view = watching.poll()
+    whole = len(view.report_at(made.now).trials)
+    left_s = view.left_s(made.now)
+    reopen_run(path, 1, failed=True)
+    watching.poll()
+    assert (view.trials[5].status, view.ended, view.can_resume) == ("planned", False, True)
+    assert view.left_s(made.now) > left_s
+    assert len(view.report_at(made.now).trials) == whole - 1
+    with closing(Recorder(path, 1)) as recorder:
+        recorder.update_run(status="running")
+        recorder.update_trial(6, status="running", started_time=made.now + 5)
+        watching.poll()
+        assert view.current_at(made.now + 6) == 5
+        assert len(view.report_at(made.now + 6).trials) == whole - 1
+        recorder.update_trial(6, status="ok", finished_time=made.now + 7)
+        watching.poll()
+    assert view.done_at(made.now + 8) == 8
+    assert len(view.report_at(made.now + 8).trials) == whole

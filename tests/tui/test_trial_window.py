@@ -8,6 +8,7 @@ from tui.made_runs import BEGIN, MadeRun, whole_run
 
 from benchctl.errors import StoreError
 from benchctl.report.detail import read_details
+from benchctl.run.record import FlowEvent, Happening
 from benchctl.store.locks import Liveness
 from benchctl.store.read import Reader
 from benchctl.tui.draw.spans import to_text
@@ -76,6 +77,18 @@ def test_a_trial_in_full_has_its_attempts_with_all_that_explains_them(retried, s
     assert any(line.endswith(" for 2.00 s") for line in told)
     assert any(line.startswith("    send       throughput_bps = 9") for line in lines[second:])
     assert lines[-1].endswith(" warning: the clock leapt")
+
+
+def test_what_happened_within_a_flow_stands_below_its_figures(store):
+    made = MadeRun(store)
+    made.begin()
+    made.begin_trial()
+    stall = FlowEvent("send", "throughput_bps", Happening.STALL, 4.0, 6.5, 94e6, 0.0)
+    made.recorder.add_events(made.flows["main"], [stall])
+    made.close()
+    assert "    send       at 4.00 s throughput: stall for 2.50 s, before at 94.0 Mbit/s" in (
+        texts(store)
+    )
 
 
 def test_what_was_asked_stands_beside_what_is_in_force(store):

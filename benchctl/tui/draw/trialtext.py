@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 
 from benchctl.report.detail import TrialDetail, asked_of, in_force_of, trial_title, unlike_asked
+from benchctl.report.happenings import event_text
 from benchctl.report.report import FlowReport
 from benchctl.run.planned import PlannedFlow
 from benchctl.run.record import Note, Trial
@@ -99,6 +100,8 @@ def _attempt(one: FlowReport, planned: PlannedFlow | None, wanted: Sequence[str]
         source = "" if figure.origin == "tool" else "  (from the samples)"
         value = format_value(metric, figure.value)
         yield [Span(f"    {direction:<10} {metric} = {value}{beside}{source}")]
+    for event in one.events:
+        yield [Span(f"    {event.direction:<10} {event_text(event)}", "strong")]
 
 
 def _listed(what: str, settings: Mapping[str, str]) -> Iterator[Line]:

@@ -120,13 +120,20 @@ class RunView:
         self.last_time: float | None = None
         """Of a run whose runner died, the time of its last sample, as soon as it is known."""
         self.latest = -1
-        """Position of the trial that began last; -1 before the first."""
+        """Position of the last trial that began; -1 before the first."""
+        self._again: set[int] = set()
+        """Positions of trials before the last one that are still to be measured."""
+        self._order: list[int] = []
+        """Positions of trials in the order of their start."""
 
     def apply(self, event: RunEvent) -> None:
         """Take one event. Samples change nothing here; they belong to the plots (`traces`)."""
         match event:
             case TrialStarted(trial):
-                self.latest = trial.position
+                self._again.update(range(self.latest + 1, trial.position))
+                self._again.discard(trial.position)
+                self._order.append(trial.position)
+                self.latest = max(self.latest, trial.position)
                 self._update(trial)
             case FlowStarted(trial, flow):
                 view = self._update(trial)
@@ -146,13 +153,13 @@ class RunView:
                 self.ended = True
                 self.last_time = None
                 self.left = sum(view.status.is_open for view in self.trials)
-            case RunResumed(run):
+            case RunResumed(run, planned):
                 self.run = run
                 self.ended = False
                 self.planned_time = math.inf
-                for view in self.trials:
-                    if view.status.is_open:
-                        view.trial = None
+                for position in planned:
+                    self.trials[position].trial = None
+                self._again.update(position for position in planned if position <= self.latest)
             case _:
                 pass
 
@@ -210,18 +217,26 @@ class RunView:
         return self.run.status
 
     def current_at(self, time: float) -> int:
+        """Return the position of the trial that began last before a moment; -1 before the first."""
+        return next((p for p in reversed(self._order) if self._began(p, time)), -1)
+
+    def _furthest_at(self, time: float) -> int:
         """Return the position of the last trial that began before a moment; -1 before the first."""
-        for position in range(self.latest, -1, -1):
-            started = self.trials[position].started_time
-            if started is not None and started <= time:
-                return position
-        return -1
+        return next((p for p in range(self.latest, -1, -1) if self._began(p, time)), -1)
+
+    def _again_before(self, furthest: int) -> list[int]:
+        return [position for position in self._again if position < furthest]
+
+    def _began(self, position: int, time: float) -> bool:
+        started = self.trials[position].started_time
+        return started is not None and started <= time
 
     def done_at(self, time: float) -> int:
         """Return how many trials had ended at a moment."""
         current = self.current_at(time)
         running = current >= 0 and self.trials[current].status_at(time) == RUNNING
-        return current if running else current + 1
+        furthest = self._furthest_at(time)
+        return furthest + 1 - running - len(self._again_before(furthest))
 
     def elapsed_s(self, time: float) -> float:
         """Return how long the run had been going at a moment."""
@@ -233,8 +248,11 @@ class RunView:
     def left_s(self, time: float) -> float:
         """Return the estimate at a moment of the run's remaining time."""
         current = self.current_at(time)
-        to_come = len(self.trials) - current - 1
-        left_s = self._planned_s[-1] - self._planned_s[current + 1]
+        furthest = self._furthest_at(time)
+        again = self._again_before(furthest)
+        to_come = len(self.trials) - furthest - 1 + len(again)
+        left_s = self._planned_s[-1] - self._planned_s[furthest + 1]
+        left_s += sum(self.trials[position].outline.duration_s for position in again)
         if current >= 0 and self.trials[current].status_at(time) == RUNNING:
             trial = self.trials[current]
             left_s += max(0.0, trial.outline.duration_s - trial.elapsed_s(time))
@@ -249,7 +267,7 @@ class RunView:
 
     def report_at(self, time: float) -> Report:
         """Return the report of the trials that had ended at a moment."""
-        begun = self.trials[: self.current_at(time) + 1]
+        begun = self.trials[: self._furthest_at(time) + 1]
         return report_of(
             self.run,
             (
