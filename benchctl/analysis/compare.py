@@ -1,22 +1,32 @@
-"""Compares two runs: the same point of both, their difference, and its uncertainty.
+"""Compares two runs: the same point of both, their difference, and verdicts for the whole table.
 
-The interval is Welch's for two means of unequal variance (Biometrika 34, 1947). With a single
-repeat in either run there is no interval, and the verdict says so.
+The interval of a difference is Welch's for two means of unequal variance (Biometrika 34, 1947), or
+Student's with a variance that other points of the metric support (`borrowing`). It holds for its
+figure alone. A verdict holds for all figures of its family together (`families`).
 """
 
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from statistics import fmean
 from typing import Any
 
-from benchctl.analysis.distributions import t975
+from benchctl.analysis.borrowing import Scatter, borrowed
+from benchctl.analysis.distributions import t975, t_quantile, t_two_sided
+from benchctl.analysis.families import Correction, holm
 from benchctl.analysis.statistics import variance
 from benchctl.analysis.summary import SummaryRow, point_key
-from benchctl.metrics import Vocabulary
+from benchctl.metrics import OF_TRIALS, Vocabulary
+
+# A verdict is wrong in at most this share of tables without a difference.
+ERROR = 0.05
+# The chance to find a difference of the size seen, with the repeats that are recommended.
+POWER = 0.8
+MOST_REPEATS = 1000
 
 
 class Verdict(StrEnum):
@@ -35,8 +45,12 @@ class Comparison:
     """One metric of one flow at one point, in two runs; in SI base units.
 
     ``a`` and ``b`` are the repeats, empty if a run has none. ``difference`` is the mean of b minus
-    that of a; ``low`` and ``high`` bound it with 95 % confidence, None with too few repeats.
-    ``valid`` is whether the labs of both runs kept their promises.
+    that of a; ``low`` and ``high`` bound it with 95 % confidence, None with too few repeats. ``p``
+    is the chance of such a difference without a true one, for this figure alone; ``adjusted`` for a
+    family of as many figures as ``family``. ``borrows`` is whether other points support the
+    variance. ``effect`` is the difference in standard deviations of a repeat; ``repeats_needed``
+    are those in either run that would show it, if these did not. ``valid`` is whether the labs of
+    both runs kept their promises.
     """
 
     point: Mapping[str, Any]
@@ -50,6 +64,12 @@ class Comparison:
     high: float | None
     verdict: Verdict
     valid: bool = True
+    p: float | None = None
+    adjusted: float | None = None
+    family: int = 0
+    borrows: bool = False
+    effect: float | None = None
+    repeats_needed: int | None = None
 
     @property
     def mean_a(self) -> float | None:
@@ -70,26 +90,133 @@ class Comparison:
 
 
 def compare(
-    a: Iterable[SummaryRow], b: Iterable[SummaryRow], vocabulary: Vocabulary
+    a: Iterable[SummaryRow],
+    b: Iterable[SummaryRow],
+    vocabulary: Vocabulary,
+    correction: Correction = holm,
 ) -> list[Comparison]:
-    """Compare the summaries of two runs, row by row: those of a, then those only in b."""
+    """Compare the summaries of two runs, row by row: those of a, then those only in b.
+
+    Figures of tables are one family, all others another: so a verdict does not depend on whether
+    the others are shown.
+    """
     in_a, in_b = ({_key(row): row for row in rows} for rows in (a, b))
-    comparisons = []
-    for key, row in {**in_b, **in_a}.items():
-        values_a, values_b = (run[key].values if key in run else () for run in (in_a, in_b))
-        difference = low = high = None
-        if values_a and values_b:
-            difference = fmean(values_b) - fmean(values_a)
-            low, high = welch_interval(values_a, values_b) or (None, None)
-        verdict = judge(difference, low, high, vocabulary.describe(row.metric).better)
-        comparisons.append(
-            Comparison(
-                row.point, row.flow, row.direction, row.metric, values_a, values_b, difference,
-                low, high, verdict, all(run[key].valid for run in (in_a, in_b) if key in run),
-            )
+    pairs = [_Pair(in_a.get(key), in_b.get(key)) for key in {**in_a, **in_b}]
+    _borrow(pairs)
+    shown = {*OF_TRIALS, *vocabulary.wanted}
+    for family in (
+        [one for one in pairs if one.p is not None and (one.row.metric in shown) is is_shown]
+        for is_shown in (True, False)
+    ):
+        corrected = correction([one.p for one in family if one.p is not None])
+        for one, adjusted in zip(family, corrected, strict=True):
+            one.family, one.adjusted = len(family), adjusted
+    return [one.compared(vocabulary) for one in pairs]
+
+
+class _Pair:
+    """The repeats of one figure in two runs; what they show is added step by step."""
+
+    def __init__(self, a: SummaryRow | None, b: SummaryRow | None) -> None:
+        known = [one for one in (a, b) if one is not None]
+        self.row, self.valid = known[0], all(one.valid for one in known)
+        self.a: Sequence[float] = a.values if a else ()
+        self.b: Sequence[float] = b.values if b else ()
+        self.difference = fmean(self.b) - fmean(self.a) if a and b else None
+        self.low: float | None = None
+        self.high: float | None = None
+        self.p: float | None = None
+        self.adjusted: float | None = None
+        self.family = 0
+        self.borrows = False
+        self.scatter = self._own()
+        if self.scatter is not None and self.difference is not None:
+            self._test()
+
+    def _own(self) -> Scatter | None:
+        """Return the variance of a repeat, pooled over both runs; None without repeats."""
+        degrees = max(0, len(self.a) - 1) + max(0, len(self.b) - 1)
+        if not (self.a and self.b and degrees):
+            return None
+        squares = math.fsum(variance(v) * (len(v) - 1) for v in (self.a, self.b) if len(v) > 1)
+        return Scatter(squares / degrees, degrees)
+
+    def _test(self) -> None:
+        """Test the difference with what the two runs show of this figure alone."""
+        found = welch_interval(self.a, self.b)
+        if found is None:
+            return
+        assert self.difference is not None
+        self.low, self.high = found
+        parts, degrees = _welch(self.a, self.b)
+        if parts:
+            self.p = t_two_sided(self.difference / math.sqrt(parts), degrees)
+        elif self.difference:
+            # Figures that never vary may be counts: the exact chance of this order of repeats.
+            self.p = 2 / math.comb(len(self.a) + len(self.b), len(self.a))
+        else:
+            self.p = 1.0
+
+    def borrow(self, scatter: Scatter) -> None:
+        """Test the difference with a variance that other points support."""
+        assert self.difference is not None
+        error = math.sqrt(scatter.variance * (1 / len(self.a) + 1 / len(self.b)))
+        half = t975(scatter.degrees) * error
+        self.low, self.high = self.difference - half, self.difference + half
+        self.p = t_two_sided(self.difference / error, scatter.degrees)
+        self.scatter, self.borrows = scatter, True
+
+    def compared(self, vocabulary: Vocabulary) -> Comparison:
+        """Return the comparison, when all of its family are corrected."""
+        row = self.row
+        one = Comparison(
+            row.point, row.flow, row.direction, row.metric, self.a, self.b, self.difference,
+            self.low, self.high,
+            judge(self.difference, self.adjusted, vocabulary.describe(row.metric).better),
+            self.valid, self.p, self.adjusted, self.family, self.borrows,
         )  # fmt: skip
-    order = {key: place for place, key in enumerate({**in_a, **in_b})}
-    return sorted(comparisons, key=lambda one: order[_key(one)])
+        if self.scatter is None or not self.scatter.variance or self.difference is None:
+            return one
+        effect = self.difference / math.sqrt(self.scatter.variance)
+        needed = None
+        if one.verdict in (Verdict.SAME, Verdict.FEW):
+            needed = repeats_needed(effect, max(1, self.family))
+        # Hedges corrects the bias of few degrees (Journal of Educational Statistics 6, 1981).
+        fair = 1 - 3 / (4 * self.scatter.degrees - 1)
+        return replace(one, effect=effect * fair, repeats_needed=needed)
+
+
+def _borrow(pairs: Sequence[_Pair]) -> None:
+    """Let the points of each metric of a flow share what they show of its variance."""
+    groups: dict[tuple[str, str, str], list[_Pair]] = {}
+    for one in pairs:
+        if one.scatter is not None:
+            key = (one.row.flow, one.row.direction, one.row.metric)
+            groups.setdefault(key, []).append(one)
+    for group in groups.values():
+        levels = [fmean([*one.a, *one.b]) for one in group]
+        shared = borrowed([one.scatter for one in group if one.scatter is not None], levels)
+        for one, scatter in zip(group, shared, strict=bool(shared)):
+            one.borrow(scatter)
+
+
+def repeats_needed(effect: float, family: int) -> int | None:
+    """Return how many repeats would show a difference of this many standard deviations.
+
+    In either run, with a chance of 80 %, and after correction for a family; None for more than
+    1000. By the t quantiles of both errors (Cohen, Statistical Power Analysis, 2.4).
+    """
+    level = 1 - ERROR / family / 2
+
+    def suffices(n: int) -> bool:
+        degrees = 2 * n - 2
+        return abs(effect) * math.sqrt(n / 2) >= t_quantile(level, degrees) + t_quantile(
+            POWER, degrees
+        )
+
+    if not effect or not suffices(MOST_REPEATS):
+        return None
+    return bisect_left(range(MOST_REPEATS), True, lo=2, key=suffices)
 
 
 def _key(row: SummaryRow | Comparison) -> tuple[Any, ...]:
@@ -97,29 +224,37 @@ def _key(row: SummaryRow | Comparison) -> tuple[Any, ...]:
 
 
 def welch_interval(a: Sequence[float], b: Sequence[float]) -> tuple[float, float] | None:
-    """Return the 95 % interval of mean(b) - mean(a); None with fewer than two values in either.
-
-    The degrees of freedom (Welch and Satterthwaite) are rounded down, to the wider interval.
-    """
+    """Return the 95 % interval of mean(b) - mean(a); None with fewer than two values in either."""
     if min(len(a), len(b)) < 2:
         return None
-    parts = [variance(values) / len(values) for values in (a, b)]
-    squared = sum(parts)
     difference = fmean(b) - fmean(a)
-    if squared == 0:
-        return difference, difference
-    spread = sum(part**2 / (len(v) - 1) for part, v in zip(parts, (a, b), strict=True))
-    # Between the smaller n - 1 and n_a + n_b - 2; rounding must not push it below 1.
-    degrees = max(1, math.floor(squared**2 / spread * (1 + 1e-12)))
+    squared, degrees = _welch(a, b)
     half = t975(degrees) * math.sqrt(squared)
     return difference - half, difference + half
 
 
-def judge(difference: float | None, low: float | None, high: float | None, better: str) -> Verdict:
-    """Return the verdict on a difference; ``better`` is as in `benchctl.api.Metric`."""
-    if difference is None or low is None or high is None:
+def _welch(a: Sequence[float], b: Sequence[float]) -> tuple[float, int]:
+    """Return the squared standard error of a difference of means, and its degrees of freedom.
+
+    The degrees (Welch and Satterthwaite) are rounded down, to the wider interval.
+    """
+    parts = [variance(values) / len(values) for values in (a, b)]
+    squared = sum(parts)
+    if squared == 0:
+        return 0.0, 1
+    spread = sum(part**2 / (len(v) - 1) for part, v in zip(parts, (a, b), strict=True))
+    # Between the smaller n - 1 and n_a + n_b - 2; rounding must not push it below 1.
+    return squared, max(1, math.floor(squared**2 / spread * (1 + 1e-12)))
+
+
+def judge(difference: float | None, adjusted: float | None, better: str) -> Verdict:
+    """Return the verdict on a difference by its corrected p-value.
+
+    ``better`` is as in `benchctl.api.Metric`.
+    """
+    if difference is None or adjusted is None:
         return Verdict.FEW
-    if low <= 0 <= high:
+    if adjusted > ERROR:
         return Verdict.SAME
     if not better:
         return Verdict.DIFFERENT

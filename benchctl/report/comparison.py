@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from benchctl.analysis.compare import Comparison, compare
-from benchctl.metrics import OF_TRIALS
+from benchctl.analysis.families import CORRECTIONS
+from benchctl.metrics import OF_TRIALS, title_of
 from benchctl.report.pivot import Pivot
 from benchctl.report.report import Report
 from benchctl.run.record import Run
@@ -14,9 +15,39 @@ from benchctl.units import format_ratio, format_value, scale_of, without_unit
 NOTHING = "-"
 
 
-def compare_reports(a: Report, b: Report) -> list[Comparison]:
-    """Compare the summaries of two runs."""
-    return compare(a.summary, b.summary, a.run.vocabulary | b.run.vocabulary)
+def compare_reports(a: Report, b: Report, *, correction: str = "holm") -> list[Comparison]:
+    """Compare the summaries of two runs; ``correction`` is one of `analysis.families`."""
+    vocabulary = a.run.vocabulary | b.run.vocabulary
+    return compare(a.summary, b.summary, vocabulary, CORRECTIONS[correction])
+
+
+def explanation(shown: Sequence[Comparison], correction: str = "holm") -> list[str]:
+    """Return what the verdicts of a table hold for, and what more repeats would show."""
+    families = {one.family: one for one in shown if one.family}
+    if not families:
+        return []
+    sizes = " and, apart from them, ".join(map(str, families))
+    whole = {
+        "holm": f"any false verdict among {sizes} figures has a chance of 5 % (Holm)",
+        "bh": f"5 % of the verdicts among {sizes} figures may be false (Benjamini-Hochberg)",
+    }
+    lines = [f"{whole[correction]}; an interval is of its figure alone"]
+    borrowing = sum(one.borrows for one in shown)
+    if borrowing:
+        lines.append(
+            f"{borrowing} of {len(shown)} figures borrow the variance of the same metric at other"
+            " points"
+        )
+    open_ones = [one for one in shown if one.repeats_needed is not None]
+    if open_ones:
+        least = min(open_ones, key=lambda one: one.repeats_needed or 0)
+        point = ", ".join(f"{axis}={value}" for axis, value in least.point.items())
+        lines.append(
+            f"{least.repeats_needed} repeats or more would show differences as large as those"
+            f" without a verdict, the largest first: {title_of(least.metric)}"
+            f"{f' of {least.flow}' if least.flow else ''}{f' at {point}' if point else ''}"
+        )
+    return lines
 
 
 def of_interest(comparisons: Sequence[Comparison], *runs: Run) -> list[Comparison]:
@@ -61,10 +92,15 @@ def _value(metric: str, value: float | None) -> str:
 
 
 def signed(metric: str, value: float | None) -> str:
-    """Show a difference with its sign: ``+3.2 Mbit/s``."""
+    """Show a difference with its sign: ``+3.2 Mbit/s``; of ratios in percentage points."""
     if value is None:
         return NOTHING
-    return f"{'+' if value > 0 else ''}{format_value(metric, value)}"
+    return f"{'+' if value > 0 else ''}{_in_points(metric, format_value(metric, value))}"
+
+
+def _in_points(metric: str, text: str) -> str:
+    """Return a difference of ratios in percentage points, not in per cent of anything."""
+    return f"{text.removesuffix('%')}pp" if metric.endswith("_ratio") else text
 
 
 def interval(one: Comparison) -> str:
@@ -73,4 +109,4 @@ def interval(one: Comparison) -> str:
         return NOTHING
     factor, unit = scale_of(one.metric, max(abs(one.low), abs(one.high)))
     low, high = (f"{value / factor:+.3g}" for value in (one.low, one.high))
-    return f"{low} … {high} {unit}".rstrip()
+    return _in_points(one.metric, f"{low} … {high} {unit}".rstrip())

@@ -172,6 +172,12 @@ def comparison_entry(one: Comparison) -> Entry:
         "relative": one.relative,
         "ci95_low": one.low,
         "ci95_high": one.high,
+        "p": one.p,
+        "p_adjusted": one.adjusted,
+        "family": one.family,
+        "borrows_variance": one.borrows,
+        "effect_size": one.effect,
+        "repeats_needed": one.repeats_needed,
         "verdict": str(one.verdict),
     }
 

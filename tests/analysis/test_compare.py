@@ -1,12 +1,14 @@
 """What two runs differ in: Welch's interval, the verdicts, and which figures meet."""
 
+import math
 import random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
-from benchctl.analysis.compare import Verdict, compare, judge, welch_interval
+from benchctl.analysis.compare import Verdict, compare, judge, repeats_needed, welch_interval
 from benchctl.analysis.statistics import spread
 from benchctl.analysis.summary import SummaryRow
 from benchctl.metrics import Vocabulary
@@ -62,21 +64,107 @@ def test_values_that_never_vary_differ_by_what_they_differ():
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "better", "verdict"),
+    ("difference", "adjusted", "better", "verdict"),
     [
-        (1.0, 3.0, "higher", Verdict.BETTER),
-        (1.0, 3.0, "lower", Verdict.WORSE),
-        (-3.0, -1.0, "higher", Verdict.WORSE),
-        (-3.0, -1.0, "lower", Verdict.BETTER),
-        (1.0, 3.0, "", Verdict.DIFFERENT),
-        (-1.0, 3.0, "higher", Verdict.SAME),
-        (0.0, 3.0, "higher", Verdict.SAME),
+        (2.0, 0.01, "higher", Verdict.BETTER),
+        (2.0, 0.01, "lower", Verdict.WORSE),
+        (-2.0, 0.01, "higher", Verdict.WORSE),
+        (-2.0, 0.05, "lower", Verdict.BETTER),
+        (2.0, 0.01, "", Verdict.DIFFERENT),
+        (2.0, 0.051, "higher", Verdict.SAME),
+        (2.0, None, "higher", Verdict.FEW),
         (None, None, "higher", Verdict.FEW),
     ],
 )
-def test_the_verdict(low, high, better, verdict):
-    difference = None if low is None else (low + high) / 2
-    assert judge(difference, low, high, better) is verdict
+def test_the_verdict(difference, adjusted, better, verdict):
+    assert judge(difference, adjusted, better) is verdict
+
+
+@given(VALUES, VALUES)
+def test_the_chance_of_a_difference_is_that_of_welchs_test(a, b):
+    (one,) = compare([row(1, *a)], [row(1, *b)], Vocabulary())
+    if len(set(a)) > 1 and len(set(b)) > 1:
+        # Its degrees are a fraction; ours are rounded down, to the larger chance.
+        assert one.p >= stats.ttest_ind(a, b, equal_var=False).pvalue * (1 - 1e-9)
+        assert (one.p < 0.05) == (not one.low <= 0 <= one.high)
+    assert one.adjusted == one.p
+    assert one.family == 1
+
+
+def test_figures_that_never_vary_have_the_exact_chance_of_their_order():
+    (one,) = compare([row(1, 0.0, 0.0, 0.0)], [row(1, 1.0, 1.0, 1.0)], Vocabulary())
+    # Of the 20 ways to deal six values to two runs, two are as far apart.
+    assert one.p == pytest.approx(2 / 20)
+    assert one.verdict is Verdict.SAME
+    (same,) = compare([row(1, 5.0, 5.0)], [row(1, 5.0, 5.0)], Vocabulary())
+    assert (same.p, same.verdict) == (1, Verdict.SAME)
+
+
+def table(rng, points, n, *, shift=0.0, metric="throughput_bps"):
+    """Return a run of points that scatter alike; the first is shifted."""
+    return [
+        row(p, *(rng.gauss(100 + shift * (p == 0), 1) for _ in range(n)), metric=metric)
+        for p in range(points)
+    ]
+
+
+@pytest.mark.parametrize("n", [2, 3, 5])
+def test_a_table_without_a_difference_rarely_has_a_verdict(n):
+    rng = random.Random(54)
+    seen = 0
+    for _ in range(100):
+        compared = compare(table(rng, 54, n), table(rng, 54, n), Vocabulary())
+        assert {one.family for one in compared} == {54}
+        seen += any(one.verdict is not Verdict.SAME for one in compared)
+    # Three standard deviations of a binomial above 5 %.
+    assert seen <= 11
+
+
+@pytest.mark.parametrize(("n", "shift"), [(2, 9), (5, 6)])
+def test_a_true_difference_is_named_among_many_equal_figures(n, shift):
+    rng = random.Random(6)
+    named = 0
+    for _ in range(30):
+        compared = compare(table(rng, 54, n), table(rng, 54, n, shift=shift), Vocabulary())
+        named += compared[0].verdict is Verdict.BETTER
+    assert named >= 27
+
+
+def test_a_verdict_does_not_depend_on_whether_other_metrics_are_shown():
+    rng = random.Random(7)
+    a, b = table(rng, 6, 3), table(rng, 6, 3, shift=5)
+    other = [table(rng, 200, 3, metric="packets_sent") for _ in range(2)]
+    alone = compare(a, b, Vocabulary())
+    beside = compare(a + other[0], b + other[1], Vocabulary())
+    assert [one.adjusted for one in beside[:6]] == [one.adjusted for one in alone]
+    assert {one.family for one in beside} == {6, 200}
+
+
+@pytest.mark.parametrize(("effect", "family"), [(1.0, 1), (0.5, 54), (3.0, 54)])
+def test_the_repeats_that_would_show_a_difference_have_the_power_that_they_promise(effect, family):
+    n = repeats_needed(effect, family)
+    level = 1 - 0.05 / family / 2
+
+    def power(repeats):
+        degrees = 2 * repeats - 2
+        apart = effect * math.sqrt(repeats / 2)
+        return stats.nct.sf(stats.t.ppf(level, degrees), degrees, apart)
+
+    assert power(n) == pytest.approx(0.8, abs=0.09)
+    assert power(n - 2) < 0.8
+
+
+def test_no_number_of_repeats_shows_what_is_next_to_nothing():
+    assert repeats_needed(0.0, 1) is None
+    assert repeats_needed(0.001, 54) is None
+
+
+def test_only_what_has_no_verdict_needs_more_repeats():
+    rng = random.Random(8)
+    compared = compare(table(rng, 8, 4), table(rng, 8, 4, shift=9), Vocabulary())
+    assert (compared[0].verdict, compared[0].repeats_needed) == (Verdict.BETTER, None)
+    assert any(one.repeats_needed for one in compared)
+    assert all(one.repeats_needed is None or one.repeats_needed > 4 for one in compared)
 
 
 def test_figures_meet_by_point_flow_direction_and_metric():

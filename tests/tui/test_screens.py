@@ -210,7 +210,18 @@ def test_the_summary_grows_while_the_run_goes_on(store, monkeypatch):
 # --- compare -----------------------------------------------------------------------------
 
 
-def test_every_key_of_the_comparison_does_what_it_says(three):
+@pytest.fixture
+def repeated(tmp_path):
+    """Three runs with repeats enough for verdicts: two that differ, and one that was stopped."""
+    path = tmp_path / "repeated.sqlite"
+    whole_run(path, repeats=4)
+    later = {"factor": 1.12, "begin": BEGIN + 3600}
+    whole_run(path, name="20261121-012512-9bd2", seed=8, repeats=4, **later)
+    whole_run(path, name="20261121-022512-11aa", seed=9, repeats=4, begin=BEGIN + 7200)
+    return path
+
+
+def test_every_key_of_the_comparison_does_what_it_says(repeated):
     tried = set()
 
     async def script(pilot):
@@ -221,8 +232,8 @@ def test_every_key_of_the_comparison_does_what_it_says(three):
             return await press(pilot) if text else text
 
         assert "▲ better" in shown(pilot)
-        assert "3 better, 9 no difference seen, 4 too little data" in shown(pilot)
-        assert "3 figures" in await tell("compare.only", "o")
+        assert "4 better, 12 no difference seen" in shown(pilot)
+        assert "4 figures" in await tell("compare.only", "o")
         assert "16 figures" in await press(pilot, "o")
         assert "16 figures" in await tell("compare.all", "a")
         assert "B 20261121-022512-11aa" in await tell("compare.next", "n")
@@ -238,7 +249,7 @@ def test_every_key_of_the_comparison_does_what_it_says(three):
         assert page_is(pilot, HistoryScreen)
         assert tried == own_ids(CompareScreen)
 
-    drive(three, open_page(three, "compare", 1, 2, 3), script, size=(100, 30))
+    drive(repeated, open_page(repeated, "compare", 1, 2, 3), script, size=(100, 30))
 
 
 def test_the_comparison_grows_while_its_run_goes_on(three, monkeypatch):

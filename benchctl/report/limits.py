@@ -1,0 +1,50 @@
+"""Limits for automatic checks: ``throughput_bps worse by 5%``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from benchctl.analysis.compare import Comparison, Verdict
+from benchctl.errors import UsageError, nearest
+from benchctl.units import parse_ratio, quoted
+
+_LIMIT = re.compile(r"\s*(\S+)\s+(better|worse|different)\s+by\s+(\S+)\s*")
+EXAMPLE = 'for example: --fail-on "throughput_bps worse by 5%"'
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """A metric may not change in this way, by this share or more.
+
+    Of a ratio, ``share`` are percentage points.
+    """
+
+    metric: str
+    verdict: Verdict
+    share: float
+
+    def broken_by(self, one: Comparison) -> bool:
+        """Return whether a comparison shows such a change, or a larger one."""
+        if one.metric != self.metric or one.verdict is not self.verdict:
+            return False
+        change = one.difference if one.metric.endswith("_ratio") else one.relative
+        return change is None or abs(change) >= self.share
+
+
+def parse_limit(text: str, compared: Sequence[Comparison]) -> Limit:
+    """Parse a limit on a metric that was compared. Raises UsageError."""
+    match = _LIMIT.fullmatch(text)
+    if match is None:
+        raise UsageError(f"--fail-on {quoted(text)}: expected METRIC worse by SHARE", EXAMPLE)
+    metric, way, share = match.groups()
+    known = {one.metric for one in compared}
+    if metric not in known:
+        raise UsageError(
+            f"--fail-on: no metric {quoted(metric)} was compared", nearest(metric, known) or EXAMPLE
+        )
+    try:
+        return Limit(metric, Verdict(way), parse_ratio(share))
+    except ValueError as error:
+        raise UsageError(f"--fail-on {quoted(text)}: {error}", EXAMPLE) from None
