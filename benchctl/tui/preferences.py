@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from benchctl.errors import ProfileError, UsageError, nearest
 from benchctl.settings import Settings
 from benchctl.toml.source import Key
-from benchctl.tui.draw.plot import BRAILLE, SETS, Glyphs
+from benchctl.tui.draw.glyphs import BRAILLE, SETS, Glyphs
 
 
 @dataclass(frozen=True, slots=True)

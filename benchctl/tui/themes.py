@@ -75,9 +75,15 @@ CLASSES = {f"role--{role}" for role in ROLES}
 GROUNDED = {"cursor", *(f"heat-{step}" for step in range(HEATS))}
 """The roles with a background of their own; all others use their widget's."""
 
-_CURVES = "".join(f".role--curve-{n} {{ color: $curve-{n}; }}" for n in range(CURVES))
+_CURVES = "".join(
+    f".role--curve-{n} {{ color: $curve-{n}; }} .role--faint-curve-{n} {{ color: $curve-{n} 55%; }}"
+    for n in range(CURVES)
+)
 _HEATS = "".join(
     f".role--heat-{n} {{ color: $heat-text; background: $heat-{n}; }}" for n in range(HEATS)
+)
+_FAINT = "".join(
+    f".role--faint-curve-{n} {{ color: $curve-{n}; text-style: dim; }}" for n in range(CURVES)
 )
 CSS = f"""
     .role--axis {{ color: $foreground 50%; }}
@@ -99,6 +105,7 @@ CSS = f"""
     {_HEATS}
     &:ansi {{
         .role--axis, .role--label, .role--dim {{ color: ansi_default; text-style: dim; }}
+        {_FAINT}
         .role--cursor {{
             color: ansi_default;
             background: ansi_default;

@@ -99,7 +99,8 @@ class MadeRun:
         return self.recorder.add_flow(
             trial.id, attempt=attempt, name=name, backend=backend, source="local",
             target="paris", direction=direction, port=port, status="running",
-            client=[backend, "paris"], server=[], requested={"streams": trial.point["streams"]},
+            client=[backend, "paris"], server=[],
+            requested={"streams": trial.point["streams"]} if backend == "iperf3" else {},
         )  # fmt: skip
 
     def measure(self, seconds, step=0.5, extra=()):

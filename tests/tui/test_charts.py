@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from benchctl.metrics import Vocabulary
 from benchctl.store.bulk import SeriesSource
-from benchctl.tui.draw.charts import Choice, compose
+from benchctl.tui.draw.charts import Choice, charts_of, compose, first_axis
 from benchctl.tui.draw.spans import to_text
 from benchctl.tui.model.traces import ALL, TimeWindow, Traces
 from benchctl.tui.model.zoom import View
@@ -86,3 +86,91 @@ def test_a_caption_tells_as_much_of_every_line_and_no_figure_in_part(width, coun
         assert "Mbit" not in caption
     if width > 12 + 2 * count:
         assert all(f" {letter} " in caption for letter in "abcdefgh"[:count])
+
+
+def steady(metric, values, spacing_s, streams=1, seconds=10.0):
+    """Return lines of one flow: a sample of every stream each ``spacing_s``; ``values`` by time."""
+    traces = Traces(TimeWindow(0.0, seconds), (), Vocabulary(), ("main",))
+    sources = {
+        stream: SeriesSource("main", "x", "client", stream, "send", (metric,), 0.0, streams)
+        for stream in range(streams)
+    }
+    count = round(seconds / spacing_s)
+    for n in range(count):
+        rows = [
+            (stream, n * spacing_s, (n + 1) * spacing_s, struct.pack("<d", values(n, stream)))
+            for stream in range(streams)
+        ]
+        traces.add(sources, rows)
+    traces.flush()
+    return traces
+
+
+def title(traces, choice=Choice(), width=110):  # noqa: B008
+    return compose(traces, choice, VIEW, width, 20)[0][0].text.strip()
+
+
+def roles(lines):
+    return {span.role for line in lines for span in line}
+
+
+def test_the_title_says_over_which_time_values_are_means():
+    fine = steady("throughput_bps", lambda n, _: 1e6 * (n % 3), 0.025)
+    assert title(fine) == "throughput, mean of 200 ms"
+    assert title(fine, width=40) == "throughput, mean of 1 s"
+    assert title(fine, Choice(log=True)) == "throughput, mean of 200 ms (log)"
+    assert "faint-curve-0" in roles(compose(fine, Choice(), VIEW, 110, 20))
+
+
+def test_values_as_they_are_need_no_words():
+    fine = steady("throughput_bps", lambda n, _: 1e6 * (n % 3), 0.025)
+    plain = Choice(smooth=False)
+    assert title(fine, plain) == "throughput"
+    assert "faint-curve-0" not in roles(compose(fine, plain, VIEW, 110, 20))
+    assert title(steady("throughput_bps", lambda n, _: 1e6 * n, 0.5)) == "throughput"
+
+
+def test_counts_are_never_smoothed_nor_cut():
+    seldom = steady("retransmits", lambda n, _: 300.0 if n == 200 else 0.0, 0.025)
+    lines = compose(seldom, Choice(), VIEW, 110, 20)
+    assert lines[0][0].text.strip() == "retransmits"
+    assert "▲" not in to_text(lines)
+    (top,) = [line for line in to_text(lines).splitlines() if line.split()[:2] == ["300", "┤"]]
+    assert top[9:].strip()
+
+
+@pytest.mark.parametrize("metric", ["tcp_rtt_s", "cwnd_bytes"])
+def test_eight_streams_are_their_median_in_a_band(metric):
+    traces = steady(metric, lambda _, stream: (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 90.0)[stream],
+                    0.5, streams=8)  # fmt: skip
+    lines = compose(traces, Choice(smooth=False), VIEW, 110, 20)
+    assert lines[0][0].text.strip().endswith("median of 8 streams")
+    assert "4.5" in lines[0][1].text
+    assert "faint-curve-0" in roles(lines)
+
+
+def test_single_streams_are_drawn_on_request():
+    traces = traces_of(FLOWS[:1], ("tcp_rtt_s",), streams=8)
+    assert marks(traces) == [{("a", "curve-0")}]
+    one = Choice(picked=frozenset({(FLOWS[0], 3)}))
+    assert marks(traces, one) == [{("a3", "curve-0")}]
+    assert "median" not in title(traces, one)
+
+
+def test_the_expected_value_of_a_flow_is_drawn_in_its_plot_only():
+    traces = traces_of(FLOWS[:2])
+    expected = {(FLOWS[0], "send", "throughput_bps"): 2.5e6}
+    shown = to_text(compose(traces, Choice(), VIEW, 110, 40, expected))
+    assert shown.count("expected") == 1
+    assert "a expected 2.5" in shown
+
+
+def test_the_values_to_show_can_be_chosen_for_each_metric():
+    traces = traces_of(FLOWS[:2])
+    part = Choice(bounds={"throughput_bps": (1.5e6, 4e6)})
+    shown = to_text(compose(traces, part, VIEW, 110, 40)).split("RTT")
+    assert "▼1" in shown[0]
+    assert "▼" not in shown[1]
+    charts = charts_of(traces, part, VIEW, 110, 40, {})
+    axis = first_axis(charts, VIEW, 110, part.glyphs)
+    assert (axis.low, axis.high) == (1.5e6, 4e6)

@@ -13,7 +13,7 @@ from tui.test_charts import FLOWS, VIEW, marks, traces_of
 from benchctl.tui.draw.charts import Choice
 from benchctl.tui.draw.columns import see
 from benchctl.tui.draw.flowlist import list_flows, spark
-from benchctl.tui.draw.plot import ASCII, BRAILLE
+from benchctl.tui.draw.glyphs import ASCII, BRAILLE
 from benchctl.tui.draw.spans import to_text
 from benchctl.tui.model.traces import ALL
 

@@ -1,10 +1,13 @@
 import math
+from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.tui.draw.plot import ASCII, BLOCKS, BRAILLE, SETS, Curve, draw, letter, role_of
+from benchctl.tui.draw.glyphs import ASCII, BLOCKS, BRAILLE, SETS
+from benchctl.tui.draw.plot import Curve, Plot, draw, letter, role_of
 from benchctl.tui.draw.spans import to_text
 from benchctl.tui.draw.times import time_axis
 from benchctl.tui.model.series import Series
@@ -29,8 +32,14 @@ SPIKE = curve(lambda t: 0.0204 + (0.09 if abs(t - 30) < 0.06 else 0.0), 1)
 
 
 def text(curves, width=60, height=10, view=MINUTE, metric="throughput_bps", **options):
-    options.setdefault("from_zero", True)
-    return to_text(draw(metric, curves, view, width, height, **options))
+    return to_text(draw(plot(curves, metric, options), view, width, height, **options))
+
+
+def plot(curves, metric="throughput_bps", options=()):
+    """Return a plot with those of some options that belong to it; they are taken out."""
+    names = ("from_zero", "robust", "log", "bounds")
+    own = {name: options.pop(name) for name in names if name in options}
+    return Plot(metric, curves, **{"from_zero": True, **own})
 
 
 @pytest.mark.parametrize("name", sorted(SETS))
@@ -46,9 +55,9 @@ def test_the_picture_of_each_set_of_characters(golden, name):
 def test_every_line_has_the_width_and_there_are_as_many_as_asked(
     width, height, glyphs, log, with_times, until_s
 ):
-    view = View(0.0, 60.0, until_s, log)
-    lines = draw("throughput_bps", [RISE, SPIKE], view, width, height, from_zero=True,
-                 with_times=with_times, glyphs=glyphs)  # fmt: skip
+    view = View(0.0, 60.0, until_s)
+    both = Plot("throughput_bps", [RISE, SPIKE], from_zero=True, robust=True, log=log)
+    lines = draw(both, view, width, height, with_times=with_times, glyphs=glyphs)
     assert len(lines) == height
     assert {sum(len(span.text) for span in line) for line in lines} == {width}
 
@@ -83,11 +92,11 @@ def test_a_slow_tool_has_a_line_and_missing_samples_leave_a_hole():
 
 
 def test_a_line_is_known_by_its_letter_and_lines_that_end_together_share_one():
-    two = draw("throughput_bps", [RISE, curve(lambda t: 2e7, 1)], MINUTE, 60, 10, from_zero=True)
+    two = draw(plot([RISE, curve(lambda t: 2e7, 1)]), MINUTE, 60, 10)
     spans = [span for line in two for span in line]
     assert [span.role for span in spans if span.text.endswith("a")] == ["curve-0"]
     assert [span.role for span in spans if span.text.endswith("b")] == ["curve-1"]
-    same = draw("throughput_bps", [RISE, RISE], MINUTE, 60, 10, from_zero=True)
+    same = draw(plot([RISE, RISE]), MINUTE, 60, 10)
     assert [span.text for line in same for span in line if span.text == "+"] == ["+"]
 
 
@@ -108,3 +117,86 @@ def test_the_scale_has_one_unit_and_stands_at_the_same_place_in_every_plot():
     assert "ms" in delays
     assert {line[8] for line in rates.splitlines()[:8]} <= set("│┤")
     assert {line[8] for line in delays.splitlines()[:8]} <= set("│┤")
+
+
+def bursty(level_bps, number, burst_bps=290e6):
+    def rate(time_s):
+        return burst_bps if 30.0 <= time_s < 30.1 else level_bps * (1 + 0.2 * math.sin(9 * time_s))
+
+    return replace(curve(rate, number), smooth_s=5.0, banded=True)
+
+
+FLOWS = [bursty(27e6, 0), replace(bursty(19e6, 1, 19e6), expected=19.1e6)]
+
+
+def test_a_burst_is_marked_at_the_edge_and_leaves_the_flows_apart(golden):
+    drawn = text(FLOWS, width=80, height=14, robust=True)
+    golden("tui/golden/plot-burst.txt", drawn + "\n")
+    rows = drawn.splitlines()
+    assert float(next(row.split()[0] for row in rows if "┤" in row)) < 60
+    assert "▲290" in rows[0] + rows[1]
+    ends = [number for number, row in enumerate(rows) if row.rstrip().endswith(("a", "b"))]
+    assert ends[1] > ends[0]
+
+
+def test_a_smoothed_line_has_its_range_as_a_faint_band_behind_it():
+    lines = draw(plot(FLOWS[:1], options={"robust": True}), MINUTE, 80, 14)
+    roles = {span.role for line in lines for span in line}
+    assert {"curve-0", "faint-curve-0"} <= roles
+    bare = draw(plot([RISE]), MINUTE, 80, 14)
+    assert "faint-curve-0" not in {span.role for line in bare for span in line}
+
+
+def test_an_expected_value_is_a_dashed_line_with_its_value():
+    drawn = text([replace(RISE, expected=7.5e7)], width=80, height=14)
+    (row,) = [row for row in drawn.splitlines() if "expected" in row]
+    assert "expected 75" in row
+    dashes = row[9:].replace("expected 75", "").split()
+    assert len(dashes) > 5
+    assert len(set(dashes[:3])) <= 2
+    assert "b expected 19.1" in text(FLOWS, width=80, height=14, robust=True)
+
+
+def test_an_expected_value_out_of_sight_is_marked_at_the_edge():
+    drawn = text([replace(RISE, expected=9.4e8)], bounds=(0.0, 6e7))
+    assert "▲expected 940" in drawn
+    assert "▼expected 1" in text([replace(RISE, expected=1e6)], bounds=(2e7, 6e7))
+
+
+@given(
+    st.lists(st.floats(0.0, 1e3), min_size=8, max_size=60), st.floats(1.0, 900.0),
+    st.sampled_from([BRAILLE, BLOCKS, ASCII]), st.booleans(),
+)  # fmt: skip
+def test_no_value_is_dropped_when_the_axis_shows_a_part(values, top, glyphs, banded):
+    series = Series(0.0, 60.0)
+    times = [60.0 * (n + 0.5) / len(values) for n in range(len(values))]
+    series.extend(times, values, [1.0] * len(values))
+    bounds = (top / 4, top)
+    lines = text(
+        [replace(named(series), banded=banded)], bounds=bounds, from_zero=False, metric="x",
+        glyphs=glyphs, height=16,
+    ).splitlines()  # fmt: skip
+    shown = [float(line.split()[0]) for line in lines[:14] if line[7:9] in (" ┤", " +")]
+    for value, time_s in zip(values, times, strict=True):
+        column = 9 + int(time_s / 60.0 * time_axis(0.0, 60.0, 50).cells)
+        cells = [line[column] for line in lines[:14]]
+        assert any(cell != " " for cell in cells)
+        if value > shown[0] * 1.2:
+            assert glyphs.above in "".join(lines[:14])
+        if value < shown[-1] * 0.8:
+            assert glyphs.below in "".join(lines[:14])
+    greatest = max(values)
+    if greatest > shown[0] * 1.2:
+        number = f"{greatest:.0f}" if greatest >= 100 else f"{greatest:.3g}"
+        assert any(f"{glyphs.above}{number}" in line or f"{number}{glyphs.above}" in line
+                   for line in lines)  # fmt: skip
+
+
+@pytest.mark.parametrize("rows", range(3, 60))
+def test_labels_are_rows_apart_and_the_top_and_the_bottom_have_one_at_any_height(rows):
+    lines = text(FLOWS, width=80, height=rows + 2, robust=True).splitlines()[:rows]
+    labelled = [number for number, line in enumerate(lines) if line[:7].strip()]
+    assert len({b - a for a, b in pairwise(labelled)}) == 1
+    assert labelled[-1] == rows - 1
+    drawn = [number for number, line in enumerate(lines) if line[8:].strip("│ ")]
+    assert min(drawn) >= labelled[0] - 1

@@ -7,7 +7,7 @@ import pytest
 
 from benchctl.errors import ProfileError
 from benchctl.settings import Settings
-from benchctl.tui.draw.plot import BLOCKS
+from benchctl.tui.draw.glyphs import BLOCKS
 from benchctl.tui.keys import all_bindings
 from benchctl.tui.preferences import Preferences, preferences_of
 

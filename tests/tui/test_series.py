@@ -1,5 +1,4 @@
 import math
-from dataclasses import astuple
 
 import pytest
 from hypothesis import example, given
@@ -48,7 +47,7 @@ def test_it_does_not_matter_in_how_many_parts_values_come(points, cut):
     for range_of_one, range_of_other in pairs:
         assert bool(range_of_one) == bool(range_of_other)
         if range_of_one:
-            assert astuple(range_of_one) == pytest.approx(astuple(range_of_other))
+            assert range_of_one == pytest.approx(range_of_other)
     assert one.last == other.last
 
 
@@ -87,3 +86,43 @@ def test_a_column_has_the_least_the_greatest_and_the_mean_of_its_time():
 def test_a_window_begins_where_it_is_told():
     series = series_of([(100.5, 1.0), (101.5, 2.0)], span_s=2.0, start_s=100.0)
     assert [column.mean for column in series.columns(100.0, 102.0, 2)] == [1.0, 2.0]
+
+
+def test_a_smoothed_mean_is_over_its_time_and_the_bounds_are_those_of_the_column():
+    times = [(n + 0.5) / 100 for n in range(1000)]
+    series = Series(0.0, 10.0)
+    series.extend(times, [t + (-1) ** n for n, t in enumerate(times)], [0.01] * 1000)
+    columns = series.columns(0.0, 10.0, 100, smooth_s=0.5)
+    middles = [(place + 0.5) / 10 for place in range(100)]
+    assert [c.mean for c in columns[3:-3]] == pytest.approx(middles[3:-3], abs=0.06)
+    assert all(c.low < m - 0.9 < m + 0.9 < c.high for c, m in zip(columns, middles, strict=True))
+    assert series.spacing_s == pytest.approx(0.01)
+    # At the ends, and before the moment shown, the mean is over what there is.
+    assert columns[0].mean == pytest.approx(0.15, abs=0.06)
+    until = series.columns(0.0, 10.0, 100, 5.0, 0.5)
+    assert until[51:] == [None] * 49
+    assert until[49].mean == pytest.approx(4.85, abs=0.06)
+
+
+@given(POINTS, st.floats(0.1, 50.0))
+def test_a_smoothed_mean_is_between_the_least_and_the_greatest(points, smooth_s):
+    series = series_of(points)
+    end = max(time for time, _ in points)
+    low, high = series.bounds(0.0, math.inf)
+    room = (high - low) * 1e-6 + 1e-6
+    for column in series.columns(0.0, end + 1.0, 40, smooth_s=smooth_s):
+        assert column is None or low - room <= column.mean <= high + room
+
+
+def test_values_that_stand_for_several_have_the_bounds_of_those():
+    series = Series(0.0, 10.0)
+    series.extend([1.0, 2.0], [5.0, 6.0], [1.0, 1.0], ([1.0, 2.0], [9.0, 8.0]))
+    assert series.bounds(0.0, 10.0) == (1.0, 9.0)
+    assert series.mean() == 5.5
+
+
+def test_a_line_that_has_grown_is_drawn_anew():
+    series = series_of([(1.0, 1.0)])
+    assert series.columns(0.0, 10.0, 1)[0].high == 1.0
+    series.extend([2.0], [7.0], [1.0])
+    assert series.columns(0.0, 10.0, 1)[0].high == 7.0

@@ -72,15 +72,37 @@ def test_a_stream_that_tells_no_more_holds_the_others_up_for_two_intervals_only(
     assert means(line, 6) == [15.0, 10.0, 10.0, 10.0, 10.0, 10.0]
 
 
-def test_delays_of_streams_are_not_added_but_span_from_least_to_greatest():
+def test_delays_of_streams_are_their_median_and_span_from_least_to_greatest():
     lines = traces()
     metrics = ("tcp_rtt_s",)
+    streams = dict(enumerate((0.02, 0.09, 0.03, 0.04)))
     lines.add(
-        {1: source(0, metrics), 2: source(1, metrics)}, [row(1, 1.0, 0.02), row(2, 1.0, 0.03)]
+        {stream: source(stream, metrics, streams=4) for stream in streams},
+        [row(stream, 1.0, value) for stream, value in streams.items()],
     )
     (column,) = lines.line(LineKey("f", "send", "tcp_rtt_s")).columns(0.0, 2.0, 1)
-    assert (column.low, column.high) == (0.02, 0.03)
-    assert column.mean == pytest.approx(0.025)
+    assert (column.low, column.high) == (0.02, 0.09)
+    assert column.mean == pytest.approx(0.035)
+    assert lines.medians("tcp_rtt_s") == {LineKey("f", "send", "tcp_rtt_s"): 4}
+    assert lines.medians("throughput_bps") == {}
+
+
+def test_a_median_is_of_the_streams_that_report():
+    lines = traces()
+    metrics = ("tcp_rtt_s",)
+    sources = {stream: source(stream, metrics, streams=3) for stream in range(3)}
+    told = [(0, 1.0), (1, 2.0), (2, 9.0)]
+    lines.add(sources, [row(stream, 1.0, value) for stream, value in told])
+    lines.add(sources, [row(stream, 2.0, value) for stream, value in told[:2]])
+    lines.flush()
+    assert means(lines.line(LineKey("f", "send", "tcp_rtt_s")), 2) == [2.0, 1.5]
+
+
+def test_one_stream_has_no_median():
+    lines = traces()
+    lines.add({1: source(0, ("tcp_rtt_s",))}, [row(1, 1.0, 0.02)])
+    assert lines.line(LineKey("f", "send", "tcp_rtt_s")).last == 0.02
+    assert lines.medians("tcp_rtt_s") == {}
 
 
 def test_a_metric_that_no_one_knows_is_kept_as_it_is():

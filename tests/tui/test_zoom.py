@@ -14,7 +14,7 @@ WHOLE = TimeWindow(0.0, 600.0)
 def test_the_moment_shown_is_within_what_is_seen(steps, span_s, share):
     zoom = Zoom().changed(steps, span_s)
     moment_s = share * span_s
-    view = zoom.view(span_s, moment_s, math.inf, log=False)
+    view = zoom.view(span_s, moment_s, math.inf)
     assert -1e-9 <= view.from_s <= moment_s + 1e-9
     assert moment_s - 1e-6 * span_s <= view.to_s <= span_s * (1 + 1e-9)
 
@@ -28,7 +28,7 @@ def test_zoom_stays_within_what_makes_sense():
 
 def test_a_live_view_moves_in_steps_and_not_with_every_sample():
     zoom = Zoom(3)
-    views = {zoom.view(600.0, moment, math.inf, log=False) for moment in range(300, 375)}
+    views = {zoom.view(600.0, moment, math.inf) for moment in range(300, 375)}
     assert len(views) <= 10
 
 

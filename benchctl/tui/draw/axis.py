@@ -48,11 +48,30 @@ class PlotAxis:
 
         On a logarithmic axis, zero and below are at the low end.
         """
+        return self.places([value])[0]
+
+    def places(self, values: Sequence[float]) -> Sequence[float]:
+        """Return the positions of values."""
         if not self.log:
-            return (value - self.low) / (self.high - self.low)
-        if value <= 0:
-            return 0.0
-        return math.log(value / self.low) / math.log(self.high / self.low)
+            low, span = self.low, self.high - self.low
+            return [(value - low) / span for value in values]
+        low, span = math.log(self.low), math.log(self.high / self.low)
+        return [(math.log(value) - low) / span if value > 0 else 0.0 for value in values]
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """The values at the outer edges of the first and the last cell: others are not in sight."""
+        half = 0.5 / max(1, self.cells - 1)
+        if self.log:
+            factor = (self.high / self.low) ** half
+            return (self.low / factor, self.high * factor)
+        room = (self.high - self.low) * half
+        return (self.low - room, self.high + room)
+
+    def shows(self, value: float) -> bool:
+        """Return whether a value is in sight."""
+        low, high = self.limits
+        return low <= value <= high
 
     @property
     def labelled(self) -> Sequence[Tick]:

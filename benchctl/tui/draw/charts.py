@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import NamedTuple
 
 from benchctl.metrics import Direction, Fold, title_of
-from benchctl.tui.draw.plot import BRAILLE, Curve, Glyphs, draw, letter, role_of
+from benchctl.tui.draw.axis import PlotAxis
+from benchctl.tui.draw.glyphs import BRAILLE, Glyphs
+from benchctl.tui.draw.plot import (
+    MARGIN,
+    Curve,
+    Plot,
+    axis_of_plot,
+    draw,
+    frame_of,
+    letter,
+    role_of,
+    strips_of,
+)
+from benchctl.tui.draw.ranges import Bounds
 from benchctl.tui.draw.spans import Line, Span, crop
+from benchctl.tui.draw.times import round_time, time_label
 from benchctl.tui.model.traces import ALL, LineKey, Traces
 from benchctl.tui.model.zoom import View
 from benchctl.units import format_value
@@ -17,12 +33,13 @@ LEAST_HEIGHT = 8
 MOST = 3
 # As wide as "94.1 Mbit/s", so that a caption does not move while its figures change.
 VALUE_WIDTH = 11
-# The axis of a rate starts at zero, since a part of it misleads. Any other does if its minimum is
-# below this share of the maximum: 20.1 to 20.9 ms seen from zero would be a flat line.
-NEAR_ZERO = 0.5
+# A smoothed line has means of this many dots, if there are as many samples in each.
+SMOOTH_DOTS = SMOOTH_SAMPLES = 4
 
 Pick = tuple[str, int]
 """A flow and the number of a stream, or ALL for the flow's own line."""
+Expected = Mapping[tuple[str, str, str], float]
+"""The theoretical values by flow, direction and metric."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +47,15 @@ class Choice:
     """What the user chose to see.
 
     ``first`` is the place of the first plot among the metrics; ``picked`` names the lines, None for
-    every flow's own.
+    every flow's own. ``smooth`` lines are drawn as means over some time. ``bounds`` are the values
+    that plots show, by metric, if not those that suit the lines.
     """
 
     first: int = 0
     picked: frozenset[Pick] | None = None
     log: bool = False
+    smooth: bool = True
+    bounds: Mapping[str, Bounds] = field(default_factory=dict)
     glyphs: Glyphs = BRAILLE
 
     @property
@@ -74,65 +94,114 @@ class Choice:
         return replace(self, picked=None if every else frozenset(picked))
 
 
+class Chart(NamedTuple):
+    """One of the plots: what it shows, its title, its lines, and the room for marks in all."""
+
+    plot: Plot
+    title: str
+    height: int
+    room: int
+    with_times: bool
+
+
 def compose(
-    traces: Traces | None, choice: Choice, view: View, width: int, height: int
-) -> list[Line]:
-    """Return as many plots as fit into the height, with captions."""
-    metrics = traces.metrics() if traces is not None else []
-    if traces is None or not metrics:
-        blank: Line = [Span(" " * width)]
-        return [*[blank] * (height // 2), [Span("  no samples yet", "dim")]]
-    count = max(1, min(MOST, len(metrics), height // LEAST_HEIGHT))
-    first = choice.first % len(metrics)
-    shown = [metrics[(first + number) % len(metrics)] for number in range(count)]
-    curves = {metric: curves_of(traces, metric, choice) for metric in shown}
-    room = max((len(curve.mark) for some in curves.values() for curve in some), default=1)
-    lines: list[Line] = []
-    for number, metric in enumerate(shown):
-        last = number == count - 1
-        rows = (height - 1) // count if not last else height - len(lines)
-        lines += _chart(
-            traces, metric, curves[metric], choice, view, width, rows, room=room, with_times=last
-        )
-    return lines
-
-
-def curves_of(traces: Traces, metric: str, choice: Choice) -> list[Curve]:
-    """Return the chosen lines of a metric."""
-    keys = [key for key in traces.keys(metric) if choice.shows(key.flow, key.stream)]
-    return [
-        Curve(_name(key, keys), series, traces.number(key.flow), mark_of(key, keys, traces))
-        for key in keys
-        if (series := traces.line(key)) is not None
-    ]
-
-
-def _chart(
-    traces: Traces,
-    metric: str,
-    curves: Sequence[Curve],
+    traces: Traces | None,
     choice: Choice,
     view: View,
     width: int,
     height: int,
-    *,
-    room: int,
-    with_times: bool,
+    expected: Expected = MappingProxyType({}),
 ) -> list[Line]:
-    zero = traces.meanings[metric].fold in (Fold.RATE, Fold.COUNT) or _is_near_zero(curves, view)
-    picture = draw(
-        metric, curves, View(view.from_s, view.to_s, view.until_s, choice.log), width, height - 1,
-        from_zero=zero, with_times=with_times, glyphs=choice.glyphs, room=room,
+    """Return as many plots as fit into the height, with captions."""
+    charts = [] if traces is None else charts_of(traces, choice, view, width, height, expected)
+    if not charts:
+        blank: Line = [Span(" " * width)]
+        return [*[blank] * (height // 2), [Span("  no samples yet", "dim")]]
+    lines: list[Line] = []
+    for chart in charts:
+        lines.append(crop(_caption(chart, view, width), width))
+        lines += draw(
+            chart.plot, view, width, chart.height - 1, with_times=chart.with_times,
+            glyphs=choice.glyphs, room=chart.room,
+        )  # fmt: skip
+    return lines
+
+
+def charts_of(
+    traces: Traces, choice: Choice, view: View, width: int, height: int, expected: Expected
+) -> list[Chart]:
+    """Return as many plots as fit into the height, from the chosen metric on."""
+    metrics = traces.metrics()
+    count = max(1, min(MOST, height // LEAST_HEIGHT, len(metrics)))
+    shown = [metrics[(choice.first + n) % len(metrics)] for n in range(min(count, len(metrics)))]
+    keys = {
+        metric: [key for key in traces.keys(metric) if choice.shows(key.flow, key.stream)]
+        for metric in shown
+    }
+    room = max(
+        (len(mark_of(key, some, traces)) for some in keys.values() for key in some), default=1
+    )
+    dots = max(1, (width - MARGIN - 1 - room) * choice.glyphs.columns)
+    smooth_s = round_time(SMOOTH_DOTS * (view.to_s - view.from_s) / dots) if choice.smooth else 0.0
+    charts = []
+    for number, metric in enumerate(shown):
+        plot = _plot(traces, metric, keys[metric], choice, smooth_s, expected)
+        last = number == count - 1
+        rows = (height - 1) // count
+        rows = rows if not last else height - rows * number
+        charts.append(Chart(plot, _title(traces, plot, keys[metric]), rows, room, last))
+    return charts
+
+
+def first_axis(charts: Sequence[Chart], view: View, width: int, glyphs: Glyphs) -> PlotAxis | None:
+    """Return the value axis of the first plot; None if there is no room for it."""
+    chart = charts[0]
+    frame = frame_of(
+        view, width, chart.height - 1, with_times=chart.with_times, glyphs=glyphs, room=chart.room
+    )
+    if frame is None:
+        return None
+    return axis_of_plot(chart.plot, strips_of(chart.plot, view, frame), frame.rows)
+
+
+def _plot(
+    traces: Traces, metric: str, keys: Sequence[LineKey], choice: Choice, smooth_s: float,
+    expected: Expected,
+) -> Plot:  # fmt: skip
+    fold = traces.meanings[metric].fold
+    medians = traces.medians(metric)
+    curves = []
+    for key in keys:
+        series = traces.line(key)
+        if series is None:
+            continue
+        # A count that happens once in a while would vanish in a mean.
+        smooth = fold is not Fold.COUNT and series.spacing_s * SMOOTH_SAMPLES <= smooth_s
+        promised = expected.get(key[:3]) if key.stream == ALL else None
+        curves.append(
+            Curve(
+                _name(key, keys), series, traces.number(key.flow), mark_of(key, keys, traces),
+                smooth_s if smooth else 0.0, smooth or key in medians, promised,
+            )
+        )  # fmt: skip
+    return Plot(
+        metric, curves, from_zero=fold in (Fold.RATE, Fold.COUNT), robust=fold is not Fold.COUNT,
+        log=choice.log, bounds=choice.bounds.get(metric),
     )  # fmt: skip
-    return [crop(_caption(metric, curves, view, width), width), *picture]
 
 
-def _is_near_zero(curves: Sequence[Curve], view: View) -> bool:
-    """Return whether values are close enough to zero that the axis should start there."""
-    bounds = [curve.series.bounds(view.from_s, min(view.to_s, view.until_s)) for curve in curves]
-    low = min((bound[0] for bound in bounds if bound), default=0.0)
-    high = max((bound[1] for bound in bounds if bound), default=1.0)
-    return 0 <= low < high * NEAR_ZERO
+def _title(traces: Traces, plot: Plot, keys: Sequence[LineKey]) -> str:
+    """Return the metric, and what its lines are made of."""
+    medians = traces.medians(plot.metric)
+    streams = sorted({medians[key] for key in keys if key in medians})
+    smooth_s = max((curve.smooth_s for curve in plot.curves), default=0.0)
+    parts = [title_of(plot.metric)]
+    if streams:
+        numbers = " to ".join(str(number) for number in dict.fromkeys((streams[0], streams[-1])))
+        parts.append(f"median of {numbers} streams")
+    if smooth_s:
+        parts.append(f"mean of {time_label(smooth_s, smooth_s)}")
+    return ", ".join(parts) + (" (log)" if plot.log else "")
 
 
 def _name(key: LineKey, among: Sequence[LineKey]) -> str:
@@ -152,9 +221,10 @@ def _has_both(key: LineKey, among: Sequence[LineKey]) -> bool:
     return len({other.direction for other in among if other.flow == key.flow}) > 1
 
 
-def _caption(metric: str, curves: Sequence[Curve], view: View, width: int) -> list[Span]:
+def _caption(chart: Chart, view: View, width: int) -> list[Span]:
     """Return a title, and of every line as much as fits for all: mark, name and figure."""
-    title = Span(f"{title_of(metric)}{' (log)' if view.log else ''}  ", "strong")
+    title = Span(f"{chart.title}  ", "strong")
+    metric, curves = chart.plot.metric, chart.plot.curves
     values = [curve.series.at(view.until_s) for curve in curves]
     shown = ["-" if value is None else format_value(metric, value) for value in values]
     for texts in (

@@ -16,7 +16,8 @@ from itertools import pairwise
 from benchctl.metrics import Fold, title_of
 from benchctl.tui.draw.charts import Choice, Pick, mark_of
 from benchctl.tui.draw.columns import GAP, Cells, Column
-from benchctl.tui.draw.plot import hole_after, role_of
+from benchctl.tui.draw.field import hole_after
+from benchctl.tui.draw.plot import role_of
 from benchctl.tui.draw.spans import Span, shorten
 from benchctl.tui.model.series import Series
 from benchctl.tui.model.traces import ALL, LineKey, Traces

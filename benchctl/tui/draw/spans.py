@@ -13,6 +13,7 @@ PLAIN = ""
 ROLES = (
     "axis", "label", "dim", "strong", "title", "cursor", "good", "bad", "warn", "running", "keys",
     *(f"curve-{number}" for number in range(8)),
+    *(f"faint-curve-{number}" for number in range(8)),
     *(f"heat-{step}" for step in range(7)),
 )  # fmt: skip
 CURVES = 8

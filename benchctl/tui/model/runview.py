@@ -81,6 +81,16 @@ class TrialView:
         point: Mapping[str, Any] = json.loads(self.outline.point)
         return point
 
+    @property
+    def expected(self) -> Mapping[tuple[str, str, str], float]:
+        """The theoretical values of its flows, by flow, direction and metric."""
+        return {
+            (name, direction, metric): value
+            for name, one in self.flows.items()
+            for direction, values in one.flow.expected.items()
+            for metric, value in values.items()
+        }
+
     def status_at(self, time: float) -> Status:
         """Return the status of the trial at a moment."""
         if self.started_time is None:

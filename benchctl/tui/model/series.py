@@ -10,16 +10,20 @@ import math
 from array import array
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from functools import lru_cache
+from itertools import accumulate, pairwise
 from operator import mul
+from typing import NamedTuple
 
 # Twice the dots of the widest plot (200 cells of 2), so that a plot never interpolates.
 CAPACITY = 1024
+# A line is drawn in a plot and as a sparkline, and again when anything else on the screen changes.
+REMEMBERED = 4
+# Less of all weight is a rounding error.
+LIGHTEST = 1e-9
 
 
-@dataclass(frozen=True, slots=True)
-class Range:
+class Range(NamedTuple):
     """The minimum, maximum and mean value over a period."""
 
     low: float
@@ -34,7 +38,10 @@ class Series:
     rejected; later ones make the buckets wider.
     """
 
-    __slots__ = ("_high", "_low", "_total", "_weight", "last", "last_s", "start_s", "width_s")
+    __slots__ = (
+        "_drawn", "_first_s", "_high", "_low", "_times", "_total", "_weight",
+        "last", "last_s", "start_s", "width_s",
+    )  # fmt: skip
 
     def __init__(self, start_s: float, span_s: float) -> None:
         self.start_s = start_s
@@ -45,11 +52,31 @@ class Series:
         self._weight = array("d")
         self.last = math.nan
         self.last_s = -math.inf
+        self._first_s = math.inf
+        self._times = 0
+        self._drawn: dict[tuple[float, ...], Sequence[Range | None]] = {}
+
+    @property
+    def spacing_s(self) -> float:
+        """The mean time between two values; infinite with fewer than two."""
+        return (self.last_s - self._first_s) / (self._times - 1) if self._times > 1 else math.inf
 
     def extend(
-        self, times_s: Sequence[float], values: Sequence[float], weights: Sequence[float]
+        self,
+        times_s: Sequence[float],
+        values: Sequence[float],
+        weights: Sequence[float],
+        bounds: tuple[Sequence[float], Sequence[float]] | None = None,
     ) -> None:
-        """Add one or more values in order of time; the mean is weighted."""
+        """Add one or more values in order of time; the mean is weighted.
+
+        Values that stand for several others come with ``bounds``: the least and the greatest of
+        those.
+        """
+        lows, highs = bounds or (values, values)
+        self._drawn.clear()
+        self._first_s = min(self._first_s, times_s[0])
+        self._times += len(times_s)
         begin, count = 0, len(times_s)
         while (times_s[-1] - self.start_s) / self.width_s >= CAPACITY:
             self._merge()
@@ -58,6 +85,8 @@ class Series:
             bucket_end_s = self.start_s + (index + 1) * self.width_s
             end = max(begin + 1, bisect_left(times_s, bucket_end_s, begin))
             self._put(index, values[begin:end], weights[begin:end])
+            self._low[index] = min(self._low[index], *lows[begin:end])
+            self._high[index] = max(self._high[index], *highs[begin:end])
             begin = end
         if times_s[-1] >= self.last_s:
             self.last, self.last_s = values[-1], times_s[-1]
@@ -69,8 +98,6 @@ class Series:
             self._high.extend([-math.inf] * missing)
             self._total.extend([0.0] * missing)
             self._weight.extend([0.0] * missing)
-        self._low[index] = min(self._low[index], *values)
-        self._high[index] = max(self._high[index], *values)
         self._total[index] += sum(map(mul, values, weights))
         self._weight[index] += sum(weights)
 
@@ -117,24 +144,77 @@ class Series:
         return None
 
     def columns(
-        self, from_s: float, to_s: float, count: int, until_s: float = math.inf
+        self,
+        from_s: float,
+        to_s: float,
+        count: int,
+        until_s: float = math.inf,
+        smooth_s: float = 0.0,
     ) -> Sequence[Range | None]:
         """Return the line in ``count`` equal columns; None if a column has no value.
 
-        Nothing from ``until_s`` on is shown.
+        Nothing from ``until_s`` on is shown. With ``smooth_s``, the means are over this time around
+        the middle of each column, minima and maxima over the column as ever.
         """
-        # A bucket belongs to the column that has its middle, those at the ends to the end columns.
-        first = max(0, math.floor((from_s - self.start_s) / self.width_s))
-        stop = self._stop(min(until_s, to_s))
-        per_column = (to_s - from_s) / count / self.width_s
-        middle = (from_s - self.start_s) / self.width_s - 0.5
-        inner = (math.ceil(middle + place * per_column) for place in range(1, count))
-        edges = [first, *(min(stop, max(first, edge)) for edge in inner), max(first, stop)]
-        return [self._column(begin, end) for begin, end in pairwise(edges)]
+        wanted = (from_s, to_s, count, until_s, smooth_s)
+        if wanted not in self._drawn:
+            if len(self._drawn) == REMEMBERED:
+                self._drawn.clear()
+            self._drawn[wanted] = self._columns(*wanted)
+        return self._drawn[wanted]
 
-    def _column(self, begin: int, end: int) -> Range | None:
-        weight = sum(self._weight[begin:end])
-        if not weight:
-            return None
-        total = sum(self._total[begin:end])
-        return Range(min(self._low[begin:end]), max(self._high[begin:end]), total / weight)
+    def _columns(
+        self, from_s: float, to_s: float, count: int, until_s: float, smooth_s: float
+    ) -> Sequence[Range | None]:
+        stop = self._stop(min(until_s, to_s))
+        begin = (from_s - self.start_s) / self.width_s
+        per_column = (to_s - from_s) / count / self.width_s
+        edges = _edges(begin, per_column, count, stop)
+        low, high = self._low.tolist(), self._high.tolist()
+        total, weight = self._total.tolist(), self._weight.tolist()
+        found = [
+            Range(min(low[i:j]), max(high[i:j]), sum(total[i:j]) / sum(weight[i:j]))
+            if i < j and any(weight[i:j])
+            else None
+            for i, j in edges
+        ]
+        if not smooth_s:
+            return found
+        totals, weights = [0.0, *accumulate(total)], [0.0, *accumulate(weight)]
+        total.append(0.0)
+        weight.append(0.0)
+        parts = _around(begin, per_column, count, stop, smooth_s / self.width_s / 2)
+        for place, (column, (i, part, j, part_of_j)) in enumerate(zip(found, parts, strict=True)):
+            if column is not None:
+                over = weights[j] + part_of_j * weight[j] - weights[i] - part * weight[i]
+                summed = totals[j] + part_of_j * total[j] - totals[i] - part * total[i]
+                if over > LIGHTEST * weights[-1]:
+                    found[place] = Range(column.low, column.high, summed / over)
+        return found
+
+
+# All lines of a plot have the same columns, and mostly the same buckets.
+@lru_cache(maxsize=64)
+def _edges(begin: float, per_column: float, count: int, stop: int) -> Sequence[tuple[int, int]]:
+    """Return the first and the last bucket of each column, of those before ``stop``.
+
+    A bucket belongs to the column that has its middle, those at the ends to the end columns.
+    """
+    first = max(0, math.floor(begin))
+    inner = (math.ceil(begin - 0.5 + place * per_column) for place in range(1, count))
+    edges = [first, *(min(stop, max(first, edge)) for edge in inner), max(first, stop)]
+    return [*pairwise(edges)]
+
+
+@lru_cache(maxsize=64)
+def _around(
+    begin: float, per_column: float, count: int, stop: int, reach: float
+) -> Sequence[tuple[int, float, int, float]]:
+    """Return the ends of the time around each column's middle, each a bucket and a part of it."""
+    found = []
+    for place in range(count):
+        middle = begin + (place + 0.5) * per_column
+        i, part = divmod(min(max(0.0, middle - reach), stop), 1)
+        j, part_of_j = divmod(min(max(0.0, middle + reach), stop), 1)
+        found.append((int(i), part, int(j), part_of_j))
+    return found

@@ -1,8 +1,9 @@
 """The lines of one trial: from samples to series, for each flow and, on request, each stream.
 
 The fold of a metric decides how a flow's line is made. Rates and counts of the streams are added
-for each interval. All other metrics (delays, windows, undeclared ones) are used unchanged, so the
-line spans from the lowest to the highest stream. Samples come in bulk, many thousands a second.
+for each interval. Of distributions (delays, windows, undeclared ones), the line is the median of
+the streams, and spans from the lowest to the highest. Other metrics are used unchanged. Samples
+come in bulk, many thousands a second.
 """
 
 from __future__ import annotations
@@ -45,14 +46,15 @@ class TimeWindow:
     to_s: float = math.inf
 
 
-class _Total:
-    """Adds up the streams of a flow in one interval: the n-th sample of each."""
+class _Joint:
+    """Joins the streams of a flow in one interval, the n-th sample of each: their sum or median."""
 
-    __slots__ = ("_series", "_streams", "_times_s", "_values", "_weights")
+    __slots__ = ("_series", "_streams", "_times_s", "_values", "_weights", "adds")
 
-    def __init__(self, series: Series, streams: int) -> None:
+    def __init__(self, series: Series, streams: int, *, adds: bool) -> None:
         self._series = series
         self._streams = streams
+        self.adds = adds
         self._times_s: list[float] = []
         self._weights: list[float] = []
         self._values: dict[int, list[float]] = {}
@@ -71,19 +73,36 @@ class _Total:
             self._times_s.extend(times_s[-new:])
             self._weights.extend(weights[-new:])
 
+    @property
+    def told(self) -> Collection[int]:
+        """The streams with values so far."""
+        return self._values.keys()
+
     def write(self, *, to_the_end: bool = False) -> None:
         """Pass on the intervals that are complete, or whose missing streams are overdue."""
         told = self._values.values()
         begun = len(self._times_s)
         complete = min(map(len, told)) if len(told) >= self._streams else 0
         ready = begun if to_the_end else max(complete, begun - PATIENCE)
-        if ready > 0:
-            intervals = zip_longest(*(values[:ready] for values in told), fillvalue=0.0)
-            self._series.extend(
-                self._times_s[:ready], list(map(sum, intervals)), self._weights[:ready]
-            )
-            for values in (self._times_s, self._weights, *told):
-                del values[:ready]
+        if ready <= 0:
+            return
+        times_s, weights = self._times_s[:ready], self._weights[:ready]
+        parts = [values[:ready] for values in told]
+        if self.adds:
+            sums = [*map(sum, zip_longest(*parts, fillvalue=0.0))]
+            self._series.extend(times_s, sums, weights)
+        else:
+            intervals = zip_longest(*parts, fillvalue=math.nan)
+            ordered = [sorted(v for v in values if not math.isnan(v)) for values in intervals]
+            bounds = ([values[0] for values in ordered], [values[-1] for values in ordered])
+            self._series.extend(times_s, [*map(_median, ordered)], weights, bounds)
+        for values in (self._times_s, self._weights, *told):
+            del values[:ready]
+
+
+def _median(ordered: Sequence[float]) -> float:
+    half = len(ordered) // 2
+    return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2
 
 
 @dataclass(slots=True)
@@ -92,7 +111,7 @@ class _Sink:
 
     is_rate: bool
     pooled: Series | None = None
-    total: _Total | None = None
+    joint: _Joint | None = None
     own: Series | None = None
 
     def extend(
@@ -109,8 +128,8 @@ class _Sink:
             )
         if not values:
             return
-        if self.total is not None:
-            self.total.extend(stream, times_s, values, weights)
+        if self.joint is not None:
+            self.joint.extend(stream, times_s, values, weights)
         if self.pooled is not None:
             self.pooled.extend(times_s, values, weights)
         if self.own is not None:
@@ -138,7 +157,7 @@ class Traces:
     streams: set[tuple[str, int]] = field(default_factory=set)
     """Every flow and stream with samples."""
     _series: dict[tuple[str, LineKey], Series] = field(default_factory=dict)
-    _totals: dict[tuple[str, LineKey], _Total] = field(default_factory=dict)
+    _joints: dict[tuple[str, LineKey], _Joint] = field(default_factory=dict)
     _sinks: dict[int, list[_Sink]] = field(default_factory=dict)
 
     def add(self, sources: Mapping[int, SeriesSource], rows: Iterable[PackedSample]) -> None:
@@ -148,8 +167,8 @@ class Traces:
             by_series.setdefault(row[0], []).append(row)
         for series_id, mine in by_series.items():
             self._add_series(series_id, sources[series_id], mine)
-        for total in self._totals.values():
-            total.write()
+        for joint in self._joints.values():
+            joint.write()
 
     def _add_series(self, series_id: int, source: SeriesSource, rows: list[PackedSample]) -> None:
         rows.sort(key=itemgetter(2))
@@ -180,8 +199,10 @@ class Traces:
         place = (source.role, key)
         series = self._new_series(source.role, key)
         sink = _Sink(is_rate=fold is Fold.RATE)
-        if fold in (Fold.RATE, Fold.COUNT):
-            sink.total = self._totals.setdefault(place, _Total(series, source.streams))
+        adds = fold in (Fold.RATE, Fold.COUNT)
+        if adds or (fold is Fold.DISTRIBUTION and source.streams > 1):
+            joint = _Joint(series, source.streams, adds=adds)
+            sink.joint = self._joints.setdefault(place, joint)
         else:
             sink.pooled = series
         if source.flow in self.split:
@@ -194,13 +215,21 @@ class Traces:
 
     def flush(self) -> None:
         """Accept intervals that lack some streams, at the end of a trial."""
-        for total in self._totals.values():
-            total.write(to_the_end=True)
+        for joint in self._joints.values():
+            joint.write(to_the_end=True)
 
     def line(self, key: LineKey) -> Series | None:
         """Return a line; if both ends reported it, the measuring end counts."""
         told = (self._series.get((role, key)) for role in ENDS)
         return next((series for series in told if series is not None), None)
+
+    def medians(self, metric: str) -> Mapping[LineKey, int]:
+        """Return the lines of a metric that are medians of streams, with the number of those."""
+        return {
+            key: len(joint.told)
+            for (_, key), joint in self._joints.items()
+            if key.metric == metric and not joint.adds and len(joint.told) > 1
+        }
 
     def metrics(self) -> list[str]:
         """Return the metrics that have a line, in the order of the plots."""

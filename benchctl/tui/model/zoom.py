@@ -22,7 +22,6 @@ class View:
     to_s: float
     until_s: float = math.inf
     """Nothing from here on is drawn: the position of a replay, or of a frozen screen."""
-    log: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +35,12 @@ class Zoom:
         most = max(0, math.floor(math.log2(max(1.0, span_s / LEAST_S))))
         return Zoom(min(most, max(0, self.level + steps)))
 
-    def view(self, span_s: float, moment_s: float, until_s: float, *, log: bool) -> View:
+    def view(self, span_s: float, moment_s: float, until_s: float) -> View:
         """Return the part to show of a trial of ``span_s``, at a moment of it."""
         width_s = span_s / 2**self.level
         step_s = width_s * STEP
         end_s = min(span_s, max(width_s, math.ceil(moment_s / step_s) * step_s))
-        return View(end_s - width_s, end_s, until_s, log)
+        return View(end_s - width_s, end_s, until_s)
 
 
 def window_for(

@@ -18,7 +18,7 @@ from benchctl.tui.draw import status
 from benchctl.tui.draw.charts import Choice
 from benchctl.tui.draw.columns import Column, widths
 from benchctl.tui.draw.flowlist import list_flows
-from benchctl.tui.draw.plot import SETS
+from benchctl.tui.draw.glyphs import SETS
 from benchctl.tui.draw.spans import Span
 from benchctl.tui.model.feed import Feed
 from benchctl.tui.model.playhead import Playhead
@@ -273,12 +273,17 @@ class LiveScreen(SteeringPage):
         running = trial.status_at(time) == RUNNING
         cut = running and (self._playhead.standing or not self._playhead.live)
         until_s = moment_s if cut else math.inf
-        shown = self._zoom.view(span_s, moment_s, until_s, log=self._choice.log)
+        shown = self._zoom.view(span_s, moment_s, until_s)
         feed.magnify(
             window_for(shown, self._charts.dots, feed.traces.shortest_s, feed.whole, feed.window)
         )
         self._charts.show(
-            feed.plotted, self._choice, shown, self.around.clock(), urgent=self._urgent
+            feed.plotted,
+            self._choice,
+            shown,
+            trial.expected,
+            self.around.clock(),
+            urgent=self._urgent,
         )
         if self._flows.display:
             width = self._flows.size.width

@@ -18,7 +18,7 @@ from textual.widget import Widget
 from benchctl.errors import BenchctlError, StoreError
 from benchctl.store.read import Reader
 from benchctl.tui import themes
-from benchctl.tui.draw.plot import BRAILLE, Glyphs
+from benchctl.tui.draw.glyphs import BRAILLE, Glyphs
 from benchctl.tui.draw.spans import Span
 from benchctl.tui.widgets.bars import KeyBar, TitleBar
 from benchctl.tui.widgets.notes import Notes

@@ -6,8 +6,9 @@ import math
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
-from benchctl.tui.draw.charts import Choice, compose
+from benchctl.tui.draw.charts import Choice, Expected, compose
 from benchctl.tui.draw.columns import see
 from benchctl.tui.draw.heat import Grid
 from benchctl.tui.draw.plot import MARGIN
@@ -29,6 +30,7 @@ class ChartView(Painted):
     _traces: Traces | None = None
     _choice = Choice()
     _view = View(0.0, 1.0)
+    _expected: Expected = MappingProxyType({})
     _shown_at = -math.inf
     _cost_s = 0.0
 
@@ -38,8 +40,9 @@ class ChartView(Painted):
         return max(1, (self.size.width - MARGIN - 2) * self._choice.glyphs.columns)
 
     def show(
-        self, traces: Traces | None, choice: Choice, view: View, now: float, *, urgent: bool
-    ) -> None:
+        self, traces: Traces | None, choice: Choice, view: View, expected: Expected, now: float, *,
+        urgent: bool,
+    ) -> None:  # fmt: skip
         """Show lines at a moment of the clock.
 
         The effect of a key is ``urgent``; new samples in the same picture are not.
@@ -50,11 +53,12 @@ class ChartView(Painted):
             if now - self._shown_at < max(dot_s, self._cost_s / MOST_TIME):
                 return
         self._traces, self._choice, self._view, self._shown_at = traces, choice, view, now
+        self._expected = expected
         self.repaint()
 
     def paint(self, width: int, height: int) -> Sequence[Line]:
         begun = time.perf_counter()
-        lines = compose(self._traces, self._choice, self._view, width, height)
+        lines = compose(self._traces, self._choice, self._view, width, height, self._expected)
         self._cost_s = time.perf_counter() - begun
         return lines
 

@@ -1,0 +1,64 @@
+"""What lies beyond the ends of a plot's axis: marks in a row of their own, with values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from benchctl.tui.draw.field import Cell
+from benchctl.tui.draw.spans import PLAIN
+
+
+class Beyond(NamedTuple):
+    """A value beyond an end: the column of cells it is in, how far it is, and its role.
+
+    ``text`` replaces its number.
+    """
+
+    column: int
+    far: float
+    value: float
+    role: str
+    text: str = ""
+
+
+def edge_row(
+    found: Iterable[Beyond], number: Callable[[float], str], glyph: str, width: int
+) -> list[Cell]:
+    """Return a row with a glyph in every column with values, and the farthest of each group.
+
+    Values side by side are a group. Where texts would overlap, the farther value is shown.
+    """
+    farthest: dict[int, Beyond] = {}
+    for one in found:
+        if one.column not in farthest or one.far > farthest[one.column].far:
+            farthest[one.column] = one
+    row = [(PLAIN, " ")] * width
+    for column, one in farthest.items():
+        row[column] = (one.role, glyph)
+    taken: set[int] = set()
+    tops = [max(group, key=lambda one: one.far) for group in _groups(farthest)]
+    for top in sorted(tops, key=lambda one: one.far, reverse=True):
+        shown = top.text or number(top.value)
+        text = glyph + shown
+        begin = min(top.column, width - len(text))
+        if top.column > begin:  # the glyph stays above its value
+            text = shown + glyph
+            begin = top.column - len(text) + 1
+        cells = range(begin, begin + len(text))
+        if begin >= 0 and not taken & {*range(begin - 1, begin + len(text) + 1)}:
+            taken |= {*cells}
+            row[begin : begin + len(text)] = [(top.role, character) for character in text]
+    return row
+
+
+def _groups(farthest: dict[int, Beyond]) -> Sequence[Sequence[Beyond]]:
+    """Return the values by groups of columns side by side."""
+    columns = sorted(farthest)
+    groups = [[farthest[column]] for column in columns[:1]]
+    for before, column in pairwise(columns):
+        if column > before + 1:
+            groups.append([])
+        groups[-1].append(farthest[column])
+    return groups
