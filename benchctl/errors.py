@@ -84,6 +84,16 @@ class LabError(BenchctlError):
     exit_code = 3
 
 
+class HookError(BenchctlError):
+    """A command that prepares a trial, or with ``of_run`` the whole run, has failed."""
+
+    exit_code = 1
+
+    def __init__(self, message: str, *, of_run: bool) -> None:
+        super().__init__(message, "benchctl show --trials shows its output")
+        self.of_run = of_run
+
+
 def surroundings(error: Exception) -> str:
     """Return one line for an error of the machine, not of benchctl; empty for any other.
 

@@ -46,13 +46,10 @@ def init(
 
 def _ask() -> tuple[str, str, str]:
     """Return the answers, each asked for until it is valid."""
-    from pydantic import TypeAdapter
-
-    from benchctl.profile.values import HostName
+    from benchctl.profile.values import check_host
     from benchctl.units import parse_duration
 
-    host = TypeAdapter(HostName).validate_python
-    server = _answer("Server to measure to, name or address (empty: this machine)", "", host)
+    server = _answer("Server to measure to, name or address (empty: this machine)", "", check_host)
     # Whoever runs a server elsewhere most likely runs the most common one.
     tool = _answer("Tool", "iperf3" if server else DEFAULTS[1], _check_tool)
     return server, tool, _answer("Duration of one measurement", DEFAULTS[2], parse_duration)
@@ -77,8 +74,6 @@ def _answer(question: str, default: str, check: Callable[[str], object]) -> str:
             if text != default:
                 check(text)
         except ValueError as error:
-            errors = getattr(error, "errors", None)  # pydantic's own text has several lines
-            what = errors()[0]["msg"].removeprefix("Value error, ") if errors else str(error)
-            print(f"  {what}", file=sys.stderr)
+            print(f"  {error}", file=sys.stderr)
         else:
             return text

@@ -142,7 +142,9 @@ Lab = Annotated[
 ]
 Trust = Annotated[
     bool,
-    typer.Option("--trust", help="Run the services of a topology that others can write."),
+    typer.Option(
+        "--trust", help="Run the services, prepare and cleanup of files that others can write."
+    ),
 ]
 Yes = Annotated[bool, typer.Option("--yes", help="Allow a matrix of more than 100,000 trials.")]
 Format = Annotated[

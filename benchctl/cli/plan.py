@@ -75,5 +75,8 @@ def _entry(bound: BoundTrial, prepared: Planned) -> dict[str, object]:
         "services": [
             {"host": host, "command": shlex.join(argv)} for host, argv in prepared.services
         ],
+        "hooks": [
+            {"host": one.host, "when": one.when, "command": one.command} for one in prepared.hooks
+        ],
         "needs_trust": prepared.distrust,
     }

@@ -75,8 +75,11 @@ def _print_events(reader: Reader, run: Run) -> None:
 def _print_trials(reader: Reader, run: Run) -> None:
     from benchctl.report.detail import read_details
     from benchctl.tui.draw.spans import to_text
-    from benchctl.tui.draw.trialtext import trial_lines
+    from benchctl.tui.draw.trialtext import hook_lines, trial_lines
 
+    for hook in run.hooks:
+        for line in hook_lines(hook):
+            print(visible(to_text([line])))
     for detail in read_details(reader, run):
         for line in trial_lines(detail):
             print(visible(to_text([line])))

@@ -9,12 +9,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from ipaddress import ip_address
+from pathlib import Path
 from typing import NamedTuple
 
 from benchctl.backends import Registry, installed
 from benchctl.engine.network import check_interfaces, is_own
 from benchctl.engine.preflight import Tools, check_root, look, needed
-from benchctl.engine.trust import distrust_services
+from benchctl.engine.trust import distrust_hooks, distrust_services
 from benchctl.errors import ProfileError
 from benchctl.lab.expect import path
 from benchctl.lab.model import Topology
@@ -23,7 +24,7 @@ from benchctl.plan.network import ends_of, names_of, planned_network
 from benchctl.plan.plan import MOST_TRIALS, Plan, make_plan
 from benchctl.profile.find import find_any, find_topology
 from benchctl.profile.load import Document, load_profile
-from benchctl.run.planned import Network, Outside
+from benchctl.run.planned import LOCAL, Hook, Network, Outside
 from benchctl.toml.source import TomlSource, read_stdin, read_toml
 from benchctl.units import format_size
 
@@ -33,8 +34,9 @@ class Planned:
     """A plan, its network, and the programs that were found.
 
     ``network`` is the one that the flows use: with a ``topology`` file, that of the lab.
-    ``services`` are the lab's hosts and the commands that run there while the lab exists;
-    ``distrust`` says why other users may have written them.
+    ``services`` are the lab's hosts and the commands that run there while the lab exists.
+    ``distrust`` says why other users may have written them or the commands of the profile's hosts,
+    in the file ``distrusted``.
     """
 
     plan: Plan
@@ -44,6 +46,12 @@ class Planned:
     tools: Tools
     services: tuple[tuple[str, tuple[str, ...]], ...]
     distrust: str
+    distrusted: Path | None
+
+    @property
+    def hooks(self) -> tuple[Hook, ...]:
+        """The commands that run on hosts before and after trials and the run."""
+        return self.plan.document.model.hooks
 
 
 class _Layout(NamedTuple):
@@ -96,7 +104,10 @@ def planned(
     nodes = topology.nodes.values() if topology else ()
     services = tuple((node.name, service.argv) for node in nodes for service in node.services)
     doubt = distrust_services(topology) if topology else ""
-    return Planned(plan, network, source, registry, tools, services, doubt)
+    file = topology.path if topology else None
+    if not doubt:
+        file, doubt = distrust_hooks(document) or (None, "")
+    return Planned(plan, network, source, registry, tools, services, doubt, file)
 
 
 def _laid_out(
@@ -105,6 +116,7 @@ def _laid_out(
     registry = installed()
     outside = document.model.outside
     topology, source = _topology(document)
+    _check_hosts(document, topology)
     network = outside.network if topology is None else planned_network(outside, topology)
     plan = make_plan(
         document,
@@ -131,6 +143,18 @@ def _topology(document: Document) -> tuple[Topology | None, TomlSource | None]:
     except ProfileError as error:
         raise document.error(("lab", "topology"), error.message, error.hint) from None
     return build_topology(source, {}), source
+
+
+def _check_hosts(document: Document, topology: Topology | None) -> None:
+    """Raise ProfileError for a host that nothing reaches, or whose commands have no host."""
+    names = names_of(topology) if topology else {}
+    for name, host in document.model.hosts.items():
+        if topology is None and host.address is None and name != LOCAL.name:
+            raise document.error(("hosts", name, "address"), "is missing")
+        hooks = any(hook.host == name for hook in document.model.hooks)
+        if topology is not None and hooks and name not in names:
+            what = f'the lab has no host "{name}" to run its commands'
+            raise document.error(("hosts", name), what, f"hosts are: {', '.join(names)}")
 
 
 def _check_sources(document: Document, network: Network) -> None:

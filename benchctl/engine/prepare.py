@@ -22,9 +22,12 @@ def record_plan(
 ) -> tuple[int, str]:
     """Write a plan into the store as a new run; returns the run's id and name.
 
-    Raises ProfileError if the lab has untrusted services, unless the user trusts them.
+    Raises ProfileError if others may have written commands that it runs, unless the user trusts
+    them.
     """
-    if prepared.distrust and prepared.topology is not None and not trust:
-        raise untrusted(prepared.topology.path, prepared.distrust)
+    if prepared.distrust and not trust:
+        of_lab = prepared.topology is not None and prepared.distrusted == prepared.topology.path
+        what = "services" if of_lab else "prepare and cleanup"
+        raise untrusted(prepared.distrusted, prepared.distrust, what)
     run = planned_run(prepared.plan, prepared.topology, prepared.registry, server_wait_s)
     return create_run(store, run, time.time(), tags)

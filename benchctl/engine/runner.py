@@ -13,7 +13,7 @@ from benchctl.backends import Registry
 from benchctl.engine.preflight import Toolbox
 from benchctl.engine.site import Site, site_of
 from benchctl.engine.trial import Signals, TrialRunner
-from benchctl.errors import BenchctlError, LabError, MissingError, StoreError
+from benchctl.errors import BenchctlError, HookError, LabError, MissingError, StoreError
 from benchctl.hosts import facts
 from benchctl.hosts.spawn import LocalSpawner
 from benchctl.plan.bound import bind_trial
@@ -118,7 +118,6 @@ class Runner:
         run: Run,
         turn: Turn,
     ) -> None:
-        settings = run.settings
         about = facts.collect()
         recorder.update_run(facts=about)
         toolbox = Toolbox(
@@ -129,25 +128,34 @@ class Runner:
             toolbox,
             spawner,
             recorder,
-            settings,
+            run.settings,
             self.signals,
             time.time,
             run.seed,
+            run.hooks,
         )
+        try:
+            await self._measure_trials(runner, recorder, reader, run, turn)
+        finally:
+            await runner.hooks.close()
+
+    async def _measure_trials(
+        self, runner: TrialRunner, recorder: Recorder, reader: Reader, run: Run, turn: Turn
+    ) -> None:
         first = True
         position = 0
         while row := (
             reader.next_open(run.id, position) or await self._add(recorder, reader, position)
         ):
-            if not first and settings.pause_s:
-                await self._rest(settings.pause_s)
+            if not first and run.settings.pause_s:
+                await self._rest(run.settings.pause_s)
             if not await self._take(turn, recorder):
                 return
             try:
                 self.signals.skip.clear()
                 trial = bind_trial(row, self._registry)
                 await runner.run(row.id, trial, reader.attempts(row.id) + 1)
-            except (LabError, MissingError) as error:
+            except (HookError, LabError, MissingError) as error:
                 # An error from the start affects the whole run.
                 if first:
                     raise

@@ -5,52 +5,30 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from benchctl.analysis.figures import FlowFold
-from benchctl.analysis.statistics import fairness_jain
-from benchctl.api import Command, Failure, FailureKind, Flow, Role, Tool
+from benchctl.api import Command, Failure, FailureKind, Flow, Role
 from benchctl.engine.flow import FlowAttempt
+from benchctl.engine.hooks import Hooks
 from benchctl.engine.network import ports_of
+from benchctl.engine.place import Place, fairness, first_sent, lead_s, next_port, server_of
 from benchctl.engine.preflight import Toolbox
 from benchctl.engine.site import Site
-from benchctl.errors import LabError, MissingError
+from benchctl.errors import HookError, LabError, MissingError
 from benchctl.hosts.programs import located
 from benchctl.hosts.spawn import Spawner
-from benchctl.metrics import Aspect, Direction, of_aspect
-from benchctl.plan.bound import BoundFlow, BoundTrial
-from benchctl.plan.promise import Promises
-from benchctl.run.planned import Host, Network, Settings
+from benchctl.plan.bound import BoundTrial
+from benchctl.run.planned import Settings
+from benchctl.run.record import HookOutcome, Trial
 from benchctl.run.status import Status
 from benchctl.store.record import Recorder
 
-# Flows that wait for a common start must have started their interpreter and parsed their options by
-# then. Each takes its turn: two or three start at the same time on as many cores.
-START_LEAD_S = 0.5
 # Back-off varies by up to a quarter, so that two clients of one server do not collide again.
 BACKOFF_JITTER = 0.25
 # Longest wait between two looks for a server that is starting.
 SERVER_BACKOFF_S = 5.0
-ROUND_TRIPS = ("tcp_min_rtt_s", "tcp_rtt_s", "rtt_s")
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where one attempt of a flow runs, and what it runs with."""
-
-    flow: BoundFlow
-    network: Network
-    source: Host
-    target: Host | None
-    tools: Mapping[Role, Tool]
-    expected: Promises
-    waits: bool
-    """Whether its client waits itself for the trial's common start."""
-    ports: Sequence[int | None]
-    """The ports that may be tried."""
-    port: int | None
-    """The port in use."""
 
 
 class Signals:
@@ -74,7 +52,9 @@ class TrialRunner:
         signals: Signals,
         wall_clock: Callable[[], float],
         seed: int,
+        of_run: Sequence[HookOutcome] = (),
     ) -> None:
+        """``of_run`` are the commands of hosts that ran around the run already."""
         self._site = site
         self._toolbox = toolbox
         self._spawner = spawner
@@ -83,6 +63,8 @@ class TrialRunner:
         self._signals = signals
         self._wall = wall_clock
         self._seed = seed
+        self.hooks = Hooks(settings.hooks, spawner, recorder, wall_clock, site.fallen, of_run)
+        """The commands of the hosts around each attempt; to be closed at the end of the run."""
         self._wait_end = wall_clock() + settings.server_wait_s
         """Until then, a server that does not answer may still be starting."""
         self._answered: set[tuple[str, str]] = set()
@@ -91,8 +73,9 @@ class TrialRunner:
     async def run(self, trial_id: int, trial: BoundTrial, first_attempt: int = 1) -> Status:
         """Run a trial to its end and write its outcome; returns its status.
 
-        A lab that fails costs an attempt. Raises MissingError if a program is missing, LabError if
-        the lab cannot be built or does not keep its promises, StoreError if the store fails.
+        A lab that fails costs an attempt. Raises HookError if the run cannot be prepared,
+        MissingError if a program is missing, LabError if the lab cannot be built or does not keep
+        its promises, StoreError if the store fails.
         """
         jitter = random.Random(f"{self._seed}/{trial.plan.position}")
         places: list[Place] = []
@@ -100,14 +83,18 @@ class TrialRunner:
         turns = dict.fromkeys((flow.name for flow in trial.plan.flows), 0)
         tried, number, waited = 1, first_attempt, 0
         while True:
-            placing = asyncio.ensure_future(self._places(trial, turns))
-            if not await self._until_asked(placing):
-                placing.cancel()
-                await asyncio.wait([placing])
-                return self._finish(trial_id, trial, places, flows, self._cut_short())
+            placing = asyncio.ensure_future(self._places(trial_id, trial, turns))
             try:
+                if not await self._until_asked(placing):
+                    placing.cancel()
+                    await asyncio.wait([placing])
+                    return self._finish(trial_id, trial, places, flows, self._cut_short())
                 places = placing.result()
                 flows = await self._attempt(trial_id, trial, places, number)
+            except HookError as error:
+                if error.of_run:
+                    raise
+                return self._finish(trial_id, trial, [], [], Status.FAILED, error.message)
             except (LabError, MissingError):
                 if not (fallen := await self._site.fallen()):
                     raise
@@ -115,6 +102,8 @@ class TrialRunner:
                     return self._finish(trial_id, trial, [], [], Status.FAILED, fallen)
                 tried, number = tried + 1, number + 1  # at once: the next lab is a new one
                 continue
+            finally:
+                await self.hooks.after()
             status = _overall(flows)
             may_succeed = self._may_succeed(places, flows, status)
             starting = self._may_be_starting(places, flows)
@@ -122,7 +111,7 @@ class TrialRunner:
                 return self._finish(trial_id, trial, places, flows, status)
             # A busy server moves the flow to its next port at once; only a full round of ports is
             # an attempt.
-            if not _next_port(places, flows, turns):
+            if not next_port(places, flows, turns):
                 if starting:
                     wait_s = min(self._settings.backoff_s * 2**waited, SERVER_BACKOFF_S)
                     waited += 1
@@ -151,8 +140,12 @@ class TrialRunner:
                 wait.cancel()
         return task.done()
 
-    async def _places(self, trial: BoundTrial, turns: Mapping[str, int]) -> list[Place]:
+    async def _places(
+        self, trial_id: int, trial: BoundTrial, turns: Mapping[str, int]
+    ) -> list[Place]:
         network = await self._site.prepare(trial)
+        earlier = trial.plan.hooks if isinstance(trial.plan, Trial) else ()
+        await self.hooks.before(trial_id, earlier, network)
         expected = self._site.expected(trial)
         taken: set[int] = set()
         places = []
@@ -179,7 +172,7 @@ class TrialRunner:
         measuring = asyncio.ensure_future(self._measure(trial_id, places, flows))
         status: Status | None = None
         reason = ""
-        if not await self._until_asked(measuring, trial.plan.deadline_s + _lead_s(places)):
+        if not await self._until_asked(measuring, trial.plan.deadline_s + lead_s(places)):
             status = self._cut_short()
             reason = (
                 f"exceeded its deadline of {trial.plan.deadline_s:g} s"
@@ -230,7 +223,7 @@ class TrialRunner:
         if any(flow.failure for flow in flows):
             return
         # Only now is no server in the clients' way.
-        starts = self._wall() + _lead_s(places)
+        starts = self._wall() + lead_s(places)
         await asyncio.gather(*(self._start_client(place, flow, starts) for place, flow in pairs))
         if any(flow.failure for flow in flows):
             return
@@ -302,9 +295,9 @@ class TrialRunner:
         has had a whole deadline to do so.
         """
         pairs = list(zip(places, flows, strict=True))
-        self._answered |= {_server_of(place) for place, flow in pairs if flow.has_measured}
+        self._answered |= {server_of(place) for place, flow in pairs if flow.has_measured}
         if status is Status.TIMED_OUT:
-            late = {_server_of(place) for place, flow in pairs if flow.status is Status.TIMED_OUT}
+            late = {server_of(place) for place, flow in pairs if flow.status is Status.TIMED_OUT}
             return late <= self._answered
         retryable = all(flow.failure.kind.retryable for flow in flows if flow.failure)
         return status is Status.FAILED and retryable
@@ -317,7 +310,7 @@ class TrialRunner:
         late = [(p, f) for p, f in pairs if f.failure or f.status is Status.TIMED_OUT]
         return bool(late) and all(
             place.target is None
-            and _server_of(place) not in self._answered
+            and server_of(place) not in self._answered
             and (flow.failure is None or flow.failure.kind is FailureKind.UNREACHABLE)
             for place, flow in late
         )
@@ -344,52 +337,16 @@ class TrialRunner:
         elif status is Status.FAILED:
             error = error or failed[0]
         pairs = zip(places, flows, strict=False)  # none if none began
-        starts = [time for place, flow in pairs if (time := _first_sent(place, flow)) is not None]
+        starts = [time for place, flow in pairs if (time := first_sent(place, flow)) is not None]
         self._recorder.update_trial(
             trial_id,
             status=status,
             error=error,
             finished_time=self._wall(),
             start_skew_s=max(starts) - min(starts) if len(starts) > 1 else None,
-            fairness_jain=_fairness(flows) if status is Status.OK else None,
+            fairness_jain=fairness(flows) if status is Status.OK else None,
         )
         return status
-
-
-def _server_of(place: Place) -> tuple[str, str]:
-    """Return what answers a flow: its far end, and the tool there."""
-    return place.flow.plan.to, place.flow.plan.backend
-
-
-def _first_sent(place: Place, flow: FlowAttempt) -> float | None:
-    """Return when a flow's first data left its sender, minus the delay set in the profile.
-
-    In Unix time; None if unknown. Our own servers share our clock and report it. For other servers,
-    the path's one-way delay is subtracted from the arrival at the client: the expected delay, else
-    half the smallest round-trip time.
-    """
-    if flow.second_0 is None:
-        return None
-    before_s = place.flow.plan.delay_s + place.flow.demand.omitted_s
-    if place.flow.plan.direction is not Direction.RECEIVE:
-        return flow.second_0 - before_s
-    if place.target is not None and flow.server_second_0 is not None:
-        return flow.server_second_0 - before_s
-    expected_s = place.expected.get("receive", {}).get("owd_s")
-    return flow.second_0 - before_s - (_one_way_s(flow) if expected_s is None else expected_s)
-
-
-def _one_way_s(flow: FlowAttempt) -> float:
-    """Return half the smallest round-trip time in a flow's samples; 0 without any."""
-    figures = flow.fold.figures()
-    found = [figures[key] for key in (("receive", name) for name in ROUND_TRIPS) if key in figures]
-    return min((f.spread.get("min", f.value) for f in found), default=0.0) / 2
-
-
-def _lead_s(places: list[Place]) -> float:
-    """Return how long before the common start the clients of a trial are started."""
-    waiting = sum(place.waits for place in places)
-    return START_LEAD_S * max(1, waiting) if len(places) > 1 else 0.0
 
 
 def _command(
@@ -426,31 +383,3 @@ def _overall(flows: list[FlowAttempt]) -> Status:
         ),
         Status.OK,
     )
-
-
-def _next_port(places: list[Place], flows: list[FlowAttempt], turns: dict[str, int]) -> bool:
-    """Move every busy flow to its next port; False if one has tried all of them."""
-    moved = False
-    for place, flow in zip(places, flows, strict=True):
-        if flow.failure is not None and flow.failure.kind is FailureKind.BUSY:
-            turns[flow.name] += 1
-            moved = turns[flow.name] % len(place.ports) != 0
-            if not moved:
-                return False
-    return moved
-
-
-def _fairness(flows: list[FlowAttempt]) -> float | None:
-    """Return Jain's index of the flows' rates over the window that all of them share."""
-    for name in of_aspect(Aspect.RATE):
-        told = [(flow, flow.fold.window_s(name)) for flow in flows]
-        shares = [(f, w, f.second_0) for f, w in told if w is not None and f.second_0 is not None]
-        if len(shares) > 1:
-            begin = max(second_0 + window[0] for _, window, second_0 in shares)
-            end = min(second_0 + window[1] for _, window, second_0 in shares)
-            if end <= begin:
-                return None
-            return fairness_jain(
-                [f.fold.rate_within(name, begin - s0, end - s0) for f, _, s0 in shares]
-            )
-    return None

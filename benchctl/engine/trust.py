@@ -1,8 +1,8 @@
 """Whether a file is under the user's control, or may have been written by others.
 
-The services of a topology are commands. They run without confirmation only if nobody but root and
-the user could have written them. Whoever can replace a directory or a link on the way to a file
-decides what is in it.
+The services of a topology are commands, and so are ``prepare`` and ``cleanup`` of a profile. They
+run without confirmation only if nobody but root and the user could have written them. Whoever can
+replace a directory or a link on the way to a file decides what is in it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from pathlib import Path
 from benchctl.errors import ProfileError
 from benchctl.lab.model import Topology
 from benchctl.profile.find import packaged_profiles
+from benchctl.profile.load import Document
 from benchctl.run.planned import Settings
+from benchctl.toml.source import STDIN
 
 # As many as the kernel follows (MAXSYMLINKS, linux/namei.h).
 _MOST_LINKS = 40
@@ -69,23 +71,44 @@ def distrust_services(topology: Topology) -> str:
     path = topology.path
     if path is None or not any(node.services for node in topology.nodes.values()):
         return ""
-    return "" if path.resolve().is_relative_to(packaged_profiles()) else distrust(path)
+    return "" if _is_packaged(path) else distrust(path)
+
+
+def distrust_hooks(document: Document) -> tuple[Path, str] | None:
+    """Return the file of which others may control a host's commands, and why, if there is one.
+
+    What the user typed, as ``--set``, is trusted; what came from stdin may be anybody's.
+    """
+    for hook in document.model.hooks:
+        source = document.source_of(("hosts", hook.host, hook.when.value))
+        if source is document.overrides:
+            continue
+        if source.path == STDIN:
+            return source.path, "it does not say who wrote it"
+        if not _is_packaged(source.path) and (why := distrust(source.path)):
+            return source.path, why
+    return None
+
+
+def _is_packaged(path: Path) -> bool:
+    return path.resolve().is_relative_to(packaged_profiles())
 
 
 def distrust_run(settings: Settings, store: Path) -> str:
-    """Return why others may control a recorded run's services, or an empty text.
+    """Return why others may control a recorded run's commands, or an empty text.
 
     Only the owner of the store counts: whoever measured into it wrote its commands.
     """
-    if settings.lab is None or "services" not in settings.lab.text:
+    services = settings.lab is not None and "services" in settings.lab.text
+    if not (services or settings.hooks):
         return ""
     owner = store.stat().st_uid
     return "" if owner in (0, os.geteuid()) else f"it belongs to {user_name(owner)}"
 
 
-def untrusted(path: Path | None, why: str) -> ProfileError:
-    """Return the error for services that need the user's confirmation."""
+def untrusted(path: Path | None, why: str, what: str = "services") -> ProfileError:
+    """Return the error for services, or other commands, that need the user's confirmation."""
     return ProfileError(
-        f"{path}: its services are commands, and {why}",
+        f"{path}: its {what} are commands, and {why}",
         "check the commands with benchctl plan; to run them, add --trust",
     )

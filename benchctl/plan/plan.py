@@ -195,6 +195,7 @@ def planned_run(
         tuple(metric for ability in abilities.values() for metric in ability.metrics),
         {name: ability.headline for name, ability in abilities.items()},
         server_wait_s,
+        profile.hooks,
     )
     return PlannedRun(plan.document.name, profile.title, plan.seed, settings, plan, text)
 

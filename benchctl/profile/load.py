@@ -57,6 +57,10 @@ class Document:
         source = _locate(self.overrides, self.sources, ("lab", "topology"))
         return source.path.parent / self.model.lab.topology
 
+    def source_of(self, key: Key) -> TomlSource:
+        """Return the file that writes a key, or the ``--set`` values."""
+        return _locate(self.overrides, self.sources, key)
+
     def error(self, key: Key, what: str, hint: str = "") -> ProfileError:
         """Return the error of one key, with the file and line that wrote it."""
         if key not in self.overrides.targets:

@@ -23,7 +23,7 @@ from benchctl.profile.values import (
     Name,
     Targets,
 )
-from benchctl.run.planned import LOCAL, Outside, Peer, Way
+from benchctl.run.planned import LOCAL, Hook, Outside, Peer, Way, When
 from benchctl.toml.table import Ports, TomlTable
 
 # --- places ----------------------------------------------------------------------------------
@@ -59,12 +59,28 @@ class InterfaceTable(TomlTable):
 
 
 class HostTable(TomlTable):
-    """A place where commands run, beside "local" and the hosts of a lab."""
+    """A place where commands run: besides those named here, "local" and the hosts of a lab."""
 
     on: Literal["local"] = Field(
         "local", description="where its commands run: local is this machine"
     )
-    address: HostName = Field(description="address at which the other end reaches it")
+    address: HostName | None = Field(
+        None,
+        description="address at which the other end reaches it; needed except for local and in a "
+        "lab",
+    )
+    prepare: str | None = Field(
+        None, min_length=1, description="shell command to run here before each attempt at a trial"
+    )
+    cleanup: str | None = Field(
+        None, min_length=1, description="shell command to run here after each attempt at a trial"
+    )
+    prepare_run: str | None = Field(
+        None, min_length=1, description="shell command to run here before the first trial"
+    )
+    cleanup_run: str | None = Field(
+        None, min_length=1, description="shell command to run here after the last trial"
+    )
 
 
 # --- what one trial measures -----------------------------------------------------------------
@@ -284,10 +300,21 @@ class Profile(TomlTable):
     )
 
     @property
+    def hooks(self) -> tuple[Hook, ...]:
+        """The commands of the hosts, in the order in which they run."""
+        return tuple(
+            Hook(name, when, command)
+            for when in When
+            for name, host in self.hosts.items()
+            if (command := getattr(host, when)) is not None
+        )
+
+    @property
     def outside(self) -> Outside:
         """The network that the flows may use where there is no lab."""
+        addresses = {name: one.address or LOCAL.address for name, one in self.hosts.items()}
         return Outside(
-            {LOCAL.name: LOCAL.address, **{name: one.address for name, one in self.hosts.items()}},
+            {LOCAL.name: LOCAL.address, **addresses},
             {name: Peer(server.host, server.port) for name, server in self.servers.items()},
             {name: Way(way.device, way.address) for name, way in self.interfaces.items()},
         )

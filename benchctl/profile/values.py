@@ -113,7 +113,8 @@ def _check_address(text: str) -> str:
     return text
 
 
-def _check_host(text: str) -> str:
+def check_host(text: str) -> str:
+    """Return a host's name or address unchanged. Raises ValueError unless it is one."""
     labels = text.removesuffix(".").split(".")
     # RFC 1123, section 2.1, and the underscore that resolvers allow. What ends in a number would be
     # read as an address, however incomplete it is (inet_aton(3)).
@@ -133,5 +134,5 @@ def _check_host(text: str) -> str:
 _LABEL = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(?<!-)")
 _NUMBER = re.compile(r"\d+|0[xX][0-9A-Fa-f]*")
 Address = Annotated[str, AfterValidator(_check_address)]
-HostName = Annotated[str, Field(min_length=1), AfterValidator(_check_host)]
+HostName = Annotated[str, Field(min_length=1), AfterValidator(check_host)]
 """A host's name or address."""

@@ -7,6 +7,7 @@ documents the keys. ``schema_version`` changes if the meaning of a key changes.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import asdict
 from typing import Any
 
 from benchctl.analysis.compare import Comparison
@@ -77,6 +78,7 @@ def run_entry(run: Run) -> Entry:
         "profile_sha256": run.profile_sha256,
         "facts": run.facts,
         "tags": run.tags,
+        "hooks": [asdict(hook) for hook in run.hooks],
     }
 
 
@@ -93,6 +95,7 @@ def trial_entry(trial: Trial) -> Entry:
         "start_skew_s": trial.start_skew_s,
         "fairness_jain": trial.fairness_jain,
         "links": trial.links,
+        "hooks": [asdict(hook) for hook in trial.hooks],
         "links_kept": all(link["kept"] for link in trial.links) if trial.links else None,
     }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any, Literal, NamedTuple, Protocol
 
 from benchctl.errors import MissingError
@@ -187,6 +188,24 @@ class Reported:
     metrics: Mapping[str, float]
 
 
+class When(StrEnum):
+    """When a host's command runs; these are the keys of a profile's host, too."""
+
+    PREPARE_RUN = "prepare_run"
+    PREPARE = "prepare"
+    CLEANUP = "cleanup"
+    CLEANUP_RUN = "cleanup_run"
+
+
+@dataclass(frozen=True, slots=True)
+class Hook:
+    """A shell command that runs on a host before or after each trial or the run."""
+
+    host: str
+    when: When
+    command: str
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """The settings that all trials of a run share.
@@ -209,6 +228,7 @@ class Settings:
     metrics: tuple[Metric, ...] = ()
     headlines: Mapping[str, str] = field(default_factory=dict)
     server_wait_s: float = 0.0
+    hooks: tuple[Hook, ...] = ()
 
 
 class PlannedTrials(Protocol):

@@ -24,11 +24,37 @@ from enum import StrEnum
 from typing import Any, TypedDict
 
 from benchctl.metrics import Vocabulary
-from benchctl.run.planned import PlannedTrial, Scalar, Settings
+from benchctl.run.planned import Hook, PlannedTrial, Scalar, Settings
 from benchctl.run.status import Status
 
 Facts = Mapping[str, Any]
 """The properties of a machine, as JSON-like data, without those that its system lacks."""
+
+
+@dataclass(frozen=True, slots=True)
+class HookOutcome(Hook):
+    """A host's command that ran: its exit code (negative for a signal), and the end of its output.
+
+    The code is None if it could not be started.
+    """
+
+    exit_code: int | None
+    output: str
+
+    @property
+    def problem(self) -> str:
+        """Why it failed, in one line; empty if it did not."""
+        if self.exit_code == 0:
+            return ""
+        how = (
+            "could not be started"
+            if self.exit_code is None
+            else f"ended with code {self.exit_code}"
+        )
+        if self.exit_code is not None and self.exit_code < 0:
+            how = f"was ended by signal {-self.exit_code}"
+        said = [line.strip() for line in self.output.splitlines() if line.strip()]
+        return f"{self.when} on {self.host} {how}{f': {said[-1]}' if said else ''}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +84,7 @@ class Run(RunOutline):
     profile_sha256: str
     facts: Facts
     runner_pid: int | None
+    hooks: tuple[HookOutcome, ...] = ()
 
     @property
     def vocabulary(self) -> Vocabulary:
@@ -103,6 +130,7 @@ class Trial(PlannedTrial):
     start_skew_s: float | None
     fairness_jain: float | None
     links: tuple[LinkTraffic, ...] = ()
+    hooks: tuple[HookOutcome, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,11 @@ LAST_ATTEMPT = (
 )
 """Restricts the flows of a trial to those of its last attempt."""
 
-ADDED = (("trial", "links", "TEXT NOT NULL DEFAULT '[]'"),)
+ADDED = (
+    ("trial", "links", "TEXT NOT NULL DEFAULT '[]'"),
+    ("trial", "hooks", "TEXT NOT NULL DEFAULT '[]'"),
+    ("run", "hooks", "TEXT NOT NULL DEFAULT '[]'"),
+)
 """Columns that stores of earlier programs of this version lack until they are written to.
 
 They get their missing tables and indexes of `TABLES` at the same time.
@@ -45,7 +49,8 @@ CREATE TABLE run (
     profile_sha256 TEXT NOT NULL,
     facts TEXT NOT NULL DEFAULT '{}',   -- JSON: the hosts as they were
     runner_pid INTEGER,                 -- the process that measures; takes signals
-    tags TEXT NOT NULL DEFAULT '[]'     -- JSON list
+    tags TEXT NOT NULL DEFAULT '[]',    -- JSON list
+    hooks TEXT NOT NULL DEFAULT '[]'    -- JSON: the hosts' commands around the run that ran
 );
 CREATE TABLE trial (
     id INTEGER PRIMARY KEY,
@@ -64,6 +69,7 @@ CREATE TABLE trial (
     start_skew_s REAL,                  -- between the flows' first data at their senders
     fairness_jain REAL,
     links TEXT NOT NULL DEFAULT '[]',   -- JSON: what each link of a lab carried
+    hooks TEXT NOT NULL DEFAULT '[]',   -- JSON: the hosts' commands around it that ran
     UNIQUE (run_id, position)
 );
 CREATE TABLE flow (                     -- one attempt of one flow

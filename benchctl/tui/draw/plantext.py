@@ -13,6 +13,7 @@ from benchctl.engine.preflight import commands_of
 from benchctl.engine.trust import user_name
 from benchctl.errors import MissingError
 from benchctl.plan.bound import BoundTrial
+from benchctl.run.planned import When
 from benchctl.tui.draw.spans import Line, Span
 from benchctl.units import format_duration
 
@@ -69,14 +70,26 @@ def _checks(prepared: Planned, findings: Sequence[Finding]) -> Iterator[Line]:
             yield [Span(f"           {finding.remedy}", "dim")]
 
 
+_WHEN = {
+    When.PREPARE_RUN: "before the run",
+    When.PREPARE: "before each trial",
+    When.CLEANUP: "after each trial",
+    When.CLEANUP_RUN: "after the run",
+}
+
+
 def _services(prepared: Planned) -> Iterator[Line]:
-    if not prepared.services:
-        return
     user = user_name(os.geteuid())
-    yield []
-    yield [Span("Services", "strong"), Span(f"  run as {user} while the lab stands", "dim")]
+    if prepared.services:
+        yield []
+        yield [Span("Services", "strong"), Span(f"  run as {user} while the lab stands", "dim")]
     for host, argv in prepared.services:
         yield [Span(f"     {host}: ", "label"), Span(shlex.join(argv))]
+    if prepared.hooks:
+        yield []
+        yield [Span("Prepare and clean up", "strong"), Span(f"  run as {user}", "dim")]
+    for hook in prepared.hooks:
+        yield [Span(f"     {hook.host}, {_WHEN[hook.when]}: ", "label"), Span(hook.command)]
     if prepared.distrust:
         yield [Span("! note     ", "warn"), Span(f"they need --trust: {prepared.distrust}")]
 

@@ -10,7 +10,7 @@ from benchctl.report.detail import TrialDetail, asked_of, in_force_of, trial_tit
 from benchctl.report.happenings import event_text
 from benchctl.report.report import FlowReport
 from benchctl.run.planned import PlannedFlow
-from benchctl.run.record import Note, Trial
+from benchctl.run.record import HookOutcome, Note, Trial
 from benchctl.tui.draw.spans import Line, Span, state
 from benchctl.units import format_duration, format_value
 
@@ -26,6 +26,8 @@ def trial_lines(detail: TrialDetail) -> Iterator[Line]:
     if trial.error:
         yield [Span(f"  {trial.error}", "bad")]
     yield [Span(f"  {_span_of_time(trial.started_time, trial.finished_time)}", "dim")]
+    for hook in trial.hooks:
+        yield from hook_lines(hook)
     planned = {flow.name: flow for flow in trial.flows}
     if not detail.flows:
         for flow in trial.flows:
@@ -37,6 +39,15 @@ def trial_lines(detail: TrialDetail) -> Iterator[Line]:
         yield [Span(text, "bad")]
     for note in detail.notes:
         yield _note(note, trial.started_time)
+
+
+def hook_lines(hook: HookOutcome) -> Iterator[Line]:
+    """Yield a host's command that ran, and the end of its output."""
+    role = "bad" if hook.problem else ""
+    yield [Span(f"  {hook.when} on {hook.host} $ ", "label"), Span(hook.command)]
+    for line in hook.output.splitlines():
+        yield [Span("    output: ", "label"), Span(line)]
+    yield [Span(f"    exit code {'-' if hook.exit_code is None else hook.exit_code}", role)]
 
 
 def _sharing(trial: Trial) -> str:

@@ -1,0 +1,141 @@
+"""The commands of a profile's hosts before and after each attempt at a trial, and each run.
+
+They run one after another, in the order of the profile. After one that fails, no other prepares;
+every one that cleans up runs. What ran is kept with its trial, or with the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from benchctl.errors import HookError
+from benchctl.hosts.spawn import Spawner, has_ended, stop
+from benchctl.run.planned import Hook, Host, Network, When
+from benchctl.run.record import HookOutcome
+from benchctl.store.record import Recorder
+
+# Nobody who prepares a measurement wants to wait longer without a word.
+LIMIT_S = 300.0
+# The end of the output says why a command failed.
+OUTPUT_KEPT = 8192
+
+
+class Hooks:
+    """Runs the commands of one run's hosts."""
+
+    def __init__(
+        self,
+        hooks: Sequence[Hook],
+        spawner: Spawner,
+        recorder: Recorder,
+        wall_clock: Callable[[], float],
+        fallen: Callable[[], Awaitable[str]],
+        of_run: Sequence[HookOutcome] = (),
+    ) -> None:
+        """``fallen`` says why the network is no more; ``of_run`` is what ran around the run."""
+        self._hooks = hooks
+        self._spawner = spawner
+        self._recorder = recorder
+        self._wall = wall_clock
+        self._fallen = fallen
+        self._of_run = list(of_run)
+        self._ready: dict[str, Host] = {}
+        """The hosts on which the run was prepared."""
+        self._network: Network | None = None
+        """That of the last attempt."""
+        self._trial = 0
+        self._of_trial: list[HookOutcome] = []
+        self._is_within = False
+
+    async def before(self, trial_id: int, earlier: Sequence[HookOutcome], network: Network) -> None:
+        """Prepare the hosts for one attempt at a trial, of which ``earlier`` ran already.
+
+        Raises HookError if a command fails.
+        """
+        self._network = network
+        await self._prepare_run(network)
+        if trial_id != self._trial:
+            self._trial, self._of_trial = trial_id, list(earlier)
+        self._is_within = True
+        for hook in self._of(When.PREPARE):
+            outcome = await self._run_for_trial(hook, network)
+            if outcome.problem:
+                raise HookError(outcome.problem, of_run=False)
+
+    async def after(self) -> None:
+        """Clean up after one attempt, however it ended; nothing if it did not begin."""
+        if not self._is_within or self._network is None:
+            return
+        self._is_within = False
+        for hook in await self._still(When.CLEANUP):
+            self._warn(await self._run_for_trial(hook, self._network), self._trial)
+
+    async def close(self) -> None:
+        """Clean up after the run, on the hosts that were prepared and still exist."""
+        if self._network is None:
+            return
+        for hook in await self._still(When.CLEANUP_RUN):
+            self._warn(await self._run_for_run(hook, self._network), None)
+
+    async def _prepare_run(self, network: Network) -> None:
+        """Prepare the hosts that are new: a lab that was built again has new ones."""
+        fresh = {
+            hook.host: network.hosts[hook.host]
+            for hook in self._hooks
+            if self._ready.get(hook.host) != network.hosts[hook.host]
+        }
+        for hook in self._of(When.PREPARE_RUN):
+            if hook.host in fresh:
+                outcome = await self._run_for_run(hook, network)
+                if outcome.problem:
+                    raise HookError(outcome.problem, of_run=True)
+        self._ready |= fresh
+
+    def _of(self, when: When) -> list[Hook]:
+        return [hook for hook in self._hooks if hook.when is when]
+
+    async def _still(self, when: When) -> list[Hook]:
+        """Return the commands whose hosts exist: those of a lab that has failed are gone."""
+        hooks = self._of(when)
+        if hooks and self._network and await self._fallen():
+            hosts = self._network.hosts
+            return [hook for hook in hooks if not hosts[hook.host].prefix]
+        return hooks
+
+    async def _run_for_trial(self, hook: Hook, network: Network) -> HookOutcome:
+        outcome = await self._run(hook, network.hosts[hook.host])
+        self._of_trial.append(outcome)
+        self._recorder.update_trial(self._trial, hooks=self._of_trial)
+        return outcome
+
+    async def _run_for_run(self, hook: Hook, network: Network) -> HookOutcome:
+        outcome = await self._run(hook, network.hosts[hook.host])
+        self._of_run.append(outcome)
+        self._recorder.update_run(hooks=self._of_run)
+        return outcome
+
+    def _warn(self, outcome: HookOutcome, trial_id: int | None) -> None:
+        if outcome.problem:
+            self._recorder.add_note(outcome.problem, "warning", self._wall(), trial_id, None)
+
+    async def _run(self, hook: Hook, host: Host) -> HookOutcome:
+        output = bytearray()
+
+        def take(_: Any, data: bytes) -> None:
+            output.extend(data)
+            del output[:-OUTPUT_KEPT]
+
+        argv = ("/bin/sh", "-c", hook.command)
+        try:
+            process = await self._spawner.start(host, argv, {}, take)
+        except OSError as error:
+            return HookOutcome(hook.host, hook.when, hook.command, None, error.strerror or "")
+        process.begin()
+        try:
+            if not await has_ended(process, LIMIT_S):
+                output += f"\nit did not end within {LIMIT_S:.0f} s\n".encode()
+        finally:
+            code = await stop(process, "SIGTERM")  # no effect on a command that has ended
+        text = output.decode("utf-8", "replace")
+        return HookOutcome(hook.host, hook.when, hook.command, code, text)

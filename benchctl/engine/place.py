@@ -1,0 +1,101 @@
+"""Where the flows of one attempt run, and how well they started together and shared the way."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from benchctl.analysis.statistics import fairness_jain
+from benchctl.api import FailureKind, Role, Tool
+from benchctl.engine.flow import FlowAttempt
+from benchctl.metrics import Aspect, Direction, of_aspect
+from benchctl.plan.bound import BoundFlow
+from benchctl.plan.promise import Promises
+from benchctl.run.planned import Host, Network
+
+# Flows that wait for a common start must have started their interpreter and parsed their options by
+# then. Each takes its turn: two or three start at the same time on as many cores.
+START_LEAD_S = 0.5
+ROUND_TRIPS = ("tcp_min_rtt_s", "tcp_rtt_s", "rtt_s")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where one attempt of a flow runs, and what it runs with."""
+
+    flow: BoundFlow
+    network: Network
+    source: Host
+    target: Host | None
+    tools: Mapping[Role, Tool]
+    expected: Promises
+    waits: bool
+    """Whether its client waits itself for the trial's common start."""
+    ports: Sequence[int | None]
+    """The ports that may be tried."""
+    port: int | None
+    """The port in use."""
+
+
+def server_of(place: Place) -> tuple[str, str]:
+    """Return what answers a flow: its far end, and the tool there."""
+    return place.flow.plan.to, place.flow.plan.backend
+
+
+def next_port(places: list[Place], flows: list[FlowAttempt], turns: dict[str, int]) -> bool:
+    """Move every busy flow to its next port; False if one has tried all of them."""
+    moved = False
+    for place, flow in zip(places, flows, strict=True):
+        if flow.failure is not None and flow.failure.kind is FailureKind.BUSY:
+            turns[flow.name] += 1
+            moved = turns[flow.name] % len(place.ports) != 0
+            if not moved:
+                return False
+    return moved
+
+
+def lead_s(places: list[Place]) -> float:
+    """Return how long before the common start the clients of a trial are started."""
+    waiting = sum(place.waits for place in places)
+    return START_LEAD_S * max(1, waiting) if len(places) > 1 else 0.0
+
+
+def first_sent(place: Place, flow: FlowAttempt) -> float | None:
+    """Return when a flow's first data left its sender, minus the delay set in the profile.
+
+    In Unix time; None if unknown. Our own servers share our clock and report it. For other servers,
+    the path's one-way delay is subtracted from the arrival at the client: the expected delay, else
+    half the smallest round-trip time.
+    """
+    if flow.second_0 is None:
+        return None
+    before_s = place.flow.plan.delay_s + place.flow.demand.omitted_s
+    if place.flow.plan.direction is not Direction.RECEIVE:
+        return flow.second_0 - before_s
+    if place.target is not None and flow.server_second_0 is not None:
+        return flow.server_second_0 - before_s
+    expected_s = place.expected.get("receive", {}).get("owd_s")
+    return flow.second_0 - before_s - (_one_way_s(flow) if expected_s is None else expected_s)
+
+
+def _one_way_s(flow: FlowAttempt) -> float:
+    """Return half the smallest round-trip time in a flow's samples; 0 without any."""
+    figures = flow.fold.figures()
+    found = [figures[key] for key in (("receive", name) for name in ROUND_TRIPS) if key in figures]
+    return min((f.spread.get("min", f.value) for f in found), default=0.0) / 2
+
+
+def fairness(flows: list[FlowAttempt]) -> float | None:
+    """Return Jain's index of the flows' rates over the window that all of them share."""
+    for name in of_aspect(Aspect.RATE):
+        told = [(flow, flow.fold.window_s(name)) for flow in flows]
+        shares = [(f, w, f.second_0) for f, w in told if w is not None and f.second_0 is not None]
+        if len(shares) > 1:
+            begin = max(second_0 + window[0] for _, window, second_0 in shares)
+            end = min(second_0 + window[1] for _, window, second_0 in shares)
+            if end <= begin:
+                return None
+            return fairness_jain(
+                [f.fold.rate_within(name, begin - s0, end - s0) for f, _, s0 in shares]
+            )
+    return None
