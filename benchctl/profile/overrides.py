@@ -65,7 +65,7 @@ def read_overrides(texts: Sequence[str], data: dict[str, Any]) -> Overrides:
         for part in reversed(key):
             value = {part: value}
         data = merge(data, value)
-    return Overrides(Path("--set"), "\n".join(texts), data, lines, targets)
+    return Overrides(Path("--set"), "\n".join(texts), data, lines, targets=targets)
 
 
 def _read_key(name: str) -> tuple[str, ...]:
