@@ -7,7 +7,7 @@ import sys
 
 import table
 
-NAMES = ("startup", "plan", "store", "runner", "simpleperf", "truth", "lab", "tui")
+NAMES = ("startup", "plan", "store", "runner", "simpleperf", "truth", "lab", "tui", "widgets")
 
 
 def main() -> None:

@@ -1,0 +1,163 @@
+"""Our table and list of flows beside Textual's DataTable and Sparkline: what a change costs.
+
+Each is shown in an app without a terminal. A change of all visible figures, as one tick makes it, is
+timed until it is drawn; so is opening a list of many trials.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import statistics
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import table
+from textual.app import App, ComposeResult
+from textual.containers import Vertical
+from textual.screen import Screen
+from textual.widget import Widget
+from textual.widgets import DataTable, Sparkline
+
+from benchctl.tui import themes
+from benchctl.tui.draw.columns import Column
+from benchctl.tui.draw.flowlist import spark
+from benchctl.tui.draw.plot import BRAILLE
+from benchctl.tui.draw.spans import Span
+from benchctl.tui.widgets.table import Table
+
+ROWS, TRIALS = 8, 10_000
+CHANGES = 50
+SPARK = 24
+HEADS = ("flow", "now", "mean", "course")
+
+
+def main() -> None:
+    table.head(f"widgets: {ROWS} flows changed at once, a list of {TRIALS:,} trials")
+    for name, measure in (
+        ("our table and sparklines", _ours),
+        ("Textual's DataTable, sparklines as text", _theirs),
+        ("Textual's Sparkline, one for each flow", _sparklines),
+    ):
+        print(f"{name + ', a change of all rows':<58}{_measured(*measure()):>11.2f} ms")
+    print(f"{f'our table, {TRIALS:,} trials to the first frame':<58}{_opened(_our_trials):>11.1f} ms")
+    told = f"DataTable, {TRIALS:,} trials to the first frame"
+    print(f"{told:<58}{_opened(_their_trials):>11.1f} ms")
+
+
+def _row(number: int, change: int) -> tuple[str, str, str]:
+    return f"● {number} h{number}", f"{number}.{change % 90 + 10} Gbit/s", f"{number}.00 Gbit/s"
+
+
+def _course(number: int, change: int) -> list[float]:
+    return [float((number * 7919 + (place + change) * 104729) % 1000) for place in range(SPARK)]
+
+
+def _ours() -> tuple[Widget, Callable[[int], None]]:
+    shown = Table()
+    columns = [Column("flow", 8, fixed=True), Column("now", 11, right=True)]
+    columns += [Column("mean", 11, right=True), Column("course", SPARK, right=True)]
+
+    def change(number: int) -> None:
+        def row(index: int) -> list[Span]:
+            course = spark(_course(index, number), BRAILLE.bars, from_zero=True)
+            return [*map(Span, _row(index, number)), Span(course, f"curve-{index}")]
+
+        shown.show(columns, ROWS, row)
+
+    return shown, change
+
+
+def _theirs() -> tuple[Widget, Callable[[int], None]]:
+    shown: DataTable[str] = DataTable()
+
+    def change(number: int) -> None:
+        if not shown.columns:
+            for head in HEADS:
+                shown.add_column(head, key=head, width=SPARK)
+            for index in range(ROWS):
+                shown.add_row(*_row(index, 0), "", key=str(index))
+        for index in range(ROWS):
+            course = spark(_course(index, number), BRAILLE.bars, from_zero=True)
+            for head, text in zip(HEADS, (*_row(index, number), course), strict=True):
+                shown.update_cell(str(index), head, text)
+
+    return shown, change
+
+
+def _sparklines() -> tuple[Widget, Callable[[int], None]]:
+    lines = [Sparkline() for _ in range(ROWS)]
+
+    def change(number: int) -> None:
+        for index, line in enumerate(lines):
+            line.data = _course(index, number)
+
+    return Vertical(*lines), change
+
+
+def _our_trials() -> Widget:
+    shown = Table()
+    columns = [Column("#", 6, right=True), Column("state", 8), Column("figure", 11, right=True)]
+    shown.show(columns, TRIALS, lambda index: [*map(Span, (str(index), "ok", "94.1 Mbit/s"))])
+    return shown
+
+
+def _their_trials() -> Widget:
+    shown: DataTable[str] = DataTable()
+    shown.add_columns("#", "state", "figure")
+    rows: Iterable[tuple[str, ...]] = ((str(n), "ok", "94.1 Mbit/s") for n in range(TRIALS))
+    shown.add_rows(rows)
+    return shown
+
+
+class _Page(Screen[None]):
+    COMPONENT_CLASSES = themes.CLASSES
+    DEFAULT_CSS = f"_Page {{ {themes.CSS} }}"
+
+    def __init__(self, shown: Widget) -> None:
+        super().__init__()
+        self._shown = shown
+
+    def compose(self) -> ComposeResult:
+        yield self._shown
+
+
+class _App(App[None]):
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        return themes.variables(self.current_theme)
+
+
+def _run(build: Callable[[], Widget], then: Callable[[Any], Any]) -> Any:
+    async def go() -> Any:
+        app = _App()
+        async with app.run_test(size=(120, 40)) as pilot:
+            begun = time.perf_counter()
+            await app.push_screen(_Page(build()))
+            await pilot.pause()
+            return await then((pilot, begun))
+
+    return asyncio.run(go())
+
+
+def _opened(build: Callable[[], Widget]) -> float:
+    async def then(state: Any) -> float:
+        return (time.perf_counter() - state[1]) * 1e3
+
+    return statistics.median(float(_run(build, then)) for _ in range(3))
+
+
+def _measured(shown: Widget, change: Callable[[int], None]) -> float:
+    async def then(state: Any) -> float:
+        pilot = state[0]
+        change(0)
+        await pilot.pause()
+        times = []
+        for number in range(1, CHANGES):
+            begun = time.process_time()
+            change(number)
+            pilot.app.screen._compositor.render_strips()
+            await pilot.pause()
+            times.append((time.process_time() - begun) * 1e3)
+        return statistics.median(times)
+
+    return float(_run(lambda: shown, then))
