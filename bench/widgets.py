@@ -1,7 +1,7 @@
 """Our table and list of flows beside Textual's DataTable and Sparkline: what a change costs.
 
-Each is shown in an app without a terminal. A change of all visible figures, as one tick makes it, is
-timed until it is drawn; so is opening a list of many trials.
+Each is shown in an app without a terminal. A change of all visible figures, as one tick makes it,
+is timed until it is drawn; so is opening a list of many trials.
 """
 
 from __future__ import annotations
@@ -40,7 +40,9 @@ def main() -> None:
         ("Textual's Sparkline, one for each flow", _sparklines),
     ):
         print(f"{name + ', a change of all rows':<58}{_measured(*measure()):>11.2f} ms")
-    print(f"{f'our table, {TRIALS:,} trials to the first frame':<58}{_opened(_our_trials):>11.1f} ms")
+    print(
+        f"{f'our table, {TRIALS:,} trials to the first frame':<58}{_opened(_our_trials):>11.1f} ms"
+    )
     told = f"DataTable, {TRIALS:,} trials to the first frame"
     print(f"{told:<58}{_opened(_their_trials):>11.1f} ms")
 

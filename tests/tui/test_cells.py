@@ -123,3 +123,6 @@ def test_a_tile_shows_its_figure_as_a_whole_or_an_ellipsis(figures, width):
     tiles = [Tile(str(n), figure, 8) for n, figure in enumerate(figures)]
     _, values = lay_out_tiles(tiles, width, tall=False)
     assert all(span.text.strip() in (f, "…") for span, f in zip(values, figures, strict=False))
+    *_, middle, _ = lay_out_tiles(tiles, width, tall=True)
+    told = [span.text.strip() for span in middle if re.search("[0-9]", span.text)]
+    assert set(told) <= set(figures)

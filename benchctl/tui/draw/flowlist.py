@@ -3,8 +3,8 @@
 A row is a line of the plots: a flow's, or that of one of its streams. It shows the first plotted
 metric that the flow reports.
 
-Textual's Sparkline is a widget of one line: a change of eight of them takes 16 ms, of the whole list
-with sparklines as text 3 ms (``python bench widgets``).
+Textual's Sparkline is a widget of one line: a change of eight of them takes 16 ms, of the whole
+list with sparklines as text 3 ms (``python bench widgets``).
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""The list of all runs as rows of text: as many columns as fit, tags in the remaining width."""
+"""The list of all runs as rows of text."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from benchctl.analysis.compare import Verdict
 from benchctl.report.pivot import with_interval
-from benchctl.tui.draw.columns import GAP, Cells, Column
+from benchctl.tui.draw.columns import Cells, Column
 from benchctl.tui.draw.heat import INVALID
 from benchctl.tui.draw.spans import PLAIN, WIDTH, Line, Span, state
 from benchctl.tui.draw.verdicts import GLYPHS, SEEN, described, tally, verdict_of
@@ -15,50 +15,47 @@ from benchctl.tui.model.past import BASELINE, Past
 from benchctl.units import format_time, scale_of
 
 NOTHING = "-"
-LEAST_TAGS = 4
 
 
-def run_columns(past: Sequence[Past], width: int) -> list[Column]:
-    """Return the columns of the history that fit; the tags get the remaining width, if any."""
-    profile = max([7, *(len(one.run.profile) for one in past)])
-    wanted = [
-        Column("", 1),
-        Column("run", max([20, *(len(one.run.name) for one in past)])),
-        Column("profile", min(profile, 24)),
+def run_columns(past: Sequence[Past]) -> list[Column]:
+    """Return the columns of the history, the most wanted first."""
+
+    def widest(least: int, texts: Iterable[str]) -> int:
+        return max([least, *map(len, texts)])
+
+    return [
+        Column("", 1, fixed=True),
+        Column("run", widest(20, (one.run.name for one in past)), fixed=True),
+        Column("profile", min(24, widest(7, (one.run.profile for one in past)))),
         Column("status", WIDTH),
-        Column("figure", max([11, *(len(_figure(one)) for one in past)]), right=True),
-        Column("baseline", max([8, *(len(_beside(one).text) for one in past)])),
+        Column("figure", widest(11, map(_figure, past)), right=True),
+        Column("baseline", widest(8, (_beside(one).text for one in past)), right=True),
+        Column("of", widest(2, (one.key.title for one in past))),
+        Column("when", 16),
+        Column("host", widest(4, (one.host for one in past))),
+        Column("tags", widest(4, map(_tags, past))),
     ]
-    left = width - sum(column.width + len(GAP) for column in wanted)
-    hosts = max([4, *(len(one.host) for one in past)])
-    for place, column in (
-        (4, Column("of", max([2, *(len(one.key.title) for one in past)]))),
-        (2, Column("when", 16)),
-        (3, Column("host", hosts)),
-    ):
-        if column.width + len(GAP) <= left - LEAST_TAGS:
-            wanted.insert(place, column)
-            left -= column.width + len(GAP)
-    return [*wanted, Column("tags", left)] if left >= LEAST_TAGS else wanted
 
 
-def run_row(one: Past, heads: Sequence[Column], *, marked: bool) -> Cells:
+def run_row(one: Past, *, marked: bool) -> Cells:
     """Return one run as a row of the history."""
     run = one.run
-    when = format_time(run.created_time)
-    cells = {
-        "": Span("●" if marked else " ", "strong"),
-        "run": Span(run.name),
-        "when": Span(when),
-        "profile": Span(run.profile),
-        "host": Span(one.host),
-        "status": state(run.status),
-        "of": Span(one.key.title),
-        "figure": Span(_figure(one), PLAIN if one.valid else "bad"),
-        "baseline": _beside(one),
-        "tags": Span(", ".join(tag for tag in run.tags if tag != BASELINE), "dim"),
-    }
-    return [cells[column.head] for column in heads]
+    return [
+        Span("●" if marked else " ", "strong"),
+        Span(run.name),
+        Span(run.profile),
+        state(run.status),
+        Span(_figure(one), PLAIN if one.valid else "bad"),
+        _beside(one),
+        Span(one.key.title),
+        Span(format_time(run.created_time)),
+        Span(one.host),
+        Span(_tags(one), "dim"),
+    ]
+
+
+def _tags(one: Past) -> str:
+    return ", ".join(tag for tag in one.run.tags if tag != BASELINE)
 
 
 def _figure(one: Past) -> str:

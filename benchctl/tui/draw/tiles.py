@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from benchctl.tui.draw.spans import Line, Span, whole
+from benchctl.tui.draw.spans import Line, Span, shorten, whole
 
 GAP = 1
 # Height of a tall digit.
@@ -43,14 +43,17 @@ def lay_out_tiles(tiles: Sequence[Tile], width: int, *, tall: bool) -> list[Line
 
     def row(cells: Sequence[tuple[str, str]]) -> Line:
         return [
-            Span(whole(text, tile.width + spare).ljust(tile.width + spare + GAP), role)
+            Span(text.ljust(tile.width + spare + GAP), role)
             for tile, (text, role) in zip(shown, cells, strict=True)
         ]
 
+    def label(tile: Tile) -> str:
+        return shorten(tile.name, tile.width + spare)
+
     if not tall:
         return [
-            row([(tile.name, "label") for tile in shown]),
-            row([(tile.value, tile.role) for tile in shown]),
+            row([(label(tile), "label") for tile in shown]),
+            row([(whole(tile.value, tile.width + spare), tile.role) for tile in shown]),
         ]
     values = [_tall(tile, tile.width + spare) for tile in shown]
     return [
@@ -73,7 +76,7 @@ def _tall(tile: Tile, width: int) -> tuple[str, Sequence[str]]:
         lines = [" ".join(_halves(_DOTS[one], line) for one in number) for line in range(TALL)]
         if len(lines[0]) <= width:
             return name, lines
-    return tile.name, ("", tile.value, "")
+    return shorten(tile.name, width), ("", whole(tile.value, width), "")
 
 
 def _halves(dots: str, line: int) -> str:

@@ -121,14 +121,13 @@ class HistoryScreen(ReportPage):
         under = self._here
         self._shown = [one for one in self._all if one.matches(self._input.value)]
         places = [one.run.id for one in self._shown]
-        heads = run_columns(self._shown, self._table.size.width)
         if under is not None and under.run.id in places:
             self._table.index = places.index(under.run.id)
         shown = self._shown
         self._table.show(
-            heads,
+            run_columns(shown),
             len(shown),
-            lambda index: run_row(shown[index], heads, marked=shown[index].run.id in self._marked),
+            lambda index: run_row(shown[index], marked=shown[index].run.id in self._marked),
         )
         some = f" of {len(self._all)}" if len(shown) != len(self._all) else ""
         marked = [Span(f"{len(self._marked)} marked", "strong")] if self._marked else []

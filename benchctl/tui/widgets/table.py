@@ -1,8 +1,8 @@
 """A table of any length: only visible rows are requested; columns have a fixed width.
 
 Textual's DataTable keeps every cell of every row: a list of 10,000 trials opens in 2.7 s instead of
-0.1 s, and a change of eight rows takes 7.5 ms instead of 2.9 ms (``python bench widgets``). It scrolls
-sideways by characters, so that the figure at its edge is cut to another figure.
+0.1 s, and a change of eight rows takes 7.5 ms instead of 2.9 ms (``python bench widgets``). It
+scrolls sideways by characters, so that the figure at its edge is cut to another figure.
 """
 
 from __future__ import annotations
