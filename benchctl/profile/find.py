@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from benchctl.errors import ProfileError, nearest
-from benchctl.profile.values import as_text
 
 PACKAGE = Path(__file__).resolve().parent.parent
 
@@ -71,6 +70,9 @@ def _find(what: str, name: str, file: Path, known: Mapping[str, Path]) -> Path:
         return file
     if bare in known:
         return known[bare]
+    # It imports pydantic, which the list of profiles on a screen does without.
+    from benchctl.profile.values import as_text
+
     raise ProfileError(
         f"{as_text(name)}: no such {what}: not a file, and not included with benchctl",
         nearest(bare, known) or f"available: {', '.join(known)}",

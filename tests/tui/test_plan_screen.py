@@ -2,6 +2,8 @@
 
 import re
 import stat
+import subprocess
+import sys
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -17,7 +19,7 @@ from benchctl.store.read import Reader
 from benchctl.tui.app import BenchApp
 from benchctl.tui.screens.history import HistoryScreen
 from benchctl.tui.screens.live import LiveScreen
-from benchctl.tui.screens.modals import Ask, Dialog, Help, Picker, Prompt
+from benchctl.tui.screens.modals import Ask, Dialog, Help, Prompt
 from benchctl.tui.screens.plan import PlanScreen
 from benchctl.tui.widgets.scrolled import Scrolled
 from benchctl.tui.widgets.table import Table
@@ -112,8 +114,8 @@ def test_a_profile_that_is_wrong_or_lacks_its_program_does_not_run(monkeypatch):
         await press(pilot, "r")
         assert "there is no plan to run" in notices(pilot)
         missing = MissingError("no toy here", "install one")
-        monkeypatch.setattr("benchctl.tui.screens.plan.Drawn.can_run", False)
-        monkeypatch.setattr("benchctl.tui.screens.plan.first_missing", lambda tools: missing)
+        monkeypatch.setattr("benchctl.tui.screens.drawn.Drawn.can_run", False)
+        monkeypatch.setattr("benchctl.tui.screens.drawn.first_missing", lambda tools: missing)
         OWN.write_text(PROFILE)
         await until(pilot, lambda: "✗ something is missing" in shown(pilot))
         await press(pilot, "r")
@@ -139,7 +141,7 @@ def test_a_store_that_cannot_be_written_refuses_a_run_and_says_why(monkeypatch):
     def refuse(*_):
         raise StoreError("runs.sqlite: database or disk is full", "free some room")
 
-    monkeypatch.setattr("benchctl.tui.screens.plan.record_plan", refuse)
+    monkeypatch.setattr("benchctl.engine.prepare.record_plan", refuse)
 
     async def script(pilot):
         await press(pilot, "r")
@@ -267,15 +269,18 @@ def test_every_key_of_the_small_windows_answers_or_leaves():
         assert await answer(Ask("Sure?"), "escape") is None
         assert await answer(Prompt("Name", "a"), "b", "enter") == "ab"
         assert await answer(Prompt("Name", "a"), "escape") is None
-        lines = ["one", "two", "three"]
-        assert await answer(Picker("Lines", lines, {0}), "down", "space", "enter") == {0, 1}
-        assert await answer(Picker("Lines", lines, {0}), "space", "enter") == set()
-        assert await answer(Picker("Lines", lines, {0}), "a", "enter") == {0, 1, 2}
-        assert await answer(Picker("Lines", lines, {0}), "a", "a", "enter") == set()
-        assert await answer(Picker("Lines", lines, {0}), "escape") is None
         for key in ("q", "question_mark", "escape"):
             assert await answer(Help([("r", "Run")], [("RTT", "there and back")]), key) is None
-        tried = {"ask.yes", "ask.no", "picker.pick", "picker.all", "help.close", "window.close"}
-        assert tried == own_ids(Ask) | own_ids(Picker) | own_ids(Help) | own_ids(Dialog)
+        tried = {"ask.yes", "ask.no", "help.close", "window.close"}
+        assert tried == own_ids(Ask) | own_ids(Help) | own_ids(Dialog)
 
     drive(STORE, open_plan(OWN), script)
+
+
+def test_the_screen_is_there_before_what_plans_is_imported():
+    code = (
+        "import sys, benchctl.tui.screens.plan; "
+        "print({'pydantic', 'benchctl.engine.planning'} & set(sys.modules))"
+    )
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert told.stdout == "set()\n"

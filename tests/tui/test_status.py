@@ -112,8 +112,8 @@ def test_no_tile_mixes_unlike_flows_and_each_says_what_it_shows(tmp_path, alive,
     made.measure(20.0)
     made.close()
     figures = told(feed_of(position=0), 0, BEGIN + 15)
-    assert float(figures["rate main"].split()[0]) == pytest.approx(94.1, rel=0.1)
-    assert float(figures["RTT ping"].split()[0]) == pytest.approx(22.4, rel=0.1)
+    assert float(figures["rate a"].split()[0]) == pytest.approx(94.1, rel=0.1)
+    assert float(figures["RTT b"].split()[0]) == pytest.approx(22.4, rel=0.1)
     assert figures["max loss"] == "30 %"
 
 

@@ -130,6 +130,6 @@ class SummaryTable:
         text = f"{STEPS[step]} {with_interval(row)}"
         if "expected" in row.beside:
             text += f" / {format_value(row.metric, row.beside['expected'])}"
-        if not row.valid:
-            return Span(f"{text} {INVALID}", "bad")
-        return Span(text, f"heat-{step}")
+        if all(one.valid for one in self._rows[line].values()):
+            return Span(text, f"heat-{step}")
+        return Span(f"{text}  ", f"heat-{step}") if row.valid else Span(f"{text} {INVALID}", "bad")

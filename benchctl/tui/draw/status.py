@@ -51,9 +51,9 @@ def tiles(view: RunView, traces: Traces | None, position: int, time: float) -> l
     until_s = trial.elapsed_s(time) if trial is not None and running else math.inf
     elapsed = clock(view.elapsed_s(time)) if not view.died_at(time) else NOTHING
     left = clock(view.left_s(time)) if view.status_at(time) == RUNNING else NOTHING
-    rates = _chosen(trial, traces, of_aspect(Aspect.RATE), add_up=True)
-    trips = _chosen(trial, traces, of_aspect(Aspect.DELAY))
-    resent = _chosen(trial, traces, ("retransmits",), add_up=True)
+    rates = _chosen(view, trial, traces, of_aspect(Aspect.RATE), add_up=True)
+    trips = _chosen(view, trial, traces, of_aspect(Aspect.DELAY))
+    resent = _chosen(view, trial, traces, ("retransmits",), add_up=True)
     losses = _losses(traces, until_s)
     loss = max(losses, default=None)
     now, mean = (rates.sum(f) for f in (lambda s: s.at(until_s), lambda s: s.mean(until_s)))
@@ -80,7 +80,7 @@ def tiles(view: RunView, traces: Traces | None, position: int, time: float) -> l
 class _Chosen(NamedTuple):
     """The lines that a tile shows: one, or several whose sum it is.
 
-    ``of`` says which of several flows it is, and is empty for the only one.
+    ``of`` says which of several flows it is, by its letter, and is empty for the only one.
     """
 
     metric: str
@@ -96,7 +96,12 @@ class _Chosen(NamedTuple):
 
 
 def _chosen(
-    trial: TrialView | None, traces: Traces | None, metrics: Sequence[str], *, add_up: bool = False
+    view: RunView,
+    trial: TrialView | None,
+    traces: Traces | None,
+    metrics: Sequence[str],
+    *,
+    add_up: bool = False,
 ) -> _Chosen:
     """Return the first of the metrics that was measured, of the first flow that has it.
 
@@ -113,7 +118,7 @@ def _chosen(
         first = keys[0]
         alike = [key for key in keys if _kind(trial, key) == _kind(trial, first)]
         shown = alike if add_up else [first]
-        of = f"of {len(shown)}" if len(shown) > 1 else first.flow
+        of = f"of {len(shown)}" if len(shown) > 1 else letter(view.flows.index(first.flow))
         if len(shown) == 1 and len([key for key in keys if key.flow == first.flow]) > 1:
             of += f" {first.direction}"
         lines = [line for key in shown if (line := traces.line(key)) is not None]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from benchctl.tui.draw.spans import Line, Span, shorten, whole
 
@@ -24,7 +24,7 @@ _HALVES = " ▀▄█"
 class Tile:
     """One figure: its name, its value with unit, and whether it is good or bad.
 
-    It is at least ``width`` wide, and its width does not change with the figure.
+    It is at least ``width`` wide, and as its name; its width does not change with the figure.
     """
 
     name: str
@@ -35,6 +35,7 @@ class Tile:
 
 def lay_out_tiles(tiles: Sequence[Tile], width: int, *, tall: bool) -> list[Line]:
     """Return the tiles side by side, as many as fit."""
+    tiles = [replace(tile, width=max(tile.width, len(tile.name))) for tile in tiles]
     shown = [tiles[0]]
     for tile in tiles[1:]:
         if sum(one.width + GAP for one in shown) + tile.width <= width:

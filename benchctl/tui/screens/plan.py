@@ -7,32 +7,28 @@ import shlex
 import subprocess
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import work
 from textual.binding import Binding, BindingType
 from textual.containers import Container
 from textual.widget import Widget
 
-from benchctl.engine.health import Finding, examine
-from benchctl.engine.launch import launch_detached
-from benchctl.engine.planning import Planned, planned
-from benchctl.engine.preflight import first_missing
-from benchctl.engine.prepare import record_plan
 from benchctl.errors import BenchctlError
 from benchctl.hosts.priority import at_full_priority
 from benchctl.profile.find import packaged_profiles
 from benchctl.store.read import Reader
 from benchctl.tui.draw.columns import Column
-from benchctl.tui.draw.plantext import plan_lines
-from benchctl.tui.draw.spans import Line, Span
+from benchctl.tui.draw.spans import Span
 from benchctl.tui.screens.modals import Ask, Prompt
 from benchctl.tui.screens.page import Page, Surroundings
 from benchctl.tui.widgets.scrolled import Scrolled
 from benchctl.tui.widgets.table import Table
 from benchctl.units import format_duration
+
+if TYPE_CHECKING:
+    from benchctl.tui.screens.drawn import Drawn
 
 # Running a longer profile needs a confirmation.
 LONG_S = 3600.0
@@ -53,39 +49,6 @@ def find_profiles(here: Path) -> list[tuple[str, Path]]:
                 name = str(inside.with_suffix("")).removeprefix("profiles/")
                 found.setdefault(path.resolve(), (name, path))
     return list(found.values())
-
-
-@dataclass(frozen=True, slots=True)
-class Drawn:
-    """A drawn plan, or the error."""
-
-    lines: Sequence[Line]
-    prepared: Planned | None = None
-
-    @property
-    def can_run(self) -> bool:
-        """Whether everything the plan needs is available."""
-        return self.prepared is not None and first_missing(self.prepared.tools) is None
-
-
-def draw_plan(profile: str) -> Drawn:
-    """Plan a profile and draw it; checks programs and the machine, sends nothing."""
-    try:
-        prepared = planned(profile, None, None, None, yes=False)
-    except BenchctlError as error:
-        hint: list[Line] = [[Span(f"  {error.hint}")]] if error.hint else []
-        return Drawn([[Span(f"✗ {error.message}", "bad")], *hint])
-    findings = [one for one in examine(prepared.registry) if _concerns(one, prepared)]
-    title, *lines = plan_lines(prepared, findings)
-    about = prepared.plan.document.model.description.strip().splitlines()
-    return Drawn([title, *([Span(line, "dim")] for line in about), *lines], prepared)
-
-
-def _concerns(finding: Finding, prepared: Planned) -> bool:
-    """Return whether a note is relevant to a plan, whose own tools are checked separately."""
-    of_labs = finding.subject.startswith("lab") and prepared.topology is None
-    of_tools = finding.subject in prepared.registry.candidates
-    return finding.level != "ok" and not of_labs and not of_tools
 
 
 class PlanScreen(Page):
@@ -188,6 +151,8 @@ class PlanScreen(Page):
 
     @work(thread=True, exclusive=True, group="plan")
     def _plan(self, path: Path, other: bool) -> None:
+        from benchctl.tui.screens.drawn import draw_plan
+
         drawn = draw_plan(str(path))
         self.app.call_from_thread(self._show_plan, path, drawn, other)
 
@@ -258,6 +223,9 @@ class PlanScreen(Page):
         self.app.push_screen(Ask(question), lambda yes: self._run() if yes else None)
 
     def _run(self) -> None:
+        from benchctl.engine.launch import launch_detached
+        from benchctl.engine.prepare import record_plan
+
         assert self._drawn is not None
         assert self._drawn.prepared is not None
         try:
