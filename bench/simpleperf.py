@@ -1,7 +1,12 @@
-"""simpleperf and iperf3 on loopback, alternating: ``python bench/simpleperf.py``.
+"""simpleperf beside iperf3 on loopback: ``python bench/simpleperf.py``.
 
-Each figure is the median of `ROUNDS` rounds. In a round the programs take turns, so that a busy
-moment of the machine affects all of them. Every load ends by itself.
+On two cores every program has two speeds, by where the scheduler puts its ends. So each is measured
+twice: with both ends on one core, by the data that one second of both ends' processor time moves
+(medians; the spread is a few per cent), and free, by the best of `FREE_ROUNDS` rounds. In a round
+the programs take turns, so that a busy moment affects all of them. Every load ends by itself.
+
+``BENCH_IPERF3`` is the path of an iperf3 from 3.21 on, for the comparison with its fastest ways
+(``-Z --skip-rx-copy``, ``--gsro``).
 """
 
 from __future__ import annotations
@@ -12,19 +17,21 @@ import resource
 import selectors
 import shutil
 import socket
-import statistics
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from statistics import median
+from typing import Any, NamedTuple
 
 import table
 
 ROUNDS = 5
+PINNED_ROUNDS = 5
+FREE_ROUNDS = 10
 SECONDS = 2.0
 PACED_BPS = 100e6
 DATAGRAM_BYTES = 1448
@@ -39,11 +46,12 @@ _SIMPLEPERF = (sys.executable, "-I", "-S", str(_TOOL))
 
 def main() -> None:
     """Measure and print the table."""
-    iperf3 = shutil.which("iperf3")
-    print(f"\n{_version(_SIMPLEPERF)} and {_version((iperf3,)) if iperf3 else 'no iperf3'}")
+    iperf3, new = shutil.which("iperf3"), os.environ.get("BENCH_IPERF3")
+    versions = [_version((program,)) for program in (iperf3, new) if program]
+    print(f"\n{_version(_SIMPLEPERF)} and {', '.join(versions) or 'no iperf3'}")
     print(f"medians of {ROUNDS} rounds of {SECONDS:g} s; 1-minute load {os.getloadavg()[0]:.1f}")
     before = _host_ticks()
-    _throughput(iperf3)
+    _throughput(iperf3, new)
     _paced()
     _many_clients()
     _short_intervals()
@@ -56,39 +64,131 @@ def _host_ticks() -> list[int]:
     return [int(word) for word in Path("/proc/stat").read_text().split("\n")[0].split()[1:9]]
 
 
-def _throughput(iperf3: str | None) -> None:
-    datagrams = ("-u", "-l", str(DATAGRAM_BYTES))
-    runs: dict[str, Callable[[], float]] = {
-        "tcp": lambda: _simpleperf()["throughput_bps"],
-        "tcp -Z": lambda: _simpleperf("-Z")["throughput_bps"],
+class Speed(NamedTuple):
+    """One measurement: how much arrived in a second, and the processor time of both ends for it.
+
+    ``moved`` are bits (TCP) or datagrams (UDP) a second, ``cpu`` cores, ``loss`` a ratio.
+    """
+
+    moved: float
+    cpu: float
+    loss: float = 0.0
+
+
+Run = Callable[[], Speed]
+_DATAGRAMS = ("-u", "-l", str(DATAGRAM_BYTES))
+
+
+def _throughput(iperf3: str | None, new: str | None) -> None:
+    tcp: dict[str, Run] = {
+        "simpleperf": lambda: _simpleperf_tcp(),
+        "simpleperf -Z": lambda: _simpleperf_tcp("-Z"),
     }
+    udp: dict[str, Run] = {"simpleperf": _simpleperf_udp}
     if iperf3:
-        runs["iperf3 tcp"] = lambda: _iperf3()["end"]["sum_received"]["bits_per_second"]
-        runs["iperf3 udp"] = lambda: _iperf3_packets_s(_iperf3(*datagrams, "-b", "0"))
-    found: dict[str, list[float]] = {name: [] for name in (*runs, "udp", "udp loss")}
-    for _ in range(ROUNDS):
+        tcp["iperf3"] = lambda: _iperf3_tcp(iperf3)
+    if new:
+        tcp["new iperf3"] = lambda: _iperf3_tcp(new)
+        tcp["new iperf3 -Z"] = lambda: _iperf3_tcp(new, "-Z")
+        tcp["new iperf3 -Z --skip-rx-copy"] = lambda: _iperf3_tcp(new, "-Z", "--skip-rx-copy")
+        udp["new iperf3 --gsro"] = lambda: _iperf3_udp(new, "--gsro")
+    with _one_core():
+        pinned = _rounds(tcp, PINNED_ROUNDS)
+    free, datagrams = _rounds(tcp, FREE_ROUNDS), _rounds(udp, FREE_ROUNDS)
+
+    per_core = {name: [one.moved / one.cpu for one in runs] for name, runs in pinned.items()}
+    by_core = _shown("both ends on one core, per core of both", per_core, 1e9, "Gbit/s", median)
+    best = _shown("free", _moved(free), 1e9, "Gbit/s", max)
+    packets = _shown("free, datagrams that arrived", _moved(datagrams), 1e6, "M/s", max)
+    table.head("simpleperf on loopback, beside iperf3")
+    for where, figures, copying, zero in (
+        ("one core", by_core, 1.1, 2.0),
+        ("free", best, 1.3, 1.7),
+    ):
+        if iperf3:
+            what = f"TCP copying, {where}: times iperf3"
+            table.row(what, figures["simpleperf"] / figures["iperf3"], copying, "x", at_least=True)
+        if new:
+            fastest = max(figures[name] for name in figures if name.startswith("new"))
+            what = f"TCP without copy, {where}: times the new iperf3's best"
+            table.row(what, figures["simpleperf -Z"] / fastest, zero, "x", at_least=True)
+    if new:
+        what = f"UDP, {DATAGRAM_BYTES} B, free: times the new iperf3 --gsro"
+        ratio = packets["simpleperf"] / packets["new iperf3 --gsro"]
+        table.row(what, ratio, 0.9, "x", at_least=True)
+    fastest_run = max(datagrams["simpleperf"], key=lambda one: one.moved)
+    table.row("the same: loss at the receiver", fastest_run.loss * 100, 2.0, "%")
+
+
+def _rounds(runs: Mapping[str, Run], count: int) -> dict[str, list[Speed]]:
+    found: dict[str, list[Speed]] = {name: [] for name in runs}
+    for _ in range(count):
         for name, run in runs.items():
             found[name].append(run())
-        udp = _simpleperf(*datagrams, "-r", "unlimited")["directions"]["send"]
-        found["udp"].append(udp["packets_received"] / udp["end_s"])
-        found["udp loss"].append(udp["loss_ratio"])
-    median = {name: statistics.median(values) for name, values in found.items()}
+    return found
 
-    table.head("simpleperf on loopback, beside iperf3")
-    for name, scale, unit in (("tcp", 1e9, "Gbit/s"), ("tcp -Z", 1e9, "Gbit/s"),
-                              ("iperf3 tcp", 1e9, "Gbit/s"), ("udp", 1e6, "M/s"),
-                              ("iperf3 udp", 1e6, "M/s")):  # fmt: skip
-        if name in median:
-            spread = " ".join(f"{value / scale:.3g}" for value in sorted(found[name]))
-            print(f"  {name:<12}{median[name] / scale:>8.3g} {unit:<8} of {spread}")
-    if iperf3:
-        what = "TCP, one stream, copying on both sides: times iperf3"
-        table.row(what, median["tcp"] / median["iperf3 tcp"], 1.0, "x", at_least=True)
-        what = "TCP, one stream, without copy: times iperf3"
-        table.row(what, median["tcp -Z"] / median["iperf3 tcp"], 1.8, "x", at_least=True)
-        what = f"UDP, {DATAGRAM_BYTES} bytes, received packets: times iperf3"
-        table.row(what, median["udp"] / median["iperf3 udp"], 5.0, "x", at_least=True)
-    table.row("UDP, unlimited: loss at the receiver", median["udp loss"] * 100, 5.0, "%")
+
+def _moved(found: Mapping[str, Sequence[Speed]]) -> dict[str, list[float]]:
+    return {name: [one.moved for one in runs] for name, runs in found.items()}
+
+
+def _shown(
+    what: str,
+    found: Mapping[str, list[float]],
+    scale: float,
+    unit: str,
+    chosen: Callable[[list[float]], float],
+) -> dict[str, float]:
+    """Print the figures of all rounds; returns the one that counts of each program."""
+    print(f"\n{what}, {unit}: {chosen.__name__} of the rounds")
+    for name, values in found.items():
+        rounds = " ".join(f"{value / scale:.3g}" for value in sorted(values))
+        print(f"  {name:<30}{chosen(values) / scale:>8.3g} of {rounds}")
+    return {name: chosen(values) for name, values in found.items()}
+
+
+@contextmanager
+def _one_core() -> Iterator[None]:
+    """Let what is started meanwhile run on one core only."""
+    cores = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {max(cores)})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, cores)
+
+
+def _simpleperf_tcp(*flags: str) -> Speed:
+    told = _simpleperf(*flags)
+    return Speed(told["throughput_bps"], _cores(told))
+
+
+def _simpleperf_udp() -> Speed:
+    told = _simpleperf(*_DATAGRAMS, "-r", "unlimited")
+    way = told["directions"]["send"]
+    return Speed(way["packets_received"] / way["end_s"], _cores(told), way["loss_ratio"])
+
+
+def _cores(told: Mapping[str, Any]) -> float:
+    return float(sum(end["process_ratio"] for end in told["cpu"].values()))
+
+
+def _iperf3_tcp(program: str, *flags: str) -> Speed:
+    end = _iperf3(program, *flags)["end"]
+    return Speed(end["sum_received"]["bits_per_second"], _iperf3_cores(end))
+
+
+def _iperf3_udp(program: str, *flags: str) -> Speed:
+    end = _iperf3(program, *_DATAGRAMS, "-b", "0", *flags)["end"]
+    whole = end["sum"]
+    arrived = whole["packets"] - whole["lost_packets"]
+    loss = whole["lost_packets"] / whole["packets"]
+    return Speed(arrived / whole["seconds"], _iperf3_cores(end), loss)
+
+
+def _iperf3_cores(end: Mapping[str, Any]) -> float:
+    told = end["cpu_utilization_percent"]
+    return float(told["host_total"] + told["remote_total"]) / 100
 
 
 def _paced() -> None:
@@ -98,8 +198,8 @@ def _paced() -> None:
         udp = _simpleperf("-u", "-l", str(DATAGRAM_BYTES), "-r", rate)["directions"]["send"]
         off.append(abs(udp["throughput_bps"] / PACED_BPS - 1) * 100)
         worst.append(udp["packet_gap_s"]["p99"] / udp["packet_gap_s"]["mean"])
-    table.row("UDP at 100 Mbit/s: rate off by", statistics.median(off), 0.1, "%")
-    table.row("UDP at 100 Mbit/s: p99 gap over mean gap", statistics.median(worst), 2.0, "x")
+    table.row("UDP at 100 Mbit/s: rate off by", median(off), 0.1, "%")
+    table.row("UDP at 100 Mbit/s: p99 gap over mean gap", median(worst), 2.0, "x")
 
 
 def _many_clients() -> None:
@@ -114,7 +214,7 @@ def _many_clients() -> None:
         peak_mb.append(int(peak.split()[1]) / 1024)
     what = f"{CLIENTS} plain clients of 1 MB at once: answered"
     table.row(what, min(answered), CLIENTS, "", at_least=True)
-    took_s = statistics.median(seconds)
+    took_s = median(seconds)
     table.row(f"the same in {took_s:.1f} s: server's peak memory", max(peak_mb), 200.0, "MB")
 
 
@@ -168,7 +268,7 @@ def _short_intervals() -> None:
         missing.append(round(SECONDS / INTERVAL_S) * STREAMS - len(whole))
     what = f"{INTERVAL_S * 1e3:g} ms intervals on {STREAMS} streams: intervals lost"
     table.row(what, max(missing), 0, "")
-    cost = 1 - statistics.median(with_bps) / statistics.median(without_bps)
+    cost = 1 - median(with_bps) / median(without_bps)
     table.row("the same: throughput they cost", cost * 100, 10.0, "%")
 
 
@@ -204,25 +304,20 @@ def _simpleperf(*flags: str) -> dict[str, Any]:
     return told
 
 
-def _iperf3(*flags: str) -> dict[str, Any]:
+def _iperf3(program: str, *flags: str) -> dict[str, Any]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])
-    command = ["iperf3", "-s", "-1", "-B", "127.0.0.1", "-p", port, "--forceflush"]
+    command = [program, "-s", "-1", "-B", "127.0.0.1", "-p", port, "--forceflush"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         while "listening" not in server.stdout.readline():
             pass
-        client = ["iperf3", "-c", "127.0.0.1", "-p", port, "-t", f"{SECONDS:.0f}", "-J", *flags]
+        client = [program, "-c", "127.0.0.1", "-p", port, "-t", f"{SECONDS:.0f}", "-J", *flags]
         done = subprocess.run(client, capture_output=True, text=True, check=True, timeout=60)
         server.communicate(timeout=10)
     told: dict[str, Any] = json.loads(done.stdout)
     return told
-
-
-def _iperf3_packets_s(told: dict[str, Any]) -> float:
-    whole = told["end"]["sum"]
-    return float((whole["packets"] - whole["lost_packets"]) / whole["seconds"])
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from memory import at_most
 from simpleperf.simpleperf_harness import REPEATABLE
 
 from benchctl_simpleperf.simpleperf import histogram as histogram_module
-from benchctl_simpleperf.simpleperf.datagrams import SECOND_0, Arrivals, row_of, train_struct
+from benchctl_simpleperf.simpleperf.datagrams import SECOND_0, Arrivals, Train, row_of
 from benchctl_simpleperf.simpleperf.errors import Problem
 from benchctl_simpleperf.simpleperf.histogram import Histogram
 from benchctl_simpleperf.simpleperf.intervals import (
@@ -274,14 +274,29 @@ def test_a_number_that_no_sender_counts_to_is_ignored():
     assert len(arrivals.gaps) == 0
 
 
-@pytest.mark.parametrize("length", [16, 17, 1448])
-def test_a_train_on_the_wire_is_its_datagrams_behind_each_other(length):
-    heads = [5, 1000, 6, 1001, 7, 1002]
-    data = train_struct(length, 3).pack(*heads)
-    assert len(data) == 3 * length
-    for position, (number, sent_ns) in enumerate([(5, 1000), (6, 1001), (7, 1002)]):
-        datagram = data[position * length : (position + 1) * length]
-        assert datagram == struct.pack(">QQ", number, sent_ns) + bytes(length - 16)
+@REPEATABLE
+@given(
+    st.integers(16, 40),
+    st.integers(1, 64),
+    st.lists(
+        st.tuples(
+            st.sampled_from([0, 200, 255, 65_500, (1 << 16) - 3, (1 << 24) - 5, (1 << 40) - 7]),
+            st.integers(0, 300),
+            st.integers(0, (1 << 63) - 1),
+        ),
+        min_size=1,
+        max_size=8,
+    ),
+)
+def test_a_train_on_the_wire_is_its_datagrams_behind_each_other(length, count, writes):
+    train = Train(length, count)
+    for base, offset, stamp in writes:
+        first = base + offset
+        train.write(first, stamp)
+        assert train.payload == b"".join(
+            struct.pack(">QQ", number, stamp) + bytes(length - 16)
+            for number in range(first, first + count)
+        )
 
 
 # --- pacing ----------------------------------------------------------------------------------

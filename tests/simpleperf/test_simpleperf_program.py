@@ -19,6 +19,7 @@ from simpleperf.simpleperf_harness import COMMAND, TOOL, client_program, server_
 from benchctl_simpleperf.simpleperf.errors import Problem
 from benchctl_simpleperf.simpleperf.flags import parse_flags, settings_of
 from benchctl_simpleperf.simpleperf.output import EventsOutput, JsonOutput, TextOutput
+from benchctl_simpleperf.simpleperf.pacing import shares_core
 
 
 def run(*flags, **options):
@@ -403,6 +404,38 @@ def test_a_server_serves_on_when_the_reader_of_its_output_went_away():
         server.stdout.close()
         for _ in range(2):
             assert client_program(port, "-t", "0.1", "-i", "0.05").returncode == 0
+
+
+@pytest.fixture
+def one_core():
+    """Let the programs that a test starts share one core."""
+    if not hasattr(os, "sched_setaffinity"):
+        pytest.skip("needs sched_setaffinity")
+    cores = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {max(cores)})
+    yield
+    os.sched_setaffinity(0, cores)
+
+
+@pytest.mark.quiet
+def test_a_udp_sender_without_a_rate_lets_its_receiver_run(one_core):
+    with server_program("--max-rate", "unlimited") as (_, port):
+        done = client_program(port, "-u", "-r", "0", "-t", "1", "--json")
+    # Without that, a sixth and more is lost.
+    assert json.loads(done.stdout)["directions"]["send"]["loss_ratio"] < 0.05
+
+
+def test_ends_share_a_core_only_if_they_are_one_host_with_one_core(one_core):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        with socket.create_connection(listener.getsockname()) as here:
+            assert shares_core(here)
+        with socket.create_connection(
+            listener.getsockname(), source_address=("127.0.0.2", 0)
+        ) as other:
+            assert not shares_core(other)
+        os.sched_setaffinity(0, range(os.cpu_count()))
+        with socket.create_connection(listener.getsockname()) as here:
+            assert shares_core(here) is (os.cpu_count() == 1)
 
 
 def test_the_key_comes_from_the_environment_on_both_sides(tmp_path):

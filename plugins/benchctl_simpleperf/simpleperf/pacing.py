@@ -9,6 +9,7 @@ instead of in one burst.
 from __future__ import annotations
 
 import os
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -31,6 +32,23 @@ def sharpen_timers() -> None:
     path = f"/proc/{threading.get_native_id()}/timerslack_ns"
     with suppress(OSError), open(path, "w", encoding="ascii") as slack:
         slack.write("1")
+
+
+def shares_core(sock: socket.socket) -> bool:
+    """Return whether both ends of a connection run on the same core, as far as this is certain."""
+    if not hasattr(os, "sched_getaffinity") or len(os.sched_getaffinity(0)) > 1:
+        return False
+    own: bool = sock.getsockname()[:1] == sock.getpeername()[:1]
+    return own
+
+
+def give_way() -> None:
+    """Let other threads that wait for this core run now (sched_yield(2)), if the system can."""
+    if _YIELD is not None:
+        _YIELD()
+
+
+_YIELD: Callable[[], None] | None = getattr(os, "sched_yield", None)
 
 
 @contextmanager

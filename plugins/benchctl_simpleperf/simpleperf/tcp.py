@@ -15,7 +15,7 @@ from typing import Callable
 from .intervals import SECOND_NS
 from .kernel import Kernel
 from .options import get_patience, kernel_paces, set_patience
-from .pacing import Pacer, woken_first
+from .pacing import Pacer, give_way, shares_core, woken_first
 from .plain import CHUNK_BYTES
 from .settings import MeasurementSettings
 from .stream import Reading, Stream, Timeline
@@ -29,6 +29,8 @@ _DISCARD_BYTES = 1 << 20
 # data has arrived, which is short compared with any interval; it updates that amount now and then.
 _GATHER_NS = 200_000
 _GATHER_BYTES = 512 * 1024
+# On one core the sender waits meanwhile, and the data should stay in the cache.
+_GATHER_SHARED_BYTES = 128 * 1024
 _LOOK_NS = 10_000_000
 # The kernel sizes the buffer for what a receiver waits for (tcp_set_rcvlowat in net/ipv4/tcp.c),
 # and beyond that only for one round trip's data. That may be less than the sender sends before the
@@ -74,10 +76,14 @@ class _Sender(Stream):
         # Waiters for the start are woken after the first bytes have left, not before.
         self._sent = self._sock.send(self._payload[: self._share], socket.MSG_DONTWAIT)
         self.begin(begun_ns)
+        gives_way = shares_core(self._sock)
         while self._sent < self._share and not self.stopped:
             self._sent += self._send(self._share - self._sent)
             if clock() >= self.next_ns:
                 self.note(clock())
+            if gives_way:
+                # The receiver finds the data in the cache; later it would be in memory.
+                give_way()
 
     def _send(self, left: int) -> int:
         """Pass at most the remaining bytes to the kernel; returns how many."""
@@ -209,6 +215,7 @@ class TcpReceiver(Stream):
         self._flags = 0
         # A buffer of a chosen size is the user's: the receiver does not delay reading.
         self._gathers = settings.window_bytes is None
+        self._gather_bytes = _GATHER_BYTES
         self._looked_bytes = self._looked_ns = 0
         self.facts = {"receive": "copy"}
         if settings.zero_copy and Kernel.TCP_DISCARD is None:
@@ -216,6 +223,8 @@ class TcpReceiver(Stream):
         elif settings.zero_copy:
             self._flags = Kernel.TCP_DISCARD or 0
             self.facts["receive"] = "discard"
+        elif shares_core(sock):
+            self._gather_bytes = _GATHER_SHARED_BYTES
 
     def move(self) -> None:
         # Anonymous memory takes no space until it is touched.
@@ -238,7 +247,7 @@ class TcpReceiver(Stream):
     def _gather(self, now_ns: int) -> None:
         """Let the kernel wake this stream as seldom as the current rate permits."""
         bytes_ns = (self._received - self._looked_bytes) / (now_ns - self._looked_ns)
-        enough = max(1, min(int(bytes_ns * _GATHER_NS), _GATHER_BYTES))
+        enough = max(1, min(int(bytes_ns * _GATHER_NS), self._gather_bytes))
         for least in (enough * _ROOM, enough):
             self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, least)
         self._looked_bytes, self._looked_ns = self._received, now_ns
