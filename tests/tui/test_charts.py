@@ -2,6 +2,7 @@
 
 import re
 import struct
+from dataclasses import replace
 from itertools import product
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from benchctl.metrics import Vocabulary
 from benchctl.store.bulk import SeriesSource
-from benchctl.tui.draw.charts import Choice, charts_of, compose, first_axis
+from benchctl.tui.draw.charts import Choice, compose, rescaled
 from benchctl.tui.draw.spans import to_text
 from benchctl.tui.model.traces import ALL, TimeWindow, Traces
 from benchctl.tui.model.zoom import View
@@ -171,6 +172,24 @@ def test_the_values_to_show_can_be_chosen_for_each_metric():
     shown = to_text(compose(traces, part, VIEW, 110, 40)).split("RTT")
     assert "▼1" in shown[0]
     assert "▼" not in shown[1]
-    charts = charts_of(traces, part, VIEW, 110, 40, {})
-    axis = first_axis(charts, VIEW, 110, part.glyphs)
-    assert (axis.low, axis.high) == (1.5e6, 4e6)
+
+
+def test_values_are_zoomed_and_panned_and_all_of_them_come_back():
+    traces = traces_of(FLOWS)
+
+    def rescale(choice, how, steps):
+        return rescaled(traces, choice, VIEW, 110, 40, {}, how, steps)
+
+    closer = rescale(Choice(), "zoom", 1)
+    ((metric, (low, high)),) = closer.bounds.items()
+    assert metric == "throughput_bps"
+    assert 0 < low < high < 8e6
+    ((_, (higher, highest)),) = rescale(closer, "pan", 1).bounds.items()
+    assert (higher, highest) == pytest.approx((low + (high - low) / 4, high + (high - low) / 4))
+    assert rescale(closer, "zoom", -1).bounds == {}
+    second = replace(closer, first=1)
+    assert set(rescale(second, "zoom", 1).bounds) == {"throughput_bps", "rtt_s"}
+    assert rescaled(traces, closer, VIEW, 5, 1, {}, "zoom", 1) == closer
+    shown = to_text(compose(traces, closer, VIEW, 110, 40))
+    assert "▲8" in shown
+    assert "▼1" in shown

@@ -64,6 +64,18 @@ def test_every_key_of_a_replay_does_what_it_says(store):
         assert shown(pilot).splitlines()[3].startswith(" throughput")
         assert (await tell("live.metric", "m")).splitlines()[3].startswith(" RTT")
         assert "RTT (log)" in await tell("live.log", "g")
+        await press(pilot, "g")
+        whole = shown(pilot)
+        zoomed = await tell("live.values_in", "z")
+        assert zoomed != whole
+        assert "▲" in zoomed or "▼" in zoomed
+        assert await tell("live.higher", "shift+up") != zoomed
+        assert await tell("live.lower", "shift+down") == zoomed
+        assert await tell("live.values_out", "Z") == whole
+        await press(pilot, "z", "z", "plus")
+        assert await press(pilot, "0") == whole
+        assert await tell("live.smooth", "w") == whole  # samples of ping are too far apart
+        await press(pilot, "g")
         assert "⣀" in shown(pilot) or "⠤" in shown(pilot) or "⠒" in shown(pilot)
         blocks = await tell("live.glyphs", "b")
         assert not any("⠀" < c <= "⣿" for c in blocks)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from benchctl.metrics import Direction, Fold, title_of
-from benchctl.tui.draw.axis import PlotAxis
 from benchctl.tui.draw.glyphs import BRAILLE, Glyphs
 from benchctl.tui.draw.plot import (
     MARGIN,
@@ -21,7 +20,7 @@ from benchctl.tui.draw.plot import (
     role_of,
     strips_of,
 )
-from benchctl.tui.draw.ranges import Bounds
+from benchctl.tui.draw.ranges import Bounds, panned, zoomed
 from benchctl.tui.draw.spans import Line, Span, crop
 from benchctl.tui.draw.times import round_time, time_label
 from benchctl.tui.model.traces import ALL, LineKey, Traces
@@ -153,15 +152,29 @@ def charts_of(
     return charts
 
 
-def first_axis(charts: Sequence[Chart], view: View, width: int, glyphs: Glyphs) -> PlotAxis | None:
-    """Return the value axis of the first plot; None if there is no room for it."""
-    chart = charts[0]
-    frame = frame_of(
-        view, width, chart.height - 1, with_times=chart.with_times, glyphs=glyphs, room=chart.room
-    )
-    if frame is None:
-        return None
-    return axis_of_plot(chart.plot, strips_of(chart.plot, view, frame), frame.rows)
+def rescaled(
+    traces: Traces, choice: Choice, view: View, width: int, height: int, expected: Expected,
+    how: Literal["zoom", "pan"], steps: int,
+) -> Choice:  # fmt: skip
+    """Return the choice with a smaller part of the first plot's values, or a higher one.
+
+    It has no bounds for a plot of all values.
+    """
+    automatic = replace(choice, bounds={})
+    charts = charts_of(traces, automatic, view, width, height, expected)
+    frame = charts and frame_of(
+        view, width, charts[0].height - 1, with_times=charts[0].with_times, glyphs=choice.glyphs,
+        room=charts[0].room,
+    )  # fmt: skip
+    if not frame:
+        return choice
+    plot = charts[0].plot
+    axis = axis_of_plot(plot, strips_of(plot, view, frame), frame.rows)
+    change = zoomed if how == "zoom" else panned
+    low, high = change(axis, choice.bounds.get(plot.metric), steps)
+    others = {name: bounds for name, bounds in choice.bounds.items() if name != plot.metric}
+    whole = low <= axis.low and high >= axis.high
+    return replace(choice, bounds=others if whole else {**others, plot.metric: (low, high)})
 
 
 def _plot(

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from textual.binding import Binding, BindingType
 from textual.containers import Container
@@ -50,10 +50,15 @@ class LiveScreen(SteeringPage):
         Binding("space", "freeze", "Freeze", id="live.freeze"),
         Binding("plus,equals_sign", "zoom(1)", "Zoom", key_display="+", id="live.zoom_in"),
         Binding("minus", "zoom(-1)", "Zoom out", show=False, id="live.zoom_out"),
-        Binding("0", "zoom(-99)", "Whole trial", show=False, id="live.zoom_all"),
+        Binding("0", "whole", "Whole trial, all values", show=False, id="live.zoom_all"),
+        Binding("z", "values('zoom', 1)", "Zoom values", show=False, id="live.values_in"),
+        Binding("Z", "values('zoom', -1)", "Zoom values out", show=False, id="live.values_out"),
+        Binding("shift+up", "values('pan', 1)", "Higher values", show=False, id="live.higher"),
+        Binding("shift+down", "values('pan', -1)", "Lower values", show=False, id="live.lower"),
         Binding("m", "metric", "Metric", id="live.metric"),
         Binding("p", "pick", "Flows, to pick lines", show=False, id="live.pick"),
         Binding("g", "log", "Linear or logarithmic", show=False, id="live.log"),
+        Binding("w", "smooth", "Means or every value", show=False, id="live.smooth"),
         Binding("b", "glyphs", "Braille, blocks or ASCII", show=False, id="live.glyphs"),
         # Before those of a list, which scrolls sideways with them elsewhere.
         Binding("left", "seek(-1)", "Back 5 s", show=False, id="live.back", priority=True),
@@ -354,6 +359,19 @@ class LiveScreen(SteeringPage):
     def action_log(self) -> None:
         """Switch between linear and logarithmic axes."""
         self._change(replace(self._choice, log=not self._choice.log))
+
+    def action_smooth(self) -> None:
+        """Switch between means over some time and every value."""
+        self._change(replace(self._choice, smooth=not self._choice.smooth))
+
+    def action_values(self, how: Literal["zoom", "pan"], steps: int) -> None:
+        """Show a smaller part of the first plot's values, or a higher one."""
+        self._change(self._charts.rescaled(how, steps))
+
+    def action_whole(self) -> None:
+        """Show the whole trial and all values."""
+        self._zoom = Zoom()
+        self._change(replace(self._choice, bounds={}))
 
     def action_glyphs(self) -> None:
         """Use the next set of characters."""

@@ -7,8 +7,9 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from types import MappingProxyType
+from typing import Literal
 
-from benchctl.tui.draw.charts import Choice, Expected, compose
+from benchctl.tui.draw.charts import Choice, Expected, compose, rescaled
 from benchctl.tui.draw.columns import see
 from benchctl.tui.draw.heat import Grid
 from benchctl.tui.draw.plot import MARGIN
@@ -55,6 +56,13 @@ class ChartView(Painted):
         self._traces, self._choice, self._view, self._shown_at = traces, choice, view, now
         self._expected = expected
         self.repaint()
+
+    def rescaled(self, how: Literal["zoom", "pan"], steps: int) -> Choice:
+        """Return the choice with another part of the first plot's values."""
+        if self._traces is None:
+            return self._choice
+        size = (self.size.width, self.size.height)
+        return rescaled(self._traces, self._choice, self._view, *size, self._expected, how, steps)
 
     def paint(self, width: int, height: int) -> Sequence[Line]:
         begun = time.perf_counter()
