@@ -82,7 +82,7 @@ class LiveScreen(SteeringPage):
         Notes { padding: 0 1; }
         #side { height: auto; }
         Table { display: none; padding: 0 1; height: 8; }
-        #flows { max-height: 9; }
+        #flows { height: 2; max-height: 9; }
         &.-list-flows #flows, &.-list-trials #trials,
         &.-list-results #results, &.-list-remarks #remarks {
             display: block;

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import zip_longest
+from typing import ClassVar
 
 from rich.segment import Segment
 from rich.style import Style
+from textual import events
 from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
@@ -75,3 +77,39 @@ class Painted(Widget):
         if role not in GROUNDED:
             style += Style(bgcolor=ground.bgcolor)
         return ground + style
+
+
+class Scrolling(Painted, can_focus=True):
+    """A widget with more rows than it shows: keys and the wheel move through them."""
+
+    WHEEL: ClassVar[int] = 1
+    """How many rows a step of the wheel moves."""
+
+    def action_move(self, rows: int) -> None:
+        """Move by rows, down or up."""
+        raise NotImplementedError
+
+    def action_scroll(self, columns: int) -> None:
+        """Scroll sideways, if that is possible."""
+
+    def action_page(self, pages: int) -> None:
+        """Move by pages."""
+        self.action_move(pages * max(1, self.size.height - 1))
+
+    def _turn(self, event: events.MouseEvent, steps: int) -> None:
+        if event.shift:
+            self.action_scroll(steps)
+        else:
+            self.action_move(steps * self.WHEEL)
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        self._turn(event, 1)
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        self._turn(event, -1)
+
+    def on_mouse_scroll_right(self) -> None:
+        self.action_scroll(1)
+
+    def on_mouse_scroll_left(self) -> None:
+        self.action_scroll(-1)

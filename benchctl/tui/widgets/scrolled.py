@@ -5,28 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
-from textual import events
 from textual.binding import Binding, BindingType
 
 from benchctl.tui.draw.spans import Line, Span, wrap
-from benchctl.tui.widgets.painted import Painted
+from benchctl.tui.widgets.painted import Scrolling
 
 # Indent of continuation lines.
 INDENT = 2
 
 
-class Scrolled(Painted, can_focus=True):
+class Scrolled(Scrolling):
     """A text that scrolls."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up", "scroll(-1)", "Line up", show=False, id="text.up"),
-        Binding("down", "scroll(1)", "Line down", show=False, id="text.down"),
+        Binding("up", "move(-1)", "Line up", show=False, id="text.up"),
+        Binding("down", "move(1)", "Line down", show=False, id="text.down"),
         Binding("pageup", "page(-1)", "Page up", show=False, id="text.page_up"),
         Binding("pagedown", "page(1)", "Page down", show=False, id="text.page_down"),
-        Binding("home", "scroll(-1000000)", "Beginning", show=False, id="text.first"),
-        Binding("end", "scroll(1000000)", "End", show=False, id="text.last"),
+        Binding("home", "move(-1000000)", "Beginning", show=False, id="text.first"),
+        Binding("end", "move(1000000)", "End", show=False, id="text.last"),
     ]
 
+    WHEEL = 3
     _text: Sequence[Line] = ()
     _top = 0
 
@@ -46,20 +46,9 @@ class Scrolled(Painted, can_focus=True):
             shown[-1] = [Span(f"  ↓ {more + 1} more lines", "dim")]
         return shown
 
-    def action_scroll(self, lines: int) -> None:
-        """Scroll by lines."""
-        self._top = max(0, self._top + lines)
+    def action_move(self, rows: int) -> None:
+        self._top = max(0, self._top + rows)
         self.repaint()
-
-    def action_page(self, pages: int) -> None:
-        """Scroll by pages."""
-        self.action_scroll(pages * max(1, self.size.height - 1))
-
-    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        self.action_scroll(3)
-
-    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        self.action_scroll(-3)
 
 
 def _wrapped(line: Line, width: int) -> Iterator[Line]:

@@ -16,10 +16,10 @@ from textual.message import Message
 
 from benchctl.tui.draw.columns import Cells, Column, Sight, see
 from benchctl.tui.draw.spans import PLAIN, Line, Span, crop
-from benchctl.tui.widgets.painted import Painted
+from benchctl.tui.widgets.painted import Scrolling
 
 
-class Table(Painted, can_focus=True):
+class Table(Scrolling):
     """A list of rows with a cursor."""
 
     CLICKS = 2
@@ -112,15 +112,9 @@ class Table(Painted, can_focus=True):
         return sight.row(self._row(index), role="cursor" if here else PLAIN)
 
     def action_move(self, rows: int) -> None:
-        """Move the cursor."""
         self.go_to(self.index + rows)
 
-    def action_page(self, pages: int) -> None:
-        """Move the cursor by pages."""
-        self.go_to(self.index + pages * max(1, self.size.height - 1))
-
     def action_scroll(self, columns: int) -> None:
-        """Scroll sideways."""
         self.first = max(0, self.first + columns)
         self.repaint()
         self.post_message(self.Scrolled(self, self.index))
@@ -145,15 +139,3 @@ class Table(Painted, can_focus=True):
         self.go_to(index)
         if event.chain >= self.CLICKS and (was_here or self.CLICKS == 1):
             self.action_choose()
-
-    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        (self.action_scroll if event.shift else self.action_move)(1)
-
-    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        (self.action_scroll if event.shift else self.action_move)(-1)
-
-    def on_mouse_scroll_right(self, event: events.MouseScrollRight) -> None:
-        self.action_scroll(1)
-
-    def on_mouse_scroll_left(self, event: events.MouseScrollLeft) -> None:
-        self.action_scroll(-1)
