@@ -7,7 +7,18 @@ import sys
 
 import table
 
-NAMES = ("startup", "plan", "store", "runner", "simpleperf", "truth", "lab", "tui", "widgets")
+NAMES = (
+    "startup",
+    "plan",
+    "store",
+    "quick",
+    "runner",
+    "simpleperf",
+    "truth",
+    "lab",
+    "tui",
+    "widgets",
+)
 
 
 def main() -> None:

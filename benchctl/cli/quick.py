@@ -1,0 +1,130 @@
+"""``benchctl quick``: a first look at one host, without a profile."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from benchctl.cli import completion, options
+
+if TYPE_CHECKING:
+    from benchctl.backends import Registry
+    from benchctl.engine.planning import Planned
+    from benchctl.profile.quick import Quick
+
+
+def quick(
+    host: Annotated[
+        str,
+        typer.Argument(
+            metavar="HOST",
+            help='Name or address of a host that runs a server; "local" is this machine.',
+        ),
+    ],
+    *,
+    backend: Annotated[
+        str | None,
+        typer.Option(
+            "--backend", metavar="NAME", help="The tool; default: iperf3, else simpleperf."
+        ),
+    ] = None,
+    port: Annotated[
+        int | None,
+        typer.Option("--port", metavar="PORT", min=1, max=65535, help="Port of the server."),
+    ] = None,
+    duration: Annotated[
+        str, typer.Option("--duration", metavar="DURATION", help="Duration of each measurement.")
+    ] = "5s",
+    udp: Annotated[
+        str | None,
+        typer.Option("--udp", metavar="RATE", help="Measure loss and jitter at this rate, too."),
+    ] = None,
+    no_ping: Annotated[
+        bool, typer.Option("--no-ping", help="Do not ping: for hosts that do not reply.")
+    ] = False,
+    save: Annotated[
+        Path | None,
+        typer.Option(
+            "--save",
+            metavar="FILE",
+            help="Write the profile to a new file, to change it and run it again.",
+            autocompletion=completion.files,
+        ),
+    ] = None,
+    form: options.Format = None,
+    output: options.OutputFile = None,
+    quiet: options.Quiet = False,
+    tags: options.Tags,
+    _units: options.Units = None,
+    store: options.Store,
+) -> None:
+    """Measure one host: throughput both ways, round trip idle and under load.
+
+    The result is a run like any other; "show" and "compare" know it.
+    """
+    from benchctl.cli.watch import Showing, measure
+    from benchctl.engine.prepare import record_plan
+    from benchctl.errors import UsageError
+    from benchctl.profile.quick import Quick
+    from benchctl.profile.values import check_host
+    from benchctl.report.output import Output
+    from benchctl.store.manage import read_tags
+    from benchctl.units import parse_duration, parse_rate
+
+    try:
+        check_host(host)
+        parse_duration(duration)
+        parse_rate(udp or "unlimited")
+    except ValueError as error:
+        raise UsageError(str(error), "see benchctl quick --help") from None
+    if save is not None and save.exists():
+        raise UsageError(f"--save {save}: the file exists", "choose another name")
+    shown = options.format_for(form, output)
+    wanted = Quick(host, backend or "iperf3", (), duration, port, udp, pings=not no_ping)
+    with Output(output) as out:
+        text, prepared = _planned(wanted, save, alone=backend is not None)
+        if save is not None:
+            with save.open("x", encoding="utf-8") as file:
+                file.write(text)
+        run_id, name = record_plan(prepared, store, tags=read_tags(tags))
+        if not quiet:
+            print(f"run {name}: {len(prepared.plan)} trials, store {store}", file=sys.stderr)
+        code = measure(store, run_id, Showing(shown, out, live_events=False, quiet=quiet))
+    sys.exit(code)
+
+
+def _planned(wanted: Quick, save: Path | None, *, alone: bool) -> tuple[str, Planned]:
+    """Return the profile and its plan; unless ``alone``, with simpleperf if the tool is missing."""
+    from dataclasses import replace
+
+    from benchctl.backends import installed
+    from benchctl.engine.planning import planned
+    from benchctl.engine.preflight import first_missing
+    from benchctl.toml.source import parse_toml
+
+    found = _with_directions(wanted, installed())
+    prepared = planned(parse_toml(found.text, save or Path("quick.toml")), (), (), None, yes=False)
+    if missing := first_missing(prepared.tools):
+        if alone or wanted.backend == "simpleperf":
+            raise missing
+        return _planned(replace(wanted, backend="simpleperf"), save, alone=True)
+    return found.text, prepared
+
+
+def _with_directions(wanted: Quick, registry: Registry) -> Quick:
+    from dataclasses import replace
+
+    from benchctl.errors import UsageError
+    from benchctl.metrics import Direction
+
+    known = registry.load(wanted.backend).capabilities.directions
+    ways = [way for way in (Direction.SEND, Direction.RECEIVE) if way in known]
+    if not ways:
+        raise UsageError(
+            f"--backend {wanted.backend}: it does not measure throughput",
+            "choose another: see benchctl backends",
+        )
+    return replace(wanted, directions=ways)

@@ -1,0 +1,95 @@
+"""``quick``: a first look at one host, stored as a run whose profile can be written out."""
+
+import json
+import socket
+import subprocess
+import sys
+
+import pytest
+
+from benchctl.metrics import Direction
+from benchctl.profile.quick import Quick
+
+BOTH = (Direction.SEND, Direction.RECEIVE)
+
+
+@pytest.fixture
+def quick(benchctl):
+    def quick(*args):
+        options = ("--backend", "simpleperf", "--duration", "300ms", "-q", "--format", "json")
+        return benchctl("quick", *args, *options)
+
+    return quick
+
+
+def figures(result):
+    """Return the metrics of each flow by the trial's point and its name."""
+    assert result.returncode == 0, result.stderr
+    report = json.loads(result.stdout)
+    return {
+        (trial["point"]["measure"], flow["name"]): flow["metrics"]
+        for trial in report["trials"]
+        for flow in trial["flows"]
+    }
+
+
+@pytest.mark.tool("ping")
+def test_both_ways_and_the_round_trip_idle_and_under_load_are_measured(benchctl, quick):
+    found = figures(quick("local", "--udp", "1Mbit", "--save", "mine.toml", "--tag", "first"))
+    assert list(found) == [
+        ("idle", "ping"), ("send", "load"), ("send", "ping"), ("receive", "load"),
+        ("receive", "ping"), ("udp", "load"), ("udp", "ping"),
+    ]  # fmt: skip
+    assert all(found[way, "load"]["throughput_bps"] > 0 for way in ("send", "receive"))
+    assert all("rtt_s" in found[way, "ping"] for way in ("idle", "send", "receive"))
+    assert {"loss_ratio", "jitter_rfc3550_s"} <= found["udp", "load"].keys()
+    assert benchctl("runs", "--tag", "first", "--profile", "mine").stdout.count("\n") == 2
+    assert benchctl("check", "mine.toml").returncode == 0
+    planned = benchctl("plan", "mine.toml").stdout
+    assert "measure  idle, send, receive, udp" in planned
+
+
+def test_a_server_that_somebody_runs_is_measured_without_pings(quick):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    server = subprocess.Popen(
+        [sys.executable, "-m", "benchctl_simpleperf", "-s", "-p", port],
+        stdout=subprocess.PIPE,
+    )
+    try:
+        server.stdout.readline()  # it listens
+        found = figures(quick("127.0.0.1", "--port", port, "--no-ping"))
+    finally:
+        server.terminate()
+        server.communicate()
+    assert list(found) == [("send", "load"), ("receive", "load")]
+
+
+@pytest.mark.parametrize(
+    ("args", "why"),
+    [
+        (["http://x"], "leave out the scheme"),
+        (["local", "--udp", "10Mbps"], '"10Mbps"'),
+        (["local", "--save", "p.toml"], "the file exists"),
+    ],
+)
+def test_a_wrong_option_is_rejected_before_anything_is_measured(benchctl, args, why):
+    benchctl.profile("")
+    result = benchctl("quick", *args)
+    assert result.returncode == 2
+    assert why in result.stderr
+    assert not benchctl.store.exists()
+
+
+def test_a_tool_that_measures_no_throughput_is_rejected(benchctl):
+    result = benchctl("quick", "local", "--backend", "ping")
+    assert result.returncode == 2
+    assert "does not measure throughput" in result.stderr
+
+
+def test_only_a_host_elsewhere_or_a_port_needs_a_server_of_others():
+    assert "[servers]" not in Quick("localhost", "iperf3", BOTH, "5s").text
+    assert "[servers]" in Quick("localhost", "iperf3", BOTH, "5s", port=5201).text
+    text = Quick("2001:db8::1", "iperf3", BOTH, "5s", port=5201).text
+    assert 'server = { host = "2001:db8::1", port = 5201 }' in text
