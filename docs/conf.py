@@ -22,6 +22,7 @@ CONTENTS = """
 :hidden:
 :caption: Use
 docs/guide
+docs/day
 docs/troubleshooting
 docs/commands
 docs/profile
