@@ -28,7 +28,8 @@ def _default_store() -> Path:
     return store
 
 
-def _default_tags() -> list[str]:
+def default_tags() -> list[str]:
+    """Return the tags of new runs that are given no others."""
     from benchctl.settings import settings
 
     return [*settings()["tags"]]
@@ -90,7 +91,7 @@ Tags = Annotated[
     typer.Option(
         "--tag",
         metavar="TAG",
-        default_factory=_default_tags,
+        default_factory=default_tags,
         show_default=False,
         help="Tag the run; repeatable; default: the setting.",
         autocompletion=completion.tags,

@@ -75,8 +75,8 @@ def run(
     if attach is not None:
         of_new_runs = {
             "PROFILE": profile, "--set": assignments, "--only": only, "--repeat": repeats,
-            "--lab": lab, "--tag": tags, "--detach": detach, "--wait-for-server": server_wait,
-            "--no-wait": no_wait,
+            "--lab": lab, "--tag": tags != options.default_tags(), "--detach": detach,
+            "--wait-for-server": server_wait, "--no-wait": no_wait,
         }  # fmt: skip
         options.reject_beside("--attach", of_new_runs)
         with Output(output) as out:

@@ -132,6 +132,15 @@ def test_options_that_would_be_ignored_are_rejected(benchctl, words):
     assert not benchctl.store.exists()
 
 
+def test_default_tags_are_not_in_the_way_of_attach(benchctl):
+    settings = benchctl.directory / "settings.toml"
+    settings.write_text('tags = ["mine"]\n')
+    benchctl.environment["BENCHCTL_SETTINGS"] = str(settings)
+    benchctl("run", benchctl.profile(SLOW.replace('"ok", "hang"', '"ok"')), "-q")
+    assert benchctl("run", "--attach", "last").returncode == 0
+    assert "mine" in benchctl("runs").stdout
+
+
 def test_a_profile_is_needed_unless_a_run_is_watched(benchctl):
     result = benchctl("run", "--detach")
     assert result.returncode == 2
