@@ -17,7 +17,7 @@ from benchctl.errors import BenchctlError, HookError, LabError, MissingError, St
 from benchctl.hosts import facts
 from benchctl.hosts.spawn import LocalSpawner
 from benchctl.plan.bound import bind_trial
-from benchctl.plan.strategy import Result, Strategy, as_planned
+from benchctl.plan.strategy import Result, Strategy, strategy_of
 from benchctl.run.record import Run, Trial
 from benchctl.run.status import Status
 from benchctl.store.locks import Liveness, Turn, other_stores
@@ -34,7 +34,7 @@ class Runner:
     """Runs the open trials of one run."""
 
     def __init__(
-        self, store: Path, run_id: int, registry: Registry, strategy: Strategy = as_planned
+        self, store: Path, run_id: int, registry: Registry, strategy: Strategy | None = None
     ) -> None:
         self._store = store
         self._run_id = run_id
@@ -170,7 +170,8 @@ class Runner:
 
     async def _add(self, recorder: Recorder, reader: Reader, position: int) -> Trial | None:
         """Record the next trial that the strategy adds, if any."""
-        trial = self._strategy(_results(reader, self._run_id))
+        strategy = self._strategy or strategy_of(reader.run(self._run_id).settings)
+        trial = strategy(_results(reader, self._run_id))
         if trial is None:
             return None
         recorder.add_trial(trial)

@@ -13,7 +13,7 @@ from benchctl.errors import nearest
 from benchctl.metrics import METRICS, OF_TRIALS
 from benchctl.plan.matrix import Matrix, Value, check_value
 from benchctl.profile.load import Document
-from benchctl.run.planned import Expectation, Reported, Scalar
+from benchctl.run.planned import Expectation, Reported, Scalar, Until
 from benchctl.toml.source import Key
 from benchctl.units import parse_value, quoted
 
@@ -45,6 +45,14 @@ class FigureTables:
                 raise self._document.error(key, "at_least is greater than at_most")
             expected.append(Expectation(table.metric, table.flow, table.where, at_least, at_most))
         return tuple(expected)
+
+    def until(self) -> Until | None:
+        """Return until when points are repeated; None if their number is fixed."""
+        table = self._document.model.run.repeats
+        if isinstance(table, int):
+            return None
+        self._check_metric(("run", "repeats", "of"), None, table.of)
+        return Until(table.of, table.until, table.least, table.most)
 
     def reported(self) -> tuple[Reported, ...]:
         """Return the figures that others reported."""

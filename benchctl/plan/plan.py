@@ -32,6 +32,7 @@ from benchctl.run.planned import (
     Reported,
     Scalar,
     Settings,
+    Until,
 )
 from benchctl.toml.source import TomlSource
 
@@ -57,6 +58,7 @@ class Plan:
     """Expected time of all trials and pauses, without failed attempts."""
     expected: tuple[Expectation, ...]
     reported: tuple[Reported, ...]
+    until: Until | None
     _binder: Binder
 
     def __len__(self) -> int:
@@ -117,11 +119,14 @@ def make_plan(
     missing.
     """
     run = document.model.run
-    repeats = run.repeats if repeats is None else repeats
     whole = build_matrix(document)
     binder = Binder(document, registry, whole, hosts, interfaces)
     figures = FigureTables(document, whole, binder.backends)
-    expected, reported = figures.expectations(), figures.reported()
+    expected, reported, until = figures.expectations(), figures.reported(), figures.until()
+    if repeats is not None:
+        until = None
+    else:
+        repeats = run.repeats if isinstance(run.repeats, int) else run.repeats.least
     matrix = whole.only(only)
     trials = matrix.size * repeats
     too_many = matrix.size > MOST_POINTS or trials > MOST_PLANNED
@@ -148,7 +153,17 @@ def make_plan(
     pausing_s = (len(order) - 1) * run.pause
     duration_s = measuring_s + pausing_s
     return Plan(
-        document, matrix, points, order, repeats, seed, duration_s, expected, reported, binder
+        document,
+        matrix,
+        points,
+        order,
+        repeats,
+        seed,
+        duration_s,
+        expected,
+        reported,
+        until,
+        binder,
     )
 
 
@@ -196,6 +211,7 @@ def planned_run(
         {name: ability.headline for name, ability in abilities.items()},
         server_wait_s,
         profile.hooks,
+        plan.until,
     )
     return PlannedRun(plan.document.name, profile.title, plan.seed, settings, plan, text)
 

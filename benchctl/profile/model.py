@@ -155,10 +155,34 @@ class Order(StrEnum):
     SHUFFLED = "shuffled"
 
 
+class UntilTable(TomlTable):
+    """Repeats until a figure is known well enough."""
+
+    until: Ratio = Field(
+        gt=0, description="half the 95 % interval of the mean, relative to the mean"
+    )
+    of: str = Field(description="metric, such as throughput_bps; of every flow that has it")
+    # Two values cannot show that a third would differ more.
+    least: int = Field(3, ge=3, le=1_000_000, description="minimum number of repeats")
+    # Twice as narrow an interval takes four times as many; at 20 most are as narrow as they get.
+    most: int = Field(20, ge=3, le=1_000_000, description="maximum number of repeats")
+
+    @model_validator(mode="after")
+    def _in_order(self) -> UntilTable:
+        if self.least > self.most:
+            raise ValueError("least is greater than most")
+        return self
+
+
+Repeats = Annotated[int, Field(ge=1, le=1_000_000)]
+
+
 class RunTable(TomlTable):
     """How the trials are run."""
 
-    repeats: int = Field(1, ge=1, le=1_000_000, description="how many times each point is measured")
+    repeats: Repeats | UntilTable = Field(
+        1, description="how many times each point is measured, or until when"
+    )
     # Interleaved spreads slow drift of the network over all points at no cost.
     order: Order = Field(
         Order.INTERLEAVED,

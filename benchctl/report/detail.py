@@ -26,7 +26,8 @@ def trial_title(trial: Trial, run: Run) -> str:
     """Name a trial: its number, its point and its repeat."""
     point = " ".join(f"{axis}={trial.point[axis]}" for axis in run.varying if axis in trial.point)
     repeat = f" repeat {trial.repeat}" if trial.repeat > 1 else ""
-    return f"[{trial.position + 1}/{run.trials}]{f' {point}' if point else ''}{repeat}"
+    planned = max(run.trials, trial.position + 1)  # a strategy may have added it
+    return f"[{trial.position + 1}/{planned}]{f' {point}' if point else ''}{repeat}"
 
 
 def read_details(reader: Reader, run: Run, from_position: int = 0) -> Iterator[TrialDetail]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from benchctl.analysis.statistics import FEW
+from benchctl.analysis.stopping import is_known_to
 from benchctl.metrics import OF_TRIALS, Aspect, of_aspect, title_of
 from benchctl.report.happenings import tally
 from benchctl.report.pivot import with_interval
@@ -34,6 +35,7 @@ def remarks(report: Report) -> list[str]:
     lines += _sharing(report)
     if happened := tally(report):
         lines.append(f"within the flows: {happened}; benchctl show --events describes them")
+    lines += _unknown(report)
     lines += _outliers(report)
     lines += _too_few(report)
     lines += [f"expectation not met: {one.text}" for one in report.outcomes if not one.met]
@@ -58,6 +60,19 @@ def _sharing(report: Report) -> Iterator[str]:
         yield f"{_where(index.point, '{}: ')}{line}"
     if alone:
         yield "one trial is not enough to show how flows share a link; use --repeat 5"
+
+
+def _unknown(report: Report) -> Iterator[str]:
+    """Yield a line for each figure that the most repeats did not show well enough."""
+    until = report.run.settings.until
+    for row in report.summary:
+        if until is None or row.metric != until.metric or row.spread.n < until.least:
+            continue
+        if not is_known_to(row.values, until.share, until.most):
+            known = format_ratio((row.spread.half or 0.0) / abs(row.spread.mean or 1.0))
+            what = f"{title_of(row.metric)} of {row.flow}{_where(row.point, ' at {}')}"
+            wanted = format_ratio(until.share)
+            yield f"{what} is known to ±{known} after {row.spread.n} repeats, not to ±{wanted}"
 
 
 def _outliers(report: Report) -> Iterator[str]:

@@ -207,6 +207,19 @@ class Hook:
 
 
 @dataclass(frozen=True, slots=True)
+class Until:
+    """Every point is repeated until half the interval of a metric is under a share of its mean.
+
+    Of every flow that has the metric; from ``least`` to ``most`` repeats.
+    """
+
+    metric: str
+    share: float
+    least: int
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """The settings that all trials of a run share.
 
@@ -229,6 +242,7 @@ class Settings:
     headlines: Mapping[str, str] = field(default_factory=dict)
     server_wait_s: float = 0.0
     hooks: tuple[Hook, ...] = ()
+    until: Until | None = None
 
 
 class PlannedTrials(Protocol):

@@ -4,6 +4,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from benchctl.errors import ProfileError
+from benchctl.run.planned import Until
+
 MATRIX = """
 [flows.main]
 backend = "stream"
@@ -230,3 +233,39 @@ def test_an_expectation_of_a_point_that_only_leaves_out_is_kept(plan):
 def test_a_profile_without_axes_is_one_point(plan, repeats):
     (point,) = plan('[flows.main]\nbackend = "stream"\n', repeats=repeats).points
     assert point == ()
+
+
+UNTIL = """
+[flows.main]
+backend = "stream"
+duration = "2s"
+[axes]
+streams = [1, 2]
+[run]
+repeats = { until = "2%", of = "throughput_bps", most = 9 }
+"""
+
+
+def test_repeats_until_a_figure_is_known_begin_with_the_least(plan):
+    found = plan(UNTIL)
+    assert (len(found), found.until) == (6, Until("throughput_bps", 0.02, 3, 9))
+
+
+def test_a_number_of_repeats_on_the_command_line_is_that_number(plan):
+    found = plan(UNTIL, repeats=2)
+    assert (len(found), found.until) == (4, None)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("throughput_bps", "throughput"), 'no metric "throughput"'),
+        (("most = 9", "most = 2"), "most"),
+        (("most = 9", "least = 9, most = 5"), "least is greater than most"),
+        (('"2%"', '"2"'), "no unit"),
+        (('"2%"', '"0%"'), "until"),
+    ],
+)
+def test_repeats_until_something_that_cannot_be_are_rejected(plan, change, message):
+    with pytest.raises(ProfileError, match=message):
+        plan(UNTIL.replace(*change))

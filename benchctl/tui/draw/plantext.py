@@ -13,9 +13,10 @@ from benchctl.engine.preflight import commands_of
 from benchctl.engine.trust import user_name
 from benchctl.errors import MissingError
 from benchctl.plan.bound import BoundTrial
+from benchctl.plan.plan import Plan
 from benchctl.run.planned import When
 from benchctl.tui.draw.spans import Line, Span
-from benchctl.units import format_duration
+from benchctl.units import format_duration, format_ratio
 
 # Some screenfuls; the whole of a large matrix is shown only on request.
 SHOWN = 50
@@ -30,7 +31,7 @@ def plan_lines(
     lines: list[Line] = [[Span(plan.document.name, "title"), Span(f"  {model.title}")]]
     points = _count(len(plan.points), "point")
     rows = [
-        ("trials", f"{len(plan):,}: {points} x {_count(plan.repeats, 'repeat')}"),
+        ("trials", f"{len(plan):,}: {points} x {_count(plan.repeats, 'repeat')}{_until(plan)}"),
         ("order", f"{model.run.order}, seed {plan.seed}"),
         ("time", f"{format_duration(plan.duration_s)}"),
         ("traffic", str(expected_traffic(prepared))),
@@ -50,6 +51,13 @@ def plan_lines(
         more = f"… and {len(plan) - shown:,} more: benchctl plan {plan.document.name} --all"
         lines.append([Span(more, "dim")])
     return lines
+
+
+def _until(plan: Plan) -> str:
+    if plan.until is None:
+        return ""
+    share = format_ratio(plan.until.share)
+    return f", then up to {plan.until.most} until {plan.until.metric} is known to ±{share}"
 
 
 def _count(number: int, noun: str) -> str:
