@@ -1,4 +1,4 @@
-"""Our table and list of flows beside Textual's DataTable and Sparkline: what a change costs.
+"""Our widgets beside Textual's DataTable, Sparkline, Digits and Footer: what a change costs.
 
 Each is shown in an app without a terminal. A change of all visible figures, as one tick makes it,
 is timed until it is drawn; so is opening a list of many trials.
@@ -14,21 +14,27 @@ from typing import Any
 
 import table
 from textual.app import App, ComposeResult
-from textual.containers import Vertical
+from textual.binding import Binding
+from textual.containers import Horizontal, Vertical
 from textual.screen import Screen
 from textual.widget import Widget
-from textual.widgets import DataTable, Sparkline
+from textual.widgets import DataTable, Digits, Footer, Sparkline
 
 from benchctl.tui import themes
 from benchctl.tui.draw.columns import Column
 from benchctl.tui.draw.flowlist import spark
 from benchctl.tui.draw.plot import BRAILLE
 from benchctl.tui.draw.spans import Span
+from benchctl.tui.draw.tiles import Tile
+from benchctl.tui.widgets.bars import KeyBar
+from benchctl.tui.widgets.chartview import Tiles
 from benchctl.tui.widgets.table import Table
 
 ROWS, TRIALS = 8, 10_000
 CHANGES = 50
 SPARK = 24
+# As the Live screen has.
+TILES, KEYS = 7, 9
 HEADS = ("flow", "now", "mean", "course")
 
 
@@ -45,6 +51,12 @@ def main() -> None:
     )
     told = f"DataTable, {TRIALS:,} trials to the first frame"
     print(f"{told:<58}{_opened(_their_trials):>11.1f} ms")
+    for name, measure in (("our tiles", _tiles), ("Textual's Digits", _digits)):
+        print(f"{f'{name}, a change of {TILES}':<58}{_measured(*measure()):>11.2f} ms")
+    for name, build in (("our bar of keys", KeyBar), ("Textual's Footer", Footer)):
+        print(f"{f'{name}, {KEYS} keys to the first frame':<58}{_opened(build):>11.1f} ms")
+        bar = build()
+        print(f"{f'{name}, when the keys change':<58}{_measured(bar, _keys_of(bar)):>11.2f} ms")
 
 
 def _row(number: int, change: int) -> tuple[str, str, str]:
@@ -97,6 +109,34 @@ def _sparklines() -> tuple[Widget, Callable[[int], None]]:
     return Vertical(*lines), change
 
 
+def _tiles() -> tuple[Widget, Callable[[int], None]]:
+    shown = Tiles()
+    shown.styles.height = 4
+
+    def change(number: int) -> None:
+        shown.show([Tile(f"t{n}", f"{number}.{n} Mbit/s", 8) for n in range(TILES)])
+
+    return shown, change
+
+
+def _digits() -> tuple[Widget, Callable[[int], None]]:
+    digits = [Digits() for _ in range(TILES)]
+
+    def change(number: int) -> None:
+        for n, one in enumerate(digits):
+            one.update(f"{number}.{n}")
+
+    return Horizontal(*digits), change
+
+
+def _keys_of(bar: Widget) -> Callable[[int], None]:
+    def change(number: int) -> None:
+        bar.screen.set_class(bool(number % 2), "-other")
+        bar.screen.refresh_bindings()
+
+    return change
+
+
 def _our_trials() -> Widget:
     shown = Table()
     columns = [Column("#", 6, right=True), Column("state", 8), Column("figure", 11, right=True)]
@@ -113,6 +153,7 @@ def _their_trials() -> Widget:
 
 
 class _Page(Screen[None]):
+    BINDINGS = [Binding(chr(ord("a") + n), f"do({n})", f"Key {n}") for n in range(KEYS)]  # noqa: RUF012
     COMPONENT_CLASSES = themes.CLASSES
     DEFAULT_CSS = f"_Page {{ {themes.CSS} }}"
 
@@ -122,6 +163,9 @@ class _Page(Screen[None]):
 
     def compose(self) -> ComposeResult:
         yield self._shown
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        return action != "do" or parameters != (0,) or not self.has_class("-other")
 
 
 class _App(App[None]):

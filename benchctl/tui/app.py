@@ -38,6 +38,7 @@ class BenchApp(App[None]):
         ),
         Binding("y", "copy_command", "Copy the command", show=False, id="app.copy"),
         Binding("s", "save", "Save a picture", show=False, id="app.save"),
+        Binding("escape", "leave", "Back to the screen before", show=False, id="app.back"),
         Binding("q", "quit", "Quit; the run continues", show=False, id="app.quit"),
     ]
 
@@ -55,6 +56,8 @@ class BenchApp(App[None]):
         self._first = first
         self._pages = {first.NAME: first}
         """The pages that are open, by name."""
+        self._before: list[Page] = []
+        """The pages that were shown before this one, the last one at the end."""
         self._looked_at = {0: (), 1: first.run_ids[:1], 2: first.run_ids}
         """The runs that were looked at last on screens that need none, one, or two of them."""
         for own in OURS:
@@ -114,9 +117,16 @@ class BenchApp(App[None]):
 
     def _switch(self, page: Page) -> None:
         if page is not self.page:
+            self._before = [one for one in self._before if one is not page] + [self.page]
             self.switch_screen(page)
 
+    def action_leave(self) -> None:
+        """Go back: on this screen, or to the one before."""
+        if not self.page.back() and self._before:
+            self.switch_screen(self._before.pop())
+
     async def _close(self, page: Page) -> None:
+        self._before = [one for one in self._before if one is not page]
         self.uninstall_screen(page)
         await page.remove()
 

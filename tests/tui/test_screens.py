@@ -6,6 +6,7 @@ from collections import Counter
 
 import pytest
 from textual.command import CommandList
+from textual.widgets import Input
 from tui.driving import (
     Clock,
     drive,
@@ -37,6 +38,7 @@ from benchctl.tui.screens.live import LiveScreen
 from benchctl.tui.screens.page import Surroundings
 from benchctl.tui.screens.plan import PlanScreen
 from benchctl.tui.screens.summary import SummaryScreen
+from benchctl.tui.widgets.words import Words
 
 
 @pytest.fixture
@@ -309,6 +311,7 @@ def test_every_key_of_the_program_does_what_it_says(three, tmp_path, monkeypatch
         tried.add("app.quit")
         await pilot.press("q")
         assert pilot.app.return_code == 0
+        tried.add("app.back")  # tried below
         assert tried == own_ids(BenchApp)
 
     clock = Clock()
@@ -459,3 +462,40 @@ def test_a_theme_of_ours_or_of_textual_can_be_chosen(three):
 
     clock = Clock()
     drive(three, open_replay(three, 1, clock, 30.0), script, clock=clock, theme="nord")
+
+
+def test_escape_goes_back_through_the_screens_and_clears_a_filter_first(three):
+    async def script(pilot):
+        assert (await press(pilot, "3")).startswith(" Summary")
+        assert (await press(pilot, "4")).startswith(" History")
+        assert "1 of 3 runs" in await press(pilot, "slash", *"other", "enter")
+        assert "1 of 3 runs" not in await press(pilot, "escape")
+        assert shown(pilot).startswith(" History")
+        assert (await press(pilot, "escape")).startswith(" Summary")
+        assert (await press(pilot, "escape")).startswith(" Plan")
+        assert (await press(pilot, "escape")).startswith(" Plan")
+
+    drive(three, open_plan(store=three), script)
+
+
+def test_what_is_typed_is_completed_from_what_there_is(three):
+    async def script(pilot):
+        await press(pilot, "slash", *"oth")
+        assert "1 of 3 runs" in await press(pilot, "right")
+        assert pilot.app.page.query_one(Input).value == "other"
+        await press(pilot, "escape", "t", *"base")
+        await press(pilot, "right", "enter")
+        assert "[baseline]" in shown(pilot)
+
+    drive(three, open_page(three, "history"), script)
+
+
+def test_the_last_word_of_several_is_completed():
+    async def suggested(text):
+        return await Words(["baseline", "Kitchen"]).get_suggestion(text)
+
+    assert asyncio.run(suggested("lab, base")) == "lab, baseline"
+    assert asyncio.run(suggested("kit")) == "kitchen"
+    assert asyncio.run(suggested("baseline")) is None
+    assert asyncio.run(suggested("")) is None
+    assert asyncio.run(suggested("none")) is None

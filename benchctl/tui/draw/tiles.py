@@ -1,4 +1,8 @@
-"""The big figures at the top of the live screen, as text."""
+"""The big figures at the top of the live screen, as text.
+
+Of Textual's Digits each is a widget: a change of seven, as with every tick, takes 6.2 ms instead of
+2.2 ms (``python bench widgets``). A figure that is too wide for tall digits has one line here.
+"""
 
 from __future__ import annotations
 

@@ -7,7 +7,6 @@ from contextlib import closing
 from functools import partial
 from typing import ClassVar
 
-from textual import events
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 from textual.widgets import Input
@@ -26,6 +25,7 @@ from benchctl.tui.screens.modals import Ask, Prompt
 from benchctl.tui.screens.page import ReportPage, Surroundings
 from benchctl.tui.widgets.scrolled import Scrolled
 from benchctl.tui.widgets.table import Table
+from benchctl.tui.widgets.words import Words
 
 
 class HistoryScreen(ReportPage):
@@ -61,7 +61,10 @@ class HistoryScreen(ReportPage):
         self._marked: list[int] = []
         """Ids of the marked runs, in the order of marking: the first is compared with."""
         self._table = Table(id="runs", empty="there are no runs yet")
-        self._input = Input(placeholder="words to find: profile, run, status, host, tag")
+        self._words = Words()
+        self._input = Input(
+            placeholder="words to find: profile, run, status, host, tag", suggester=self._words
+        )
         self._about = Scrolled(id="about")
         self._about.can_focus = False
 
@@ -115,6 +118,11 @@ class HistoryScreen(ReportPage):
 
     def _take_past(self, past: Sequence[Past]) -> None:
         self._all = past
+        self._words.known = {
+            word
+            for one in past
+            for word in (one.run.profile, one.run.status, one.host, *one.run.tags)
+        }
         self._show()
 
     def _show(self) -> None:
@@ -172,11 +180,12 @@ class HistoryScreen(ReportPage):
         self._input.set_class(bool(self._input.value), "-open")
         self._table.focus()
 
-    def on_key(self, event: events.Key) -> None:
-        """Clear the filter."""
-        if event.key == "escape" and self._input.has_focus:
+    def back(self) -> bool:
+        if self._input.has_focus or self._input.value:
             self._input.value = ""
             self.on_input_submitted()
+            return True
+        return False
 
     def action_mark(self) -> None:
         """Mark the run for a comparison, or unmark it."""
@@ -214,7 +223,8 @@ class HistoryScreen(ReportPage):
             if text is not None:
                 self._write(lambda: set_tags(self.around.store, run.id, read_tags([text])))
 
-        prompt = Prompt(f"Tags of {run.name}", ", ".join(run.tags), "separated by commas")
+        tags = {BASELINE, *(tag for one in self._all for tag in one.run.tags)}
+        prompt = Prompt(f"Tags of {run.name}", ", ".join(run.tags), "separated by commas", tags)
         self.app.push_screen(prompt, take)
 
     def action_baseline(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 from typing import ClassVar, TypeVar
 
@@ -14,6 +14,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from benchctl.tui import themes
+from benchctl.tui.widgets.words import Words
 from benchctl.visible import visible, visible_lines
 
 T = TypeVar("T")
@@ -102,17 +103,23 @@ class Ask(Dialog[bool]):
 class Prompt(Dialog[str]):
     """One line of text; enter takes it."""
 
-    def __init__(self, title: str, value: str = "", hint: str = "") -> None:
+    def __init__(
+        self, title: str, value: str = "", hint: str = "", words: Iterable[str] = ()
+    ) -> None:
         super().__init__()
         self._title = title
         self._value = value
         self._hint = hint
+        self._words = words
 
     def compose(self) -> ComposeResult:
         with Vertical() as frame:
             frame.border_title = Content(visible(self._title))
             frame.border_subtitle = "enter accepts   escape cancels"
-            yield Input(visible(self._value), placeholder=self._hint, select_on_focus=False)
+            yield Input(
+                visible(self._value), placeholder=self._hint, select_on_focus=False,
+                suggester=Words(self._words),
+            )  # fmt: skip
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Return the line."""

@@ -90,6 +90,10 @@ class Page(Screen[None]):
         """Return the widgets between title and keys."""
         raise NotImplementedError
 
+    def back(self) -> bool:
+        """Undo what escape undoes on this screen; returns whether there was anything."""
+        return False
+
     def tick(self) -> None:
         """Update the content; called while the screen is visible."""
 

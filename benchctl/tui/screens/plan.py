@@ -189,7 +189,8 @@ class PlanScreen(Page):
                 self._show_list()
                 self.tick()
 
-        self.app.push_screen(Prompt("Show profiles with", self._filter), take)
+        names = [name for name, _ in self._all]
+        self.app.push_screen(Prompt("Show profiles with", self._filter, words=names), take)
 
     def action_edit(self) -> None:
         """Open the profile in the editor."""

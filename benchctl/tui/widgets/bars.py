@@ -43,7 +43,12 @@ class TitleBar(Painted):
 
 
 class KeyBar(Painted):
-    """The main keys of this screen, `?` for the others, and the palette."""
+    """The main keys of this screen, `?` for the others, and the palette.
+
+    Textual's Footer has a widget for each key: the first frame comes 85 ms later, and a change of
+    the keys, as with every move of the focus, takes 35 ms instead of 4.6 ms (``python bench
+    widgets``).
+    """
 
     DEFAULT_CSS = """
     KeyBar { height: 1; background: $panel; }

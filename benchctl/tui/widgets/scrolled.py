@@ -1,4 +1,7 @@
-"""Text that is too long or too wide: wrapped, and scrolled with the usual keys."""
+"""Text that is too long or too wide: wrapped, and scrolled with the usual keys.
+
+Textual's Static and RichLog wrap without an indent, so that one long command looks like several.
+"""
 
 from __future__ import annotations
 
