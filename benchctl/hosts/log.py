@@ -46,15 +46,15 @@ class CommandLog:
             return lambda _: None
         begun = self._clock()
         entry = {"host": host, "pid": pid, "command": list(argv)}
-        text = f"{host} {pid} %s: {shlex.join(argv)}"
-        self._write(begun, text % "starts", {"event": "started", **entry})
+        who, what = f"{host} {pid}", shlex.join(argv)
+        self._write(begun, f"{who} starts: {what}", {"event": "started", **entry})
 
         def ended(exit_code: int) -> None:
             now = self._clock()
             took = {"exit_code": exit_code, "duration_s": round(now - begun, 6)}
             how = f"signal {-exit_code}" if exit_code < 0 else f"exit code {exit_code}"
-            said = text % f"ends with {how} after {format_duration(now - begun)}"
-            self._write(now, said, {"event": "ended", **entry, **took})
+            said = f"ends with {how} after {format_duration(now - begun)}"
+            self._write(now, f"{who} {said}: {what}", {"event": "ended", **entry, **took})
 
         return ended
 

@@ -52,6 +52,13 @@ def test_in_json_a_time_has_its_offset_and_a_command_its_words(tmp_path):
     assert (ended["event"], ended["exit_code"], ended["duration_s"]) == ("ended", -9, 0.5)
 
 
+def test_a_command_may_have_percent_signs(tmp_path):
+    CommandLog(tmp_path / "log").started("h1", ["printf", "%s%d"], 1)(0)
+    first, second = (tmp_path / "log").read_text().splitlines()
+    assert first.endswith("starts: printf %s%d")
+    assert second.endswith(": printf %s%d")
+
+
 def test_a_command_cannot_forge_a_line(tmp_path):
     CommandLog(tmp_path / "log").started("h1", ["x", "\n2026-01-01 h2 1 starts: y\x1b[2J"], 1)
     (line,) = (tmp_path / "log").read_text().splitlines()
