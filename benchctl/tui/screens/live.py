@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
-from dataclasses import replace
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 from textual.containers import Container
@@ -18,16 +17,16 @@ from benchctl.tui.draw import status
 from benchctl.tui.draw.charts import Choice
 from benchctl.tui.draw.columns import Column, widths
 from benchctl.tui.draw.flowlist import list_flows
-from benchctl.tui.draw.glyphs import SETS
 from benchctl.tui.draw.spans import Span
 from benchctl.tui.model.feed import Feed
 from benchctl.tui.model.playhead import Playhead
 from benchctl.tui.model.results import Results
 from benchctl.tui.model.runview import RUNNING, RunView
-from benchctl.tui.model.zoom import Zoom, window_for
+from benchctl.tui.model.zoom import window_for
 from benchctl.tui.screens.detail import TrialWindow
 from benchctl.tui.screens.page import Surroundings
-from benchctl.tui.screens.steering import KEYS, SteeringPage
+from benchctl.tui.screens.plots import PLOT_KEYS, PlotPage
+from benchctl.tui.screens.steering import KEYS
 from benchctl.tui.widgets.chartview import ChartView, Tiles
 from benchctl.tui.widgets.flowtable import FlowTable
 from benchctl.tui.widgets.notes import Notes
@@ -42,24 +41,13 @@ SEEK_S = 5.0
 UNKNOWN = "a metric of the backend without a description"
 
 
-class LiveScreen(SteeringPage):
+class LiveScreen(PlotPage):
     """One run, live or in replay."""
 
     NAME = "live"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space", "freeze", "Freeze", id="live.freeze"),
-        Binding("plus,equals_sign", "zoom(1)", "Zoom", key_display="+", id="live.zoom_in"),
-        Binding("minus", "zoom(-1)", "Zoom out", show=False, id="live.zoom_out"),
-        Binding("0", "whole", "Whole trial, all values", show=False, id="live.zoom_all"),
-        Binding("z", "values('zoom', 1)", "Zoom values", show=False, id="live.values_in"),
-        Binding("Z", "values('zoom', -1)", "Zoom values out", show=False, id="live.values_out"),
-        Binding("shift+up", "values('pan', 1)", "Higher values", show=False, id="live.higher"),
-        Binding("shift+down", "values('pan', -1)", "Lower values", show=False, id="live.lower"),
-        Binding("m", "metric", "Metric", id="live.metric"),
-        Binding("p", "pick", "Flows, to pick lines", show=False, id="live.pick"),
-        Binding("g", "log", "Linear or logarithmic", show=False, id="live.log"),
-        Binding("w", "smooth", "Means or every value", show=False, id="live.smooth"),
-        Binding("b", "glyphs", "Braille, blocks or ASCII", show=False, id="live.glyphs"),
+        *PLOT_KEYS,
         # Before those of a list, which scrolls sideways with them elsewhere.
         Binding("left", "seek(-1)", "Back 5 s", show=False, id="live.back", priority=True),
         Binding("right", "seek(1)", "On 5 s", show=False, id="live.on", priority=True),
@@ -130,8 +118,6 @@ class LiveScreen(SteeringPage):
             stores.pop_all()
         self._playhead = Playhead(around.clock, *span)
         self._playhead.seek(feed.begin + at_s)
-        self._choice = Choice(glyphs=around.glyphs)
-        self._zoom = Zoom()
         self._following = True
         self._results = Results(feed.view)
         self._problem = ""
@@ -344,48 +330,9 @@ class LiveScreen(SteeringPage):
         self._read()
         self._now()
 
-    def action_zoom(self, steps: int) -> None:
-        """Show a smaller or larger part of the trial's time."""
-        traces = self._feed.traces
-        if traces is not None:
-            span_s = max(self._feed.whole.span_s, traces.end_s)
-            self._zoom = self._zoom.changed(steps, span_s)
-            self._now()
-
-    def action_metric(self) -> None:
-        """Start the plots with the next metric."""
-        self._change(replace(self._choice, first=self._choice.first + 1))
-
-    def action_log(self) -> None:
-        """Switch between linear and logarithmic axes."""
-        self._change(replace(self._choice, log=not self._choice.log))
-
-    def action_smooth(self) -> None:
-        """Switch between means over some time and every value."""
-        self._change(replace(self._choice, smooth=not self._choice.smooth))
-
-    def action_values(self, how: Literal["zoom", "pan"], steps: int) -> None:
-        """Show a smaller part of the first plot's values, or a higher one."""
-        self._change(self._charts.rescaled(how, steps))
-
-    def action_whole(self) -> None:
-        """Show the whole trial and all values."""
-        self._zoom = Zoom()
-        self._change(replace(self._choice, bounds={}))
-
-    def action_glyphs(self) -> None:
-        """Use the next set of characters."""
-        names = list(SETS)
-        after = names[(names.index(self._choice.glyphs.name) + 1) % len(names)]
-        self._change(replace(self._choice, glyphs=SETS[after]))
-
     def action_pick(self) -> None:
         """Go to the list of flows."""
         self._show_list("flows")
-
-    def on_flow_table_picked(self, event: FlowTable.Picked) -> None:
-        """Draw other lines."""
-        self._change(event.choice)
 
     def action_seek(self, steps: int) -> None:
         """Go to another moment, which freezes a live screen."""

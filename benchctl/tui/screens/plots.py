@@ -1,0 +1,87 @@
+"""Keys that choose what the plots of a trial show: time, values, metric, scale, characters."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Literal
+
+from textual.binding import Binding
+
+from benchctl.tui.draw.charts import Choice
+from benchctl.tui.draw.glyphs import SETS
+from benchctl.tui.model.feed import Feed
+from benchctl.tui.model.zoom import Zoom
+from benchctl.tui.screens.page import Surroundings
+from benchctl.tui.screens.steering import SteeringPage
+from benchctl.tui.widgets.chartview import ChartView
+from benchctl.tui.widgets.flowtable import FlowTable
+
+PLOT_KEYS = [
+    Binding("plus,equals_sign", "zoom(1)", "Zoom", key_display="+", id="live.zoom_in"),
+    Binding("minus", "zoom(-1)", "Zoom out", show=False, id="live.zoom_out"),
+    Binding("0", "whole", "Whole trial, all values", show=False, id="live.zoom_all"),
+    Binding("z", "values('zoom', 1)", "Zoom values", show=False, id="live.values_in"),
+    Binding("Z", "values('zoom', -1)", "Zoom values out", show=False, id="live.values_out"),
+    Binding("shift+up", "values('pan', 1)", "Higher values", show=False, id="live.higher"),
+    Binding("shift+down", "values('pan', -1)", "Lower values", show=False, id="live.lower"),
+    Binding("m", "metric", "Metric", id="live.metric"),
+    Binding("p", "pick", "Flows, to pick lines", show=False, id="live.pick"),
+    Binding("g", "log", "Linear or logarithmic", show=False, id="live.log"),
+    Binding("w", "smooth", "Means or every value", show=False, id="live.smooth"),
+    Binding("b", "glyphs", "Braille, blocks or ASCII", show=False, id="live.glyphs"),
+]
+
+
+class PlotPage(SteeringPage):
+    """A screen with the plots of a trial; its bindings include `PLOT_KEYS`."""
+
+    _feed: Feed
+    _charts: ChartView
+
+    def __init__(self, around: Surroundings, run_id: int) -> None:
+        super().__init__(around, run_id)
+        self._choice = Choice(glyphs=around.glyphs)
+        self._zoom = Zoom()
+
+    def _change(self, choice: Choice) -> None:
+        """Show another choice."""
+        raise NotImplementedError
+
+    def action_zoom(self, steps: int) -> None:
+        """Show a smaller or larger part of the trial's time."""
+        traces = self._feed.traces
+        if traces is not None:
+            span_s = max(self._feed.whole.span_s, traces.end_s)
+            self._zoom = self._zoom.changed(steps, span_s)
+            self.fit()
+
+    def action_metric(self) -> None:
+        """Start the plots with the next metric."""
+        self._change(replace(self._choice, first=self._choice.first + 1))
+
+    def action_log(self) -> None:
+        """Switch between linear and logarithmic axes."""
+        self._change(replace(self._choice, log=not self._choice.log))
+
+    def action_smooth(self) -> None:
+        """Switch between means over some time and every value."""
+        self._change(replace(self._choice, smooth=not self._choice.smooth))
+
+    def action_values(self, how: Literal["zoom", "pan"], steps: int) -> None:
+        """Show a smaller part of the first plot's values, or a higher one."""
+        self._change(self._charts.rescaled(how, steps))
+
+    def action_whole(self) -> None:
+        """Show the whole trial and all values."""
+        self._zoom = Zoom()
+        self._change(replace(self._choice, bounds={}))
+
+    def action_glyphs(self) -> None:
+        """Use the next set of characters."""
+        names = list(SETS)
+        after = names[(names.index(self._choice.glyphs.name) + 1) % len(names)]
+        self._change(replace(self._choice, glyphs=SETS[after]))
+
+    def on_flow_table_picked(self, event: FlowTable.Picked) -> None:
+        """Draw other lines."""
+        self._change(event.choice)
