@@ -150,6 +150,7 @@ def test_enter_on_any_trial_opens_it_and_the_window_follows_it(retried, store):
     async def script(pilot):
         opened = await press(pilot, "enter")
         assert "Trial 1 of 8" in opened
+        assert "escape closes   [ trial before   ] trial after" in opened
         assert "main, attempt 1: failed: the server is busy, exit code 1" in opened
         retried.begin_trial(attempt=2)
         retried.recorder.flush()

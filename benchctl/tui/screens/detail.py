@@ -8,6 +8,7 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
+from textual.content import Content
 
 from benchctl.errors import StoreError
 from benchctl.report.detail import read_details
@@ -43,7 +44,8 @@ class TrialWindow(Dialog[None]):
         self._frame = Vertical(self._text)
 
     def compose(self) -> ComposeResult:
-        self._frame.border_subtitle = "escape closes   [ trial before   ] trial after"
+        hint = Content("escape closes   [ trial before   ] trial after")
+        self._frame.border_subtitle = hint
         yield self._frame
 
     def on_mount(self) -> None:
