@@ -11,6 +11,7 @@ NAMES = (
     "startup",
     "plan",
     "store",
+    "answers",
     "quick",
     "runner",
     "simpleperf",
