@@ -10,7 +10,7 @@ generalized least squares after whitening (Prais and Winsten, 1954; Lund et al.,
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from operator import mul
@@ -23,6 +23,8 @@ FALSE_ALARMS = 0.002
 # Fewer samples are an outlier, not a level.
 LEAST_LEVEL = 3
 LEAST_SERIES = 20
+# Each round knows at least one more step; few series have more of unlike size.
+MOST_ROUNDS = 8
 # Closer to 1, no series is long enough to have a level.
 MOST_PHI = 0.97
 
@@ -52,13 +54,18 @@ def find_steps(values: Sequence[float]) -> list[Step]:
     """Return the steps of a series of samples at equal distances, in order."""
     if len(values) < LEAST_SERIES:
         return []
-    phi, found = -1.0, {}
-    estimate = _phi_of_differences(values)
+    found: dict[int, float] = {}
+    # A step adds to the noise until it is known, and a large one hides a small one.
+    for _ in range(MOST_ROUNDS):
+        phi = _phi_of_differences(values, found)
+        again = _segment(values, 0, len(values), _noise(values, found, phi))
+        known, found = found.keys(), dict(again)
+        if found.keys() == known:
+            break
     # Steps that are none leave noise with a larger phi than was thought, and go when it is known.
-    while estimate > phi:
+    while found and (estimate := _phi_around(values, sorted(found))) > phi:
         phi = estimate
-        found = dict(_segment(values, 0, len(values), Noise(phi, _innovation(values, phi))))
-        estimate = _phi_around(values, sorted(found)) if found else phi
+        found = dict(_segment(values, 0, len(values), _noise(values, found, phi)))
     places = [0, *sorted(found), len(values)]
     levels = [median(values[begin:end]) for begin, end in pairwise(places)]
     return [
@@ -67,16 +74,28 @@ def find_steps(values: Sequence[float]) -> list[Step]:
     ]
 
 
-def _phi_of_differences(values: Sequence[float]) -> float:
-    """Return phi without regard to steps, which differences hardly show.
+def _phi_of_differences(values: Sequence[float], steps: Container[int]) -> float:
+    """Return phi without regard to levels.
 
     The variance of differences over two samples is 1 + phi times that over one.
     """
-    one, two = (
-        _scale([later - earlier for earlier, later in zip(values, values[lag:], strict=False)])
-        for lag in (1, 2)
-    )
-    return _cautious((two / one) ** 2 - 1 if one else 0.0, len(values))
+    one, two = (_square(values, lag, steps) for lag in (1, 2))
+    return _cautious(two / one - 1 if one else 0.0, len(values))
+
+
+def _noise(values: Sequence[float], steps: Container[int], phi: float) -> Noise:
+    """Return the noise with some phi: differences have 2 / (1 + phi) times its variance."""
+    return Noise(phi, math.sqrt(_square(values, 1, steps) * (1 + phi) / 2))
+
+
+def _square(values: Sequence[float], lag: int, steps: Container[int]) -> float:
+    """Return the mean square of the differences over a lag that cross no step."""
+    squares = [
+        (values[at] - values[at - lag]) ** 2
+        for at in range(lag, len(values))
+        if at not in steps and (lag == 1 or at - 1 not in steps)
+    ]
+    return fmean(squares) if squares else 0.0
 
 
 def _phi_around(values: Sequence[float], steps: Sequence[int]) -> float:
@@ -97,18 +116,6 @@ def _cautious(phi: float, n: int) -> float:
     """
     phi = min(max(phi, 0.0), 1.0)
     return min(phi + (1 + 3 * phi) / n + math.sqrt((1 - phi * phi) / n), MOST_PHI)
-
-
-def _innovation(values: Sequence[float], phi: float) -> float:
-    new = [later - phi * earlier for earlier, later in pairwise(values)]
-    middle = median(new)
-    return _scale([value - middle for value in new])
-
-
-def _scale(deviations: Sequence[float]) -> float:
-    """Return the standard deviation around 0, without what is farther than four of them."""
-    within = 4 * 1.4826 * median(map(abs, deviations))
-    return math.sqrt(fmean(d * d for d in deviations if abs(d) <= within or not within))
 
 
 def _segment(
