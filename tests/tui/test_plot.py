@@ -123,7 +123,7 @@ def bursty(level_bps, number, burst_bps=290e6):
     def rate(time_s):
         return burst_bps if 30.0 <= time_s < 30.1 else level_bps * (1 + 0.2 * math.sin(9 * time_s))
 
-    return replace(curve(rate, number), smooth_s=5.0, banded=True)
+    return replace(curve(rate, number), smooth_s=5.0, of_means=True)
 
 
 FLOWS = [bursty(27e6, 0), replace(bursty(19e6, 1, 19e6), expected=19.1e6)]
@@ -143,8 +143,9 @@ def test_a_smoothed_line_has_its_range_as_a_faint_band_behind_it():
     lines = draw(plot(FLOWS[:1], options={"robust": True}), MINUTE, 80, 14)
     roles = {span.role for line in lines for span in line}
     assert {"curve-0", "faint-curve-0"} <= roles
-    bare = draw(plot([RISE]), MINUTE, 80, 14)
-    assert "faint-curve-0" not in {span.role for line in bare for span in line}
+    for bare in ([RISE], FLOWS[:1] * 9):
+        lines = draw(plot(bare), MINUTE, 80, 14)
+        assert "faint-curve-0" not in {span.role for line in lines for span in line}
 
 
 def test_an_expected_value_is_a_dashed_line_with_its_value():
@@ -173,7 +174,7 @@ def test_no_value_is_dropped_when_the_axis_shows_a_part(values, top, glyphs, ban
     series.extend(times, values, [1.0] * len(values))
     bounds = (top / 4, top)
     lines = text(
-        [replace(named(series), banded=banded)], bounds=bounds, from_zero=False, metric="x",
+        [replace(named(series), of_means=banded)], bounds=bounds, from_zero=False, metric="x",
         glyphs=glyphs, height=16,
     ).splitlines()  # fmt: skip
     shown = [float(line.split()[0]) for line in lines[:14] if line[7:9] in (" ┤", " +")]

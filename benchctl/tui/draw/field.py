@@ -7,8 +7,9 @@ colour. So it shows the dots of its uppermost layer, in the role that was last t
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Callable, Iterator, Sequence
+from itertools import cycle, pairwise
+from operator import or_
 from statistics import median
 
 from benchctl.tui.draw.axis import PlotAxis
@@ -18,9 +19,6 @@ from benchctl.tui.draw.strip import Strip
 
 Cell = tuple[str, str]
 """A role and a character."""
-Run = list[tuple[int, int, int]]
-"""Columns of dots side by side, each with its first and last dot."""
-
 # A gap of this many usual intervals means missing samples; it is not bridged.
 HOLE = 3.5
 # Of this many dots side by side, the first half is a dash.
@@ -32,18 +30,17 @@ class _Layer:
 
     def __init__(self, columns: int, glyphs: Glyphs) -> None:
         self.dots = [0] * (columns * glyphs.columns)
-        self.roles: list[tuple[str, list[int]]] = []
+        self.roles: list[tuple[str, Sequence[int]]] = []
         self._glyphs = glyphs
 
-    def add(self, role: str, columns: Iterable[tuple[int, int]]) -> None:
-        """Add dots of a role, each column with its bits."""
-        width = self._glyphs.columns
-        touched = [0] * (len(self.dots) // width)
-        for x, bits in columns:
-            self.dots[x] |= bits
-            touched[x // width] |= bits
+    def add(self, role: str, bits: Sequence[int]) -> None:
+        """Add dots of a role, the bits of every column."""
+        self.dots = [*map(or_, self.dots, bits)]
+        touched = bits
+        if self._glyphs.columns == 2:
+            touched = [*map(or_, bits[::2], bits[1::2])]
         for shift in (1, 2)[: self._glyphs.rows // 2]:
-            touched = [bits | bits >> shift for bits in touched]
+            touched = [rows | rows >> shift for rows in touched]
         self.roles.append((role, touched))
 
 
@@ -59,26 +56,29 @@ class Field:
         self._texts: list[tuple[int, str, str]] = []
         self._faint = (dotted, 0 if glyphs.columns == 1 else dotted << 1)
 
-    def add_line(self, role: str, band: str, strip: Strip) -> tuple[int, int] | None:
+    def add_line(self, role: str, band: str | None, strip: Strip) -> tuple[int, int] | None:
         """Draw a line; return the row and the column of cells that it ends in, None without any.
 
-        A column spans its whole range, or has its mean before the range as a band of role ``band``.
+        A column spans its whole range. With ``band``, it has its mean, before the range as a band
+        of this role, if it is not empty.
         """
         if not strip.places:
             return None
         middles = self._dots(strip.means)
-        runs = _runs(strip.places, self._dots(strip.highs), self._dots(strip.lows))
+        tops, bottoms = middles, middles
+        if band != "":
+            tops, bottoms = self._dots(strip.highs), self._dots(strip.lows)
         if band:
-            self._bands.add(band, self._filled(runs))
-            runs = _runs(strip.places, middles, middles)
-        self._lines.add(role, _connected(runs))
+            self._bands.add(band, self._bits(strip.places, tops, bottoms, self._filled))
+            tops, bottoms = middles, middles
+        self._lines.add(role, self._bits(strip.places, tops, bottoms, _connected))
         return middles[-1] // self._glyphs.rows, strip.places[-1] // self._glyphs.columns
 
     def add_dashes(self, role: str, value: float, text: str) -> None:
         """Draw a dashed line at a value, with a text in it where no line is, if there is room."""
         (dot,) = self._dots([value])
-        dashes = (x for x in range(len(self._dashes.dots)) if x % DASH < DASH // 2)
-        self._dashes.add(role, ((x, 1 << dot) for x in dashes))
+        columns = range(self._columns * self._glyphs.columns)
+        self._dashes.add(role, [(x % DASH < DASH // 2) << dot for x in columns])
         self._texts.append((dot // self._glyphs.rows, role, f"  {text} "))
 
     def _dots(self, values: Sequence[float]) -> Sequence[int]:
@@ -90,13 +90,26 @@ class Field:
         height = (self._axis.cells - 1) * rows
         end = height + (rows - 1) / 2 + 0.5
         dots = [math.floor(end - place * height) for place in self._axis.places(values)]
-        return [0 if dot < 0 else last if dot > last else dot for dot in dots]
+        if min(dots) < 0 or max(dots) > last:
+            dots = [0 if dot < 0 else last if dot > last else dot for dot in dots]
+        return dots
 
-    def _filled(self, runs: Iterable[Run]) -> Iterator[tuple[int, int]]:
-        """Yield every second dot of the runs."""
-        for run in runs:
-            for x, top, bottom in run:
-                yield x, (2 << bottom) - (1 << top) & self._faint[x % 2]
+    def _bits(
+        self, places: Sequence[int], tops: Sequence[int], bottoms: Sequence[int],
+        fill: Callable[[int, Sequence[int], Sequence[int]], Sequence[int]],
+    ) -> Sequence[int]:  # fmt: skip
+        """Return the bits of every column, as ``fill`` sets them for columns without holes."""
+        bits: list[int] = []
+        for begin, run_tops, run_bottoms in _runs(places, tops, bottoms):
+            bits += [0] * (begin - len(bits))
+            bits += fill(begin, run_tops, run_bottoms)
+        return bits + [0] * (self._columns * self._glyphs.columns - len(bits))
+
+    def _filled(self, begin: int, tops: Sequence[int], bottoms: Sequence[int]) -> Sequence[int]:
+        """Return every second dot from the tops to the bottoms."""
+        masks = self._faint if begin % 2 == 0 else self._faint[::-1]
+        columns = zip(tops, bottoms, cycle(masks), strict=False)
+        return [((2 << bottom) - (1 << top)) & mask for top, bottom, mask in columns]
 
     def cells(self) -> list[list[Cell]]:
         """Return the cells, row by row from the top."""
@@ -146,27 +159,35 @@ def hole_after(places: Sequence[int]) -> float:
     return HOLE * median(steps) if steps else 0.0
 
 
-def _runs(places: Sequence[int], tops: Sequence[int], bottoms: Sequence[int]) -> list[Run]:
-    """Return columns without holes between them, small gaps bridged."""
+def _runs(
+    places: Sequence[int], tops: Sequence[int], bottoms: Sequence[int]
+) -> Iterator[tuple[int, Sequence[int], Sequence[int]]]:
+    """Yield columns without holes, small gaps bridged: the first one, all tops, all bottoms."""
+    if places[-1] - places[0] + 1 == len(places):
+        yield places[0], tops, bottoms
+        return
     hole = hole_after(places)
-    columns = [*zip(places, tops, bottoms, strict=True)]
-    runs = [columns[:1]]
+    begin, higher, lower = places[0], [tops[0]], [bottoms[0]]
+    columns = zip(places, tops, bottoms, strict=True)
     for (x0, top0, bottom0), (x, top, bottom) in pairwise(columns):
         if x - x0 > hole:
-            runs.append([])
+            yield begin, higher, lower
+            begin, higher, lower = x, [], []
         else:
-            for between in range(x0 + 1, x):
-                share = (between - x0) / (x - x0)
-                level0, level = top0 + (top - top0) * share, bottom0 + (bottom - bottom0) * share
-                runs[-1].append((between, round(level0), round(level)))
-        runs[-1].append((x, top, bottom))
-    return runs
+            for between in range(1, x - x0):
+                share = between / (x - x0)
+                higher.append(round(top0 + (top - top0) * share))
+                lower.append(round(bottom0 + (bottom - bottom0) * share))
+        higher.append(top)
+        lower.append(bottom)
+    yield begin, higher, lower
 
 
-def _connected(runs: Iterable[Run]) -> Iterator[tuple[int, int]]:
-    """Yield the dots of each column, and those up to the dots of the column before."""
-    for run in runs:
-        _, least, greatest = run[0]
-        for x, top, bottom in run:
-            least, greatest = min(top, greatest + 1), max(bottom, least - 1)
-            yield x, (2 << greatest) - (1 << least)
+def _connected(_: int, tops: Sequence[int], bottoms: Sequence[int]) -> Sequence[int]:
+    """Return the dots from the tops to the bottoms, and those up to the column before."""
+    bits = []
+    first, last = tops[0], bottoms[0]
+    for top, bottom in zip(tops, bottoms, strict=True):
+        first, last = top if top <= last else last + 1, bottom if bottom >= first else first - 1
+        bits.append((2 << last) - (1 << first))
+    return bits

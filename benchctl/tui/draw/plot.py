@@ -31,14 +31,16 @@ from benchctl.tui.model.zoom import View
 MARGIN = 8
 # A plot of fewer rows has none for what lies beyond the axis.
 LEAST_ROWS = 3
+# The bands of more lines would hide each other.
+MOST_BANDS = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Curve:
     """One line of a plot: its name and its mark, and the number of its flow, for the colour.
 
-    ``smooth_s`` is the time that its means are over, 0 for none. ``banded`` lines have their range
-    as a band. ``expected`` is the theoretical value.
+    ``smooth_s`` is the time that its means are over, 0 for none. A line ``of_means`` has its range
+    as a band behind it. ``expected`` is the theoretical value.
     """
 
     name: str
@@ -46,7 +48,7 @@ class Curve:
     number: int
     mark: str
     smooth_s: float = 0.0
-    banded: bool = False
+    of_means: bool = False
     expected: float | None = None
 
 
@@ -189,7 +191,8 @@ def _rows(plot: Plot, drawn: Sequence[Strip], axis: PlotAxis, frame: Frame) -> l
     ends: dict[tuple[int, int], Cell] = {}
     for curve, strip in zip(plot.curves, drawn, strict=True):
         role = role_of(curve.number)
-        end = field.add_line(role, f"faint-{role}" if curve.banded else "", strip)
+        band = f"faint-{role}" if len(plot.curves) <= MOST_BANDS else ""
+        end = field.add_line(role, band if curve.of_means else None, strip)
         if end is not None:
             ends[end] = ("label", "+") if end in ends else (role, curve.mark)
     for value in plot.expected:

@@ -16,7 +16,7 @@ Bounds = tuple[float, float]
 
 # This share of a line's columns at either end does not count if the others lie together: by their
 # means, and by how far they spread around them.
-FEW, FEW_SPREADS = 0.05, 0.15
+FEW, FEW_SPREADS = 0.05, 0.25
 # So much higher must an axis for all values be, or it shows all.
 GAIN = 2.0
 # Beyond what counts, an axis shows this share of it, for the noise.

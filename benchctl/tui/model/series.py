@@ -172,24 +172,29 @@ class Series:
         edges = _edges(begin, per_column, count, stop)
         low, high = self._low.tolist(), self._high.tolist()
         total, weight = self._total.tolist(), self._weight.tolist()
-        found = [
-            Range(min(low[i:j]), max(high[i:j]), sum(total[i:j]) / sum(weight[i:j]))
-            if i < j and any(weight[i:j])
-            else None
-            for i, j in edges
-        ]
         if not smooth_s:
-            return found
+            return [
+                Range(min(low[i:j]), max(high[i:j]), sum(total[i:j]) / sum(weight[i:j]))
+                if i < j and any(weight[i:j])
+                else None
+                for i, j in edges
+            ]
         totals, weights = [0.0, *accumulate(total)], [0.0, *accumulate(weight)]
         total.append(0.0)
         weight.append(0.0)
+        least = LIGHTEST * weights[-1]
+        found: list[Range | None] = []
         parts = _around(begin, per_column, count, stop, smooth_s / self.width_s / 2)
-        for place, (column, (i, part, j, part_of_j)) in enumerate(zip(found, parts, strict=True)):
-            if column is not None:
-                over = weights[j] + part_of_j * weight[j] - weights[i] - part * weight[i]
-                summed = totals[j] + part_of_j * total[j] - totals[i] - part * total[i]
-                if over > LIGHTEST * weights[-1]:
-                    found[place] = Range(column.low, column.high, summed / over)
+        for (i, j), (k, part_of_k, m, part_of_m) in zip(edges, parts, strict=True):
+            if i >= j or weights[j] == weights[i]:
+                found.append(None)
+                continue
+            over = weights[m] + part_of_m * weight[m] - weights[k] - part_of_k * weight[k]
+            if over > least:
+                summed = totals[m] + part_of_m * total[m] - totals[k] - part_of_k * total[k]
+            else:
+                over, summed = weights[j] - weights[i], totals[j] - totals[i]
+            found.append(Range(min(low[i:j]), max(high[i:j]), summed / over))
         return found
 
 
