@@ -59,24 +59,18 @@ class Keeper:
     def build(self) -> Built:
         """Build the lab. Raises OSError, BuildError or ServiceError."""
         self._namespaces.create()
-        why_not = unpunctual() if self._emulator is Emulator.AUTO else ""
-        if self._emulator is not Emulator.USER:
-            why_not = why_not or refusal()
-        if why_not and self._emulator is Emulator.KERNEL:
-            raise BuildError(f"the kernel cannot emulate links here: {why_not}")
-        by_kernel = self._emulator is not Emulator.USER and not why_not
-        self._emulator = Emulator.KERNEL if by_kernel else Emulator.USER
+        why_not = unpunctual() or refusal() if self._emulator is Emulator.AUTO else ""
+        if self._emulator is Emulator.AUTO:
+            self._emulator = Emulator.USER if why_not else Emulator.KERNEL
         links = {name: link for name, link in self._topology.links.items() if not link.ideal}
         devices = {name: (f"link{i}a", f"link{i}b") for i, name in enumerate(links)}
-        self._namespaces.connect(devices, by_kernel and several_processors())
-        if by_kernel:
-            within = self._namespaces.descriptors
-            known = {}
-            for name, link in links.items():
-                a, b = link.ends
-                known[name] = LinkPlace(link, devices[name], (within[a.node], within[b.node]))
-            self._kernel = KernelLinks(self._namespaces.emulator, known)
+        if self._emulator is Emulator.KERNEL:
+            try:
+                self._connect_by_kernel(links, devices)
+            except BuildError as error:
+                raise BuildError(f"the kernel cannot emulate links here: {error}") from None
         else:
+            self._namespaces.connect(devices)
             for name, link in links.items():
                 self._start_emulator(link, devices[name], 0)
                 self._start_emulator(link, devices[name][::-1], 1)
@@ -125,6 +119,15 @@ class Keeper:
             case _:
                 self._reap()
         return None
+
+    def _connect_by_kernel(self, links: Mapping[str, Link], devices: Mapping[str, Ends]) -> None:
+        self._namespaces.connect(devices, several_processors())
+        within = self._namespaces.descriptors
+        places = {}
+        for name, link in links.items():
+            a, b = link.ends
+            places[name] = LinkPlace(link, devices[name], (within[a.node], within[b.node]))
+        self._kernel = KernelLinks(self._namespaces.emulator, places)
 
     def _ask_emulators(self, messages: Mapping[LinkDirection, Change | None]) -> list[Any]:
         for direction, message in messages.items():

@@ -141,18 +141,17 @@ def together(lab: Lab, loads: Mapping[Hop, float]) -> tuple[list[Together], list
     """
     found: list[Together] = []
     counted: list[Carried] = []
-    for legs in rounds(lab.topology, loads):
-        if len(legs) < 2:
-            continue
-        pairs = pairs_of(lab.topology, [name for leg in legs for name in leg.links])
-        with _probing(lab, pairs) as probers:
+    several = [legs for legs in rounds(lab.topology, loads) if len(legs) > 1]
+    pairs = pairs_of(lab.topology, [name for legs in several for leg in legs for name in leg.links])
+    with _probing(lab, pairs) as probers, _changing(lab, pairs) as change:
+        change(_emptied)
+        for legs in several:
             for _ in range(_LOOKS):
-                with _changed(lab, pairs, _emptied):
-                    rates, meanwhile = _load(lab, legs, probers)
+                rates, meanwhile = _load(lab, legs, probers)
                 if not any(one.problem for one in rates):
                     break
-        found += rates
-        counted += meanwhile
+            found += rates
+            counted += meanwhile
     return found, counted
 
 
@@ -188,10 +187,11 @@ def _probing(lab: Lab, pairs: Iterable[Pair]) -> Iterator[_Probers]:
 
 def _look(lab: Lab, pair: Pair, probers: _Probers) -> list[Look]:
     findings: dict[Leg, list[PromiseFinding]] = {leg: [] for leg in pair.legs}
-    with _changed(lab, [pair], _other):
+    with _changing(lab, [pair]) as change:
+        change(_other)
         for leg in pair.legs:
             findings[leg] += _burst(leg, probers)
-    with _changed(lab, [pair], _emptied):
+        change(_emptied)
         for leg in pair.legs:
             findings[leg] += judge_rate(leg, _rate_bps(leg, probers))
     for leg, train in _trains(pair, probers).items():
@@ -200,14 +200,13 @@ def _look(lab: Lab, pair: Pair, probers: _Probers) -> list[Look]:
 
 
 @contextmanager
-def _changed(
-    lab: Lab, pairs: Iterable[Pair], how: Callable[[LinkSettings], LinkSettings]
-) -> Iterator[None]:
-    """Give links other settings for a while, then those of the topology again."""
+def _changing(
+    lab: Lab, pairs: Iterable[Pair]
+) -> Iterator[Callable[[Callable[[LinkSettings], LinkSettings]], None]]:
+    """Give a function that changes the settings of links; afterwards they are as before."""
     hops = [hop for pair in pairs for leg in pair.legs for hop in leg.hops]
     try:
-        _set(lab, {hop: how(hop.settings) for hop in hops})
-        yield
+        yield lambda how: _set(lab, {hop: how(hop.settings) for hop in hops})
     finally:
         _set(lab, {hop: hop.settings for hop in hops})
 
