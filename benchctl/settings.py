@@ -118,10 +118,13 @@ class Settings:
     """The settings of one file, beside those of the environment."""
 
     def __init__(self, path: Path) -> None:
-        """Read a file; a missing one is empty. Raises ProfileError with file and line."""
+        """Read a file; a missing one is empty. Raises ProfileError with file and line.
+
+        So is one in a folder that is closed to this user, as root's is if HOME stayed root's.
+        """
         self.path = path
         self._source: TomlSource | None = None
-        if not path.exists():
+        if not os.path.exists(path):  # noqa: PTH110
             return
         from benchctl.toml.source import read_toml
 

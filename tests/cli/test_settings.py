@@ -1,8 +1,12 @@
 """What the settings do to the commands, and how they are shown."""
 
 import json
+import os
+from pathlib import Path
 
 import pytest
+
+from benchctl.settings import Settings
 
 PROFILE = '[flows.main]\nbackend = "toy"\n[axes]\nplan = ["ok"]\n'
 
@@ -73,3 +77,13 @@ def test_a_program_is_taken_from_where_the_settings_say(benchctl, settings_file)
     ours.unlink()
     told = benchctl("run", profile)
     assert (told.returncode, f"no program {ours}" in told.stderr) == (3, True)
+
+
+def test_a_folder_that_is_closed_to_this_user_has_no_settings(monkeypatch):
+    def closed(path, **_):
+        raise PermissionError(13, "Permission denied", path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "stat", closed)
+        found = Settings(Path("/root/.config/benchctl/settings.toml"))
+    assert found.find("theme").origin == "default"
