@@ -4,6 +4,7 @@ import re
 import stat
 import subprocess
 import sys
+import threading
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -12,11 +13,13 @@ from textual.events import MouseScrollDown
 from tui.conftest import PROFILE
 from tui.driving import drive, notices, open_plan, own_ids, press, settle, shown, until
 from tui.made_runs import MadeRun
+from waiting import DEADLINE_S
 
 from benchctl.errors import MissingError, StoreError
 from benchctl.store.locks import Liveness
 from benchctl.store.read import Reader
 from benchctl.tui.app import BenchApp
+from benchctl.tui.screens.drawn import draw_plan
 from benchctl.tui.screens.history import HistoryScreen
 from benchctl.tui.screens.live import LiveScreen
 from benchctl.tui.screens.modals import Ask, Dialog, Help, Prompt
@@ -105,6 +108,27 @@ def test_a_profile_is_planned_anew_as_soon_as_it_is_saved():
         await until(pilot, lambda: "✓ ready" in shown(pilot))
 
     drive(STORE, open_plan(OWN), script, size=(100, 30))
+
+
+def test_a_plan_that_is_not_of_the_selected_profile_does_not_run(monkeypatch):
+    planned = threading.Event()
+    planned.set()
+
+    def plan(profile):
+        planned.wait(DEADLINE_S)
+        return draw_plan(profile)
+
+    monkeypatch.setattr("benchctl.tui.screens.drawn.draw_plan", plan)
+
+    async def script(pilot):
+        assert "✓ ready" in shown(pilot)
+        planned.clear()
+        await pilot.press("slash", *"port", "enter", "r")
+        assert "still planning" in notices(pilot)
+        assert not STORE.exists()
+        planned.set()
+
+    drive(STORE, open_plan(OWN), script)
 
 
 def test_a_profile_that_is_wrong_or_lacks_its_program_does_not_run(monkeypatch):

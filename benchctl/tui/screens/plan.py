@@ -137,7 +137,9 @@ class PlanScreen(Page):
         stamps = {file: _written(file) for file in (path, *self._sources())}
         if stamps != self._stamps:
             other = path not in self._stamps
-            self._stamps = stamps
+            # What is shown is not what would run: there is no plan until the new one is here.
+            self._drawn = None
+            self._stamps = {path: stamps[path]}
             self.bar.show(str(path), [Span("planning…", "warn")])
             self._plan(path, other)
 
@@ -172,7 +174,6 @@ class PlanScreen(Page):
 
     def on_table_moved(self) -> None:
         """Plan the profile that is under the cursor now."""
-        self._drawn = None
         self.tick()
 
     def on_table_chosen(self) -> None:
