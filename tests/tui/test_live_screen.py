@@ -521,3 +521,16 @@ def test_one_tick_reads_for_a_limited_time_and_goes_on_by_itself(store, monkeypa
         monkeypatch.setattr("benchctl.store.bulk.BATCH", 10)
     assert "reading" not in seen[0]
     assert seen[1] == seen[0]
+
+
+def test_the_time_keys_do_not_reach_through_a_window(store):
+    whole_run(store)
+    clock = Clock()
+
+    async def script(pilot):
+        await press(pilot, "space")
+        for opener in ("n", "question_mark", "ctrl+p"):
+            await pilot.press(opener, "left", "left", "right", "left")
+            assert "30.0/152.0 s" in await press(pilot, "escape")
+
+    drive(store, open_replay(store, 1, clock, 30.0), script, clock=clock)
