@@ -40,6 +40,7 @@ class FlowList:
     view: View
     rows: Sequence[LineKey]
     """An empty metric means that the flow has reported nothing yet."""
+    names: Sequence[str]
     metrics: Sequence[str]
     """Those that some rows show only in columns of their own."""
     width: int
@@ -73,7 +74,7 @@ class FlowList:
 
     @property
     def _name_width(self) -> int:
-        return max([4, *(len(self._name(key)) for key in self.rows)])
+        return max([4, *map(len, self.names)])
 
     @property
     def _spark_width(self) -> int:
@@ -86,7 +87,7 @@ class FlowList:
         number = self.traces.number(key.flow)
         shown = self.choice.shows(key.flow, key.stream)
         role = role_of(number) if shown else "dim"
-        name = Span(self._name(key), role)
+        name = Span(self.names[index], role)
         line = self.traces.line(key) if key.metric else None
         if line is None:
             return [name, Span("no samples yet", "dim")]
@@ -97,14 +98,6 @@ class FlowList:
             Span(self._spark(key.metric, line), role),
             *(Span(self._now(key._replace(metric=metric))) for metric in self.metrics),
         ]
-
-    def _name(self, key: LineKey) -> str:
-        among = [other for other in self.rows if other.flow == key.flow]
-        both = f" {key.direction}" * (len({other.direction for other in among}) > 1)
-        dot = SHOWN if self.choice.shows(key.flow, key.stream) else HIDDEN
-        name = key.flow + both if key.stream == ALL else f"  stream {key.stream}"
-        mark = mark_of(key, among, self.traces)
-        return f"{dot} {mark} {shorten(name, NAME_WIDTH - 3 - len(mark))}"
 
     def _now(self, key: LineKey) -> str:
         line = self.traces.line(key)
@@ -127,14 +120,26 @@ def list_flows(
     metrics = [*metrics[first:], *metrics[:first]]
     keys = {metric: traces.keys(metric) for metric in metrics}
     rows: list[LineKey] = []
+    names: list[str] = []
     for flow in sorted({*begun, *(flow for flow, _ in traces.streams)}, key=traces.number):
         own = (
             [key for key in keys[metric] if key.flow == flow and _is_wanted(key, choice)]
             for metric in metrics
         )
-        rows += next(filter(None, own), [LineKey(flow, "", "")])
+        mine = next(filter(None, own), [LineKey(flow, "", "")])
+        rows += mine
+        names += [_name(key, mine, traces, choice) for key in mine]
     others = [metric for metric in metrics if {row.metric for row in rows} != {metric}]
-    return FlowList(traces, choice, view, rows, others, width)
+    return FlowList(traces, choice, view, rows, names, others, width)
+
+
+def _name(key: LineKey, among: Sequence[LineKey], traces: Traces, choice: Choice) -> str:
+    """Return whether a line is shown, its mark, and its name."""
+    both = f" {key.direction}" * (len({other.direction for other in among}) > 1)
+    dot = SHOWN if choice.shows(key.flow, key.stream) else HIDDEN
+    name = key.flow + both if key.stream == ALL else f"  stream {key.stream}"
+    mark = mark_of(key, among, traces)
+    return f"{dot} {mark} {shorten(name, NAME_WIDTH - 3 - len(mark))}"
 
 
 def _is_wanted(key: LineKey, choice: Choice) -> bool:
