@@ -1,6 +1,7 @@
 """Every key and behaviour of the live screen, live and in replay."""
 
 import re
+from contextlib import closing
 from signal import SIGINT, SIGUSR1
 from unittest.mock import Mock
 
@@ -93,7 +94,8 @@ def test_every_key_of_a_replay_does_what_it_says(store):
             await press(pilot, key)
             assert "the run has ended" in notices(pilot)
             pilot.app.clear_notifications()
-        assert "Resume" not in await press(pilot, "r")  # nothing is left
+        assert "Measure the failed trials again?" in await press(pilot, "r")  # no other is left
+        await press(pilot, "n")
         tried.update(("live.skip", "live.stop", "live.resume"))
         await tell("live.follow", "f")
         assert "A remark about this run" in await tell("live.remark", "n")
@@ -407,6 +409,34 @@ def test_a_key_resumes_a_stopped_run_from_the_screen(store, monkeypatch, is_live
 
     page = open_live(store, 1, clock) if is_live else open_replay(store, 1, clock, 1e6)
     drive(store, page, script, clock=clock, size=(120, 30))
+    made.close()
+
+
+def test_failed_trials_are_measured_again_after_a_question(store, monkeypatch):
+    made = MadeRun(store, repeats=1)
+    made.begin(pid=4711)
+    for status in ("ok", "failed", "ok", "timed_out"):
+        made.begin_trial()
+        made.measure(20.0)
+        made.end_trial(status)
+    made.end("failed")
+    clock, started = Clock(made.now), []
+    monkeypatch.setattr(
+        "benchctl.engine.launch._start", lambda *what: started.append(what) or Mock()
+    )
+
+    async def script(pilot):
+        assert " r Resume " in shown(pilot)
+        assert "Measure the failed trials again?" in await press(pilot, "r")
+        await press(pilot, "n")
+        assert not started
+        await press(pilot, "r", "y")
+        assert [what[:2] for what in started] == [(store, 1)]
+        with closing(Reader(store)) as reader:
+            statuses = [trial.status for trial in reader.trials(1)]
+        assert statuses == ["ok", "planned", "ok", "planned"]
+
+    drive(store, open_live(store, 1, clock), script, clock=clock, size=(120, 30))
     made.close()
 
 

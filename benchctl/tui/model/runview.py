@@ -19,7 +19,7 @@ from benchctl.analysis.pace import LATELY, Timing, extra_s
 from benchctl.report.report import FlowReport, Report, TrialReport, report_of
 from benchctl.run.codec import to_json
 from benchctl.run.record import Note, RecordedFlow, Run, Trial
-from benchctl.run.status import Status
+from benchctl.run.status import FAILURES, Status
 from benchctl.store.bulk import Outline
 from benchctl.store.follow import (
     FlowEnded,
@@ -181,7 +181,7 @@ class RunView:
             )
             self._planned_s.append(self._planned_s[-1] + trial.duration_s)
         view = self.trials[trial.position]
-        view.trial = replace(trial, flows=(), lab={}, links=())
+        view.trial = replace(trial, flows=(), lab={}, links=(), hooks=())
         return view
 
     def _flow(self, flow: RecordedFlow, figures: Figures) -> FlowReport:
@@ -202,7 +202,12 @@ class RunView:
     @property
     def can_resume(self) -> bool:
         """Whether a runner could measure more of it, as far as is known."""
-        return self.left > 0 if self.ended else self.run.status is PLANNED
+        return self.left + self.failed > 0 if self.ended else self.run.status is PLANNED
+
+    @property
+    def failed(self) -> int:
+        """How many trials failed or timed out: they are measured again on request only."""
+        return sum(trial.status in FAILURES for trial in self.trials)
 
     @property
     def died(self) -> bool:

@@ -65,14 +65,24 @@ class SteeringPage(Page):
         self.app.push_screen(Ask(question, detail), answer)
 
     def action_resume(self) -> None:
-        """Measure the remaining trials, as `benchctl resume` does."""
+        """Measure the remaining trials, as `benchctl resume` does; if none, ask for the failed."""
+        if self.view.left or not self.view.ended:
+            self._resume(failed=False)
+            return
+        detail = f"{self.view.failed} failed; each gets another attempt, the others stay."
+        self.app.push_screen(
+            Ask("Measure the failed trials again?", detail),
+            lambda yes: self._resume(failed=True) if yes else None,
+        )
+
+    def _resume(self, *, failed: bool) -> None:
         from benchctl.engine.launch import launch_detached, left_to_resume
 
         (run_id,) = self.run_ids
         try:
             with closing(Reader(self.around.store)) as reader:
-                left = left_to_resume(reader, reader.run(run_id), trust=False)
-            at_full_priority(launch_detached, self.around.store, run_id)
+                left = left_to_resume(reader, reader.run(run_id), trust=False, failed=failed)
+            at_full_priority(launch_detached, self.around.store, run_id, failed=failed)
         except BenchctlError as error:
             self.complain(error)
             return
