@@ -13,6 +13,7 @@ import pytest
 from cli.conftest import Benchctl
 from needs import PYTHONS
 
+from benchctl.api import Direction, FailureKind, Flow, replay
 from benchctl_ping import BACKEND, echo
 
 FILE = Path(echo.__file__)
@@ -120,6 +121,58 @@ def test_an_error_of_a_router_has_the_words_of_ping(wire, version, kind, code, t
     wire.waiting.append((bytes(6) + b"\0\5" + bytes(8), [(0, 11, error + address)], 0, None))
     pinger = echo.Pinger(wire, version, 56)
     assert pinger.error() == (5, {4: "192.0.2.9", 6: "::1"}[version], text)
+
+
+WITHOUT_RIGHTS = """
+ip link set lo up mtu 1400
+[ -z "$1" ] || echo "$1" > /proc/sys/net/ipv4/ping_group_range
+shift
+exec setpriv --bounding-set -all --inh-caps -all "$@"
+"""
+
+
+def ping_without_rights(group_range, *options):
+    words = ["unshare", "--map-root-user", "--net", "sh", "-ec", WITHOUT_RIGHTS, "sh", group_range]
+    return subprocess.run(
+        [*words, sys.executable, "-I", "-S", FILE, *options],
+        capture_output=True, text=True, timeout=20, check=False,
+    )  # fmt: skip
+
+
+@pytest.mark.netns
+@pytest.mark.tool("unshare", "setpriv")
+@pytest.mark.parametrize("address", ["127.0.0.1", pytest.param("::1", marks=pytest.mark.ipv6)])
+def test_a_user_without_rights_pings_where_the_kernel_permits_it(address):
+    done = ping_without_rights("0 0", "-c", "2", "-i", "0.01", address)
+    assert "2 packets transmitted, 2 received" in done.stdout, done.stderr
+
+
+@pytest.mark.netns
+@pytest.mark.tool("unshare", "setpriv")
+def test_a_user_who_may_not_ping_learns_the_setting():
+    done = ping_without_rights("", "-c", "2", "127.0.0.1")
+    parser = BACKEND.client(flow_of(count=2)).parser
+    [failure] = replay(parser, done.stdout.encode(), done.stderr.encode(), done.returncode)
+    assert done.returncode == 2
+    assert failure.kind is FailureKind.TOOL
+    assert "net.ipv4.ping_group_range" in failure.hint
+
+
+@pytest.mark.netns
+@pytest.mark.tool("unshare", "setpriv")
+def test_a_probe_that_may_not_be_cut_and_does_not_fit_is_told_to_be_too_long():
+    options = ("-c", "1", "-W", "0.1", "-M", "do", "-s", "65507", "127.0.0.1")
+    done = ping_without_rights("0 0", *options)
+    parser = BACKEND.client(flow_of(count=1)).parser
+    told = replay(parser, done.stdout.encode(), done.stderr.encode(), done.returncode)
+    assert told[-1].kind is FailureKind.PARAMETER
+    assert "lower length" in told[-1].hint
+
+
+def flow_of(**parameters):
+    tool = BACKEND.read_probe("client", 0, f"echo {echo.VERSION}\n")
+    model = BACKEND.parameters(**parameters)
+    return Flow(model, Direction.ROUND_TRIP, "127.0.0.1", None, tool)
 
 
 PAIR = """
