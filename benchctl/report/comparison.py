@@ -42,10 +42,10 @@ def explanation(shown: Sequence[Comparison], correction: str = "holm") -> list[s
     if open_ones:
         least = min(open_ones, key=lambda one: one.repeats_needed or 0)
         point = ", ".join(f"{axis}={value}" for axis, value in least.point.items())
+        what = f"{title_of(least.metric)}{f' of {least.flow}' if least.flow else ''}"
         lines.append(
-            f"{least.repeats_needed} repeats or more would show differences as large as those"
-            f" without a verdict, the largest first: {title_of(least.metric)}"
-            f"{f' of {least.flow}' if least.flow else ''}{f' at {point}' if point else ''}"
+            f"of the figures without a verdict, {what}{f' at {point}' if point else ''} may differ"
+            f" most: {least.repeats_needed} repeats of each run would show it with a chance of 80 %"
         )
     return lines
 

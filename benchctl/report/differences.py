@@ -31,9 +31,9 @@ def _profiles(a: Run, b: Run) -> Iterator[tuple[str, str, str]]:
     if len(only[0]) + len(only[1]) > MOST_LINES:
         yield "text of the profile", f"{len(only[0])} lines", f"{len(only[1])} other lines"
         return
-    for own, place in zip(only, (1, 2), strict=True):
-        for line in own:
-            yield ("text of the profile", line, "-") if place == 1 else ("", "-", line)
+    rows = [(line, "-") for line in only[0]] + [("-", line) for line in only[1]]
+    for place, row in enumerate(rows):
+        yield "" if place else "text of the profile", *row
 
 
 def _says(line: str) -> bool:

@@ -43,6 +43,11 @@ def test_profile_settings_tools_and_hosts_that_differ_are_named():
     )
 
 
+def test_a_value_that_only_one_run_was_given_is_named():
+    b = replace(RUN, profile_text=f"{RUN.profile_text}\n# --set duration=9s")
+    assert differences(RUN, b).rows == (("text of the profile", "-", "# --set duration=9s"),)
+
+
 def test_profiles_with_little_in_common_are_counted():
     a = replace(RUN, profile_text="\n".join(f"a{n} = 1" for n in range(9)))
     b = replace(RUN, profile_text="b = 1")
