@@ -162,7 +162,7 @@ def test_a_run_of_hours_asks_first():
 
 
 def test_a_store_that_cannot_be_written_refuses_a_run_and_says_why(monkeypatch):
-    def refuse(*_):
+    def refuse(*_, **__):
         raise StoreError("runs.sqlite: database or disk is full", "free some room")
 
     monkeypatch.setattr("benchctl.engine.prepare.record_plan", refuse)
@@ -173,6 +173,19 @@ def test_a_store_that_cannot_be_written_refuses_a_run_and_says_why(monkeypatch):
         assert isinstance(pilot.app.screen, PlanScreen)
 
     drive(STORE, open_plan(OWN), script)
+
+
+def test_a_run_from_the_screens_has_the_tags_of_the_settings(monkeypatch, tmp_path):
+    OWN.write_text('[flows.main]\nbackend = "toy"\n')
+    (tmp_path / "settings.toml").write_text('tags = ["lab2"]\n')
+    monkeypatch.setenv("BENCHCTL_SETTINGS", str(tmp_path / "settings.toml"))
+
+    async def script(pilot):
+        await press(pilot, "r")
+        await until(pilot, lambda: runs()[0].status == "ok")
+
+    drive(STORE, open_plan(OWN), script)
+    assert runs()[0].tags == ("lab2",)
 
 
 def test_an_editor_that_is_not_there_is_said(monkeypatch):

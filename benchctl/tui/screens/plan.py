@@ -227,11 +227,14 @@ class PlanScreen(Page):
     def _run(self) -> None:
         from benchctl.engine.launch import launch_detached
         from benchctl.engine.prepare import record_plan
+        from benchctl.settings import settings
+        from benchctl.store.manage import read_tags
 
         assert self._drawn is not None
         assert self._drawn.prepared is not None
         try:
-            run_id, _ = record_plan(self._drawn.prepared, self.around.store)
+            tags = read_tags(settings()["tags"])
+            run_id, _ = record_plan(self._drawn.prepared, self.around.store, tags=tags)
         except BenchctlError as error:
             self.complain(error)
             return
