@@ -515,7 +515,10 @@ def test_a_metric_that_no_one_knows_has_a_plot_like_any_other(store, alive):
                 break
             await press(pilot, "m")
         assert shown(pilot).splitlines()[3].startswith(" frobs  a main 0.")
-        assert "without a description" in await press(pilot, "question_mark", "end")
+        await press(pilot, "question_mark")
+        explained = str(pilot.app.screen.query("Static").last().content)
+        assert "values beyond the axis" in explained
+        assert "without a description" in await press(pilot, "end")
 
     drive(store, open_live(store, 1, clock), script, clock=clock)
     made.close()

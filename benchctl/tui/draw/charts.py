@@ -35,6 +35,14 @@ VALUE_WIDTH = 11
 # A smoothed line has means of this many dots, if there are as many samples in each.
 SMOOTH_DOTS = SMOOTH_SAMPLES = 4
 
+SIGNS = (
+    ("▲290  ▼0.1", "values beyond the axis: far from all others, or zoomed out of sight"),
+    ("mean of 500 ms", "of all samples around each column; the faint band is their whole range"),
+    ("median of 8 streams", "the faint band is from the smallest stream to the largest"),
+    ("expected 28.7", "the dashed line: what the links of the lab allow"),
+)
+"""The signs of the plots, explained."""
+
 Pick = tuple[str, int]
 """A flow and the number of a stream, or ALL for the flow's own line."""
 Expected = Mapping[tuple[str, str, str], float]

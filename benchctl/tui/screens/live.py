@@ -14,7 +14,7 @@ from textual.widget import Widget
 from benchctl.errors import StoreError
 from benchctl.metrics import title_of
 from benchctl.tui.draw import status
-from benchctl.tui.draw.charts import Choice
+from benchctl.tui.draw.charts import SIGNS, Choice
 from benchctl.tui.draw.columns import Column, widths
 from benchctl.tui.draw.flowlist import list_flows
 from benchctl.tui.draw.spans import Span
@@ -178,10 +178,8 @@ class LiveScreen(PlotPage):
         traces = self._feed.plotted
         if traces is None:
             return ()
-        return [
-            (f"{title_of(name)} ({name})", traces.meanings[name].description or UNKNOWN)
-            for name in traces.metrics()
-        ]
+        named = ((f"{title_of(name)} ({name})", traces.meanings[name]) for name in traces.metrics())
+        return [*SIGNS, *((name, metric.description or UNKNOWN) for name, metric in named)]
 
     # --- display --------------------------------------------------------------------------
 
