@@ -23,7 +23,6 @@ from benchctl.tui.model.playhead import Playhead
 from benchctl.tui.model.results import Results
 from benchctl.tui.model.runview import RUNNING, RunView
 from benchctl.tui.model.zoom import window_for
-from benchctl.tui.screens.detail import TrialWindow
 from benchctl.tui.screens.page import Surroundings
 from benchctl.tui.screens.plots import PLOT_KEYS, PlotPage
 from benchctl.tui.screens.steering import KEYS
@@ -352,6 +351,8 @@ class LiveScreen(PlotPage):
     def on_table_chosen(self, event: Table.Chosen) -> None:
         """Show a trial in full."""
         if event.table is self._trials:
+            from benchctl.tui.screens.detail import TrialWindow
+
             run_id, count = self.run_ids[0], len(self.view.trials)
             self.app.push_screen(TrialWindow(self.around.store, run_id, event.index, count))
 

@@ -13,7 +13,6 @@ from benchctl.hosts.priority import at_full_priority
 from benchctl.store.manage import add_remark
 from benchctl.store.read import Reader
 from benchctl.tui.model.runview import RunView
-from benchctl.tui.screens.modals import Ask, Prompt
 from benchctl.tui.screens.page import Page
 
 KEYS = [
@@ -51,6 +50,8 @@ class SteeringPage(Page):
         self._steer("Stop the run?", detail, stop)
 
     def _steer(self, question: str, detail: str, step: Callable[[Path, int], bool]) -> None:
+        from benchctl.tui.screens.modals import Ask
+
         if self.view.ended:
             self.notify("the run has ended")
             return
@@ -69,6 +70,8 @@ class SteeringPage(Page):
         if self.view.left or not self.view.ended:
             self._resume(failed=False)
             return
+        from benchctl.tui.screens.modals import Ask
+
         detail = f"{self.view.failed} failed; each gets another attempt, the others stay."
         self.app.push_screen(
             Ask("Measure the failed trials again?", detail),
@@ -91,6 +94,7 @@ class SteeringPage(Page):
 
     def action_remark(self) -> None:
         """Add a remark to the run."""
+        from benchctl.tui.screens.modals import Prompt
 
         def take(text: str | None) -> None:
             if not text:
