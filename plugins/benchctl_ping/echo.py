@@ -24,7 +24,7 @@ import struct
 import sys
 import time
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 VERSION = "1.0"
 SECOND_NS = 10**9
@@ -63,11 +63,9 @@ UNREACHABLE = {
 OTHER_ERRORS = {
     (4, 3): "Destination unreachable, code {code}",
     (4, 11): "Time to live exceeded",
-    (4, 12): "Parameter problem",
     (6, 1): "Destination unreachable, code {code}",
     (6, 2): "Packet too big: mtu={info}",
     (6, 3): "Time exceeded: Hop limit",
-    (6, 4): "Parameter problem",
 }
 
 
@@ -92,7 +90,8 @@ def main() -> int:
         version = 6 if family == socket.AF_INET6 else 4
         pinger = Pinger(open_socket(family), version, options.length)
         set_options(pinger, options)
-        connect(pinger.sock, where)
+        # The kernel passes on packets of this host only.
+        pinger.sock.connect(where)
     except OSError as error:
         name = f"{options.host}: " if isinstance(error, socket.gaierror) else ""
         print(f"ping: {name}{error.strerror}", file=sys.stderr)
@@ -122,8 +121,7 @@ def parse_options() -> argparse.Namespace:
     add("-q", dest="quiet", action="store_true", help="print only the summary")
     add("-D", dest="stamps", action="store_true", help="print the time of each line")
     add("-O", dest="silences", action="store_true", help="report probes not yet answered")
-    add("-n", action="store_true", help="print addresses (it never prints names)")
-    add("-3", dest="exact", action="store_true", help="print all digits (it always does)")
+    add("-n", action="store_true", help="print addresses, as always")
     add("host")
     options = parser.parse_args()
     if not 0 <= options.length <= 65507 or options.interval < 0 or options.count < 1:
@@ -180,15 +178,6 @@ def bind(sock: socket.socket, source: str) -> None:
             sock.bind(found[0][4])
     except OSError as error:
         error.strerror = f"{what}: {error.strerror}"
-        raise
-
-
-def connect(sock: socket.socket, where: Any) -> None:
-    """Let the kernel pass on packets of one host only. Raises OSError."""
-    try:
-        sock.connect(where)
-    except OSError as error:
-        error.strerror = f"connect: {error.strerror}"
         raise
 
 
@@ -250,18 +239,12 @@ class Pinger:
             number = HEAD.unpack_from(data)[4]
             if origin == ORIGIN_LOCAL:
                 return number, "", f"local error: message too long, mtu: {info}"
-            return (
-                number,
-                self._offender(value[EXTENDED_ERROR.size :]),
-                self._text(kind, code, info),
-            )
+            # A struct sockaddr_in or sockaddr_in6.
+            address = value[EXTENDED_ERROR.size :]
+            host = address[8:24] if self.version == 6 else address[4:8]
+            offender = socket.inet_ntop(self.sock.family, host)
+            return number, offender, self._text(kind, code, info)
         return None
-
-    def _offender(self, address: bytes) -> str:
-        """Return the address in a struct sockaddr_in or sockaddr_in6."""
-        if self.version == 6:
-            return socket.inet_ntop(socket.AF_INET6, address[8:24])
-        return socket.inet_ntoa(address[4:8])
 
     def _text(self, kind: int, code: int, info: int) -> str:
         unreachable = UNREACHABLE[self.version]
@@ -317,8 +300,8 @@ class Session:
             self._take_until(due_ns, self._options.flood)
             if self._options.flood:
                 due_ns = time.monotonic_ns()
-            if self._options.silences:
-                self._report_silence()
+            if self._options.silences and not self._answered[-1]:
+                self._say(f"no answer yet for icmp_seq={self._sent & 0xFFFF}", time.time_ns())
         self._take_until(self._last_ns + round(self._options.timeout * SECOND_NS), True)
 
     def _send(self) -> None:
@@ -363,7 +346,7 @@ class Session:
         self._least_ns, self._most_ns = min(self._least_ns, rtt_ns), max(self._most_ns, rtt_ns)
         self._sum_ns += rtt_ns
         self._squares_ns += rtt_ns * rtt_ns
-        ttl = "" if reply.ttl is None else f" ttl={reply.ttl}"
+        ttl = f" ttl={reply.ttl}" * (reply.ttl is not None)
         self._say(
             f"{reply.length} bytes from {reply.address}: icmp_seq={number & 0xFFFF}{ttl}"
             f" time={rtt_ns / 1e6:.6f} ms{' (DUP!)' * again}",
@@ -387,10 +370,6 @@ class Session:
                     print(f"ping: {text}", file=sys.stderr)
         return found
 
-    def _report_silence(self) -> None:
-        if not self._answered[-1]:
-            self._say(f"no answer yet for icmp_seq={self._sent & 0xFFFF}", time.time_ns())
-
     def _say(self, text: str, at_ns: int) -> None:
         if not self._options.quiet:
             seconds, rest_ns = divmod(at_ns, SECOND_NS)
@@ -402,14 +381,13 @@ class Session:
         duplicates = f" +{self._duplicates} duplicates," if self._duplicates else ""
         errors = f" +{self._errors} errors," if self._errors else ""
         lost = 100 * (sent - received) / sent if sent else 0
-        elapsed_ms = (self._last_ns - self._first_ns) // 1_000_000
+        elapsed_ms = (self._last_ns - self._first_ns) // 10**6
         print(f"\n--- {self._options.host} ping statistics ---")
         print(
             f"{sent} packets transmitted, {received} received,{duplicates}{errors}"
             f" {lost:.6g}% packet loss, time {elapsed_ms}ms"
         )
-        count = received + self._duplicates
-        if count:
+        if count := received + self._duplicates:
             # In integers: a difference of two large squares.
             variance = self._squares_ns * count - self._sum_ns * self._sum_ns
             mean_ns, deviation_ns = self._sum_ns / count, math.isqrt(variance) / count

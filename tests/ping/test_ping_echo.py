@@ -119,6 +119,7 @@ def test_an_error_of_a_router_has_the_words_of_ping(wire, version, kind, code, t
     error = struct.pack("=IBBBBII", 113, 2, kind, code, 0, 1280, 0)
     address = {4: bytes(4) + bytes([192, 0, 2, 9]), 6: bytes(8) + bytes(15) + b"\1"}[version]
     wire.waiting.append((bytes(6) + b"\0\5" + bytes(8), [(0, 11, error + address)], 0, None))
+    wire.family = {4: echo.socket.AF_INET, 6: echo.socket.AF_INET6}[version]
     pinger = echo.Pinger(wire, version, 56)
     assert pinger.error() == (5, {4: "192.0.2.9", 6: "::1"}[version], text)
 
