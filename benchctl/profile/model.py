@@ -9,7 +9,15 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    model_validator,
+)
 
 from benchctl.api import Duration, Rate, Ratio
 from benchctl.metrics import Direction
@@ -174,15 +182,18 @@ class UntilTable(TomlTable):
         return self
 
 
-Repeats = Annotated[int, Field(ge=1, le=1_000_000)]
+# Tags in brackets: they are no part of the key that an error names.
+Repeats = Annotated[
+    Annotated[int, Field(ge=1, le=1_000_000), Tag("[number]")]
+    | Annotated[UntilTable, Tag("[table]")],
+    Discriminator(lambda value: "[table]" if isinstance(value, dict | UntilTable) else "[number]"),
+]
 
 
 class RunTable(TomlTable):
     """How the trials are run."""
 
-    repeats: Repeats | UntilTable = Field(
-        1, description="how many times each point is measured, or until when"
-    )
+    repeats: Repeats = Field(1, description="how many times each point is measured, or until when")
     # Interleaved spreads slow drift of the network over all points at no cost.
     order: Order = Field(
         Order.INTERLEAVED,

@@ -94,7 +94,8 @@ def as_written(data: Mapping[str, Any], path: Sequence[str | int]) -> Key:
     for position, part in enumerate(path):
         held = isinstance(node, dict) and part in node
         held = held or (isinstance(node, list) and isinstance(part, int) and part < len(node))
-        left_out = isinstance(node, dict) and position == len(path) - 1 and part != "[key]"
+        is_name = not str(part).startswith("[")
+        left_out = isinstance(node, dict) and position == len(path) - 1 and is_name
         if held or left_out:
             key.append(part)
         if held:

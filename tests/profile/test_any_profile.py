@@ -12,7 +12,6 @@ from jsonschema import Draft202012Validator
 
 from benchctl.errors import MissingError, ProfileError
 from benchctl.plan.plan import make_plan
-from benchctl.profile import load as load_module
 from benchctl.profile.load import load_profile
 from benchctl.profile.schema import json_schema
 from benchctl.toml.source import TomlSource
@@ -95,14 +94,12 @@ def mutated(draw):
 
 
 @pytest.fixture
-def plan_data(registry, monkeypatch):
+def plan_data(registry):
     """Plan a profile's data as if it had been read from ``p.toml``."""
 
     def plan_data(data):
         source = TomlSource(Path("p.toml"), "", data, {})
-        monkeypatch.setattr(load_module, "_with_bases", lambda path: [source])
-        monkeypatch.setattr(load_module, "find_profile", Path)
-        return make_plan(load_profile("p.toml"), registry, interfaces=["wired"])
+        return make_plan(load_profile(source), registry, interfaces=["wired"])
 
     return plan_data
 
