@@ -177,7 +177,7 @@ def test_a_command_imports_no_other_command():
     ("args", "said"),
     [
         ("rum", ["No such command 'rum'. Did you mean 'run', 'resume'?", "see benchctl --help"]),
-        ("run", ["Missing argument 'PROFILE'.", "see benchctl run --help"]),
+        ("run", ["give a profile to run", "for example: benchctl run quickstart"]),
         ("run p --onyl a=1", ["No such option: --onyl (Possible options: --only)",
                               "see benchctl run --help"]),
         ("plan p --repeat 0", ["Invalid value for '--repeat': 0 is not in the range x>=1.",

@@ -164,7 +164,7 @@ def assert_ends_agree(client, server, direction, streams):
         of_way = [sample for sample in samples(end) if sample.direction is direction]
         assert len({sample.stream for sample in of_way}) == streams
         # On a busy machine an interval may be late: then it is longer, and no time is missing.
-        for stream in range(streams):
+        for stream in {sample.stream for sample in of_way}:
             times = [(sample.start_s, sample.end_s) for sample in of_way if sample.stream == stream]
             assert [start_s for start_s, _ in times] == [0, *(end_s for _, end_s in times[:-1])]
             assert times[-1][1] >= 0.95

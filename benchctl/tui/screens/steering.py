@@ -19,7 +19,7 @@ KEYS = [
     Binding("k", "skip", "Skip", id="live.skip"),
     Binding("x", "stop", "Stop", id="live.stop"),
     Binding("r", "resume", "Resume", id="live.resume"),
-    Binding("n", "remark", "Remark", id="live.remark"),
+    Binding("n", "remark", "Remark", show=False, id="live.remark"),
 ]
 
 
