@@ -45,11 +45,11 @@ def _quantity(parse: Any, example: str, pattern: str) -> tuple[Any, Any]:
 
 
 _N = r"^[0-9]*\.?[0-9]+ ?"
-Duration = Annotated[float, *_quantity(parse_duration, "10s", rf"{_N}(ns|[uµμ]s|ms|s|min|h)$")]
+Duration = Annotated[float, *_quantity(parse_duration, "10s", rf"{_N}(ns|[uµμ]s|ms|s|min|h|d)$")]
 """Seconds; written ``"10s"``, ``"250ms"``, ``"5min"``."""
 Rate = Annotated[float, *_quantity(parse_rate, "100Mbit", rf"{_N}[kKMGT]?bit(/s)?$|^unlimited$")]
 """Bits per second; written ``"100Mbit"``, or ``"unlimited"`` for infinity."""
-Size = Annotated[float, *_quantity(parse_size, "256K", rf"{_N}([kMG]?B|[KMG](iB)?)$")]
+Size = Annotated[float, *_quantity(parse_size, "256K", rf"{_N}([kMGT]?B|[KMG](iB)?|TiB)$")]
 """Whole bytes; written ``"1448B"``, ``"64kB"`` (SI), ``"256K"`` or ``"256KiB"`` (binary)."""
 Ratio = Annotated[float, *_quantity(parse_ratio, "2%", rf"{_N}%$")]
 """A fraction of one; written ``"2%"``."""

@@ -76,7 +76,7 @@ NO_DURATION = 'is not a duration; write it as in "10s" or "250ms"'
 SECONDS = "a duration is in ns, us, ms, s, min, h, d"
 BITS = "a rate is in bit, kbit, Mbit, Gbit, Tbit"
 BITS_OR_BYTES = 'could be bits or bytes per second; write "Mbit", "Gbit", …'
-BYTES = "a size is in B, kB, MB, GB, K, M, G, KiB, MiB, GiB"
+BYTES = "a size is in B, kB, MB, GB, TB, K, M, G, KiB, MiB, GiB, TiB"
 
 
 @pytest.mark.parametrize(

@@ -122,7 +122,7 @@ class Targets:
     def _choice(self, setting: Any, key: Key) -> tuple[str, ...]:
         names = tuple(setting) if isinstance(setting, list) else (setting,)
         for name in names:
-            if name not in self.written:
+            if not isinstance(name, str) or name not in self.written:
                 raise self._document.error(
                     key, f"no flow {quoted(name)}", self._hint(str(name), self.written)
                 )

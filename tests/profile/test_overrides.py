@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from benchctl.errors import BenchctlError
@@ -193,6 +193,7 @@ values = st.sampled_from(
 # The fixture only writes a file, which every example writes anew.
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(st.lists(st.builds("{}={}".format, keys, values), max_size=3))
+@example(["axes={label = [1]}", "flows={a = 1}"])
 def test_any_setting_is_taken_or_refused_in_one_line(plan, texts):
     try:
         plan(PROFILE, *texts)

@@ -84,6 +84,8 @@ def test_any_axis_has_round_steps_from_end_to_end(a, b, cells, from_zero, metric
 
 
 @given(st.floats(1e-6, 1e11), st.floats(1.0, 1e9), st.integers(3, 80), st.sampled_from(METRICS[:4]))
+@example(2.0**18, 2.0**20 + 1, 5, "cwnd_bytes")
+@example(0.5, 20001.0, 3, "rtt_s")
 def test_logarithmic_ticks_have_one_or_two_digits_and_sizes_are_powers_of_two(
     low, factor, cells, metric
 ):

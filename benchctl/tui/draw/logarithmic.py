@@ -73,7 +73,7 @@ def _log_axis(
 ) -> PlotAxis:
     """Return the logarithmic axis of these values; each has its unit if they have several."""
     scales = [scale_of(metric, value) for value in values]
-    texts = [f"{value / size:g}" for value, (size, _) in zip(values, scales, strict=True)]
+    texts = [f"{value / size:.5g}" for value, (size, _) in zip(values, scales, strict=True)]
     size, unit = scales[0]
     if any(name != unit for _, name in scales):
         _, unit = scale_of(metric, 0.0)
