@@ -317,7 +317,7 @@ ADDED = {
     "zip: empty": ("[[zip]]", "24: zip[0]: must not be empty", ""),
     "zip: a wrong value": (
         "[[zip]]\nwindow = ['1M', '2m']",
-        '25: zip[0].window[1]: "2m": unknown unit "m"; a size is in B, kB, MB, GB, K, M, G, KiB, '
+        '25: zip[0].window[1]: "2m": unknown unit "m"; a size is in B, kB, MB, GB, TB, K, M, G, '
         "MiB, GiB", "",
     ),
     "exclude: an unknown axis": (
