@@ -318,7 +318,7 @@ ADDED = {
     "zip: a wrong value": (
         "[[zip]]\nwindow = ['1M', '2m']",
         '25: zip[0].window[1]: "2m": unknown unit "m"; a size is in B, kB, MB, GB, TB, K, M, G, '
-        "MiB, GiB", "",
+        "KiB, MiB, GiB, TiB", "",
     ),
     "exclude: an unknown axis": (
         "[[exclude]]\nsteams = 4", "25: exclude[0].steams: no axis has this name",
