@@ -139,7 +139,7 @@ def parse_display(text: str) -> Mapping[str, _Steps]:
     sizes = _SI if "si" in words else _IEC
     return {
         "_bps": _steps(*(_BYTES if "bytes" in words else _BITS), *rates),
-        "_bytes": _steps("B", 1.0, sizes[0], sizes[1][:3]),
+        "_bytes": _steps("B", 1.0, *sizes),
     }
 
 
