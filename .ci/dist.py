@@ -35,7 +35,7 @@ INFORMATION = ("METADATA", "WHEEL", "RECORD", "entry_points.txt", "licenses/LICE
 INSTALLERS = ("pipx", "uv tool")
 COMMANDS = (
     "simpleperf --version", "benchctl --version", "benchctl run -q quickstart --repeat 1",
-    "benchctl show last", "man benchctl-run",
+    "benchctl show last", "benchctl help run",
 )  # fmt: skip
 
 
