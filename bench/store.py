@@ -44,6 +44,8 @@ def _fill(store: Path) -> float:
     trial = PlannedTrial(0, 1, {}, (), {}, 1, 1)
     run_id, _ = create_run(store, PlannedRun("bench", "", 1, settings, [trial], ""), 0.0)
     recorder = Recorder(store, run_id)
+    recorder.update_run(status="running")
+    recorder.update_trial(1, status="running")
     flow_id = recorder.add_flow(
         1, attempt=1, name="main", backend="bench", source="local", target="local",
         direction="send", status="ok", client=[], server=[], requested={},

@@ -52,12 +52,12 @@ ARROWS = {
 }
 # In this order every key has an effect.
 KEYS = (
-    "+", "+", "-", "+", "0", "m", "g", "g", "b", "b", "b", "l", "l", "l",
+    "+", "+", "-", "+", "0", "m", "g", "g", "b", "b", "b", "l", "p", "\r", "\r",
     "left", "right", "shift+left", "shift+right", " ", " ",
 )  # fmt: skip
 # Keys that open something, and what shows that it is there.
 OPENING = {"1": "Plan", "3": "Summary", "4": "History", "2": "FROZEN"}
-WINDOWS = ("?", "p", "n", "x", "k", "\r")
+WINDOWS = ("?", "n", "x", "k")
 PRESSES = 25
 TIMER_S = 0.01
 # Longer than the parts of one reaction are apart.
@@ -127,8 +127,7 @@ def _keys(screen: Screen) -> None:
             took.setdefault(key, []).append(screen.reaction_s(key, text))
         for key in WINDOWS:
             took.setdefault(key, []).append(screen.reaction_s(key))
-            screen.press("\x1b")  # a terminal's escape waits for the rest of a sequence
-            screen.rest()
+            screen.reaction_s("\x1b")  # slow: it waits for the rest of a sequence
     names = {" ": "space", "\r": "enter"}
     for key, reactions in took.items():
         table.row(f"key {names.get(key, key)} to its reaction, p99 of {len(reactions)}",
@@ -342,7 +341,10 @@ class Screen:
         if text:
             self.seen(text, before)
             return self.said[-1][0] - begun
-        self._wait(lambda: len(self.said) > before)
+        try:
+            self._wait(lambda: len(self.said) > before)
+        except TimeoutError as error:
+            raise TimeoutError(f"key {key!r} has no reaction") from error
         return self.said[before][0] - begun
 
     def freeze_s(self) -> float:
