@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import cmath
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,6 +11,7 @@ from statistics import fmean, median
 from benchctl.analysis.distributions import beta_share
 from benchctl.analysis.figures import FlowFold, Series
 from benchctl.analysis.steps import FALSE_ALARMS, LEAST_SERIES, find_steps
+from benchctl.analysis.transform import smooth_length, transform
 from benchctl.metrics import Aspect, Fold, Vocabulary, of_aspect
 from benchctl.run.record import FlowEvent, Happening
 
@@ -27,7 +27,7 @@ LEAST_SWING = 0.5
 LEAST_CYCLES = 4
 # Three hours at 100 ms. Intervals of very different lengths would need more.
 MOST_INTERVALS = 100_000
-# Longer series are averaged down to about this length: the transform's time is its square.
+# Longer series are averaged down to about this length, which shows four cycles and a hundred.
 MOST_TRANSFORMED = 600
 
 
@@ -92,13 +92,13 @@ def find_events(rate: Regular, direction: str = "", metric: str = "") -> Iterato
     moving = [index for index in range(len(rate.values)) if index not in still]
     values = [rate.values[index] for index in moving]
     if swing := _swing(values):
-        cycles, confidence = swing
+        samples, confidence = swing
         tenth = len(values) // 10
         ordered = sorted(values)
         begin_s, end_s = rate.time_s(0), rate.time_s(len(rate.values))
         yield FlowEvent(
             direction, metric, Happening.OSCILLATION, begin_s, end_s, ordered[tenth],
-            ordered[-1 - tenth], confidence, (end_s - begin_s) / cycles,
+            ordered[-1 - tenth], confidence, samples * rate.step_s,
         )  # fmt: skip
         return
     risen = True
@@ -128,7 +128,7 @@ def _stalls(rate: Regular) -> Iterator[tuple[int, int]]:
 
 
 def _swing(values: Sequence[float]) -> tuple[float, float] | None:
-    """Return the cycles of a regular swing that explains most of the variance; None without one.
+    """Return the samples of a cycle of a swing that explains most of the variance, if there is one.
 
     By the two neighbouring frequencies that hold most: a swing that is no whole number of cycles
     shows in both. With white noise their share has a beta distribution (Fisher, Proceedings of the
@@ -136,17 +136,14 @@ def _swing(values: Sequence[float]) -> tuple[float, float] | None:
     """
     block = -(-len(values) // MOST_TRANSFORMED)
     means = [fmean(values[at : at + block]) for at in range(0, len(values) - block + 1, block)]
-    n = len(means)
-    if n < LEAST_SERIES:
+    if len(means) < LEAST_SERIES:
         return None
+    n = smooth_length(len(means))
+    del means[n:]
     middle = fmean(means)
     around = [value - middle for value in means]
     whole = n * math.fsum(value * value for value in around)
-    turns = [cmath.exp(-2j * math.pi * k / n) for k in range(n)]
-    powers = [
-        2 * abs(sum(value * turns[k * at % n] for at, value in enumerate(around))) ** 2
-        for k in range(1, (n + 1) // 2)
-    ]
+    powers = [2 * abs(wave) ** 2 for wave in transform(around)[1 : (n + 1) // 2]]
     if not whole:
         return None
     share, first = max((sum(pair), at) for at, pair in enumerate(pairwise(powers)))
@@ -157,7 +154,9 @@ def _swing(values: Sequence[float]) -> tuple[float, float] | None:
     height = ordered[-1 - n // 10] - ordered[n // 10]
     chance = len(powers) * (1 - beta_share(share, 2, max(len(powers) - 2, 1)))
     regular_enough = share >= LEAST_SWING and cycles >= LEAST_CYCLES and chance < FALSE_ALARMS
-    return (cycles, 1 - chance) if regular_enough and height >= LEAST_CHANGE * ordered[-1] else None
+    if not regular_enough or height < LEAST_CHANGE * ordered[-1]:
+        return None
+    return block * n / cycles, 1 - chance
 
 
 def _beside(

@@ -281,10 +281,16 @@ class FlowAttempt:
         for text in self.fold.disagreements() if self.status is Status.OK else ():
             self._note(text)
 
+    def find_events(self) -> None:
+        """Write what happened within the flow; takes tens of milliseconds of long flows.
+
+        To be called when no flow of the trial runs any more.
+        """
+        self._recorder.add_events(self.flow_id, events_of(self.fold))
+
     def _write(self, reason: str) -> None:
         failure, client = self.failure, self._ends.get(Role.CLIENT)
         self._recorder.add_figures(self.flow_id, self.fold.figures())
-        self._recorder.add_events(self.flow_id, events_of(self.fold))
         self._recorder.update_flow(
             self.flow_id,
             status=self.status,

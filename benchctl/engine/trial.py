@@ -195,6 +195,8 @@ class TrialRunner:
         for one in (error, *unwritten):
             if one is not None:
                 raise one
+        for flow in flows:
+            flow.find_events()
         return flows
 
     async def _keep_links(self, trial_id: int, trial: BoundTrial) -> None:

@@ -1,5 +1,8 @@
+from types import SimpleNamespace
+
 import pytest
-from engine.fakes import EPOCH, GOOD, SERVER, Script
+from engine import virtual
+from engine.fakes import EPOCH, GOOD, SERVER, FakeSpawner, Script
 from engine.virtual import NETWORK, flow
 
 from benchctl.engine.site import Site
@@ -268,3 +271,26 @@ def test_what_a_flow_omits_at_its_start_is_no_skew(measure):
         flow("b", label="long", omit="2s"),
     )
     assert outcome.trial.start_skew_s == pytest.approx(0.0)
+
+
+def test_events_are_looked_for_when_no_program_runs_any_more(measure, monkeypatch):
+    running = []
+
+    def look(fold):
+        running.append([process.has_ended for process in outcome_of.processes])
+        return []
+
+    class Kept(FakeSpawner):
+        def __init__(self, *args):
+            super().__init__(*args)
+            outcome_of.processes = self.processes
+
+    outcome_of = SimpleNamespace()
+    monkeypatch.setattr(virtual, "FakeSpawner", Kept)
+    monkeypatch.setattr("benchctl.engine.flow.events_of", look)
+    scripts = {"server a": SERVER, "client a": GOOD, "server b": SERVER, "client b": GOOD}
+    slow = Script([(0, "ready")], ends_s=1.9)  # ends by itself after all clients
+    scripts |= {"server b": slow}
+    outcome = measure(scripts, flow("a", label="a"), flow("b", label="b"))
+    assert outcome.status == "ok"
+    assert running == [[True] * 4] * 2
