@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from benchctl.lab.judgement import Look
     from benchctl.lab.lab import Lab
     from benchctl.lab.model import Topology
+    from benchctl.run.planned import Host
 
 _Emulator = Annotated[
     str | None,
@@ -38,7 +40,11 @@ def _load(name: str) -> Topology:
     return load_topology(find_topology(name))
 
 
-def _build(name: str, emulator: str | None, trust: bool) -> Lab:
+@contextlib.contextmanager
+def _built(
+    name: str, emulator: str | None, trust: bool, log: Path | None, log_json: bool
+) -> Iterator[Lab]:
+    from benchctl.cli.log import keep_log, show_new_lines
     from benchctl.engine.trust import distrust_services, untrusted
     from benchctl.errors import UsageError
     from benchctl.lab.lab import Lab
@@ -49,7 +55,12 @@ def _build(name: str, emulator: str | None, trust: bool) -> Lab:
     topology = _load(name)
     if not trust and (why := distrust_services(topology)):
         raise untrusted(topology.path, why)
-    return Lab.build(topology, Emulator(emulator) if emulator else None)
+    keep_log(log, as_json=log_json)
+    try:
+        with Lab.build(topology, Emulator(emulator) if emulator else None) as built:
+            yield built
+    finally:
+        show_new_lines()
 
 
 @lab.command(cls=PlainCommand)
@@ -130,25 +141,32 @@ def execute(
     *,
     emulator: _Emulator = None,
     trust: options.Trust = False,
+    log: options.Log = None,
+    log_json: options.LogJson = False,
 ) -> None:
     """Run one command on a host of a lab.
 
     Builds the lab, removes it afterwards, and exits with the code of the command.
     """
-    with _build(topology, emulator, trust) as lab:
+    with _built(topology, emulator, trust, log, log_json) as lab:
         code = _run(lab, host, command)
     sys.exit(code)
 
 
 @lab.command(cls=PlainCommand)
 def shell(
-    topology: options.Topology, *, emulator: _Emulator = None, trust: options.Trust = False
+    topology: options.Topology,
+    *,
+    emulator: _Emulator = None,
+    trust: options.Trust = False,
+    log: options.Log = None,
+    log_json: options.LogJson = False,
 ) -> None:
     """Read commands for the hosts of a lab.
 
     As in "h1 ping h4" or "h4 iperf3 -s &"; the lab exists until "exit" or Ctrl-D.
     """
-    with _build(topology, emulator, trust) as lab, _children() as start:
+    with _built(topology, emulator, trust, log, log_json) as lab, _children() as start:
         hosts = " ".join(lab.topology.hosts)
         print(f"{lab.topology.name}: hosts {hosts}", file=sys.stderr)
         print(
@@ -160,7 +178,7 @@ def shell(
             _obey(lab, line, start)
 
 
-def _obey(lab: Lab, line: str, start: Callable[[list[str]], None]) -> None:
+def _obey(lab: Lab, line: str, start: Callable[[Host, list[str]], None]) -> None:
     from benchctl.errors import UsageError
 
     try:
@@ -173,7 +191,7 @@ def _obey(lab: Lab, line: str, start: Callable[[list[str]], None]) -> None:
     host, *command = words
     try:
         if command and command[-1] == "&":
-            start(_argv(lab, host, command[:-1]))
+            start(_host(lab, host), command[:-1])
         else:
             _run(lab, host, command or ["sh"])
     except UsageError as error:
@@ -207,43 +225,59 @@ def _lines(names: list[str]) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def _children() -> Iterator[Callable[[list[str]], None]]:
+def _children() -> Iterator[Callable[[Host, list[str]], None]]:
     """Start background commands at the prompt; all end with it."""
-    children: list[subprocess.Popen[bytes]] = []
+    import threading
 
-    def start(argv: list[str]) -> None:
-        children.append(subprocess.Popen(argv, stdin=subprocess.DEVNULL, process_group=0))
+    from benchctl.hosts.log import command_log
+
+    children: list[tuple[subprocess.Popen[bytes], threading.Thread]] = []
+
+    def start(host: Host, command: list[str]) -> None:
+        argv = [*host.prefix, *command]
+        child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, process_group=0)
+        ended = command_log().started(host.name, command, child.pid)
+        # It ends while the prompt waits for a line.
+        waiting = threading.Thread(target=lambda: ended(child.wait()))
+        waiting.start()
+        children.append((child, waiting))
 
     try:
         yield start
     finally:
         import os
 
-        for child in children:
+        for child, _ in children:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(child.pid, signal.SIGTERM)
-        for child in children:
-            child.wait()
+        for _, waiting in children:
+            waiting.join()
 
 
-def _argv(lab: Lab, host: str, command: Sequence[str]) -> list[str]:
+def _host(lab: Lab, host: str) -> Host:
     from benchctl.errors import UsageError
     from benchctl.plan.network import names_of
 
     names = {name: name for name in lab.nodes} | names_of(lab.topology)
     if host not in names:
         raise UsageError(f'the lab has no host "{host}"', f"hosts are: {', '.join(names)}")
-    return [*lab.nodes[names[host]].prefix, *command]
+    return lab.nodes[names[host]]
 
 
-def _run(lab: Lab, host: str, command: Sequence[str]) -> int:
-    argv = _argv(lab, host, command)
+def _run(lab: Lab, name: str, command: Sequence[str]) -> int:
+    from benchctl.hosts.log import command_log
+
+    host = _host(lab, name)
     # Ctrl-C is for the command: the terminal sends it to both.
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        code = subprocess.run(
-            argv, check=False, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)
-        ).returncode
+        with subprocess.Popen(
+            [*host.prefix, *command],
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        ) as process:
+            ended = command_log().started(host.name, command, process.pid)
+            code = process.wait()
+            ended(code)
     finally:
         signal.signal(signal.SIGINT, before)
     if code:
@@ -253,7 +287,12 @@ def _run(lab: Lab, host: str, command: Sequence[str]) -> int:
 
 @lab.command(cls=PlainCommand)
 def check(
-    topology: options.Topology, *, emulator: _Emulator = None, trust: options.Trust = False
+    topology: options.Topology,
+    *,
+    emulator: _Emulator = None,
+    trust: options.Trust = False,
+    log: options.Log = None,
+    log_json: options.LogJson = False,
 ) -> None:
     """Measure each link, and all of them at once.
 
@@ -266,7 +305,7 @@ def check(
     from benchctl.report.pivot import align
     from benchctl.units import format_rate
 
-    with _build(topology, emulator, trust) as lab:
+    with _built(topology, emulator, trust, log, log_json) as lab:
         looks = verify(lab, lab.topology.links)
         loads = {hop: hop.settings.rate_bps for look in looks for hop in look.leg.hops}
         busy, _ = together(lab, loads)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +20,7 @@ _shown: IO[str] | None = None
 _pending = ""
 
 
-def keep_log(file: Path | None, *, as_json: bool, verbose: bool) -> None:
+def keep_log(file: Path | None, *, as_json: bool, verbose: bool = False) -> None:
     """Choose the log of this process and of those that it starts. Raises UsageError.
 
     ``verbose`` shows it, as JSON without a file does.
@@ -52,3 +53,9 @@ def new_lines() -> Iterator[str]:
     if _shown is not None:
         *lines, _pending = (_pending + _shown.read()).split("\n")
         yield from lines
+
+
+def show_new_lines() -> None:
+    """Print what was logged since the last call, if it is shown."""
+    for line in new_lines():
+        print(line, file=sys.stderr)

@@ -52,13 +52,15 @@ class LastingTc:
 
     def __init__(self) -> None:
         self._words = os.fdopen(os.memfd_create("tc"), "w+b")
+        argv = ("tc", "-batch", "-")
         try:
             self._process = subprocess.Popen(
-                [program_path("tc") or "tc", "-batch", "-"], stdin=subprocess.PIPE,
+                [program_path("tc") or "tc", *argv[1:]], stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL, stderr=self._words, text=True,
             )  # fmt: skip
         except FileNotFoundError:
             raise BuildError("no program tc; install iproute2") from None
+        self._log_end = command_log().started("lab", argv, self._process.pid)
 
     def run(self, lines: Sequence[str]) -> None:
         """Pass lines to it. Raises BuildError."""
@@ -77,6 +79,7 @@ class LastingTc:
         self._words.seek(0)
         words = " ".join(self._words.read().decode("utf-8", "replace").split())
         self._words.close()
+        self._log_end(int(bool(words)))
         if words:
             raise BuildError(f"tc: {words}")
 

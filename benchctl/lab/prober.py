@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from benchctl.errors import LabError
+from benchctl.hosts.log import command_log
 from benchctl.lab import probe
 from benchctl.lab.lab import Lab
 from benchctl.lab.model import Interface
@@ -31,11 +32,13 @@ class Prober:
         self._node = end.node
         self._address = end.ip
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115
+        argv = (*_PROBE, end.ip)
         self._process = subprocess.Popen(
-            [*lab.nodes[end.node].prefix, *_PROBE, end.ip],
+            [*lab.nodes[end.node].prefix, *argv],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._stderr,
             start_new_session=True,
         )  # fmt: skip
+        self._log_end = command_log().started(end.node, argv, self._process.pid)
         self._said = b""
         self._ports: list[int] = []
 
@@ -48,7 +51,7 @@ class Prober:
         self._process.stdin.close()
         if error is not None:
             self._process.kill()
-        self._process.wait()
+        self._log_end(self._process.wait())
         self._process.stdout.close()
         self._stderr.close()
 

@@ -1,5 +1,7 @@
 """What the commands about labs print, in labs that are really built."""
 
+import json
+import re
 import sys
 
 import pytest
@@ -40,3 +42,29 @@ def test_a_command_that_fails_by_itself_keeps_its_code(benchctl):
     file = lab(benchctl, "[hosts.a]")
     told = benchctl("lab", "exec", file, "a", "--", sys.executable, "-c", "exit(7)")
     assert (told.returncode, told.stderr) == (7, "")
+
+
+def test_the_log_has_every_command_of_a_lab_with_its_host_start_and_end(benchctl):
+    file = lab(
+        benchctl,
+        "[hosts.a]\n[hosts.b]\naliases = ['far']\n[links]\nab = { between = ['a', 'b'] }\n",
+    )
+    told = benchctl("lab", "exec", "--log", "log", file, "far", "--", "sh", "-c", "exit 7")
+    assert (told.returncode, told.stderr) == (7, "")
+    lines = (benchctl.directory / "log").read_text().splitlines()
+    start, end = (line[24:] for line in lines if line[24:].startswith("b "))
+    assert re.fullmatch(r"b (\d+) starts: sh -c 'exit 7'", start)
+    assert re.fullmatch(r"b (\d+) ends with exit code 7 after .*: sh -c 'exit 7'", end)
+    assert sum(" starts: ip -batch" in line for line in lines) > 0
+
+
+def test_a_prompt_logs_each_command_when_it_ends(benchctl):
+    process = benchctl.start("lab", "shell", "--log-json", lab(benchctl, "[hosts.a]"), stdin=-1)
+    _, said = process.communicate("a true &\na sleep 60 &\na false\n", timeout=60)
+    entries = [json.loads(line) for line in said.splitlines() if line.startswith("{")]
+    ends = {
+        (entry["host"], *entry["command"]): entry["exit_code"]
+        for entry in entries
+        if entry["event"] == "ended" and entry["host"] == "a"
+    }
+    assert ends == {("a", "true"): 0, ("a", "sleep", "60"): -15, ("a", "false"): 1}
