@@ -360,9 +360,11 @@ class Demand:
     benchctl computes the theoretical values of a lab from it, and the address to use.
     ``rate_bps`` is the payload that each stream sends at most: infinite where only the network
     limits it, 0 for probes, whose traffic is too little to count. ``window_bytes`` is the socket
-    buffer of each stream, None for the kernel's own. ``protocol`` is ``"tcp"``, ``"udp"`` or
-    another. ``payload_bytes`` is the payload of one packet, None where TCP cuts the data into
-    segments, which ``mss_bytes`` bounds. ``ip_version`` is 4 or 6, None where the address decides.
+    buffer of each stream, None for the kernel's own; ``client_window_bytes`` and
+    ``server_window_bytes`` are those of one end, by default the same. ``protocol`` is ``"tcp"``,
+    ``"udp"`` or another. ``payload_bytes`` is the payload of one packet, None where TCP cuts the
+    data into segments, which ``mss_bytes`` bounds. ``ip_version`` is 4 or 6, None where the address
+    decides.
     ``omitted_s`` is the time to leave out at the start. ``lab_only`` is for traffic that no real
     network should carry: a profile without a lab is rejected.
     """
@@ -376,6 +378,13 @@ class Demand:
     ip_version: int | None = None
     omitted_s: float = 0.0
     lab_only: bool = False
+    client_window_bytes: float | None = None
+    server_window_bytes: float | None = None
+
+    def __post_init__(self) -> None:
+        for end in ("client_window_bytes", "server_window_bytes"):
+            if getattr(self, end) is None:
+                object.__setattr__(self, end, self.window_bytes)
 
 
 class Backend(ABC, Generic[P]):
@@ -451,4 +460,6 @@ class Backend(ABC, Generic[P]):
             mss_bytes=number("mss", math.inf),
             ip_version={"4": 4, "6": 6}.get(str(given.get("ip_version"))),
             omitted_s=number("omit", 0.0),
+            client_window_bytes=number("client_window", None),
+            server_window_bytes=number("server_window", None),
         )

@@ -76,14 +76,16 @@ def site_of(settings: Settings, note: Callable[[str], None]) -> Site:
 _NEW_KERNEL = (7, 0)
 
 
-def _changes(changes: Iterable[PlannedChange], start_ns: int) -> list[LinkChange]:
-    """Return the profile's changes of links, on a clock that shows ``start_ns`` at the start."""
+def _changes(
+    changes: Iterable[PlannedChange], duration_s: float, start_ns: int = 0
+) -> list[LinkChange]:
+    """Return the changes of links in a trial, on a clock that shows ``start_ns`` at its start."""
     return [
         (
             one.link,
             Change(
-                at_ns=start_ns + int(one.at * 1e9),
-                over_ns=int(one.ramp * 1e9),
+                at_ns=start_ns + int((one.at + one.at_share * duration_s) * 1e9),
+                over_ns=int((one.ramp + one.ramp_share * duration_s) * 1e9),
                 rate_bps=math.inf if one.rate == "unlimited" else one.rate,
                 delay_s=one.delay,
                 jitter_s=one.jitter,
@@ -129,8 +131,10 @@ class LabSite(Site):
         self._loaded: set[frozenset[tuple[Hop, float]]] = set()
         self._ceiling_bps = 0.0
         self._before: Mapping[Hop, DirectionCounters] = {}
+        self._duration_s = 0.0
 
     async def prepare(self, trial: BoundTrial) -> Network:
+        self._duration_s = trial.plan.duration_s
         if self._lab is not None and (self._changes or trial.plan.lab != self._wishes):
             await self.close()
         if reason := await self.fallen():
@@ -228,7 +232,7 @@ class LabSite(Site):
         if self._lab is None:
             return
         start_ns = time.monotonic_ns() + int((common_start - time.time()) * 1e9)
-        for link, change in _changes(self._changes, start_ns):
+        for link, change in _changes(self._changes, self._duration_s, start_ns):
             self._lab.change(link, change)
 
     def expected(self, trial: BoundTrial) -> Mapping[str, Promises]:
@@ -236,7 +240,7 @@ class LabSite(Site):
             return {}
         topology = self._lab.topology
         ends = ends_of(self._outside, topology, trial.plan.flows)
-        kernel, changes = _kernel(), _changes(self._changes, 0)
+        kernel, changes = _kernel(), _changes(self._changes, trial.plan.duration_s)
         return promises(trial.flows, ends, topology, kernel, changes)
 
     async def close(self) -> None:

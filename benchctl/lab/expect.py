@@ -47,6 +47,18 @@ _DEFAULT_MSS = 536
 
 
 @dataclass(frozen=True, slots=True)
+class HostBuffers:
+    """How far the kernel lets the buffers of a host's TCP grow; infinite where only it knows.
+
+    ``send_bytes`` is the last of net.ipv4.tcp_wmem, ``receive_bytes`` that of tcp_rmem, as the
+    topology has them.
+    """
+
+    send_bytes: float = math.inf
+    receive_bytes: float = math.inf
+
+
+@dataclass(frozen=True, slots=True)
 class NetworkPath:
     """The links between two hosts, there and back; the two may differ."""
 
@@ -54,6 +66,8 @@ class NetworkPath:
     back: tuple[Hop, ...]
     timestamps: bool = True
     """Whether TCP between the two has them."""
+    near: HostBuffers = HostBuffers()
+    far: HostBuffers = HostBuffers()
 
     @property
     def mtu(self) -> int:
@@ -68,7 +82,7 @@ class NetworkPath:
     @property
     def reverse(self) -> NetworkPath:
         """The path of data that the far host sends."""
-        return NetworkPath(self.back, self.there, self.timestamps)
+        return NetworkPath(self.back, self.there, self.timestamps, self.far, self.near)
 
     def one_way_s(self, payload_bytes: int = PING_PAYLOAD_BYTES) -> float:
         """Return the delay of a datagram with such a payload on the way there, on idle links."""
@@ -92,18 +106,32 @@ class NetworkPath:
         segment = _delay_s(self.there, headers + self.segment_bytes(mss_bytes))
         return segment + _delay_s(self.back, headers)
 
-    def windowed_bps(self, buffer_bytes: float, kernel: KernelBuffers, mss_bytes: float) -> float:
-        """Return what one connection sends at most with such a buffer: its window each round trip.
+    def windowed_bps(
+        self,
+        kernel: KernelBuffers,
+        mss_bytes: float,
+        send_bytes: float | None = None,
+        receive_bytes: float | None = None,
+    ) -> float:
+        """Return what one connection sends at most with such buffers: its window each round trip.
 
-        RFC 6349, section 3.3.1. Nagle's algorithm allows one small segment under way
+        ``send_bytes`` and ``receive_bytes`` are what was asked for at the two ends; without, the
+        kernel lets buffers grow as far as the hosts allow. A send buffer keeps what it sent until
+        it is acknowledged, and what a segment takes of it besides its payload is not accounted
+        for. RFC 6349, section 3.3.1. Nagle's algorithm allows one small segment under way
         (tcp_minshall_check in net/ipv4/tcp_output.c), so the window can be filled whatever its
         size. Infinite where the path takes no time.
         """
         payload = self.segment_bytes(mss_bytes)
         frame = payload + _tcp_header_bytes(self.timestamps) + ETHERNET_HEADER_BYTES
+        sends, receives = self.near.send_bytes, self.far.receive_bytes
+        if send_bytes is not None:
+            sends = kernel.granted_bytes(send_bytes)
+        if receive_bytes is not None:
+            receives = kernel.granted_bytes(receive_bytes)
         rtt_s = self.tcp_rtt_s(mss_bytes)
-        window = kernel.window_bytes(buffer_bytes, payload, frame)
-        return window * 8 / rtt_s if rtt_s else math.inf
+        most = min(sends, kernel.window_bytes(receives, payload, frame))
+        return most * 8 / rtt_s if rtt_s else math.inf
 
     def tcp_bps(self) -> float:
         """Return the goodput bound of one TCP connection alone, in bits per second."""
@@ -126,18 +154,26 @@ class KernelBuffers:
     buffer_most_bytes: float = math.inf
     receive_most_bytes: float = 6 * 2**20
 
-    def window_bytes(self, asked_bytes: float, payload_bytes: int, frame_bytes: int) -> float:
-        """Return the receive window of a buffer that was asked for, when frames are full.
+    def granted_bytes(self, asked_bytes: float) -> float:
+        """Return the buffer that a program gets.
 
-        SO_RCVBUF is cut and then doubled (sock_setsockopt in net/core/sock.c), since a frame takes
-        more memory than its payload. Since Linux 6.6 the window is the buffer times that share,
+        It is cut and then doubled (sk_setsockopt in net/core/sock.c), since a frame takes more
+        memory than its payload.
+        """
+        return 2 * min(asked_bytes, self.buffer_most_bytes)
+
+    def window_bytes(self, buffer_bytes: float, payload_bytes: int, frame_bytes: int) -> float:
+        """Return the receive window of a buffer, when frames are full.
+
+        Since Linux 6.6 the window is the buffer times the share of a frame that is payload,
         as the first full frame has it, in 256ths (tcp_measure_rcv_mss in net/ipv4/tcp_input.c);
         before, and where no segment is larger than the 536 bytes that it is taken to be at first
         (tcp_initialize_rcv_mss), it is half of the buffer. It is advertised in units of the
         window scale, rounded up (__tcp_select_window in net/ipv4/tcp_output.c); the scale is for
         the largest window that there might be (tcp_select_initial_window, ibidem).
         """
-        buffer_bytes = 2 * min(asked_bytes, self.buffer_most_bytes)
+        if math.isinf(buffer_bytes):
+            return math.inf
         share = 128
         if self.version >= (6, 6) and payload_bytes > _DEFAULT_MSS:
             share = 256 * payload_bytes // _memory_bytes(frame_bytes)
@@ -218,7 +254,19 @@ def path(topology: Topology, source: str, goal: str, interface: str | None = Non
     if not there or not back:
         by = f" by {interface}" if interface else ""
         raise LookupError(f"there is no path from {source} to {goal}{by}")
-    return NetworkPath(there, back, all(_has_timestamps(topology, n) for n in (source, goal)))
+    return NetworkPath(
+        there,
+        back,
+        all(_has_timestamps(topology, n) for n in (source, goal)),
+        _buffers(topology, source),
+        _buffers(topology, goal),
+    )
+
+
+def _buffers(topology: Topology, node: str) -> HostBuffers:
+    sysctl = topology.nodes[node].sysctl
+    most = [sysctl.get(f"net.ipv4.tcp_{kind}", "").split()[2:] for kind in ("wmem", "rmem")]
+    return HostBuffers(*(float(last[0]) if last else math.inf for last in most))
 
 
 def _has_timestamps(topology: Topology, node: str) -> bool:

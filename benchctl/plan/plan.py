@@ -22,6 +22,7 @@ from benchctl.plan.expectations import FigureTables
 from benchctl.plan.matrix import Matrix, Point, build_matrix
 from benchctl.profile.load import Document
 from benchctl.profile.model import LabTable, Order
+from benchctl.profile.values import seconds_and_share
 from benchctl.run.planned import (
     Expectation,
     LabSettings,
@@ -221,5 +222,8 @@ def lab_settings(source: TomlSource, table: LabTable) -> LabSettings:
     changes = []
     for change in table.changes:
         rate = "unlimited" if change.rate == math.inf else change.rate
-        changes.append(PlannedChange(**{**dict(change), "rate": rate}))
+        written = {**dict(change), "rate": rate}
+        for name in ("at", "ramp"):
+            written[name], written[f"{name}_share"] = seconds_and_share(written[name])
+        changes.append(PlannedChange(**written))
     return LabSettings(str(source.path), source.text, table.emulator, table.verify, tuple(changes))

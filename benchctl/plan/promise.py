@@ -206,8 +206,10 @@ def _legs(
         else:
             ratio = one_way.tcp_payload_ratio(demand.mss_bytes)
         # A UDP buffer is not a window.
-        if demand.window_bytes is not None and demand.protocol == "tcp":
-            windowed_bps = one_way.windowed_bps(demand.window_bytes, kernel, demand.mss_bytes)
+        if demand.protocol == "tcp":
+            ends = (demand.client_window_bytes, demand.server_window_bytes)
+            sends, receives = ends if direction is Direction.SEND else reversed(ends)
+            windowed_bps = one_way.windowed_bps(kernel, demand.mss_bytes, sends, receives)
             rate_bps = min(rate_bps, windowed_bps)
         wanted = PathDemand(one_way.there, demand.streams, demand.streams * rate_bps / ratio)
         known = bool(demand.payload_bytes) or demand.protocol == "tcp"

@@ -28,6 +28,7 @@ from benchctl.profile.values import (
     AxisValue,
     FlowName,
     HostName,
+    Moment,
     Name,
     Targets,
 )
@@ -224,9 +225,13 @@ class RunTable(TomlTable):
 class ChangeTable(TomlTable):
     """A setting of a link that changes while a trial runs."""
 
-    at: Duration = Field(description="time after the trial's common start")
+    at: Moment = Field(
+        description="time after the trial's common start, or a share of the trial's duration"
+    )
     link: str = Field(description="name of a link of the topology")
-    ramp: Duration = Field(0.0, description="time over which the values change linearly")
+    ramp: Moment = Field(
+        "0s", description="time over which the values change linearly, or such a share"
+    )
     rate: Rate | None = Field(None, description="new rate")
     delay: Duration | None = Field(None, description="new one-way delay")
     jitter: Duration | None = Field(None, description="new jitter of the delay")

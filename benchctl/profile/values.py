@@ -10,10 +10,10 @@ import re
 from ipaddress import ip_address
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, WithJsonSchema
 
 from benchctl.run.planned import Scalar
-from benchctl.units import quoted
+from benchctl.units import parse_duration, parse_ratio, quoted
 
 _SCALAR_SCHEMA = {"type": ["string", "number", "boolean"]}
 
@@ -79,6 +79,30 @@ Targets = Annotated[
     Field(min_length=1),
     BeforeValidator(_one_as_list, json_schema_input_type=str | list[str]),
 ]
+
+
+def seconds_and_share(moment: object) -> tuple[float, float]:
+    """Return a time within a trial: in seconds, plus a share of its duration.
+
+    Raises ValueError.
+    """
+    if isinstance(moment, str) and moment.endswith("%"):
+        return 0.0, parse_ratio(moment)
+    return parse_duration(moment), 0.0
+
+
+def _check_moment(moment: object) -> object:
+    seconds_and_share(moment)
+    return moment
+
+
+_MOMENT = r"^[0-9]*\.?[0-9]+ ?(ns|[uµμ]s|ms|s|min|h|d|%)$"
+Moment = Annotated[
+    str,
+    PlainValidator(_check_moment),
+    WithJsonSchema({"type": "string", "pattern": _MOMENT, "examples": ["10s", "50%"]}),
+]
+"""A time within a trial; written as a duration, or as a share of the trial's duration."""
 
 
 def _check_name(name: str) -> str:

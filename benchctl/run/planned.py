@@ -136,7 +136,8 @@ class Outside:
 class PlannedChange:
     """A change of a link of the lab during a trial, with the names of the profile's keys.
 
-    In SI units; ``at`` counts from the common start. None means unchanged.
+    In SI units; ``at`` counts from the common start. None means unchanged. ``at_share`` and
+    ``ramp_share`` of the trial's duration are added to ``at`` and ``ramp``.
     """
 
     at: float
@@ -146,6 +147,8 @@ class PlannedChange:
     delay: float | None = None
     jitter: float | None = None
     loss: float | None = None
+    at_share: float = 0.0
+    ramp_share: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

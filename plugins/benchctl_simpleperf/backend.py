@@ -114,8 +114,14 @@ def _measurement(params: SimpleperfParameters) -> tuple[str, ...]:
 def _sockets(flow: Flow[SimpleperfParameters]) -> tuple[str, ...]:
     params = flow.params
     flags = ["--connect-timeout", _number(params.connect_timeout)]
-    if params.window is not None:
-        flags += ["-w", _number(params.window)]
+    windows = {
+        "-w": params.window,
+        "--client-window": params.client_window,
+        "--server-window": params.server_window,
+    }
+    for flag, window in windows.items():
+        if window is not None:
+            flags += [flag, _number(window)]
     if params.mss is not None:
         flags += ["-M", _number(params.mss)]
     if params.congestion_control is not None:

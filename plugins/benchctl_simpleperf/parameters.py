@@ -18,7 +18,7 @@ from benchctl_simpleperf.simpleperf.settings import (
 )
 
 _TCP_ONLY = ("congestion_control", "mss", "no_delay", "zero_copy")
-_NOT_PLAIN = ("omit", "zero_copy")
+_NOT_PLAIN = ("omit", "zero_copy", "server_window")
 
 
 def _default_duration(given: dict[str, Any]) -> float | None:
@@ -78,6 +78,18 @@ class SimpleperfParameters(Parameters):
         le=WINDOW_LIMIT,
         description="bytes of the socket buffers at both ends (bounds the TCP window);"
         " the kernel's autotuning unless given",
+    )
+    client_window: Size | None = Field(
+        None,
+        ge=1,
+        le=WINDOW_LIMIT,
+        description="bytes of the client's socket buffers; those of window unless given",
+    )
+    server_window: Size | None = Field(
+        None,
+        ge=1,
+        le=WINDOW_LIMIT,
+        description="bytes of the server's socket buffers; those of window unless given",
     )
     mss: Size | None = Field(
         None, ge=88, le=65535, description="largest TCP segment in bytes (TCP_MAXSEG)"

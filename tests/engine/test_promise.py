@@ -96,6 +96,16 @@ def rate(topology, *flows):
     return metrics["throughput_bps"]
 
 
+@pytest.mark.parametrize(("direction", "receives"), [("send", "server"), ("receive", "client")])
+def test_each_end_has_a_window_of_its_own(topology, direction, receives):
+    sends = "client" if receives == "server" else "server"
+    windows = {f"{sends}_window": "1M", f"{receives}_window": "16K"}
+    both = rate(topology, plan("x", "simpleperf", direction=direction, window="16K"))
+    assert both < 10e6 * TCP / 2
+    each = rate(topology, plan("x", "simpleperf", direction=direction, **windows))
+    assert each == pytest.approx(both)
+
+
 @pytest.mark.parametrize("direction", ["send", "receive"])
 def test_one_tcp_flow_fills_its_bottleneck_but_for_headers(topology, direction):
     told = expected(topology, plan("x", direction=direction))["x"]

@@ -3,6 +3,7 @@
 import asyncio
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -207,6 +208,27 @@ def test_changes_are_sent_at_the_common_start_on_the_labs_clock(lab, site, monke
             at_ns=7_500_000_000, delay_s=0.001, jitter_s=0.0001, loss_ratio=0.01
         )),
     ]  # fmt: skip
+
+
+def test_changes_at_a_share_of_the_duration_follow_it(lab, site, monkeypatch):
+    monkeypatch.setattr(time, "time", lambda: 1000.0)
+    monkeypatch.setattr(time, "monotonic_ns", lambda: 0)
+    changing = site(
+        verify=False, changes=[{"at": "30%", "link": "far", "rate": "2Mbit", "ramp": "10%"}]
+    )
+
+    async def main():
+        for duration_s in (1.0, 600.0):
+            one = trial()
+            await changing.prepare(replace(one, plan=replace(one.plan, duration_s=duration_s)))
+            changing.begin(1000.0)
+        await changing.close()
+
+    asyncio.run(main())
+    assert [entry for entry in lab.log if entry[0] == "change"] == [
+        ("change", "far", Change(at_ns=at_ns, over_ns=over_ns, rate_bps=2e6))
+        for at_ns, over_ns in ((300_000_000, 100_000_000), (180 * 10**9, 60 * 10**9))
+    ]
 
 
 def test_the_links_that_a_trial_uses_are_measured_once_and_no_others(lab, site):

@@ -90,7 +90,8 @@ def test_timestamps_need_both_ends():
     ],
 )
 def test_the_window_is_what_the_kernel_makes_of_the_buffer(version, most, asked, window):
-    assert KernelBuffers(version, most, 32 * 2**20).window_bytes(asked, 1448, 1514) == window
+    kernel = KernelBuffers(version, most, 32 * 2**20)
+    assert kernel.window_bytes(kernel.granted_bytes(asked), 1448, 1514) == window
 
 
 @pytest.mark.parametrize(
@@ -99,7 +100,8 @@ def test_the_window_is_what_the_kernel_makes_of_the_buffer(version, most, asked,
     [(5000, 5120), (10240, 10240), (16384, 16384), (32768, 32768), (50000, 50176)],
 )
 def test_segments_of_536_bytes_and_less_leave_the_window_at_half_of_the_buffer(asked, window):
-    assert KernelBuffers((6, 18), math.inf, 32 * 2**20).window_bytes(asked, 524, 590) == window
+    kernel = KernelBuffers((6, 18), math.inf, 32 * 2**20)
+    assert kernel.window_bytes(kernel.granted_bytes(asked), 524, 590) == window
 
 
 def test_a_round_trip_is_twice_the_delays_and_the_time_to_send_the_probe():
@@ -180,8 +182,30 @@ def test_a_round_trip_carries_a_whole_window_whose_last_segment_may_be_small():
     )
     way = path(build_topology(parse_toml(text, Path("lab.toml")), {}), "a", "b")
     rtt_s = 0.020 + (1514 + 66) * 8 / 100e6
-    found = way.windowed_bps(10240, KernelBuffers((6, 18), math.inf, 32 * 2**20), math.inf)
+    kernel = KernelBuffers((6, 18), math.inf, 32 * 2**20)
+    found = way.windowed_bps(kernel, math.inf, receive_bytes=10240)
     assert found == pytest.approx(13312 * 8 / rtt_s)
+
+
+@pytest.mark.parametrize(
+    # tcpi_snd_wnd of Linux 6.18 in a lab: 3.93 and 5.24 MB of buffers of 6 and 8 MiB.
+    ("receive", "send", "most"),
+    [(6 << 20, 16 << 20, 3932160), (8 << 20, 16 << 20, 5242880), (8 << 20, 4 << 20, 4 << 20)],
+)
+def test_buffers_that_grow_by_themselves_stop_where_the_hosts_of_the_lab_do(receive, send, most):
+    text = f"""
+    hosts.a.sysctl.tcp_wmem = "4096 16384 {send}"
+    hosts.b.sysctl."net.ipv4.tcp_rmem" = "4096\t131072\t{receive}"
+    links.ab = {{ between = ["a", "b"], rate = "500Mbit", delay = "60ms" }}
+    """
+    way = path(build_topology(parse_toml(text, Path("lab.toml")), {}), "a", "b")
+    kernel = KernelBuffers((6, 18), 4 << 20, 32 << 20)
+    rtt_s = 0.120 + (1514 + 66) * 8 / 500e6
+    assert way.windowed_bps(kernel, math.inf) == pytest.approx(most * 8 / rtt_s)
+    assert way.reverse.windowed_bps(kernel, math.inf) == math.inf
+    # A program's own buffer is not bounded by them, and does not grow.
+    asked = way.windowed_bps(kernel, math.inf, 1 << 20, 1 << 20)
+    assert asked == pytest.approx(2 * (1 << 20) * 160 / 256 * 8 / rtt_s)
 
 
 @given(

@@ -39,7 +39,10 @@ GOOD = {
     "exclude": [{"streams": 2, "load": ["x", "y"], "server": "local"}],
     "include": [{"streams": 7, "load": "x"}],
     "run": {"repeats": 2, "order": "shuffled", "seed": 1, "pause": "1s", "deadline": "60s"},
-    "lab": {"topology": "t.toml", "changes": [{"at": "1s", "link": "l", "rate": "1Mbit"}]},
+    "lab": {
+        "topology": "t.toml",
+        "changes": [{"at": "1s", "link": "l", "ramp": "5%", "rate": "1Mbit"}],
+    },
     "expect": [{"metric": "rtt_s", "at_most": "1s", "where": {"streams": 1}, "flow": "echo"}],
     "reported": [{"rtt_s": "1s", "where": {"streams": 1}, "flow": "echo"}],
 }

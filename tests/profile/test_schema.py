@@ -162,6 +162,8 @@ MISTAKES = [
     ('order = "shuffled"', 'order = "random"', "run.order"),
     ('pause = "1s"', "repeats = 0", "run.repeats"),
     ('loss = "1%"', "loss = 0.01", "lab.changes.0.loss"),
+    ('at = "1s"', "at = 1", "lab.changes.0.at"),
+    ('at = "1s"', 'at = "1"', "lab.changes.0.at"),
     ("throughput_bps", "throughput", "expect.0.metric"),
 ]
 

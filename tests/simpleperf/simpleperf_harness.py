@@ -87,11 +87,15 @@ class Running:
         from_where = (source, 0) if source else None
         return socket.create_connection((self.host, self.port), 5, from_where)
 
-    def measure(self, key=None, source=None, start_at_s=None, **asked):
+    def measure(
+        self, key=None, source=None, start_at_s=None, server_window_bytes=None, **asked
+    ):  # fmt: skip
         """Run a client; returns what it noted. Half a second, unless asked otherwise."""
         notes, waker = Notes(), Waker()
+        own = _settings(asked)
+        theirs = own._replace(window_bytes=server_window_bytes or own.window_bytes)
         try:
-            run_control_client(self.target(source), _settings(asked), notes, waker, key, start_at_s)
+            run_control_client(self.target(source), own, notes, waker, key, start_at_s, theirs)
         finally:
             waker.close()
         return notes

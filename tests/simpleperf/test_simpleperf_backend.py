@@ -36,7 +36,7 @@ from benchctl.api import (
 from benchctl_simpleperf import BACKEND
 from benchctl_simpleperf.parameters import OWN_METRICS
 from benchctl_simpleperf.simpleperf.errors import Problem
-from benchctl_simpleperf.simpleperf.flags import parse_flags, settings_of, target_of
+from benchctl_simpleperf.simpleperf.flags import asked_of, parse_flags, settings_of, target_of
 
 PLAIN_TCP = BACKEND.parameters()
 
@@ -73,6 +73,7 @@ def test_defaults_are_those_of_the_tool():
         ({"protocol": "udp", "length": "8B"}, "16 to 65507"),
         ({"protocol": "udp", "length": "64K"}, "16 to 65507"),
         ({"plain": True, "omit": "1s"}, "omit is for the control protocol only"),
+        ({"plain": True, "server_window": "64K"}, "server_window is for the control protocol only"),
         ({"plain": True, "rate": "1Mbit"}, "rate is for the control protocol only"),
         ({"plain": True, "protocol": "udp"}, "TCP only"),
         ({"congestion_control": "no such"}, "pattern"),
@@ -125,6 +126,20 @@ def test_every_parameter_reaches_the_tool():
     assert (target.host, target.port, target.source) == ("10.0.0.2", 9001, "10.0.0.1")
     assert (target.device, target.timeout_s, flags.start_at) == ("eth0", 2.0, 1795224664.25)
     assert target.family != 0
+
+
+@pytest.mark.parametrize(
+    ("given", "client", "server"),
+    [
+        ({"window": "64K"}, 65536, 65536),
+        ({"client_window": "64K"}, 65536, None),
+        ({"server_window": "64K"}, None, 65536),
+        ({"window": "64K", "server_window": "1M"}, 65536, 1 << 20),
+    ],
+)
+def test_each_end_is_asked_for_a_window_of_its_own(given, client, server):
+    flags = settings_asked(flow(**given))
+    assert (settings_of(flags).window_bytes, asked_of(flags).window_bytes) == (client, server)
 
 
 def test_udp_and_bytes_reach_the_tool():

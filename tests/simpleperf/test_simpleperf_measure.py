@@ -125,6 +125,18 @@ def test_the_sender_tells_tcps_own_figures(server):
 
 
 @linux
+@pytest.mark.parametrize("direction", ["send", "receive"])
+def test_each_end_has_a_window_of_its_own(server, direction):
+    notes = server.measure(
+        duration_s=0.1, directions=(direction,), window_bytes=65_536, server_window_bytes=131_072
+    )
+    in_force = only(notes.results[0])["effective"]
+    ends = [in_force["window_bytes"], in_force["receiver_window_bytes"]]
+    client, server_ = ends if direction == "send" else reversed(ends)
+    assert (client, server_) == (2 * 65_536, 2 * 131_072)
+
+
+@linux
 def test_what_is_in_force_is_told_beside_what_was_asked(server):
     notes = server.measure(
         duration_s=0.1, window_bytes=65_536, mss_bytes=1000, congestion_control="reno",

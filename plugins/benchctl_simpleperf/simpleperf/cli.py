@@ -16,7 +16,7 @@ from .background import background_output
 from .bundle import program_text
 from .control_client import run_control_client
 from .errors import Problem
-from .flags import limits_of, parse_flags, settings_of, target_of
+from .flags import asked_of, limits_of, parse_flags, settings_of, target_of
 from .output import EventsOutput, JsonOutput, ResultOutput, TextOutput
 from .plain_client import run_plain_client
 from .server import Server
@@ -77,4 +77,5 @@ def _measure(flags: argparse.Namespace, output: ResultOutput, waker: Waker) -> N
         run_plain_client(target, settings, output, waker, flags.start_at)
     else:
         key = read_key(flags.key_file)
-        run_control_client(target, settings, output, waker, key, flags.start_at)
+        asked = asked_of(flags)
+        run_control_client(target, settings, output, waker, key, flags.start_at, asked)

@@ -50,11 +50,15 @@ def run_control_client(
     waker: Waker,
     key: bytes | None = None,
     start_at_s: float | None = None,
+    asked: MeasurementSettings | None = None,
 ) -> None:
-    """Measure and report to `output`. Raises Problem, and Interrupted before any measurement."""
+    """Measure and report to `output`. Raises Problem, and Interrupted before any measurement.
+
+    ``asked`` are the server's settings, if they differ: it may have other buffers.
+    """
     if start_at_s is not None:
         waker.sleep_until(start_at_s - _START_LEAD_S)
-    client = _ControlClient(target, settings, output, waker)
+    client = _ControlClient(target, settings, asked or settings, output, waker)
     try:
         client.greet(key)
         client.prepare()
@@ -68,10 +72,16 @@ class _ControlClient:
     """One measurement, from the control connection to the result; the steps in order."""
 
     def __init__(
-        self, target: Target, settings: MeasurementSettings, output: ResultOutput, waker: Waker
+        self,
+        target: Target,
+        settings: MeasurementSettings,
+        asked: MeasurementSettings,
+        output: ResultOutput,
+        waker: Waker,
     ) -> None:
         self._target = target
         self._settings = settings
+        self._asked = asked
         self._output = output
         self._waker = waker
         before_s = time.monotonic()
@@ -152,7 +162,7 @@ class _ControlClient:
             self._sockets[direction] = []
             for _ in range(settings.streams):
                 self._sockets[direction].append(self._bind_stream())
-        self._say("test", **settings._asdict(), known_by=self._known_by())
+        self._say("test", **self._asked._asdict(), known_by=self._known_by())
         accepted = self._await("accepted")[1]
         for sock in (sock for sockets in self._sockets.values() for sock in sockets):
             connect_again(sock, self._control, self._target)

@@ -119,6 +119,8 @@ def _parser() -> argparse.ArgumentParser:
     add("-l", "--length", type=_SIZE, metavar="BYTES",
         help=f"payload of a datagram (default: {UDP_LENGTH_BYTES}) or of one TCP send (128K)")
     add("-w", "--window", type=_SIZE, metavar="BYTES", help="socket buffers at both ends")
+    add("--client-window", type=_SIZE, metavar="BYTES", help="the client's (default: --window)")
+    add("--server-window", type=_SIZE, metavar="BYTES", help="the server's (default: --window)")
     add("-M", "--mss", type=_whole(88, 65535), metavar="BYTES", help="TCP's segment size")
     add("-C", "--congestion", metavar="NAME", help="TCP's congestion control")
     add("-N", "--no-delay", action="store_true", help="send small segments at once (no Nagle)")
@@ -175,6 +177,7 @@ def parse_flags(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     if flags.client:
         try:
             _check(settings_of(flags))
+            _check(asked_of(flags))
         except Problem as problem:
             parser.error(problem.message)
     return flags
@@ -198,6 +201,7 @@ def _refuse_beside_plain(parser: argparse.ArgumentParser, flags: argparse.Namesp
         "-l": flags.length,
         "-k": flags.blocks,
         "-Z": flags.zero_copy,
+        "--server-window": flags.server_window,
         "--key-file": flags.key_file,
     }
     for name, given in beyond.items():
@@ -206,7 +210,7 @@ def _refuse_beside_plain(parser: argparse.ArgumentParser, flags: argparse.Namesp
 
 
 def settings_of(flags: argparse.Namespace) -> MeasurementSettings:
-    """Return the settings of a client's flags."""
+    """Return the settings of a client's own end."""
     length = flags.length or (UDP_LENGTH_BYTES if flags.udp else TCP_LENGTH_BYTES)
     total = flags.blocks * length if flags.blocks else flags.num
     default_s = 10.0 if total is None else None
@@ -220,7 +224,7 @@ def settings_of(flags: argparse.Namespace) -> MeasurementSettings:
         omit_s=flags.omit,
         interval_s=flags.interval,
         length_bytes=length,
-        window_bytes=flags.window,
+        window_bytes=flags.client_window or flags.window,
         mss_bytes=flags.mss,
         congestion_control=flags.congestion,
         no_delay=flags.no_delay,
@@ -228,6 +232,11 @@ def settings_of(flags: argparse.Namespace) -> MeasurementSettings:
         rate_bps=None if rate_bps == math.inf else rate_bps,
         zero_copy=flags.zero_copy,
     )
+
+
+def asked_of(flags: argparse.Namespace) -> MeasurementSettings:
+    """Return the settings that a client asks of its server."""
+    return settings_of(flags)._replace(window_bytes=flags.server_window or flags.window)
 
 
 def target_of(flags: argparse.Namespace) -> Target:
