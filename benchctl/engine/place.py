@@ -16,6 +16,8 @@ from benchctl.run.planned import Host, Network
 # Flows that wait for a common start must have started their interpreter and parsed their options by
 # then. Each takes its turn: two or three start at the same time on as many cores.
 START_LEAD_S = 0.5
+# And have connected: to the server, to greet it, to ask it, and each stream.
+LEAD_ROUND_TRIPS = 5
 ROUND_TRIPS = ("tcp_min_rtt_s", "tcp_rtt_s", "rtt_s")
 
 
@@ -56,8 +58,11 @@ def next_port(places: list[Place], flows: list[FlowAttempt], turns: dict[str, in
 
 def lead_s(places: list[Place]) -> float:
     """Return how long before the common start the clients of a trial are started."""
-    waiting = sum(place.waits for place in places)
-    return START_LEAD_S * max(1, waiting) if len(places) > 1 else 0.0
+    waiting = [place for place in places if place.waits]
+    if not waiting and len(places) < 2:
+        return 0.0
+    rtts_s = [told.get("rtt_s", 0.0) for place in waiting for told in place.expected.values()]
+    return START_LEAD_S * max(1, len(waiting)) + LEAD_ROUND_TRIPS * max(rtts_s, default=0.0)
 
 
 def first_sent(place: Place, flow: FlowAttempt) -> float | None:

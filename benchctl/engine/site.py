@@ -42,6 +42,8 @@ class Site:
     """Where trials take place: a network that exists already, or a `LabSite`."""
 
     network: Network
+    changes: bool = False
+    """Whether something changes during a trial, at times after its common start."""
 
     async def prepare(self, trial: BoundTrial) -> Network:
         """Return the network of one attempt at a trial, ready to measure on. Raises LabError."""
@@ -124,6 +126,7 @@ class LabSite(Site):
         self._emulator = Emulator(settings.emulator) if settings.emulator else None
         self._verifies = settings.verify
         self._changes = settings.changes
+        self.changes = bool(settings.changes)
         self._note = note
         self._lab: Lab | None = None
         self._wishes: Mapping[str, Any] | None = None

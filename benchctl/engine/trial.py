@@ -157,7 +157,8 @@ class TrialRunner:
             port = ports[turns[plan.name] % len(ports)]
             if target is not None and port is not None:
                 taken.add(port)
-            waits = backend.capabilities.waits_for_start and len(trial.flows) > 1
+            together = len(trial.flows) > 1 or self._site.changes
+            waits = backend.capabilities.waits_for_start and together
             promised = expected.get(plan.name, {})
             places.append(Place(flow, network, source, target, tools, promised, waits, ports, port))
         return places
@@ -225,11 +226,12 @@ class TrialRunner:
         if any(flow.failure for flow in flows):
             return
         # Only now is no server in the clients' way.
-        starts = self._wall() + lead_s(places)
+        ahead_s = lead_s(places)
+        starts = self._wall() + ahead_s
         await asyncio.gather(*(self._start_client(place, flow, starts) for place, flow in pairs))
         if any(flow.failure for flow in flows):
             return
-        common_start = starts if len(flows) > 1 else self._wall()
+        common_start = starts if ahead_s else self._wall()
         for flow in flows:
             self._recorder.update_flow(flow.flow_id, status=Status.RUNNING)
         self._recorder.update_trial(trial_id, started_time=common_start)

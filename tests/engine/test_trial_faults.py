@@ -148,8 +148,31 @@ def test_servers_that_are_slow_to_be_ready_do_not_use_up_the_clients_lead(measur
     assert outcome.trial.started_time == 1000005.5
 
 
+def test_a_lone_client_waits_for_the_start_if_the_network_changes_after_it(measure):
+    class Changing(Standing):
+        changes = True
+
+        async def prepare(self, trial):
+            return NETWORK
+
+        def expected(self, trial):
+            return {flow.plan.name: {"send": {"rtt_s": 0.1}} for flow in trial.flows}
+
+        def begin(self, common_start):
+            self.begun = common_start
+
+    site = Changing()
+    outcome = measure({"server": SERVER, "early": GOOD}, flow(backend="early"), site=site)
+    (start,) = {command[-1] for command in outcome.commands if command[0] == "early"}
+    # Half a second to start, and five round trips to connect.
+    assert site.begun - outcome.flows[0].started_time == pytest.approx(1.0)
+    assert start == f"at={site.begun}"
+
+
 class Standing:
     """A site of which nothing is expected, and that stays."""
+
+    changes = False
 
     def begin(self, common_start):
         pass
