@@ -18,13 +18,13 @@ from pathlib import Path
 import table
 
 from benchctl.analysis.compare import Comparison, Verdict, compare
-from benchctl.analysis.figures import Figure
 from benchctl.analysis.statistics import spread
 from benchctl.analysis.steps import find_steps
 from benchctl.analysis.stopping import is_known_to
 from benchctl.analysis.summary import SummaryRow
 from benchctl.metrics import Vocabulary
 from benchctl.run.planned import PlannedRun, PlannedTrial, Settings
+from benchctl.run.record import Figure
 from benchctl.store.record import Recorder, create_run
 
 EXPERIMENTS = 10_000

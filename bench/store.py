@@ -12,8 +12,8 @@ from pathlib import Path
 
 import table
 
-from benchctl.analysis.figures import Figure
 from benchctl.run.planned import PlannedRun, PlannedTrial, Settings
+from benchctl.run.record import Figure
 from benchctl.store.database import writing
 from benchctl.store.record import Recorder, create_run
 

@@ -28,9 +28,9 @@ from pathlib import Path
 
 import table
 
-from benchctl.analysis.figures import Figure
 from benchctl.metrics import Direction
 from benchctl.run.planned import PlannedFlow, PlannedRun, PlannedTrial, Settings
+from benchctl.run.record import Figure
 from benchctl.store.locks import Liveness
 from benchctl.store.record import Recorder, create_run
 

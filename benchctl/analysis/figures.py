@@ -9,31 +9,14 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from statistics import fmean
 
 from benchctl.analysis.statistics import quantile
 from benchctl.metrics import Fold, Metric, Sample, Summary, Vocabulary
+from benchctl.run.record import Figure, Figures
 
 # Above this, the tool's own figure and ours contradict each other, and the user is warned.
 DISAGREEMENT = 0.05
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """A flow's final figure of one metric, in SI base units.
-
-    ``value`` is the figure, or the mean of a distribution whose other figures are in ``spread``
-    (min, median, p95, max). ``origin`` is "tool" for the tool's own, "samples" for ours.
-    """
-
-    value: float
-    origin: str
-    spread: Mapping[str, float] = field(default_factory=dict)
-
-
-Figures = Mapping[tuple[str, str], Figure]
-"""Figures by (direction, metric)."""
 
 
 class Series:

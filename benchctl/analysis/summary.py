@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from benchctl.analysis.figures import Figure, Figures
 from benchctl.analysis.statistics import Spread, spread
 from benchctl.run.planned import Expectation, Reported
+from benchctl.run.record import Figure, Figures
 from benchctl.run.status import Status
 
 

@@ -8,6 +8,7 @@ import typer
 
 from benchctl.cli import options
 from benchctl.errors import UsageError
+from benchctl.report.exports import EXPORTS
 
 
 def export(
@@ -22,8 +23,8 @@ def export(
     store: options.Store,
 ) -> None:
     """Write a run, or all its samples, in another format."""
-    from benchctl.cli.watch import write_result
     from benchctl.report.output import Output
+    from benchctl.report.report import StoredRun
 
     shown = options.format_for(form, output)
     if samples and shown not in ("table", "csv"):
@@ -31,6 +32,6 @@ def export(
             "--samples writes CSV only", "remove --format, or use a file name that ends in .csv"
         )
     with options.open_reader(store) as reader:
-        run = reader.find(name)
+        stored = StoredRun(reader, reader.find(name))
         with Output(output) as out:
-            write_result(reader, run, "samples" if samples else shown, out)
+            EXPORTS["samples" if samples else shown].write(stored, out)

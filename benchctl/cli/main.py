@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import os
 import sys
-import traceback
 from collections.abc import Callable, MutableMapping
+from importlib import import_module
 from pathlib import Path
-from pkgutil import resolve_name
 from typing import Annotated, Any, Literal
 
 import typer
@@ -33,7 +32,7 @@ INTERRUPTED = 130
 
 def load(name: str) -> Any:
     """Import the function, or the group, of a command."""
-    return resolve_name(f"benchctl.cli.{name}:{name}")
+    return getattr(import_module(f"benchctl.cli.{name}"), name)
 
 
 class _Commands(PlainGroup):
@@ -159,6 +158,8 @@ def _end_of(step: Callable[[], object]) -> int:
     except Exception as error:
         if what := surroundings(error):
             return _report(what, "", BenchctlError.exit_code)
+        import traceback
+
         traceback.print_exc()
         bug = "this is a bug; please report it with the lines above"
         return _report(bug, "", BenchctlError.exit_code)

@@ -141,7 +141,8 @@ class _Watch:
             if events is not None and events.error is not None:
                 raise events.error
             if asked.times < 2 and events is None:
-                write_result(self._reader, run, self._showing.form, self._showing.output)
+                stored = StoredRun(self._reader, run)
+                EXPORTS[self._showing.form].write(stored, self._showing.output)
         if asked.by is None:  # else whoever stopped it is there
             announce(self._showing.notify, run, time.monotonic() - self._begun_s)
         return _exit_code(self._reader, run, exit_code, asked)
@@ -208,13 +209,6 @@ def _watch(
                     return
     finally:
         narrator.close()
-
-
-def write_result(reader: Reader, run: Run, form: str, output: Output) -> None:
-    """Write a run's result in a format. Raises BenchctlError if it cannot be written."""
-    for piece in EXPORTS[form].pieces(StoredRun(reader, run)):
-        output.write(piece)
-    output.publish()
 
 
 def _narrator(reader: Reader, run: Run, quiet: bool) -> Narrator:

@@ -11,11 +11,10 @@ from dataclasses import asdict
 from typing import Any
 
 from benchctl.analysis.compare import Comparison
-from benchctl.analysis.figures import Figure, Figures
 from benchctl.analysis.summary import SummaryRow, reported_of
 from benchctl.metrics import OF_TRIALS
 from benchctl.report.report import FlowReport, Report, TrialReport
-from benchctl.run.record import RecordedFlow, Run, Trial
+from benchctl.run.record import Figure, Figures, RecordedFlow, Run, Trial
 from benchctl.units import timestamp, unit_of
 
 SCHEMA_VERSION = 1

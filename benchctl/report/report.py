@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from benchctl.analysis.figures import Figures
 from benchctl.analysis.summary import (
     Outcome,
     SummaryRow,
@@ -19,7 +18,7 @@ from benchctl.analysis.summary import (
     reported_of,
     summarize,
 )
-from benchctl.run.record import FlowEvent, RecordedFlow, Run, Trial
+from benchctl.run.record import Figures, FlowEvent, RecordedFlow, Run, Trial
 from benchctl.store.read import Reader
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -270,4 +269,6 @@ class PlannedRun:
     @property
     def profile_sha256(self) -> str:
         """Hash of the profile's text, in hexadecimal."""
+        import hashlib
+
         return hashlib.sha256(self.profile_text.encode()).hexdigest()

@@ -161,6 +161,23 @@ class RecordedFlow:
     stderr: str
 
 
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A flow's final figure of one metric, in SI base units.
+
+    ``value`` is the figure, or the mean of a distribution whose other figures are in ``spread``
+    (min, median, p95, max). ``origin`` is "tool" for the tool's own, "samples" for ours.
+    """
+
+    value: float
+    origin: str
+    spread: Mapping[str, float] = field(default_factory=dict)
+
+
+Figures = Mapping[tuple[str, str], Figure]
+"""Figures by (direction, metric)."""
+
+
 class Happening(StrEnum):
     """The kind of an event within a flow."""
 

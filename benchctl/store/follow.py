@@ -15,8 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from benchctl.analysis.figures import Figures
-from benchctl.run.record import Note, RecordedFlow, Run, Trial
+from benchctl.run.record import Figures, Note, RecordedFlow, Run, Trial
 from benchctl.run.status import Status
 from benchctl.store.read import Reader, StoredSample
 

@@ -15,10 +15,18 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-from benchctl.analysis.figures import Figure, Figures
 from benchctl.errors import StoreError, UsageError
 from benchctl.run.codec import convert, from_json, from_row
-from benchctl.run.record import FlowEvent, Note, RecordedFlow, Run, RunOutline, Trial
+from benchctl.run.record import (
+    Figure,
+    Figures,
+    FlowEvent,
+    Note,
+    RecordedFlow,
+    Run,
+    RunOutline,
+    Trial,
+)
 from benchctl.run.status import Status
 from benchctl.store.database import connect, damaged, store_errors
 from benchctl.store.locks import Liveness

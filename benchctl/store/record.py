@@ -18,11 +18,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from benchctl.analysis.figures import Figures
 from benchctl.errors import StoreBusyError
 from benchctl.run.codec import to_json
 from benchctl.run.planned import PlannedRun, PlannedTrial
-from benchctl.run.record import FlowEvent
+from benchctl.run.record import Figures, FlowEvent
 from benchctl.run.status import Status
 from benchctl.store.database import connect, store_errors, transaction, writing
 from benchctl.store.schema import FAILURES, OPEN, UNFINISHED

@@ -6,7 +6,7 @@ A screen's module is imported when it is first opened.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pkgutil import resolve_name
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -25,7 +25,8 @@ class Entry:
 
     def load(self) -> type[Page]:
         """Import the screen's class, which takes the surroundings and the ids of the runs."""
-        page: type[Page] = resolve_name(f"benchctl.tui.screens.{self.place}")
+        module, name = self.place.split(":")
+        page: type[Page] = getattr(import_module(f"benchctl.tui.screens.{module}"), name)
         return page
 
 

@@ -1,8 +1,8 @@
 import pytest
 
-from benchctl.analysis.figures import Figure
 from benchctl.analysis.summary import Measured, outcomes_of, reported_of, summarize
 from benchctl.run.planned import Expectation, Reported
+from benchctl.run.record import Figure
 
 
 def measured(value, metric="throughput_bps", flow="main", direction="send", **point):

@@ -1,9 +1,14 @@
 import json
 import os
+import shutil
 import subprocess
 import sys
+from contextlib import closing
+from pathlib import Path
 
 import pytest
+
+from benchctl.store.read import Reader
 
 HEAD = '[flows.main]\nbackend = "toy"\n'
 
@@ -140,22 +145,35 @@ def test_help_and_completion_import_nothing_heavy(args):
     assert result.stdout.splitlines()[-1] == "HEAVY []"
 
 
-@pytest.mark.parametrize(
-    "module",
-    [
-        "tui.screens.live",
-        "tui.screens.summary",
-        "tui.screens.history",
-        "tui.screens.compare",
-        "report.exports.table",
-    ],
-)
-def test_what_only_reads_a_store_imports_no_pydantic(module):
-    code = f"import sys, benchctl.{module}; print('pydantic' in sys.modules)"
+@pytest.mark.parametrize("screen", ["live", "summary", "history", "compare"])
+def test_a_screen_that_only_reads_a_store_imports_no_pydantic(screen):
+    code = f"import sys, benchctl.tui.screens.{screen}; print('pydantic' in sys.modules)"
     result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     assert result.stdout == "False\n"
+
+
+@pytest.mark.parametrize(
+    "args",
+    ["runs", "runs --json", "show", "show --trials", "show --events", "export --format json",
+     "export --format jsonl", "export --samples", "compare {0} {1}"],
+)  # fmt: skip
+def test_a_command_that_only_reads_a_store_imports_no_pydantic(args, tmp_path):
+    written = Path(__file__).parents[1] / "store" / "version-0.1.0.db"
+    store = shutil.copy(written, tmp_path / "runs.sqlite")
+    with closing(Reader(store)) as reader:
+        names = [run.name for run in reader.outlines()]
+    code = (
+        "import sys; from benchctl.__main__ import main\n"
+        f"sys.argv = ['benchctl', *{args.format(*names).split()!r}, '--store', {str(store)!r}]\n"
+        "try: main()\n"
+        "except SystemExit as end: print('END', end.code, 'pydantic' in sys.modules)"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert result.stdout.splitlines()[-1] == "END 0 False"
 
 
 def test_a_command_imports_no_other_command():

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 from report.sample_report import ONE, RUN, TRIALS, TWO
 
-from benchctl.analysis.figures import Figure
 from benchctl.report.remarks import remarks
 from benchctl.report.report import report_of
+from benchctl.run.record import Figure
 from benchctl.run.status import Status
 
 

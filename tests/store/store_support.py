@@ -1,7 +1,7 @@
 """Small runs in a store."""
 
-from benchctl.analysis.figures import Figure
 from benchctl.run.planned import PlannedRun, PlannedTrial, Settings
+from benchctl.run.record import Figure
 from benchctl.store.record import create_run
 
 NOW = 1_795_225_512.0

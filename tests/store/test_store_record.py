@@ -12,9 +12,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from store.store_support import NOW, add_flow, add_sample, figures, new_run
 
-from benchctl.analysis.figures import Figure
 from benchctl.errors import StoreError, UsageError
-from benchctl.run.record import FlowEvent, Happening
+from benchctl.run.record import Figure, FlowEvent, Happening
 from benchctl.store.bulk import Bulk
 from benchctl.store.manage import delete_run
 from benchctl.store.read import Reader

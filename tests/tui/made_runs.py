@@ -3,9 +3,9 @@
 import math
 import random
 
-from benchctl.analysis.figures import Figure
 from benchctl.metrics import Direction
 from benchctl.run.planned import PlannedFlow, PlannedRun, PlannedTrial, Settings
+from benchctl.run.record import Figure
 from benchctl.store.read import Reader
 from benchctl.store.record import Recorder, create_run
 

@@ -3,7 +3,7 @@
 import pytest
 from tui.made_runs import BEGIN, MadeRun, whole_run
 
-from benchctl.analysis.figures import Figure
+from benchctl.run.record import Figure
 from benchctl.store.locks import Liveness
 from benchctl.tui.draw import status
 from benchctl.tui.draw.spans import to_text

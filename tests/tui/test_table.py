@@ -7,7 +7,7 @@ from textual import events
 from tui.driving import Clock, drive, open_page, open_replay, press, settle, shown
 from tui.made_runs import BEGIN, MadeRun, whole_run
 
-from benchctl.analysis.figures import Figure
+from benchctl.run.record import Figure
 from benchctl.tui.widgets.table import Table
 
 NAMES = [f"h{n}-h{n + 4}" for n in range(1, 9)]

@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from benchctl.report.output import Output
     from benchctl.report.report import StoredRun
 
 
@@ -25,6 +26,12 @@ class Export(NamedTuple):
         """Yield the text of a run. Raises StoreError."""
         text: Iterable[str] = import_module(f"{__name__}.{self.name}").export(stored)
         return text
+
+    def write(self, stored: StoredRun, output: Output) -> None:
+        """Write a run. Raises StoreError, and BenchctlError if it cannot be written."""
+        for piece in self.pieces(stored):
+            output.write(piece)
+        output.publish()
 
 
 _ALL = (

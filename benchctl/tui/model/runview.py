@@ -14,11 +14,10 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Any
 
-from benchctl.analysis.figures import Figure, Figures
 from benchctl.analysis.pace import LATELY, Timing, extra_s
 from benchctl.report.report import FlowReport, Report, TrialReport, report_of
 from benchctl.run.codec import to_json
-from benchctl.run.record import Note, RecordedFlow, Run, Trial
+from benchctl.run.record import Figure, Figures, Note, RecordedFlow, Run, Trial
 from benchctl.run.status import FAILURES, Status
 from benchctl.store.bulk import Outline
 from benchctl.store.follow import (
