@@ -1,11 +1,14 @@
-"""Profiles for the plan screen: some of the user's, some bundled."""
+"""Stores with runs for the screens, and profiles for the plan screen."""
 
 from pathlib import Path
 
 import pytest
+from tui.made_runs import BEGIN, MadeRun, whole_run
 
 from benchctl.backends import FILES_VARIABLE, installed
 from benchctl.engine.health import Finding
+from benchctl.store.locks import Liveness
+from benchctl.store.manage import set_tags
 
 TOY = Path(__file__).parents[1] / "cli" / "toy.py"
 SHIPPED = ("a-first", "streams", "windows", "portfolio/a1-udp", "portfolio/a2-links")
@@ -45,3 +48,37 @@ def toy_profiles(tmp_path, monkeypatch):
     installed.cache_clear()
     yield tmp_path
     installed.cache_clear()
+
+
+@pytest.fixture
+def store(tmp_path):
+    return tmp_path / "runs.sqlite"
+
+
+@pytest.fixture
+def alive(monkeypatch):
+    monkeypatch.setattr(Liveness, "is_alive", lambda self, run_id: True)
+
+
+@pytest.fixture
+def live(store, alive):
+    """Return a run whose second trial, of four streams, has run for 5 s."""
+    made = MadeRun(store)
+    made.begin(pid=4711)
+    made.begin_trial()
+    made.measure(20.0)
+    made.end_trial()
+    made.begin_trial()
+    made.measure(5.0)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def three(store):
+    """Return a store of three runs: two of a profile, the first its baseline, and another."""
+    whole_run(store)
+    whole_run(store, name="20261121-012512-9bd2", seed=8, factor=1.12, begin=BEGIN + 3600)
+    whole_run(store, name="20261121-022512-11aa", seed=9, begin=BEGIN + 7200, profile="other")
+    set_tags(store, 1, ["baseline"])
+    return store

@@ -9,7 +9,6 @@ from benchctl.errors import StoreError
 from benchctl.run.planned import PlannedRun, PlannedTrial, Settings
 from benchctl.store import bulk
 from benchctl.store.bulk import Bulk
-from benchctl.store.locks import Liveness
 from benchctl.store.record import create_run
 from benchctl.tui.model.feed import Feed
 from benchctl.tui.model.traces import LineKey, TimeWindow
@@ -24,16 +23,6 @@ class Timer:
     def __call__(self):
         self.time += 1.0
         return self.time
-
-
-@pytest.fixture
-def store(tmp_path):
-    return tmp_path / "runs.sqlite"
-
-
-@pytest.fixture
-def alive(monkeypatch):
-    monkeypatch.setattr(Liveness, "is_alive", lambda self, run_id: True)
 
 
 @pytest.fixture

@@ -36,11 +36,6 @@ class Watched:
 
 
 @pytest.fixture
-def alive(monkeypatch):
-    monkeypatch.setattr(Liveness, "is_alive", lambda self, run_id: True)
-
-
-@pytest.fixture
 def watch(tmp_path):
     opened = []
 

@@ -1,59 +1,26 @@
-"""Every key and behaviour of the screens beside the live one, and of the program around them."""
+"""Every key and behaviour of the history, the summary and the comparison."""
 
-import asyncio
 import re
-from collections import Counter
 
 import pytest
-from textual.command import CommandList
-from textual.widgets import Input
 from tui.driving import (
     Clock,
     drive,
     notices,
-    open_live,
     open_page,
-    open_plan,
-    open_replay,
     own_ids,
     press,
     settle,
     shown,
-    until,
 )
 from tui.made_runs import BEGIN, MadeRun, whole_run
 
-from benchctl.errors import StoreError
 from benchctl.store.locks import Liveness
-from benchctl.store.manage import set_tags
 from benchctl.store.read import Reader
-from benchctl.store.schema import VERSION
-from benchctl.tui.app import BenchApp
-from benchctl.tui.model.feed import Feed
-from benchctl.tui.registry import SCREENS
-from benchctl.tui.screens import page
 from benchctl.tui.screens.compare import CompareScreen
 from benchctl.tui.screens.history import HistoryScreen
 from benchctl.tui.screens.live import LiveScreen
-from benchctl.tui.screens.page import Surroundings
-from benchctl.tui.screens.plan import PlanScreen
 from benchctl.tui.screens.summary import SummaryScreen
-from benchctl.tui.widgets.words import Words
-
-
-@pytest.fixture
-def store(tmp_path):
-    return tmp_path / "runs.sqlite"
-
-
-@pytest.fixture
-def three(store):
-    """Return a store of three runs: two of a profile, the first its baseline, and another."""
-    whole_run(store)
-    whole_run(store, name="20261121-012512-9bd2", seed=8, factor=1.12, begin=BEGIN + 3600)
-    whole_run(store, name="20261121-022512-11aa", seed=9, begin=BEGIN + 7200, profile="other")
-    set_tags(store, 1, ["baseline"])
-    return store
 
 
 def page_is(pilot, kind):
@@ -273,229 +240,3 @@ def test_the_comparison_grows_while_its_run_goes_on(three, monkeypatch):
 
     drive(three, open_page(three, "compare", 1, made.id), script)
     made.close()
-
-
-# --- the program -------------------------------------------------------------------------
-
-
-def test_every_key_of_the_program_does_what_it_says(three, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    tried = set()
-
-    async def script(pilot):
-        async def tell(binding, *keys):
-            tried.add(binding)
-            return await press(pilot, *keys)
-
-        assert "What" not in shown(pilot)
-        assert "Keys, and what is shown" in await tell("app.keys", "question_mark")
-        assert "Keys, and" not in await press(pilot, "question_mark")
-        await tell("app.copy", "y")
-        assert pilot.app.clipboard == "benchctl tui --replay 20261121-002512-7f3a --at 30.0s"
-        assert notices(pilot) == f"copied\n{pilot.app.clipboard}"
-        pilot.app.clear_notifications()
-        await tell("app.save", "s")
-        assert (tmp_path / "20261121-002512-7f3a-live.svg").exists()
-        await press(pilot, "s")
-        assert (tmp_path / "20261121-002512-7f3a-live-2.svg").exists()
-        for key, kind, binding in (
-            ("1", PlanScreen, "app.plan"), ("4", HistoryScreen, "app.history"),
-            ("3", SummaryScreen, "app.summary"), ("2", LiveScreen, "app.live"),
-        ):  # fmt: skip
-            await tell(binding, key)
-            assert page_is(pilot, kind)
-        assert "30.0/152.0 s" in shown(pilot)
-        pilot.app.clear_notifications()
-        await tell("app.compare", "5")
-        assert "mark two or more runs" in notices(pilot)
-        tried.add("app.quit")
-        await pilot.press("q")
-        assert pilot.app.return_code == 0
-        tried.add("app.back")  # tried below
-        assert tried == own_ids(BenchApp)
-
-    clock = Clock()
-    drive(three, open_replay(three, 1, clock, 30.0), script, clock=clock)
-
-
-def test_every_key_of_a_screen_is_in_the_palette(three):
-    async def script(pilot):
-        await pilot.press("ctrl+p", *"freeze")
-        found = pilot.app.screen.query_one(CommandList)
-        await until(pilot, lambda: (found.option_count, found.highlighted) == (1, 0))
-        await pilot.press("enter")
-        await until(pilot, lambda: pilot.app.screen is pilot.app.page)
-        assert "paused" in await press(pilot)
-        names = [command.title for command in pilot.app.get_system_commands(pilot.app.screen)]
-        assert {"Theme", "Freeze", "Zoom out", "Skip", "History"} <= set(names)
-
-    clock = Clock()
-    drive(three, open_replay(three, 1, clock, 30.0), script, clock=clock)
-
-
-def test_keys_can_be_remapped_by_their_id(three):
-    async def script(pilot):
-        assert " f2 Freeze" in shown(pilot)
-        assert "paused" not in await press(pilot, "space")
-        assert "paused" in await press(pilot, "f2")
-
-    clock = Clock()
-    page = open_replay(three, 1, clock, 30.0)
-    drive(three, page, script, clock=clock, keys={"live.freeze": "f2"})
-
-
-def test_a_run_whose_last_time_cannot_be_read_is_let_go(three, monkeypatch):
-    def unreadable(feed):
-        raise StoreError("damaged")
-
-    monkeypatch.setattr(Feed, "last_time", unreadable)
-    with pytest.raises(StoreError, match="damaged"):
-        open_page(three, "live", 1)
-
-
-@pytest.mark.parametrize("name", SCREENS)
-def test_the_footer_shows_the_six_keys_that_matter_in_80_columns(three, name):
-    async def script(pilot):
-        assert isinstance(pilot.app.page, SCREENS[name].load())
-        bar = shown(pilot).splitlines()[-1]
-        assert bar.endswith("? Keys  ^p Palette")
-        assert len(bar) <= 80
-        shown_keys = [
-            binding for _, binding, _, _ in pilot.app.screen.active_bindings.values()
-            if binding.show and binding.id != "app.keys"
-        ]  # fmt: skip
-        assert len({binding.action for binding in shown_keys}) == 6
-
-    drive(three, open_page(three, name, *range(1, SCREENS[name].runs + 1)), script)
-
-
-@pytest.mark.parametrize("size", [(20, 5), (1, 1), (200, 60)])
-def test_every_screen_survives_any_size(three, size):
-    async def script(pilot):
-        for key in "1345":
-            await press(pilot, key)
-        await press(pilot, "question_mark", "escape")
-
-    drive(three, open_page(three, "compare", 1, 2), script, size=size)
-
-
-@pytest.mark.parametrize("name", ["plan", "live", "summary", "compare"])
-def test_a_screen_that_is_not_seen_rests(three, monkeypatch, name):
-    entry, ticks = SCREENS[name], Counter()
-    for kind in (entry.load(), HistoryScreen):
-        monkeypatch.setattr(kind, "tick", lambda self: ticks.update([self.NAME]))
-    monkeypatch.setattr(page, "TICK_S", 0.001)
-
-    async def go():
-        first = open_page(three, name, *range(1, entry.runs + 1))
-        async with BenchApp(Surroundings(three, Clock()), first).run_test() as pilot:
-            await pilot.app.push_screen(open_page(three, "history"))
-            seen = ticks[name]
-            while ticks["history"] < 20:
-                await pilot.pause(0.001)
-            assert ticks[name] == seen
-
-    asyncio.run(go())
-
-
-@pytest.mark.parametrize("kind", [SummaryScreen, HistoryScreen, LiveScreen, CompareScreen])
-def test_a_locked_store_is_said_on_every_screen_and_tried_again(three, monkeypatch, kind):
-    async def script(pilot):
-        def locked(self):
-            raise StoreError("store: database is locked", "wait")
-
-        with monkeypatch.context() as patch:
-            patch.setattr(Reader, "changes", locked)
-            pilot.app.page.tick()
-            await pilot.pause()
-            assert "database is locked" in shown(pilot)
-        await settle(pilot)
-        await pilot.app.workers.wait_for_complete()
-        await settle(pilot)
-        assert "database is locked" not in shown(pilot)
-
-    pages = {
-        SummaryScreen: lambda: open_page(three, "summary", 1),
-        HistoryScreen: lambda: open_page(three, "history"),
-        LiveScreen: lambda: open_replay(three, 1, Clock(), 30.0),
-        CompareScreen: lambda: open_page(three, "compare", 1, 2),
-    }
-    drive(three, pages[kind](), script)
-
-
-def test_a_comparison_with_a_run_that_is_gone_says_so(three):
-    async def script(pilot):
-        await pilot.app.workers.wait_for_complete()
-        await settle(pilot)
-        assert "it was deleted" in shown(pilot)
-
-    drive(three, open_page(three, "compare", 1, 99), script)
-
-
-def test_a_store_of_a_newer_version_is_said_on_the_screen(three, store):
-    import sqlite3
-
-    with sqlite3.connect(store) as connection:
-        connection.execute(f"PRAGMA user_version = {VERSION + 1}")
-    connection.close()
-
-    async def script(pilot):
-        await pilot.press("4")
-        await pilot.pause()
-        await settle(pilot)
-        assert "newer benchctl" in " ".join(shown(pilot).split())
-        await pilot.press("3")
-        assert "written by a newer benchctl" in notices(pilot)
-
-    drive(three, open_plan(), script)
-    with pytest.raises(StoreError, match="newer benchctl"):
-        open_live(store, 1, Clock())
-
-
-def test_a_theme_of_ours_or_of_textual_can_be_chosen(three):
-    async def script(pilot):
-        assert pilot.app.theme == "nord"
-        for theme in ("benchctl-dark", "benchctl-light", "ansi-light", "dracula"):
-            pilot.app.theme = theme
-            await settle(pilot)
-            assert "throughput" in shown(pilot)
-
-    clock = Clock()
-    drive(three, open_replay(three, 1, clock, 30.0), script, clock=clock, theme="nord")
-
-
-def test_escape_goes_back_through_the_screens_and_clears_a_filter_first(three):
-    async def script(pilot):
-        assert (await press(pilot, "3")).startswith(" Summary")
-        assert (await press(pilot, "4")).startswith(" History")
-        assert "1 of 3 runs" in await press(pilot, "slash", *"other", "enter")
-        assert "1 of 3 runs" not in await press(pilot, "escape")
-        assert shown(pilot).startswith(" History")
-        assert (await press(pilot, "escape")).startswith(" Summary")
-        assert (await press(pilot, "escape")).startswith(" Plan")
-        assert (await press(pilot, "escape")).startswith(" Plan")
-
-    drive(three, open_plan(store=three), script)
-
-
-def test_what_is_typed_is_completed_from_what_there_is(three):
-    async def script(pilot):
-        await press(pilot, "slash", *"oth")
-        assert "1 of 3 runs" in await press(pilot, "right")
-        assert pilot.app.page.query_one(Input).value == "other"
-        await press(pilot, "escape", "t", *"base")
-        await press(pilot, "right", "enter")
-        assert "[baseline]" in shown(pilot)
-
-    drive(three, open_page(three, "history"), script)
-
-
-def test_the_last_word_of_several_is_completed():
-    async def suggested(text):
-        return await Words(["baseline", "Kitchen"]).get_suggestion(text)
-
-    assert asyncio.run(suggested("lab, base")) == "lab, baseline"
-    assert asyncio.run(suggested("kit")) == "kitchen"
-    assert asyncio.run(suggested("baseline")) is None
-    assert asyncio.run(suggested("")) is None
-    assert asyncio.run(suggested("none")) is None

@@ -4,7 +4,6 @@ import pytest
 from tui.made_runs import BEGIN, MadeRun, whole_run
 
 from benchctl.run.record import Figure
-from benchctl.store.locks import Liveness
 from benchctl.tui.draw import status
 from benchctl.tui.draw.spans import to_text
 from benchctl.tui.model.feed import Feed
@@ -29,11 +28,6 @@ def feed_of(tmp_path):
     yield open_feed
     for feed in opened:
         feed.close()
-
-
-@pytest.fixture
-def alive(monkeypatch):
-    monkeypatch.setattr(Liveness, "is_alive", lambda self, run_id: True)
 
 
 def told(feed, position, time):

@@ -17,11 +17,6 @@ FIGURE = re.compile(r"(?<![\w.])[-+]?\d[\d.]* (?:[kMGT]?bit/s|[mu]s|%)(?: ±\d[\
 
 
 @pytest.fixture
-def store(tmp_path):
-    return tmp_path / "runs.sqlite"
-
-
-@pytest.fixture
 def eight(store):
     """Make a run of eight flows of simpleperf, four trials, all of them ended."""
     made = MadeRun(store, repeats=1)

@@ -17,11 +17,6 @@ from benchctl.tui.screens.detail import TrialWindow
 
 
 @pytest.fixture
-def store(tmp_path):
-    return tmp_path / "runs.sqlite"
-
-
-@pytest.fixture
 def retried(store, monkeypatch):
     """Return a run whose first trial failed once, and is tried again since 3 s."""
     monkeypatch.setattr(Liveness, "is_alive", lambda self, run_id: True)
