@@ -1,4 +1,4 @@
-"""Compares two runs: the same point of both, their difference, and verdicts for the whole table.
+"""Compares runs with one of them: point by point, with verdicts that hold for the whole table.
 
 The interval of a difference is Welch's for two means of unequal variance (Biometrika 34, 1947), or
 Student's with a variance that other points of the metric support (`borrowing`). It holds for its
@@ -95,23 +95,38 @@ def compare(
     vocabulary: Vocabulary,
     correction: Correction = holm,
 ) -> list[Comparison]:
-    """Compare the summaries of two runs, row by row: those of a, then those only in b.
+    """Compare the summaries of two runs, row by row: those of a, then those only in b."""
+    return compare_all(a, [b], vocabulary, correction)[0]
 
-    Figures of tables are one family, all others another: so a verdict does not depend on whether
-    the others are shown.
+
+def compare_all(
+    a: Iterable[SummaryRow],
+    others: Iterable[Iterable[SummaryRow]],
+    vocabulary: Vocabulary,
+    correction: Correction = holm,
+) -> list[list[Comparison]]:
+    """Compare the summary of a run with those of others, each row by row as `compare` does.
+
+    Figures of tables are one family over all runs, all other figures another: so a verdict does not
+    depend on whether the others are shown.
     """
-    in_a, in_b = ({_key(row): row for row in rows} for rows in (a, b))
-    pairs = [_Pair(in_a.get(key), in_b.get(key)) for key in {**in_a, **in_b}]
-    _borrow(pairs)
+    in_a = {comparison_key(row): row for row in a}
+    compared = []
+    for rows in others:
+        in_b = {comparison_key(row): row for row in rows}
+        pairs = [_Pair(in_a.get(key), in_b.get(key)) for key in {**in_a, **in_b}]
+        _borrow(pairs)
+        compared.append(pairs)
     shown = {*OF_TRIALS, *vocabulary.wanted}
+    tested = [one for pairs in compared for one in pairs if one.p is not None]
     for family in (
-        [one for one in pairs if one.p is not None and (one.row.metric in shown) is is_shown]
+        [one for one in tested if (one.row.metric in shown) is is_shown]
         for is_shown in (True, False)
     ):
         corrected = correction([one.p for one in family if one.p is not None])
         for one, adjusted in zip(family, corrected, strict=True):
             one.family, one.adjusted = len(family), adjusted
-    return [one.compared(vocabulary) for one in pairs]
+    return [[one.compared(vocabulary) for one in pairs] for pairs in compared]
 
 
 class _Pair:
@@ -219,7 +234,8 @@ def repeats_needed(effect: float, family: int) -> int | None:
     return bisect_left(range(MOST_REPEATS), True, lo=2, key=suffices)
 
 
-def _key(row: SummaryRow | Comparison) -> tuple[Any, ...]:
+def comparison_key(row: SummaryRow | Comparison) -> tuple[Any, ...]:
+    """Return what identifies a figure in several runs."""
     return point_key(row.point), row.flow, row.direction, row.metric
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from benchctl.cli import completion, options
+from benchctl.errors import UsageError
 from benchctl.visible import visible
 
 CorrectionName = Literal["holm", "bh"]
@@ -17,23 +18,30 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from benchctl.analysis.compare import Comparison
+    from benchctl.report.report import Report
     from benchctl.run.record import Run
+    from benchctl.store.read import Reader
 
 
 def compare(
-    first: Annotated[
-        str,
-        typer.Argument(metavar="A", help="The baseline run.", autocompletion=completion.runs),
-    ],
-    others: Annotated[
+    names: Annotated[
         list[str],
         typer.Argument(
-            metavar="B...",
-            help="One or more runs to compare with A.",
+            metavar="RUN...",
+            help="Runs: names, unique parts of them, tags, last or baseline; the first is A.",
             autocompletion=completion.runs,
         ),
     ],
     *,
+    against: Annotated[
+        str | None,
+        typer.Option(
+            "--against",
+            metavar="RUN",
+            help="Compare with this run instead of the first: it is A.",
+            autocompletion=completion.runs,
+        ),
+    ] = None,
     every: Annotated[bool, typer.Option("--all", help="Show every measured metric.")] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object per figure, for every metric.")
@@ -59,40 +67,67 @@ def compare(
     store: options.Store,
 ) -> None:
     """Compare runs: what differs, differences of figures, verdicts for the whole table."""
-    from benchctl.report.comparison import compare_reports, of_interest
+    from benchctl.report.comparison import compare_reports
     from benchctl.report.entries import comparison_entry
     from benchctl.report.limits import parse_limit
     from benchctl.report.report import read_report
 
+    names = names if against is None else [against, *names]
+    if len(names) < 2:
+        raise UsageError(
+            "a comparison needs two runs", "for example: benchctl compare baseline last"
+        )
     with options.open_reader(store) as reader:
-        a = read_report(reader, reader.find(first))
-        broken: list[Comparison] = []
-        for number, name in enumerate(others):
-            b = read_report(reader, reader.find(name))
-            compared = compare_reports(a, b, correction=correction)
-            limits = [parse_limit(text, compared) for text in fail_on]
-            broken += [one for one in compared if any(limit.broken_by(one) for limit in limits)]
-            if as_json:
-                for one in compared:
+        a, *others = (read_report(reader, run) for run in _find(reader, names))
+        compared = compare_reports(a, *others, correction=correction)
+        every_one = [one for comparisons in compared for one in comparisons]
+        limits = [parse_limit(text, every_one) for text in fail_on]
+        if as_json:
+            for b, comparisons in zip(others, compared, strict=True):
+                for one in comparisons:
                     print(json.dumps({"a": a.run.name, "b": b.run.name, **comparison_entry(one)}))
-            else:
-                shown = compared if every else of_interest(compared, a.run, b.run)
-                _print("\n" * (number > 0), a.run, b.run, shown, correction)
-    if broken:
+        else:
+            _print([a, *others], compared, correction, every=every)
+    if any(limit.broken_by(one) for limit in limits for one in every_one):
         sys.exit(1)
 
 
-def _print(before: str, a: Run, b: Run, compared: Sequence[Comparison], correction: str) -> None:
-    from benchctl.report.comparison import comparison_table, explanation
+def _find(reader: Reader, names: Sequence[str]) -> list[Run]:
+    """Return the runs of some names; a baseline is that of the others' profiles."""
+    from benchctl.run.record import BASELINE
+
+    known = {name: reader.find(name) for name in names if name != BASELINE}
+    profiles = {run.profile for run in known.values()}
+    return [known[name] if name in known else reader.find(name, profiles) for name in names]
+
+
+def _print(
+    reports: Sequence[Report],
+    compared: Sequence[Sequence[Comparison]],
+    correction: str,
+    *,
+    every: bool,
+) -> None:
+    from benchctl.report.comparison import (
+        comparison_table,
+        explanation,
+        letter,
+        of_interest,
+        side_by_side,
+    )
     from benchctl.report.differences import differences
     from benchctl.report.pivot import align
 
-    profiles = visible(a.profile), visible(b.profile)
-    print(f"{before}A {a.name} {profiles[0]}\nB {b.name} {profiles[1]}\n")
-    other = differences(a, b)
+    runs = [report.run for report in reports]
+    for number, run in enumerate(runs):
+        tags = f"  [{', '.join(run.tags)}]" if run.tags else ""
+        print(visible(f"{letter(number)} {run.name} {run.profile}{tags}"))
+    print()
+    other = differences(*runs)
     if other.rows:
         print(align(other.heads, other.rows))
-    table = comparison_table(compared)
+    shown = compared if every else [of_interest(one, *runs) for one in compared]
+    table = comparison_table(shown[0]) if len(shown) == 1 else side_by_side(shown)
     print(align(table.heads, table.rows, table.numeric), end="")
-    if lines := explanation(compared, correction):
+    if lines := explanation([one for comparisons in shown for one in comparisons], correction):
         print("", *map(visible, lines), sep="\n")

@@ -119,8 +119,13 @@ def backends() -> list[str]:
 
 
 def runs() -> list[str]:
-    """Return the names of the runs of the store."""
-    return _stored(lambda reader: [*reader.names()])
+    """Return the names of the runs of the store, and their tags."""
+    return [*_stored(lambda reader: [*reader.names()]), *tags()]
+
+
+def measured_profiles() -> list[str]:
+    """Return the profiles that runs of the store have."""
+    return _stored(lambda reader: sorted({run.profile for run in reader.outlines()}))
 
 
 def tags() -> list[str]:

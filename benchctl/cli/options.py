@@ -65,7 +65,7 @@ RunName = Annotated[
     str,
     typer.Argument(
         metavar="[RUN]",
-        help='A run: its name, a unique part of it, or "last".',
+        help="A run: its name, a unique part of it, a tag, last or baseline.",
         autocompletion=completion.runs,
     ),
 ]

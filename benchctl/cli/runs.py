@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -22,7 +22,7 @@ _Names = Annotated[
     list[str],
     typer.Argument(
         metavar="RUN...",
-        help='Runs: their names, unique parts of them, or "last".',
+        help="Runs: names, unique parts of them, tags, last or baseline.",
         autocompletion=completion.runs,
     ),
 ]
@@ -81,7 +81,7 @@ def _list(
             for run in _readable(reader, [run.id for run in found], lost):
                 print(json.dumps(run_entry(run)))
         else:
-            _print_table(found)
+            print_table(found)
         if lost:
             sys.stdout.flush()
             raise lost[0]
@@ -162,7 +162,8 @@ def _read_time(text: str) -> float:
         ) from None
 
 
-def _print_table(found: list[RunOutline]) -> None:
+def print_table(found: Sequence[RunOutline]) -> None:
+    """Print runs as a table."""
     from benchctl.units import format_time
 
     tagged = any(run.tags for run in found)
@@ -183,7 +184,7 @@ def tag(
         str,
         typer.Argument(
             metavar="RUN",
-            help='A run: its name, a unique part of it, or "last".',
+            help="A run: its name, a unique part of it, a tag, last or baseline.",
             autocompletion=completion.runs,
         ),
     ],

@@ -1,24 +1,38 @@
-"""Two runs side by side, as text and as data; the figures come from `analysis.compare`."""
+"""Runs side by side, as text and as data; the figures come from `analysis.compare`.
+
+The run that others are compared with is A, the others are B, C and so on.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from string import ascii_uppercase
 
-from benchctl.analysis.compare import Comparison, compare
+from benchctl.analysis.compare import Comparison, compare_all, comparison_key
 from benchctl.analysis.families import CORRECTIONS
 from benchctl.metrics import OF_TRIALS, title_of
 from benchctl.report.pivot import Pivot
 from benchctl.report.report import Report
 from benchctl.run.record import Run
-from benchctl.units import format_ratio, format_value, scale_of, without_unit
+from benchctl.units import format_mean, format_ratio, format_value, scale_of, without_unit
 
 NOTHING = "-"
+NOT_VALID = "not valid"
+"""Instead of a verdict on figures of a lab whose emulator did not keep its promises."""
 
 
-def compare_reports(a: Report, b: Report, *, correction: str = "holm") -> list[Comparison]:
-    """Compare the summaries of two runs; ``correction`` is one of `analysis.families`."""
-    vocabulary = a.run.vocabulary | b.run.vocabulary
-    return compare(a.summary, b.summary, vocabulary, CORRECTIONS[correction])
+def letter(number: int) -> str:
+    """Return what stands for a run by its place: A, B, …, Z, 27, …."""
+    return ascii_uppercase[number] if number < len(ascii_uppercase) else str(number + 1)
+
+
+def compare_reports(a: Report, *others: Report, correction: str = "holm") -> list[list[Comparison]]:
+    """Compare a run with each of the others; ``correction`` is one of `analysis.families`."""
+    vocabulary = a.run.vocabulary
+    for other in others:
+        vocabulary |= other.run.vocabulary
+    summaries = [other.summary for other in others]
+    return compare_all(a.summary, summaries, vocabulary, CORRECTIONS[correction])
 
 
 def explanation(shown: Sequence[Comparison], correction: str = "holm") -> list[str]:
@@ -51,40 +65,79 @@ def explanation(shown: Sequence[Comparison], correction: str = "holm") -> list[s
 
 
 def of_interest(comparisons: Sequence[Comparison], *runs: Run) -> list[Comparison]:
-    """Return the comparisons of the metrics that both runs' tables show."""
+    """Return the comparisons of the metrics that the runs' tables show."""
     shown = {*OF_TRIALS, *(name for run in runs for name in run.vocabulary.wanted)}
     return [one for one in comparisons if one.metric in shown]
 
 
 def comparison_table(comparisons: Sequence[Comparison]) -> Pivot:
-    """Return the comparisons as rows of text; axes with a single value are left out."""
+    """Return the comparisons with one run as rows of text; axes of a single value are left out."""
+    places, rows = _places(comparisons)
+    heads = (*places, "A", "B", "difference", "", "95 % interval", "verdict")
+    numeric = tuple(len(places) <= index < len(heads) - 1 for index in range(len(heads)))
+    return Pivot(heads, numeric, tuple(
+        (
+            *row,
+            _value(one.metric, one.mean_a),
+            _value(one.metric, one.mean_b),
+            signed(one.metric, one.difference),
+            _relative(one),
+            interval(one),
+            str(one.verdict) if one.valid else NOT_VALID,
+        )
+        for row, one in zip(rows, comparisons, strict=True)
+    ))  # fmt: skip
+
+
+def side_by_side(compared: Sequence[Sequence[Comparison]]) -> Pivot:
+    """Return the comparisons of one run with several as rows of text, a row for each figure of any.
+
+    A difference comes with half its interval.
+    """
+    by_key = [{comparison_key(one): one for one in comparisons} for comparisons in compared]
+    firsts = {key: one for ones in reversed(by_key) for key, one in ones.items()}
+    keys = [*dict.fromkeys(key for ones in by_key for key in ones)]
+    places, rows = _places([firsts[key] for key in keys])
+    heads, numeric = [*places, letter(0)], [False] * len(places) + [True]
+    for number in range(1, len(compared) + 1):
+        heads += [letter(number), f"{letter(number)} - {letter(0)}", "", "verdict"]
+        numeric += [True, True, True, False]
+    for row, key in zip(rows, keys, strict=True):
+        row.append(_value(firsts[key].metric, firsts[key].mean_a))
+        for ones in by_key:
+            one = ones.get(key)
+            if one is None:
+                row += [NOTHING, NOTHING, "", NOTHING]
+                continue
+            verdict = str(one.verdict) if one.valid else NOT_VALID
+            row += [_value(one.metric, one.mean_b), _with_half(one), _relative(one), verdict]
+    return Pivot(tuple(heads), tuple(numeric), tuple(map(tuple, rows)))
+
+
+def _places(comparisons: Sequence[Comparison]) -> tuple[list[str], list[list[str]]]:
+    """Return the headings and the cells that say what each comparison is of."""
     axes = dict.fromkeys(axis for one in comparisons for axis in one.point)
     varying = [axis for axis in axes if len({str(one.point.get(axis)) for one in comparisons}) > 1]
-    heads = (*varying, "flow", "metric", "A", "B", "difference", "", "95 % interval", "verdict")
-    texts = len(varying) + 2
-    numeric = tuple(texts <= index < len(heads) - 1 for index in range(len(heads)))
     ways: dict[tuple[str, str], set[str]] = {}
     for one in comparisons:
         ways.setdefault((one.flow, one.metric), set()).add(one.direction)
-    rows = [_row(one, varying, len(ways[one.flow, one.metric]) > 1) for one in comparisons]
-    return Pivot(heads, numeric, tuple(rows))
+    rows = [
+        [
+            *(str(one.point.get(axis, NOTHING)) for axis in varying),
+            one.flow or NOTHING,
+            f"{without_unit(one.metric)} {one.direction}".strip()
+            if len(ways[one.flow, one.metric]) > 1
+            else without_unit(one.metric),
+        ]
+        for one in comparisons
+    ]
+    return [*varying, "flow", "metric"], rows
 
 
-def _row(one: Comparison, varying: Sequence[str], both_ways: bool) -> tuple[str, ...]:
-    relative = (
-        f"{'+' if one.relative > 0 else ''}{format_ratio(one.relative)}" if one.relative else ""
-    )
-    return (
-        *(str(one.point.get(axis, NOTHING)) for axis in varying),
-        one.flow or NOTHING,
-        f"{without_unit(one.metric)} {one.direction}" if both_ways else without_unit(one.metric),
-        _value(one.metric, one.mean_a),
-        _value(one.metric, one.mean_b),
-        signed(one.metric, one.difference),
-        relative,
-        interval(one),
-        str(one.verdict),
-    )
+def _relative(one: Comparison) -> str:
+    if not one.relative:
+        return ""
+    return f"{'+' if one.relative > 0 else ''}{format_ratio(one.relative)}"
 
 
 def _value(metric: str, value: float | None) -> str:
@@ -96,6 +149,15 @@ def signed(metric: str, value: float | None) -> str:
     if value is None:
         return NOTHING
     return f"{'+' if value > 0 else ''}{_in_points(metric, format_value(metric, value))}"
+
+
+def _with_half(one: Comparison) -> str:
+    """Show a difference with half its interval, which lies evenly around it."""
+    if one.difference is None or one.low is None or one.high is None:
+        return signed(one.metric, one.difference)
+    text = format_mean(one.metric, one.difference, (one.high - one.low) / 2)
+    points = one.metric.endswith("_ratio")
+    return f"{'+' if one.difference > 0 else ''}{text.replace('%', 'pp') if points else text}"
 
 
 def _in_points(metric: str, text: str) -> str:

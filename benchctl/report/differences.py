@@ -1,37 +1,44 @@
-"""What differs between two runs beside their figures: profile, settings, tools, hosts."""
+"""What differs between runs beside their figures: profile, settings, tools, hosts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from benchctl.report.comparison import letter
 from benchctl.report.pivot import Pivot
 from benchctl.run.record import Run
 
 # Facts that differ between any two moments.
 PASSING = ("load_1min", "clock.max_error_s", "clock.estimated_error_s")
-# Of two profiles that have little in common, the lines say nothing.
+# Of profiles that have little in common, the lines say nothing.
 MOST_LINES = 8
+_Row = tuple[str, ...]
 
 
-def differences(a: Run, b: Run) -> Pivot:
-    """Return what differs as rows of text: what, in A, in B; no rows if nothing does."""
-    rows = [*_profiles(a, b), *_settings(a, b), *_facts(a, b)]
-    return Pivot(("differs", "A", "B"), (False, False, False), tuple(rows))
+def differences(*runs: Run) -> Pivot:
+    """Return what differs as rows of text: what, then in each run; no rows if nothing does."""
+    rows = (*_profiles(runs), *_settings(runs), *_facts(runs))
+    heads = ("differs", *map(letter, range(len(runs))))
+    return Pivot(heads, (False,) * len(heads), rows)
 
 
-def _profiles(a: Run, b: Run) -> Iterator[tuple[str, str, str]]:
-    if a.profile != b.profile:
-        yield "profile", a.profile, b.profile
-    lines = [
+def _profiles(runs: Sequence[Run]) -> Iterator[_Row]:
+    yield from _row("profile", [run.profile for run in runs])
+    texts = [
         dict.fromkeys(line.strip() for line in run.profile_text.splitlines() if _says(line))
-        for run in (a, b)
+        for run in runs
     ]
-    only = [[line for line in mine if line not in other] for mine, other in (lines, lines[::-1])]
-    if len(only[0]) + len(only[1]) > MOST_LINES:
-        yield "text of the profile", f"{len(only[0])} lines", f"{len(only[1])} other lines"
+    lines = dict.fromkeys(line for text in texts for line in text)
+    rows = [
+        [line if line in text else "-" for text in texts]
+        for line in lines
+        if not all(line in text for text in texts)
+    ]
+    if len(rows) > MOST_LINES:
+        own = [sum(row[place] != "-" for row in rows) for place in range(len(runs))]
+        yield "text of the profile", f"{own[0]} lines", *(f"{n} other lines" for n in own[1:])
         return
-    rows = [(line, "-") for line in only[0]] + [("-", line) for line in only[1]]
     for place, row in enumerate(rows):
         yield "" if place else "text of the profile", *row
 
@@ -42,23 +49,23 @@ def _says(line: str) -> bool:
     return bool(text) and (not text.startswith("#") or text.startswith("# --set"))
 
 
-def _settings(a: Run, b: Run) -> Iterator[tuple[str, str, str]]:
+def _settings(runs: Sequence[Run]) -> Iterator[_Row]:
     for name in ("order", "attempts", "pause_s"):
-        yield from _row(name, getattr(a.settings, name), getattr(b.settings, name))
-    yield from _row("trials", a.trials, b.trials)
+        yield from _row(name, [getattr(run.settings, name) for run in runs])
+    yield from _row("trials", [run.trials for run in runs])
 
 
-def _facts(a: Run, b: Run) -> Iterator[tuple[str, str, str]]:
-    mine, others = dict(_flat(a.facts)), dict(_flat(b.facts))
-    for name in mine:
+def _facts(runs: Sequence[Run]) -> Iterator[_Row]:
+    facts = [dict(_flat(run.facts)) for run in runs]
+    for name in facts[0]:
         # Devices come and go with labs, and other tools are there or not.
-        if name in others and name not in PASSING:
-            yield from _row(name, mine[name], others[name])
+        if name not in PASSING and all(name in one for one in facts):
+            yield from _row(name, [one[name] for one in facts])
 
 
-def _row(name: str, a: object, b: object) -> Iterator[tuple[str, str, str]]:
-    if a != b:
-        yield name, str(a), str(b)
+def _row(name: str, values: Sequence[object]) -> Iterator[_Row]:
+    if any(value != values[0] for value in values):
+        yield name, *map(str, values)
 
 
 def _flat(facts: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, object]]:

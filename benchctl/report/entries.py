@@ -181,6 +181,7 @@ def comparison_entry(one: Comparison) -> Entry:
         "effect_size": one.effect,
         "repeats_needed": one.repeats_needed,
         "verdict": str(one.verdict),
+        "valid": one.valid,
     }
 
 

@@ -27,7 +27,7 @@ class Limit:
 
     def broken_by(self, one: Comparison) -> bool:
         """Return whether a comparison shows such a change, or a larger one."""
-        if one.metric != self.metric or one.verdict is not self.verdict:
+        if one.metric != self.metric or one.verdict is not self.verdict or not one.valid:
             return False
         change = one.difference if one.metric.endswith("_ratio") else one.relative
         return change is None or abs(change) >= self.share

@@ -27,6 +27,8 @@ from benchctl.metrics import Vocabulary
 from benchctl.run.planned import Hook, PlannedTrial, Scalar, Settings
 from benchctl.run.status import Status
 
+BASELINE = "baseline"
+"""The tag of the run that others of its profile are compared with; of several, the newest is it."""
 Facts = Mapping[str, Any]
 """The properties of a machine, as JSON-like data, without those that its system lacks."""
 

@@ -7,10 +7,13 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from benchctl.errors import UsageError
+from benchctl.run.record import BASELINE, RunOutline
 from benchctl.store.database import writing
 from benchctl.store.locks import Liveness
+from benchctl.store.read import tags_in
 
 REMARK = "remark"
+_TAGS = "UPDATE run SET tags = ? WHERE id = ?"
 
 
 def add_remark(path: Path, run_id: int, text: str, now: float) -> None:
@@ -30,7 +33,19 @@ def read_tags(texts: Iterable[str]) -> tuple[str, ...]:
 
 def set_tags(path: Path, run_id: int, tags: Sequence[str]) -> None:
     """Replace the tags of a run. Raises StoreError."""
-    _write(path, "UPDATE run SET tags = ? WHERE id = ?", (json.dumps(list(tags)), run_id))
+    _write(path, _TAGS, (json.dumps(list(tags)), run_id))
+
+
+def set_baseline(path: Path, run: RunOutline) -> None:
+    """Make a run the baseline of its profile, instead of any other. Raises StoreError."""
+    with writing(path) as connection:
+        rows = connection.execute("SELECT id, tags FROM run WHERE profile = ?", (run.profile,))
+        for row in rows.fetchall():
+            tags = [tag for tag in tags_in(row["tags"]) if tag != BASELINE]
+            if row["id"] == run.id:
+                tags.append(BASELINE)
+            if row["id"] == run.id or BASELINE in tags_in(row["tags"]):
+                connection.execute(_TAGS, (json.dumps(tags), row["id"]))
 
 
 def delete_run(path: Path, run_id: int) -> None:

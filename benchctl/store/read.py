@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import sqlite3
 import struct
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cache
 from pathlib import Path
@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 from benchctl.errors import StoreError, UsageError
 from benchctl.run.codec import convert, from_json, from_row
 from benchctl.run.record import (
+    BASELINE,
     Figure,
     Figures,
     FlowEvent,
@@ -74,6 +75,14 @@ SELECT sample.id, flow_id, role, stream, series.direction, start_s, end_s, arriv
        metrics, data
 FROM sample JOIN series ON series.id = series_id
 """
+
+
+def tags_in(text: object) -> tuple[str, ...]:
+    """Return the tags in the column of a run; none of one that is damaged."""
+    try:
+        return from_json(text, tuple[str, ...])
+    except ValueError:
+        return ()
 
 
 @cache
@@ -167,16 +176,51 @@ class Reader:
             raise StoreError(f"store {self.path}: no run of number {run_id}", "it was deleted")
         return found[0]
 
-    def find(self, text: str) -> Run:
-        """Return the run that ``text`` names: ``last``, its name, or a unique part of its name.
+    def tagged(self, tag: str) -> list[tuple[str, int]]:
+        """Return the profile and the id of every run with a tag, the newest first."""
+        rows = self._rows("SELECT id, profile, tags FROM run ORDER BY id DESC")
+        return [(row["profile"], row["id"]) for row in rows if tag in tags_in(row["tags"])]
 
+    def baselines(self) -> dict[str, int]:
+        """Return the id of each profile's baseline."""
+        return dict(reversed(self.tagged(BASELINE)))
+
+    def find(self, text: str, profiles: Collection[str] = ()) -> Run:
+        """Return the run that ``text`` names.
+
+        ``last`` is the newest run, ``baseline`` that of a profile: of one of ``profiles``, if any
+        are given. Otherwise it is a run's name, its tag, or a part of its name that no other has.
         Raises UsageError if there is none, or more than one.
         """
         names = self.names()
         if text == "last" and names:
             return self.run(next(iter(names.values())))
+        if text == BASELINE and text not in names:
+            return self.run(self._baseline(profiles))
+        tagged = [] if text in names else [run_id for _, run_id in self.tagged(text)]
+        if len(tagged) == 1:
+            return self.run(tagged[0])
+        if tagged:
+            some = ", ".join(name for name in names if names[name] in tagged[:5])
+            raise UsageError(f'the tag "{text}" is that of {len(tagged)} runs', f"such as {some}")
         hint = 'see "benchctl runs"; "last" means the newest run'
         return self.run(names[unique(text, names, "run", hint)])
+
+    def _baseline(self, profiles: Collection[str]) -> int:
+        found = {
+            profile: run_id
+            for profile, run_id in self.baselines().items()
+            if not profiles or profile in profiles
+        }
+        if len(found) == 1:
+            return next(iter(found.values()))
+        if found:
+            raise UsageError(
+                f"{len(found)} profiles have a baseline: {', '.join(found)}",
+                "name the run; see benchctl baseline show",
+            )
+        whose = f"{', '.join(profiles)} has" if profiles else "there is"
+        raise UsageError(f"{whose} no baseline", "set one: benchctl baseline set RUN")
 
     def is_alive(self, run: RunOutline) -> bool:
         """Return whether a runner is measuring this run now."""

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from store.store_support import new_run
+from store.store_support import measured_run, new_run
 
 LIMIT_S = 60
 SCRIPTS = {
@@ -111,7 +111,18 @@ def test_fish_shows_a_short_description_with_its_commas(fish):
 
 @pytest.mark.tool("fish")
 def test_runs_are_offered_where_a_run_is_meant(fish, tmp_path):
-    _, first = new_run(tmp_path / "runs.sqlite")
-    _, second = new_run(tmp_path / "runs.sqlite")
-    for line in ("show 2", "export 2", "resume 2", f"compare {first} 2"):
-        assert {name for name, *_ in fish(f"benchctl {line}")} == {first, second}, line
+    store = tmp_path / "runs.sqlite"
+    _, first = new_run(store)
+    second = measured_run(store, {1: [1e6]}, tags=["2nd", "wired"])
+    lines = ("show 2", "export 2", "resume 2", f"compare {first} 2", "compare last --against 2",
+             "baseline set 2")  # fmt: skip
+    for line in lines:
+        offered = {name for name, *_ in fish(f"benchctl {line}")}
+        assert offered == {first, second, "2nd"}, line
+
+
+@pytest.mark.tool("fish")
+def test_profiles_that_were_measured_are_offered(fish, tmp_path):
+    for profile in ("atlas", "quay"):
+        measured_run(tmp_path / "runs.sqlite", {1: [1e6]}, profile=profile)
+    assert [name for name, *_ in fish("benchctl baseline show ")] == ["atlas", "quay"]

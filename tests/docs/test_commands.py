@@ -12,7 +12,7 @@ from benchctl.tui.preferences import preferences_of
 
 DOCUMENT = "commands.md"
 HELP = {"-h", "--help"}
-GROUPS = {"benchctl lab", "benchctl store"}
+GROUPS = {"benchctl baseline", "benchctl lab", "benchctl store"}
 LISTS = {"benchctl runs"}
 """Groups that do something without a command, too."""
 

@@ -1,8 +1,11 @@
 """Small runs in a store."""
 
+from contextlib import closing
+
 from benchctl.run.planned import PlannedRun, PlannedTrial, Settings
 from benchctl.run.record import Figure
-from benchctl.store.record import create_run
+from benchctl.store.read import Reader
+from benchctl.store.record import Recorder, create_run
 
 NOW = 1_795_225_512.0
 """2026-11-21 00:25:12 UTC."""
@@ -37,3 +40,35 @@ def add_sample(recorder, flow_id, start_s=0.0, metrics=None, stream=0, role="cli
 
 def figures(value=1e6):
     return {("send", "throughput_bps"): Figure(value, "tool")}
+
+
+def measured_run(
+    store, repeats, *, profile="p", text="", now=NOW, tags=(), facts=None, settings=None
+):
+    """Write a run that has ended, of one flow; returns its name.
+
+    ``repeats`` are the throughputs of the repeats by the value of axis ``n``, None for a trial that
+    failed.
+    """
+    order = [(n, repeat, value) for n, ones in repeats.items()
+             for repeat, value in enumerate(ones, 1)]  # fmt: skip
+    planned = [
+        PlannedTrial(place, repeat, {"n": n}, (), {}, 1.0, 16.0)
+        for place, (n, repeat, _) in enumerate(order)
+    ]
+    settings = settings or Settings({"n": tuple(repeats)}, "sequential", ())
+    run_id, name = create_run(store, PlannedRun(profile, "", 7, settings, planned, text), now, tags)
+    with closing(Recorder(store, run_id)) as recorder, closing(Reader(store)) as reader:
+        recorder.update_run(status="running", started_time=now, facts=facts or {})
+        for trial, (_, _, value) in zip(reader.trials(run_id), order, strict=True):
+            status = "ok" if value is not None else "failed"
+            flow_id = add_flow(recorder, trial.id, status=status)
+            if value is not None:
+                recorder.add_figures(flow_id, figures(value))
+            recorder.update_trial(trial.id, status="running", started_time=now)
+            recorder.update_trial(trial.id, status=status, finished_time=now + 1)
+        statuses = {"ok" if value is not None else "failed" for _, _, value in order}
+        recorder.update_run(
+            status="failed" if "failed" in statuses else "ok", finished_time=now + 1
+        )
+    return name

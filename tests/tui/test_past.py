@@ -21,7 +21,7 @@ def read(path):
         runs = reader.runs()
         keys = {run.id: key_figure(run, bulk.flow_rows(run.id, run.vocabulary.wanted), ())
                 for run in runs}  # fmt: skip
-        return past_of(runs, keys)
+        return past_of(runs, keys, reader.baselines())
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def test_the_difference_from_the_baseline_is_that_of_compare(tmp_path, history):
     _, elsewhere, second, first = history
     with closing(Reader(tmp_path / "runs.sqlite")) as reader:
         runs = [next(run for run in reader.runs() if run.id == one) for one in (1, 2)]
-        whole = compare_reports(*(read_report(reader, run) for run in runs))
+        (whole,) = compare_reports(*(read_report(reader, run) for run in runs))
     of_key = [(one.difference, one.low, one.high, one.p) for one in whole
               if (one.flow, one.metric) == ("main", "throughput_bps")]  # fmt: skip
     # Verdicts hold for all figures that are shown: there the whole table, here the key figures.
@@ -108,7 +108,7 @@ def test_points_are_never_averaged(history):
 
 def test_a_figure_of_a_lab_that_did_not_keep_up_is_marked():
     key = key_figure(RUN, [flow(1, "a", throughput_bps=1e6), flow(2, "a", throughput_bps=1e6)], {2})
-    (past,) = past_of([Mock(id=1, tags=(), profile="x")], {1: key})
+    (past,) = past_of([Mock(id=1, tags=(), profile="x")], {1: key}, {})
     assert not past.valid
     assert to_text([about_run(past)]) == "throughput of a: 1.00 Mbit/s ±0 !"
 
@@ -157,7 +157,7 @@ def test_with_one_point_the_difference_has_its_interval_and_verdict():
     ]  # fmt: skip
     for run in runs:
         run.name = str(run.id)
-    past = past_of(runs, {1: baseline, 2: better})
+    past = past_of(runs, {1: baseline, 2: better}, {"x": 1})
     heads = run_columns(past)
     place = [column.head for column in heads].index("baseline")
     assert run_row(past[0], marked=False)[place].text == "+100.0 % ▲ better"

@@ -52,7 +52,9 @@ def test_every_key_of_the_history_does_what_it_says(three):
         await tell("history.tag", "t")
         assert "kitchen]" in await press(pilot, "comma", *"kitchen", "enter")
         await press(pilot, "home", "down")
-        assert (await tell("history.baseline", "b")).count("is it") == 2
+        chosen = [line for line in (await tell("history.baseline", "b")).splitlines()
+                  if "is it" in line]  # fmt: skip
+        assert ["9bd2" in line for line in chosen] == [True]
         await press(pilot, "b", "home", "down", "space")
         assert "Delete" in await tell("history.delete", "d")
         await press(pilot, "n", "home")

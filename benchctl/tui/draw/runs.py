@@ -7,11 +7,12 @@ from collections.abc import Iterable, Sequence
 
 from benchctl.analysis.compare import Verdict
 from benchctl.report.pivot import with_interval
+from benchctl.run.record import BASELINE
 from benchctl.tui.draw.columns import Cells, Column
 from benchctl.tui.draw.heat import INVALID
 from benchctl.tui.draw.spans import PLAIN, WIDTH, Line, Span, state
 from benchctl.tui.draw.verdicts import GLYPHS, SEEN, described, tally, verdict_of
-from benchctl.tui.model.past import BASELINE, Past
+from benchctl.tui.model.past import Past
 from benchctl.units import format_time, scale_of
 
 NOTHING = "-"

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from benchctl.analysis.compare import Comparison, Verdict
 from benchctl.metrics import title_of
+from benchctl.report.comparison import NOT_VALID as NO_VERDICT
 from benchctl.report.comparison import interval, signed
 from benchctl.tui.draw.spans import Span
 
@@ -21,8 +22,7 @@ GLYPHS = {
 SHORT = {Verdict.SAME: "none seen", Verdict.FEW: "too little"}
 """The line below the table has the full words."""
 WORDS = {verdict: f"{GLYPHS[verdict]} {SHORT.get(verdict, verdict)}" for verdict in Verdict}
-NOT_VALID = "! not valid"
-"""For figures of a lab whose emulator did not keep its promises."""
+NOT_VALID = f"! {NO_VERDICT}"
 
 
 def role_of(verdict: Verdict) -> str:

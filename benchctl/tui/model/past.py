@@ -2,8 +2,8 @@
 
 The key figure of a run is the headline of the profile's first flow, or its sum over the flows that
 are alike: of the same backend, with the same metric in the same direction. Points are never
-averaged: of several, there is the range. The baseline is the newest run of the same profile with
-the tag ``baseline``, and the differences are those of `analysis.compare`, point by point.
+averaged: of several, there is the range. The differences from the baseline are those of
+`analysis.compare`, point by point.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from benchctl.metrics import Direction, Fold, title_of
 from benchctl.run.record import Run
 from benchctl.store.bulk import FlowRow
 
-BASELINE = "baseline"
 ADDED_UP = (Fold.RATE, Fold.COUNT)
 WAYS = (Direction.SEND, Direction.RECEIVE, Direction.ROUND_TRIP)
 
@@ -107,18 +106,19 @@ def _range(numbers: Sequence[int]) -> str:
     return "…".join(map(str, dict.fromkeys((numbers[0], numbers[-1]))))
 
 
-def past_of(runs: Sequence[Run], keys: Mapping[int, KeyFigure]) -> list[Past]:
-    """Return every run with its key figure, compared with its baseline; the newest run first."""
-    baselines: dict[str, Run] = {}
-    for run in runs:
-        if BASELINE in run.tags:
-            baselines.setdefault(run.profile, run)
+def past_of(
+    runs: Sequence[Run], keys: Mapping[int, KeyFigure], baselines: Mapping[str, int]
+) -> list[Past]:
+    """Return every run with its key figure, compared with its baseline; the newest run first.
+
+    ``baselines`` are ids of runs by profile.
+    """
     found = []
     for run in runs:
         own, baseline = keys[run.id], baselines.get(run.profile)
         compared: Sequence[Comparison] = ()
-        if baseline is not None and baseline.id != run.id:
-            pairs = compare(keys[baseline.id].rows, own.rows, run.vocabulary)
+        if baseline is not None and baseline != run.id and baseline in keys:
+            pairs = compare(keys[baseline].rows, own.rows, run.vocabulary)
             compared = [one for one in pairs if one.a and one.b]
         found.append(Past(run, own, compared))
     return found

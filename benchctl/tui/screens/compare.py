@@ -24,6 +24,8 @@ from benchctl.tui.screens.page import ReportPage, Surroundings
 from benchctl.tui.widgets.scrolled import Scrolled
 from benchctl.tui.widgets.table import Table
 
+Compared = Sequence[Sequence[Comparison]]
+
 
 class CompareScreen(ReportPage):
     """The first run, A, beside each of the others."""
@@ -58,7 +60,7 @@ class CompareScreen(ReportPage):
         self._everything = False
         self._only = False
         self._runs: Sequence[Run] = ()
-        self._compared: Sequence[Comparison] = ()
+        self._compared: Compared = ()
         self._shown: Sequence[Comparison] = ()
         self._heads = Scrolled(id="runs")
         self._heads.can_focus = False
@@ -86,20 +88,19 @@ class CompareScreen(ReportPage):
 
     def read(self, reader: Reader) -> Callable[[], None]:
         runs = [reader.run(run_id) for run_id in self._order]
-        reports = [read_report(reader, run) for run in (runs[0], runs[self._place])]
+        reports = [read_report(reader, run) for run in runs]
         return partial(self._take_compared, runs, compare_reports(*reports))
 
-    def _take_compared(self, runs: Sequence[Run], compared: Sequence[Comparison]) -> None:
+    def _take_compared(self, runs: Sequence[Run], compared: Compared) -> None:
         self._runs, self._compared = runs, compared
         self._show()
 
     def _show(self) -> None:
         if not self._runs:
             return
-        b = self._runs[self._place]
-        shown = (
-            self._compared if self._everything else of_interest(self._compared, self._runs[0], b)
-        )
+        b, shown = self._runs[self._place], self._compared[self._place - 1]
+        if not self._everything:
+            shown = of_interest(shown, self._runs[0], b)
         if self._only:
             shown = [one for one in shown if one.verdict in SEEN]
         self._shown = shown
@@ -141,7 +142,7 @@ class CompareScreen(ReportPage):
     def action_other(self) -> None:
         """Compare the first run with the next one."""
         self._place = self._place % (len(self._order) - 1) + 1
-        self.load()
+        self._show()
 
     def action_swap(self) -> None:
         """Swap A and B."""

@@ -12,15 +12,15 @@ from textual.widget import Widget
 from textual.widgets import Input
 
 from benchctl.errors import BenchctlError
-from benchctl.run.record import Run
+from benchctl.run.record import BASELINE, Run
 from benchctl.store.bulk import Bulk
 from benchctl.store.locks import Liveness
-from benchctl.store.manage import delete_run, read_tags, set_tags
+from benchctl.store.manage import delete_run, read_tags, set_baseline, set_tags
 from benchctl.store.read import Reader
 from benchctl.tui.draw.heat import INVALID
 from benchctl.tui.draw.runs import about_run, run_columns, run_row
 from benchctl.tui.draw.spans import Span
-from benchctl.tui.model.past import BASELINE, KeyFigure, Past, key_figure, past_of
+from benchctl.tui.model.past import KeyFigure, Past, key_figure, past_of
 from benchctl.tui.screens.modals import Ask, Prompt
 from benchctl.tui.screens.page import ReportPage, Surroundings
 from benchctl.tui.widgets.scrolled import Scrolled
@@ -100,7 +100,7 @@ class HistoryScreen(ReportPage):
         runs = reader.runs()
         with closing(Bulk(reader.path)) as bulk:
             keys = {run.id: self._key(reader, bulk, run) for run in runs}
-        return partial(self._take_past, past_of(runs, keys))
+        return partial(self._take_past, past_of(runs, keys, reader.baselines()))
 
     def _key(self, reader: Reader, bulk: Bulk, run: Run) -> KeyFigure:
         place = (run.id, run.status, run.finished_time)
@@ -232,9 +232,10 @@ class HistoryScreen(ReportPage):
         if self._here is not None:
             run = self._here.run
             tags = [tag for tag in run.tags if tag != BASELINE]
-            if BASELINE not in run.tags:
-                tags.append(BASELINE)
-            self._write(lambda: set_tags(self.around.store, run.id, tags))
+            if BASELINE in run.tags:
+                self._write(lambda: set_tags(self.around.store, run.id, tags))
+            else:
+                self._write(lambda: set_baseline(self.around.store, run))
 
     def action_delete(self) -> None:
         """Ask, and delete the run."""
