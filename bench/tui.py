@@ -327,9 +327,9 @@ class Screen:
         return self.said[-1][0] - self._begun
 
     def rest(self) -> None:
-        """Wait until a frozen screen has written all that it had to."""
+        """Wait until a frozen screen has written all that it had to, and waits for a key."""
         before = -1
-        while before != len(self.said):
+        while before != len(self.said) or self._stat()[0] != "S":
             before = len(self.said)
             time.sleep(QUIET_S)
 
@@ -369,8 +369,12 @@ class Screen:
 
     def cpu_s(self) -> float:
         """Return the processor time used so far."""
-        stat = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
+        stat = self._stat()
         return (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK")
+
+    def _stat(self) -> list[str]:
+        """Return the state of its process, and the numbers after it (proc(5))."""
+        return Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
 
     def peak_mb(self) -> float:
         """Return the most memory it had."""

@@ -154,8 +154,6 @@ def _their_trials() -> Widget:
 
 class _Page(Screen[None]):
     BINDINGS = [Binding(chr(ord("a") + n), f"do({n})", f"Key {n}") for n in range(KEYS)]  # noqa: RUF012
-    COMPONENT_CLASSES = themes.CLASSES
-    DEFAULT_CSS = f"_Page {{ {themes.CSS} }}"
 
     def __init__(self, shown: Widget) -> None:
         super().__init__()

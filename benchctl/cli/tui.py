@@ -104,7 +104,7 @@ def tui(
         endings = " or ".join(filter(None, PICTURES))
         raise UsageError(f"--screenshot {screenshot}: a picture ends in {endings}")
     columns_lines = _read_size(size)
-    # Little is garbage until the first frame, and collecting it takes a tenth of the time.
+    # Until the screens collect it, while no key is pressed, there is little garbage.
     gc.disable()
     from benchctl.hosts.priority import give_way
     from benchctl.report.output import Output
@@ -126,7 +126,6 @@ def tui(
     colours = theme_of(theme) if theme else preferences.theme or of_pictures
     app = BenchApp(around, page, keys=preferences.keys, theme=colours)
     gc.freeze()
-    gc.enable()
     if screenshot is None:
         give_way()
         app.run()

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
+from textual import events
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.notifications import SeverityLevel
@@ -16,6 +17,7 @@ from textual.screen import Screen
 
 from benchctl.errors import BenchctlError
 from benchctl.store.read import Reader
+from benchctl.tui.garbage import REST_S, Garbage
 from benchctl.tui.pictures import svg_of
 from benchctl.tui.registry import SCREENS
 from benchctl.tui.screens.page import Page, Surroundings, free_name
@@ -60,6 +62,7 @@ class BenchApp(App[None]):
         """The pages that were shown before this one, the last one at the end."""
         self._looked_at = {0: (), 1: first.run_ids[:1], 2: first.run_ids}
         """The runs that were looked at last on screens that need none, one, or two of them."""
+        self._garbage = Garbage()
         for own in OURS:
             self.register_theme(own)
         few = self.no_color or self.console.color_system in FEW_COLOURS
@@ -73,6 +76,13 @@ class BenchApp(App[None]):
         """Show the first page."""
         self._install(self._first)
         self.push_screen(self._first)
+        self.set_interval(REST_S, self._garbage.collect)
+
+    async def on_event(self, event: events.Event) -> None:
+        """Take note of every key and every move of the mouse."""
+        if isinstance(event, events.InputEvent):
+            self._garbage.touch()
+        await super().on_event(event)
 
     def notify(
         self,

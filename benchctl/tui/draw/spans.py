@@ -10,12 +10,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 PLAIN = ""
-ROLES = (
-    "axis", "label", "dim", "strong", "title", "cursor", "good", "bad", "warn", "running", "keys",
-    *(f"curve-{number}" for number in range(8)),
-    *(f"faint-curve-{number}" for number in range(8)),
-    *(f"heat-{step}" for step in range(7)),
-)  # fmt: skip
 CURVES = 8
 """The number of colours of curves; the ninth curve has the colour of the first."""
 HEATS = 7

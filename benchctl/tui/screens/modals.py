@@ -13,7 +13,6 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
-from benchctl.tui import themes
 from benchctl.tui.widgets.words import Words
 from benchctl.visible import visible, visible_lines
 
@@ -26,11 +25,10 @@ class Dialog(ModalScreen[T]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "dismiss(None)", "Close", id="window.close"),
     ]
-    COMPONENT_CLASSES: ClassVar[set[str]] = themes.CLASSES
-    DEFAULT_CSS = f"""
-    Dialog {{
+    DEFAULT_CSS = """
+    Dialog {
         align: center middle;
-        & > Vertical {{
+        & > Vertical {
             width: 76;
             max-width: 100%;
             height: auto;
@@ -40,11 +38,10 @@ class Dialog(ModalScreen[T]):
             border: round $primary;
             border-title-color: $text-accent;
             border-subtitle-color: $foreground 60%;
-        }}
-        Table {{ height: auto; max-height: 20; }}
-        {themes.CSS}
-        Input {{ border: none; height: 1; padding: 0; background: $boost; }}
-    }}
+        }
+        Table { height: auto; max-height: 20; }
+        Input { border: none; height: 1; padding: 0; background: $boost; }
+    }
     """
 
 

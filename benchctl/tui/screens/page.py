@@ -17,7 +17,6 @@ from textual.widget import Widget
 
 from benchctl.errors import BenchctlError, StoreError
 from benchctl.store.read import Reader
-from benchctl.tui import themes
 from benchctl.tui.draw.glyphs import BRAILLE, Glyphs
 from benchctl.tui.draw.spans import Span
 from benchctl.tui.widgets.bars import KeyBar, TitleBar
@@ -51,14 +50,12 @@ class Page(Screen[None]):
     """Its name in the registry; of each name, one page is open at a time."""
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide"), (160, "-huge")]  # noqa: RUF012
     VERTICAL_BREAKPOINTS = [(0, "-tiny"), (12, "-short"), (32, "-tall")]  # noqa: RUF012
-    COMPONENT_CLASSES: ClassVar[set[str]] = themes.CLASSES
-    DEFAULT_CSS = f"""
-    Page {{
+    DEFAULT_CSS = """
+    Page {
         background: $background;
         layout: vertical;
-        &.-tiny KeyBar {{ display: none; }}
-        {themes.CSS}
-    }}
+        &.-tiny KeyBar { display: none; }
+    }
     """
 
     def __init__(self, around: Surroundings, *run_ids: int) -> None:

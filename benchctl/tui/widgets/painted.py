@@ -17,7 +17,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from benchctl.tui.draw.spans import Line, Span, crop
-from benchctl.tui.themes import GROUNDED
+from benchctl.tui.themes import style_of
 from benchctl.visible import visible
 
 
@@ -28,6 +28,7 @@ class Painted(Widget):
         super().__init__(id=id, classes=classes)
         self._lines: Sequence[Line] | None = None
         self._strips: dict[int, Strip] = {}
+        self._looks: dict[str, Style] = {}
         self._painted_for = (0, 0)
 
     def paint(self, width: int, height: int) -> Sequence[Line]:
@@ -51,7 +52,7 @@ class Painted(Widget):
 
     def notify_style_update(self) -> None:
         super().notify_style_update()
-        self._strips = {}
+        self._strips, self._looks = {}, {}
 
     def render_line(self, y: int) -> Strip:
         """Return one line as Textual's Line API needs it."""
@@ -73,10 +74,12 @@ class Painted(Widget):
         return Strip(segments, width)
 
     def _style(self, role: str, ground: Style) -> Style:
-        style = self.screen.get_component_rich_style(f"role--{role}")
-        if role not in GROUNDED:
-            style += Style(bgcolor=ground.bgcolor)
-        return ground + style
+        if role not in self._looks:
+            app, (_, below) = self.app, self.screen.background_colors
+            self._looks[role] = ground + style_of(
+                role, app.theme_variables, below, ansi=app.native_ansi_color
+            )
+        return self._looks[role]
 
 
 class Scrolling(Painted, can_focus=True):
