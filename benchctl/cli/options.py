@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -11,7 +12,7 @@ import typer
 
 from benchctl.cli import completion, streams
 from benchctl.errors import BenchctlError, StoreDamagedError, UsageError, surroundings
-from benchctl.report.exports import ENDINGS, FORMATS
+from benchctl.report.exports import ENDINGS, EXPORTS, FORMATS
 
 if TYPE_CHECKING:
     from benchctl.store.read import Reader
@@ -240,8 +241,8 @@ def reject_beside(option: str, others: Mapping[str, object]) -> None:
 def format_for(given: str | None, output: Path | None, *, live_events: bool = False) -> str:
     """Return the output format: by name, by the output file's ending, or a table.
 
-    Events have one format, whatever the ending. Raises UsageError for an unknown ending, and for
-    events in another format.
+    Events have one format, whatever the ending. Raises UsageError for an unknown ending, for events
+    in another format, and for bytes on a terminal.
     """
     if live_events:
         if given not in (None, "jsonl"):
@@ -259,4 +260,6 @@ def format_for(given: str | None, output: Path | None, *, live_events: bool = Fa
                 f"-o {output}: no format has the extension .{ending}",
                 f"extensions are {known}; or choose a format with --format",
             )
+    if given and EXPORTS[given].binary and output is None and sys.stdout.isatty():
+        raise UsageError(f"--format {given} is not for a terminal", "name a file with -o")
     return given or "table"

@@ -54,10 +54,17 @@ class Output:
         self._beside, self._target = beside, target
         return _text(file)
 
-    def write(self, text: str) -> None:
-        """Write text. Raises BenchctlError if the disk is full, NoReaderError if nobody reads."""
+    def write(self, piece: str | bytes) -> None:
+        """Write text, or bytes as they are.
+
+        Raises BenchctlError if the disk is full, NoReaderError if nobody reads.
+        """
         with self._errors():
-            self._file.write(text)
+            if isinstance(piece, str):
+                self._file.write(piece)
+            else:
+                self._file.flush()
+                self._file.buffer.write(piece)
 
     def publish(self) -> None:
         """Give the file its name, with the text so far; raises as `write` does."""

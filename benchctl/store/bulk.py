@@ -6,6 +6,8 @@ plot of half a million samples.
 
 from __future__ import annotations
 
+import sys
+from array import array
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
@@ -42,6 +44,20 @@ class SeriesSource:
     metrics: tuple[str, ...]
     delay_s: float
     streams: int
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesColumns:
+    """All samples of a series of a flow, a column each; ``values`` by metric."""
+
+    role: str
+    stream: int
+    direction: str
+    starts_s: array[float]
+    ends_s: array[float]
+    omitted: bytes
+    """One byte for each sample, 0 or 1."""
+    values: dict[str, array[float]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +204,42 @@ class Bulk:
             return from_json(text, kind)
         except ValueError as error:
             raise damaged(self._path, "a trial's flows") from error
+
+    def metrics(self, run_id: int) -> list[str]:
+        """Return every metric that a sample of a run has, in alphabetical order."""
+        query = (
+            "SELECT DISTINCT metrics FROM series WHERE flow_id IN (SELECT flow.id FROM flow"
+            " JOIN trial ON trial.id = trial_id WHERE run_id = ?)"
+        )
+        with store_errors(self._path):
+            rows = self._connection.execute(query, (run_id,)).fetchall()
+        return sorted({name for (names,) in rows for name in self._json(names, tuple[str, ...])})
+
+    def columns(self, flow_id: int) -> Iterator[SeriesColumns]:
+        """Yield the series of a flow with all samples, in order of arrival."""
+        with store_errors(self._path):
+            told = self._connection.execute(
+                "SELECT id, role, stream, direction, metrics FROM series WHERE flow_id = ?",
+                (flow_id,),
+            ).fetchall()
+        for series_id, role, stream, direction, metrics in told:
+            names = self._json(metrics, tuple[str, ...])
+            with store_errors(self._path):
+                rows = self._connection.execute(
+                    "SELECT start_s, end_s, omitted, data FROM sample WHERE series_id = ?"
+                    " ORDER BY id", (series_id,),
+                ).fetchall()  # fmt: skip
+            try:
+                packed = array("d", b"".join(row[3] for row in rows))
+                if sys.byteorder == "big":
+                    packed.byteswap()
+                yield SeriesColumns(
+                    role, stream, direction, array("d", (row[0] for row in rows)),
+                    array("d", (row[1] for row in rows)), bytes(row[2] for row in rows),
+                    {name: packed[at :: len(names)] for at, name in enumerate(names)},
+                )  # fmt: skip
+            except (TypeError, ValueError) as error:
+                raise damaged(self._path, f"samples of series {series_id}") from error
 
     def extent(self, trial_id: int) -> tuple[int, int]:
         """Return the ids before the first and of the last sample of a trial's last attempt."""

@@ -1,6 +1,6 @@
 """The exports: one file for each, with a function ``export``.
 
-``export(stored)`` yields the text of a run in pieces. The command line, completion and
+``export(stored)`` yields a run in pieces of text, or of bytes. The command line, completion and
 docs/output.md take the exports from the table here; a file is imported when it is used.
 """
 
@@ -21,11 +21,12 @@ class Export(NamedTuple):
     name: str
     endings: tuple[str, ...]
     about: str
+    binary: bool = False
 
-    def pieces(self, stored: StoredRun) -> Iterable[str]:
-        """Yield the text of a run. Raises StoreError."""
-        text: Iterable[str] = import_module(f"{__name__}.{self.name}").export(stored)
-        return text
+    def pieces(self, stored: StoredRun) -> Iterable[str | bytes]:
+        """Yield a run, as text or, if it is binary, as bytes. Raises StoreError."""
+        pieces: Iterable[str | bytes] = import_module(f"{__name__}.{self.name}").export(stored)
+        return pieces
 
     def write(self, stored: StoredRun, output: Output) -> None:
         """Write a run. Raises StoreError, and BenchctlError if it cannot be written."""
@@ -40,6 +41,10 @@ _ALL = (
     Export("csv", ("csv",), "the summary in SI units, one line per metric"),
     Export("json", ("json",), "the whole run as one JSON object"),
     Export("jsonl", ("jsonl", "ndjson"), "the run as events, one JSON object per line"),
+    Export("openmetrics", ("om", "prom"), "the summary as OpenMetrics text, for Prometheus"),
+    Export("influx", ("lp",), "every sample in InfluxDB's line protocol"),
+    Export("parquet", ("parquet",), "every sample as Apache Parquet (needs pyarrow)", binary=True),
+    Export("sqlite", ("sqlite",), "the run as a store of its own", binary=True),
     Export("samples", (), "every sample as CSV: `export --samples`"),
 )
 EXPORTS = {export.name: export for export in _ALL}

@@ -1,0 +1,77 @@
+"""The summary as OpenMetrics 1.0 text, as Prometheus reads it.
+
+Each metric is a gauge: the mean over the repeats of a point. Names and labels are the same from run
+to run, and lines have no timestamps. So node_exporter's textfile collector and the Pushgateway take
+the file of a nightly run as the next values of the same series.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from benchctl.analysis.summary import SummaryRow
+from benchctl.report.report import StoredRun
+from benchctl.units import without_unit
+from benchctl.visible import visible
+
+Samples = Sequence[tuple[Mapping[str, object], float]]
+
+# The names that Prometheus recommends (prometheus.io/docs/practices/naming).
+_UNITS = {"s": "seconds", "bps": "bits_per_second"}
+_NOT_IN_NAMES = re.compile("[^a-zA-Z0-9_]")
+_ESCAPED = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
+
+
+def export(stored: StoredRun) -> Iterator[str]:
+    """Yield the summary of a run in this form. Raises StoreError."""
+    report = stored.report
+    run, profile = report.run, {"profile": report.run.profile}
+    yield from _family("run_info", "the run", [({**profile, "run": run.name}, 1)])
+    if run.finished_time is not None:
+        about = "when the run ended, in Unix time"
+        yield from _family("run_finished_seconds", about, [(profile, run.finished_time)], "seconds")
+    trials = Counter(str(one.trial.status) for one in report.trials)
+    statuses: Samples = [({**profile, "status": status}, n) for status, n in sorted(trials.items())]
+    yield from _family("trials", "trials by their status", statuses)
+    met: Samples = [({**profile, "expectation": o.text}, int(o.met)) for o in report.outcomes]
+    yield from _family("expectation_met", "1 if an expectation of the profile was met", met)
+    labelled = [(row, {**profile, **_labels(row)}) for row in report.summary]
+    for metric in dict.fromkeys(row.metric for row in report.summary):
+        stem = without_unit(metric)
+        unit = metric[len(stem) + 1 :]
+        unit = _UNITS.get(unit, unit)
+        yield from _family(
+            f"{stem}_{unit}" if unit else stem,
+            f"{run.vocabulary.describe(metric).description}; the mean over repeats",
+            [(labels, row.spread.mean) for row, labels in labelled if row.metric == metric],
+            unit,
+        )
+    repeats: Samples = [
+        ({**labels, "metric": row.metric}, row.spread.n) for row, labels in labelled
+    ]
+    yield from _family("repeats", "the repeats that a mean is over", repeats)
+    yield "# EOF\n"
+
+
+def _labels(row: SummaryRow) -> dict[str, object]:
+    axes = {f"axis_{_NOT_IN_NAMES.sub('_', axis)}": value for axis, value in row.point.items()}
+    return {"flow": row.flow, "direction": row.direction, **axes}
+
+
+def _family(name: str, about: str, samples: Samples, unit: str = "") -> Iterator[str]:
+    if not samples:
+        return
+    name = f"benchctl_{_NOT_IN_NAMES.sub('_', name)}"
+    yield f"# TYPE {name} gauge\n"
+    if unit:
+        yield f"# UNIT {name} {unit}\n"
+    yield f"# HELP {name} {_quoted(about)}\n"
+    for labels, value in samples:
+        pairs = ",".join(f'{key}="{_quoted(str(text))}"' for key, text in labels.items())
+        yield f"{name}{{{pairs}}} {value!r}\n"
+
+
+def _quoted(text: str) -> str:
+    return visible(text).translate(_ESCAPED)
