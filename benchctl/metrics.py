@@ -141,8 +141,10 @@ A backend declares its own in `Capabilities.metrics`.
 OF_TRIALS: Mapping[str, Metric] = _metrics(
     Metric("fairness_jain", "Jain's index of the flows' rates in the window that all share",
            Fold.VALUE, "higher"),
+    Metric("found_rate_bps", "highest rate at which the condition of a search holds",
+           Fold.VALUE, "higher"),
 )  # fmt: skip
-"""Metrics of a whole trial, without flow and direction."""
+"""Metrics of a whole trial, or of a whole search, without flow and direction."""
 
 
 STAND_INS: Mapping[str, str] = MappingProxyType(

@@ -19,6 +19,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
 from functools import lru_cache, partial
 from time import localtime, strftime
 from typing import Any, NamedTuple
@@ -321,6 +322,13 @@ def format_mean(name: str, mean: float, half: float | None) -> str:
 def format_rate(value_bps: float) -> str:
     """Format a rate: ``94.1 Mbit/s``."""
     return format_value("_bps", value_bps)
+
+
+def write_rate(value_bps: float) -> str:
+    """Write a finite rate exactly, as profiles do: ``29.15Mbit``."""
+    units = reversed(_UNITS["rate"].items())
+    power, unit = next((p, unit) for unit, (p, _) in units if value_bps >= 10**p or not p)
+    return f"{Decimal(repr(value_bps)).scaleb(-power).normalize():f}{unit}"
 
 
 def format_duration(value_s: float) -> str:

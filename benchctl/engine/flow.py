@@ -11,6 +11,7 @@ from typing import Any
 
 from benchctl.analysis.events import events_of
 from benchctl.analysis.figures import FlowFold
+from benchctl.analysis.rising import rises_of
 from benchctl.api import (
     Channel,
     Command,
@@ -281,12 +282,14 @@ class FlowAttempt:
         for text in self.fold.disagreements() if self.status is Status.OK else ():
             self._note(text)
 
-    def find_events(self) -> None:
+    def find_events(self, *, rises: bool = False) -> None:
         """Write what happened within the flow; takes tens of milliseconds of long flows.
 
-        To be called when no flow of the trial runs any more.
+        With ``rises`` also delays that rise, the sign of overload that a search looks for. To be
+        called when no flow of the trial runs any more.
         """
-        self._recorder.add_events(self.flow_id, events_of(self.fold))
+        found = [*events_of(self.fold), *(rises_of(self.fold) if rises else ())]
+        self._recorder.add_events(self.flow_id, found)
 
     def _write(self, reason: str) -> None:
         failure, client = self.failure, self._ends.get(Role.CLIENT)

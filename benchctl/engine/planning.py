@@ -6,8 +6,8 @@ Also how much the plan will send, as far as this can be known before the run.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from ipaddress import ip_address
 from pathlib import Path
 from typing import NamedTuple
@@ -22,9 +22,10 @@ from benchctl.lab.model import Topology
 from benchctl.lab.topology import build_topology
 from benchctl.plan.network import ends_of, names_of, planned_network
 from benchctl.plan.plan import MOST_TRIALS, Plan, make_plan
+from benchctl.plan.promise import overflow_s
 from benchctl.profile.find import find_any, find_topology
 from benchctl.profile.load import Document, load_profile
-from benchctl.run.planned import LOCAL, Hook, Network, Outside
+from benchctl.run.planned import LOCAL, Hook, Network, Outside, Search
 from benchctl.toml.source import TomlSource, read_stdin, read_toml
 from benchctl.units import format_size
 
@@ -129,6 +130,9 @@ def _laid_out(
     )
     if topology is not None and source is not None:
         _check_lab(plan, outside, topology, source)
+        if plan.search is not None:
+            overflows = _overflows(plan.search, plan, outside, source)
+            plan = replace(plan, search=replace(plan.search, overflow_s=max(overflows) or None))
     for flow in plan.routes:
         network.way(flow)
     return _Layout(plan, network, topology, source, registry)
@@ -194,6 +198,15 @@ def _check_lab(plan: Plan, outside: Outside, topology: Topology, source: TomlSou
             raise plan.document.error(
                 ("lab", "changes", index, "link"), f'no link "{change.link}"', f"links are: {links}"
             )
+
+
+def _overflows(search: Search, plan: Plan, outside: Outside, source: TomlSource) -> Iterator[float]:
+    """Yield how long an excess of the precision takes to overflow a queue, at each point."""
+    for index in range(len(plan.points)):
+        trial = plan.trial(index)
+        topology = build_topology(source, trial.plan.lab)
+        ends = ends_of(outside, topology, trial.plan.flows)
+        yield overflow_s(search, trial.flows, ends, topology)
 
 
 def _is_address(host: str) -> bool:

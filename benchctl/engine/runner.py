@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
+from benchctl.analysis.results import FlowReport, TrialReport
 from benchctl.backends import Registry
 from benchctl.engine.preflight import Toolbox
 from benchctl.engine.site import Site, site_of
@@ -16,8 +17,8 @@ from benchctl.engine.trial import Signals, TrialRunner
 from benchctl.errors import BenchctlError, HookError, LabError, MissingError, StoreError
 from benchctl.hosts import facts
 from benchctl.hosts.spawn import LocalSpawner
-from benchctl.plan.bound import bind_trial
-from benchctl.plan.strategy import Result, Strategy, strategy_of
+from benchctl.plan.bound import bind_trial, timed
+from benchctl.plan.strategy import Strategy, strategy_of
 from benchctl.run.record import Run, Trial
 from benchctl.run.status import Status
 from benchctl.store.locks import Liveness, Turn, other_stores
@@ -40,6 +41,8 @@ class Runner:
         self._run_id = run_id
         self._registry = registry
         self._strategy = strategy
+        self._taken = 0
+        """How many trials the strategy knows."""
         self.signals = Signals()
         """What the outside may ask: to stop the run, or to skip the trial."""
 
@@ -142,6 +145,7 @@ class Runner:
     async def _measure_trials(
         self, runner: TrialRunner, recorder: Recorder, reader: Reader, run: Run, turn: Turn
     ) -> None:
+        self._strategy = self._strategy or strategy_of(run.settings)
         first = True
         position = 0
         while row := (
@@ -170,11 +174,15 @@ class Runner:
 
     async def _add(self, recorder: Recorder, reader: Reader, position: int) -> Trial | None:
         """Record the next trial that the strategy adds, if any."""
-        strategy = self._strategy or strategy_of(reader.run(self._run_id).settings)
-        trial = strategy(_results(reader, self._run_id))
+        if self._strategy is None:
+            return None
+        for ended in _results(reader, self._run_id, self._taken):
+            self._strategy.take(ended)
+            self._taken += 1
+        trial = self._strategy.next()
         if trial is None:
             return None
-        recorder.add_trial(trial)
+        recorder.add_trial(timed(bind_trial(trial, self._registry)))
         while not recorder.flush():  # another program holds the store
             await self._rest(FLUSH_S)
         return reader.next_open(self._run_id, position)
@@ -198,14 +206,13 @@ class Runner:
             return
 
 
-def _results(reader: Reader, run_id: int) -> Iterator[Result]:
-    for trial in reader.trials(run_id):
-        figures = {
-            (flow.name, *key): figure.value
+def _results(reader: Reader, run_id: int, from_position: int) -> Iterator[TrialReport]:
+    for trial in reader.trials(run_id, from_position):
+        flows = [
+            FlowReport(flow, reader.figures(flow.id), reader.events(flow.id))
             for flow in reader.flows(trial.id)
-            for key, figure in reader.figures(flow.id).items()
-        }
-        yield Result(trial, figures)
+        ]
+        yield TrialReport(trial, flows)
 
 
 def _note(recorder: Recorder, text: str) -> None:

@@ -197,7 +197,7 @@ class TrialRunner:
             if one is not None:
                 raise one
         for flow in flows:
-            flow.find_events()
+            flow.find_events(rises=self._settings.search is not None)
         return flows
 
     async def _keep_links(self, trial_id: int, trial: BoundTrial) -> None:

@@ -19,7 +19,7 @@ from benchctl.backends import AnyBackend, Registry
 from benchctl.errors import ProfileError, nearest
 from benchctl.metrics import Direction
 from benchctl.plan.bound import BoundFlow, BoundTrial
-from benchctl.plan.matrix import Matrix, Point
+from benchctl.plan.matrix import Matrix, Point, Value
 from benchctl.plan.targets import Targets, Writes, accepts, point_text
 from benchctl.profile.load import Document
 from benchctl.profile.model import FLOW_KEYS
@@ -87,6 +87,13 @@ class Binder:
             self._document.model.run.deadline or longest_s + DEADLINE_SLACK_S,
         )
         return BoundTrial(plan, flows)
+
+    def sets(self, value: Value) -> Mapping[str, str] | None:
+        """Return the parameter of each flow that a value sets; None if it sets anything else."""
+        writes = self._writes[value]
+        if writes.routes or writes.lab or writes.chosen is not None:
+            return None
+        return {flow: next(iter(fields)) for flow, fields in writes.parameters.items()}
 
     def lab(self, point: Point) -> dict[str, Any]:
         """Return the settings of the lab at a point."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from ipaddress import ip_address
 from typing import Any, TypeVar
 
@@ -112,22 +112,34 @@ def bind_trial(plan: PlannedTrial, registry: Registry) -> BoundTrial:
     )
 
 
+def timed(trial: BoundTrial) -> PlannedTrial:
+    """Return the plan of a trial whose parameters were changed, with the time that it takes now."""
+    plan = trial.plan
+    longest_s = max(flow.plan.delay_s + flow.duration_s for flow in trial.flows)
+    deadline_s = plan.deadline_s + max(0.0, longest_s - plan.duration_s)
+    return replace(plan, duration_s=longest_s, deadline_s=deadline_s)
+
+
 def bind_flow(flow: PlannedFlow, backend: AnyBackend) -> BoundFlow:
     """Bind one flow. Raises MissingError if the backend no longer accepts its parameters."""
+    try:
+        return accepted(flow, backend)
+    except ValueError as error:
+        raise MissingError(
+            f'flow {flow.name}: backend "{flow.backend}" takes its parameters no more: {error}',
+            "plan the profile again",
+        ) from None
+
+
+def accepted(flow: PlannedFlow, backend: AnyBackend) -> BoundFlow:
+    """Bind one flow. Raises ValueError with the reason why the backend rejects its parameters."""
     try:
         bound = BoundFlow(flow, backend, backend.parameters.model_validate(flow.parameters))
         bound.requested  # noqa: B018 (it is recorded with every attempt)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        what = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
-    except ValueError as error:  # a type of the plugin's own
-        what = str(error)
-    else:
-        return bound
-    raise MissingError(
-        f'flow {flow.name}: backend "{flow.backend}" takes its parameters no more: {what}',
-        "plan the profile again",
-    )
+        raise ValueError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+    return bound
 
 
 def _is_here(address: str, network: Network) -> bool:

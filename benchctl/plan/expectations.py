@@ -10,9 +10,10 @@ from collections.abc import Collection, Mapping
 
 from benchctl.backends import AnyBackend
 from benchctl.errors import nearest
-from benchctl.metrics import METRICS, OF_TRIALS
+from benchctl.metrics import METRICS, OF_TRIALS, Fold, Vocabulary
 from benchctl.plan.matrix import Matrix, Value, check_value
 from benchctl.profile.load import Document
+from benchctl.run.condition import Condition
 from benchctl.run.planned import Expectation, Reported, Scalar, Until
 from benchctl.toml.source import Key
 from benchctl.units import parse_value, quoted
@@ -53,6 +54,24 @@ class FigureTables:
             return None
         self._check_metric(("run", "repeats", "of"), None, table.of)
         return Until(table.of, table.until, table.least, table.most)
+
+    def condition(self) -> Condition | None:
+        """Return what holds at a rate that passes; None if no rate is searched."""
+        search = self._document.model.search
+        if search is None:
+            return None
+        key: Key = ("search", "while")
+        condition = search.while_
+        self._check_metric(key, None, condition.metric)
+        if condition.aggregate and self._fold(condition.metric) is not Fold.DISTRIBUTION:
+            what = f"{condition.metric} is one figure, not a distribution"
+            raise self._document.error(key, what, f"leave out .{condition.aggregate}")
+        return condition
+
+    def _fold(self, metric: str) -> Fold:
+        backends = (backend for own in self._backends.values() for backend in own)
+        own = [metric for backend in backends for metric in backend.capabilities.metrics]
+        return Vocabulary(own).describe(metric).fold
 
     def reported(self) -> tuple[Reported, ...]:
         """Return the figures that others reported."""

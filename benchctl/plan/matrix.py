@@ -14,13 +14,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from benchctl.analysis.search import first_rate
 from benchctl.errors import UsageError, nearest
 from benchctl.profile.load import Document
-from benchctl.profile.model import AxisTable
+from benchctl.profile.model import AxisTable, SearchTable
 from benchctl.profile.values import as_text
 from benchctl.run.planned import Scalar
 from benchctl.toml.source import Key
-from benchctl.units import quoted
+from benchctl.units import quoted, write_rate
 
 Assignment = tuple[str, Any, Key]
 """One assignment: a target, its setting, and the key that wrote it."""
@@ -160,7 +161,23 @@ def build_matrix(document: Document) -> Matrix:
                 raise document.error(value.key, f"{quoted(value.shown)} appears twice in this axis")
             known[name][value.shown] = value
     matrix = Matrix(tuple(columns), tuple(dimensions), _excluded(document, known), ())
-    return replace(matrix, included=_included(document, known, matrix))
+    matrix = replace(matrix, included=_included(document, known, matrix))
+    return matrix if profile.search is None else _searched(document, profile.search, matrix)
+
+
+def _searched(document: Document, search: SearchTable, matrix: Matrix) -> Matrix:
+    """Return a matrix with the searched axis, whose only value is the first rate to try."""
+    key: Key = ("search", search.target)
+    if search.target in matrix.axes:
+        raise document.error(key, "an axis has this name, too", "remove one of the two")
+    rate = write_rate(first_rate(*search.range_bps, search.precision))
+    value = Value(search.target, rate, ((search.target, rate, key),), key)
+    return replace(
+        matrix,
+        axes=(*matrix.axes, search.target),
+        dimensions=(*matrix.dimensions, ((value,),)),
+        included=tuple((*point, value) for point in matrix.included),
+    )
 
 
 def _values(name: str, axis: AxisTable, key: Key) -> tuple[Value, ...]:

@@ -20,6 +20,7 @@ from benchctl.plan.bind import Binder
 from benchctl.plan.bound import BoundTrial
 from benchctl.plan.expectations import FigureTables
 from benchctl.plan.matrix import Matrix, Point, build_matrix
+from benchctl.plan.searching import search_of
 from benchctl.profile.load import Document
 from benchctl.profile.model import LabTable, Order
 from benchctl.profile.values import seconds_and_share
@@ -32,10 +33,12 @@ from benchctl.run.planned import (
     PlannedTrial,
     Reported,
     Scalar,
+    Search,
     Settings,
     Until,
 )
 from benchctl.toml.source import TomlSource
+from benchctl.units import write_rate
 
 # A user who adds one axis too many learns it here, not after a week of measuring.
 MOST_TRIALS = 100_000
@@ -60,6 +63,7 @@ class Plan:
     expected: tuple[Expectation, ...]
     reported: tuple[Reported, ...]
     until: Until | None
+    search: Search | None
     _binder: Binder
 
     def __len__(self) -> int:
@@ -75,16 +79,24 @@ class Plan:
 
     @property
     def values(self) -> dict[str, tuple[Scalar, ...]]:
-        """The values of each axis that occur among the points, in order."""
+        """The values of each axis that occur among the points, in order; the range of a search."""
         found: dict[str, dict[Scalar, None]] = {axis: {} for axis in self.matrix.axes}
         for value in dict.fromkeys(itertools.chain.from_iterable(self.points)):
             found[value.axis][value.shown] = None
+        if (search := self.search) is not None:
+            ends = f"{write_rate(search.low_bps)}..{write_rate(search.high_bps)}"
+            found[search.axis] = {ends: None}
         return {axis: tuple(values) for axis, values in found.items()}
 
     @property
     def varying(self) -> tuple[str, ...]:
         """The axes that have more than one value among the points."""
         return tuple(axis for axis, values in self.values.items() if len(values) > 1)
+
+    @property
+    def most_duration_s(self) -> float:
+        """The time of all tries that a search may make; of all trials without one."""
+        return self.duration_s * (self.search.most if self.search else 1)
 
     @property
     def routes(self) -> tuple[PlannedFlow, ...]:
@@ -124,10 +136,14 @@ def make_plan(
     binder = Binder(document, registry, whole, hosts, interfaces)
     figures = FigureTables(document, whole, binder.backends)
     expected, reported, until = figures.expectations(), figures.reported(), figures.until()
+    condition = figures.condition()
     if repeats is not None:
         until = None
     else:
         repeats = run.repeats if isinstance(run.repeats, int) else run.repeats.least
+    if until is not None and condition is not None:
+        what = "a search is repeated a number of times"
+        raise document.error(("run", "repeats"), what, "such as 3: each is a search of its own")
     matrix = whole.only(only)
     trials = matrix.size * repeats
     too_many = matrix.size > MOST_POINTS or trials > MOST_PLANNED
@@ -164,6 +180,7 @@ def make_plan(
         expected,
         reported,
         until,
+        search_of(document, binder, points, condition),
         binder,
     )
 
@@ -213,6 +230,7 @@ def planned_run(
         server_wait_s,
         profile.hooks,
         plan.until,
+        plan.search,
     )
     return PlannedRun(plan.document.name, profile.title, plan.seed, settings, plan, text)
 

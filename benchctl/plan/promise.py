@@ -29,7 +29,7 @@ from benchctl.lab.model import LinkSettings, Topology
 from benchctl.lab.segments import Hop
 from benchctl.metrics import Direction
 from benchctl.plan.bound import BoundFlow
-from benchctl.run.planned import PlannedFlow
+from benchctl.run.planned import PlannedFlow, Search
 
 Promises = dict[str, dict[str, float]]
 """Expected value by direction and metric."""
@@ -159,6 +159,29 @@ def loads_of(
         for hop in demand.hops:
             loads[hop] = loads.get(hop, 0.0) + share_bps
     return loads
+
+
+def overflow_s(
+    search: Search,
+    flows: Sequence[BoundFlow],
+    ends: Mapping[str, tuple[str, str]],
+    topology: Topology,
+) -> float:
+    """Return how long an excess of the precision of a search takes to overflow a queue.
+
+    That of the slowest link of a searched flow, which its datagrams fill; the longest of several,
+    0 if nothing limits them.
+    """
+    times = [0.0]
+    for flow, demand, way in _ways(flows, ends, topology):
+        for _, one_way in _directions(flow, way) if flow.name in search.sets else ():
+            if demand.payload_bytes:
+                link = one_way.bottleneck.settings
+                payload = int(demand.payload_bytes)
+                frame_bits = 8 * payload / udp_payload_ratio(payload, one_way.mtu)
+                excess_bps = search.precision * link.rate_bps
+                times.append(link.queue_packets * frame_bits / excess_bps)
+    return max(times)
 
 
 def _ways(

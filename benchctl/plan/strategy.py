@@ -1,75 +1,135 @@
-"""Chooses the trial after the recorded ones: a pure function of their results.
+"""Chooses the trials after the recorded ones: a pure fold of their results.
 
-A run continues, also after a resume, with what its strategy returns until that is None.
+A run continues, also after a resume, with what its strategy returns until that is None. Every
+result is given once, so a strategy keeps what it needs of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
 
+from benchctl.analysis.results import TrialReport
+from benchctl.analysis.search import Try, next_rate
 from benchctl.analysis.stopping import is_known_to
 from benchctl.analysis.summary import point_key
-from benchctl.run.planned import PlannedTrial, Settings, Until
+from benchctl.analysis.tries import search_key, try_of
+from benchctl.run.planned import PlannedFlow, PlannedTrial, Search, Settings, Until
 from benchctl.run.record import Trial
 from benchctl.run.status import Status
+from benchctl.units import write_rate
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
-    """A recorded trial, and the figures of its last attempt by flow, direction and metric."""
+class Strategy(Protocol):
+    """Takes all results of a run, in order of execution; returns the trial to measure next."""
 
-    trial: Trial
-    figures: Mapping[tuple[str, str, str], float]
+    def take(self, ended: TrialReport) -> None:
+        """Take the result of one trial."""
 
-
-Strategy = Callable[[Iterator[Result]], PlannedTrial | None]
-"""Takes all results of a run, in order of execution; returns the trial to measure next."""
+    def next(self) -> PlannedTrial | None:
+        """Return the trial to add, whose position is that after all others; None to end the run."""
 
 
-def strategy_of(settings: Settings) -> Strategy:
-    """Return the strategy of a run."""
-    return as_planned if settings.until is None else partial(until_known, settings.until)
+def strategy_of(settings: Settings) -> Strategy | None:
+    """Return the strategy of a run; None if all its trials were recorded before it began."""
+    if settings.search is not None:
+        return Searching(settings.search)
+    return None if settings.until is None else UntilKnown(settings.until)
 
 
-def as_planned(_: Iterator[Result]) -> PlannedTrial | None:
-    """Return no trial: all were recorded before the run began."""
-    return None
+@dataclass(slots=True)
+class _Repeats:
+    """The trials of one point, and the values of a metric by flow and direction."""
+
+    last: Trial
+    count: int = 0
+    values: dict[tuple[str, str], list[float]] = field(default_factory=dict)
+    settled: bool = False
 
 
-def until_known(until: Until, results: Iterable[Result]) -> PlannedTrial | None:
-    """Return another repeat of the point with the fewest, until all are known well enough.
+class UntilKnown:
+    """Repeats the point with the fewest trials, until all are known well enough.
 
-    So trials stay interleaved over the points that are left.
+    So trials stay interleaved over the points that are left. Trials that failed count as repeats.
     """
-    points: dict[Any, list[Result]] = {}
-    for result in results:
-        points.setdefault(point_key(result.trial.point), []).append(result)
-    left = [own for own in points.values() if not _is_settled(until, own)]
-    if not left:
-        return None
-    own = min(left, key=len)  # the first of them, in the order of the profile
-    return _again(own[-1].trial, len(own) + 1)
 
+    def __init__(self, until: Until) -> None:
+        self._until = until
+        self._points: dict[Any, _Repeats] = {}
 
-def _again(trial: Trial, repeat: int) -> PlannedTrial:
-    fields = {name: getattr(trial, name) for name in PlannedTrial.__dataclass_fields__}
-    return replace(PlannedTrial(**fields), position=trial.position + 1, repeat=repeat)
-
-
-def _is_settled(until: Until, results: list[Result]) -> bool:
-    """Return whether a point needs no more repeats; trials that failed count as repeats."""
-    if len(results) >= until.most:
-        return True
-    figures: dict[tuple[str, str], list[float]] = {}
-    for result in results:
-        if result.trial.status is Status.OK:
-            for (flow, direction, metric), value in result.figures.items():
+    def take(self, ended: TrialReport) -> None:
+        until, trial = self._until, ended.trial
+        own = self._points.setdefault(point_key(trial.point), _Repeats(trial))
+        own.last, own.count = trial, own.count + 1
+        for one in ended.flows if trial.status is Status.OK else ():
+            for (direction, metric), figure in one.figures.items():
                 if metric == until.metric:
-                    figures.setdefault((flow, direction), []).append(value)
-    return bool(figures) and all(
-        len(values) >= until.least and is_known_to(values, until.share, until.most)
-        for values in figures.values()
-    )
+                    own.values.setdefault((one.flow.name, direction), []).append(figure.value)
+        known = bool(own.values) and all(
+            len(values) >= until.least and is_known_to(values, until.share, until.most)
+            for values in own.values.values()
+        )
+        own.settled = known or own.count >= until.most
+
+    def next(self) -> PlannedTrial | None:
+        left = [own for own in self._points.values() if not own.settled]
+        if not left:
+            return None
+        own = min(left, key=lambda one: one.count)  # the first of them, in the profile's order
+        return _again(own.last, repeat=own.count + 1)
+
+
+@dataclass(slots=True)
+class _Tries:
+    """The tries of one search, its last trial, and the rate that is next."""
+
+    last: Trial
+    tries: list[Try] = field(default_factory=list)
+    next_bps: float | None = None
+
+
+class Searching:
+    """Tries the next rate of the search with the fewest tries, until all have ended.
+
+    Every point of the other axes has its own, and so has every repeat of it.
+    """
+
+    def __init__(self, search: Search) -> None:
+        self._search = search
+        self._searches: dict[Any, _Tries] = {}
+
+    def take(self, ended: TrialReport) -> None:
+        trial = ended.trial
+        own = self._searches.setdefault(search_key(self._search, trial), _Tries(trial))
+        own.last = trial
+        own.tries.append(try_of(self._search, ended))
+        own.next_bps = next_rate(self._search, own.tries)
+
+    def next(self) -> PlannedTrial | None:
+        left = [own for own in self._searches.values() if own.next_bps is not None]
+        if not left:
+            return None
+        own = min(left, key=lambda one: len(one.tries))
+        return with_rate(self._search, _again(own.last), own.next_bps or 0.0)
+
+
+def with_rate(search: Search, trial: PlannedTrial, rate_bps: float) -> PlannedTrial:
+    """Return a trial at another rate of a search."""
+    text = write_rate(rate_bps)
+
+    def changed(flow: PlannedFlow) -> PlannedFlow:
+        if flow.name not in search.sets:
+            return flow
+        parameters = {**flow.parameters, search.sets[flow.name]: text}
+        return replace(flow, parameters=parameters)
+
+    point = {**trial.point, search.axis: text}
+    return replace(trial, point=point, flows=tuple(map(changed, trial.flows)))
+
+
+def _again(trial: Trial, **changes: Any) -> PlannedTrial:
+    fields: Mapping[str, Any] = {
+        name: getattr(trial, name) for name in PlannedTrial.__dataclass_fields__
+    }
+    return replace(PlannedTrial(**fields), **changes)

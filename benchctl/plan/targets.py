@@ -18,7 +18,7 @@ from benchctl.profile.load import Document
 from benchctl.profile.model import FLOW_KEYS, RunTable
 from benchctl.run.planned import Scalar
 from benchctl.toml.source import Key, dotted
-from benchctl.units import parse_duration, quoted
+from benchctl.units import parse_duration, quoted, write_rate
 
 LAB = "lab."
 CHOICE = "flows"
@@ -184,7 +184,12 @@ class Targets:
             targets = [target for target, by in self.constants.keys.items() if by == key]
             if targets and replaced.issuperset(targets):
                 what = f"axis {quoted(writers[targets[0]])} sets it at every point"
-                raise self._document.error(key, what, "choose values with --only")
+                hint = "choose values with --only"
+                search = self._document.model.search
+                if search is not None and writers[targets[0]] == search.target:
+                    ends = "..".join(map(write_rate, search.range_bps))
+                    hint = f"set its range: --set search.{search.target}={ends}"
+                raise self._document.error(key, what, hint)
 
     def _check_defaults(self) -> None:
         defaults = self._document.model.defaults.model_dump(by_alias=True, exclude_unset=True)

@@ -26,10 +26,12 @@ from benchctl.profile.values import (
     AxisScalar,
     AxisScalars,
     AxisValue,
+    Bound,
     FlowName,
     HostName,
     Moment,
     Name,
+    RateRange,
     Targets,
 )
 from benchctl.run.planned import LOCAL, Hook, Outside, Peer, Way, When
@@ -154,6 +156,44 @@ AxisForm = Annotated[
         json_schema_input_type=Annotated[list[AxisValue], Field(min_length=1)] | AxisTable,
     ),
 ]
+
+
+class SearchTable(BaseModel):
+    """A searched axis; the key that is not here is its target, such as ``rate``."""
+
+    model_config = ConfigDict(extra="allow", frozen=True, strict=True)
+    __pydantic_extra__: dict[str, RateRange] = Field(init=False)
+
+    while_: Bound = Field(alias="while", description="what holds at a rate that passes")
+    # A better known rate takes longer tries, too: see `overflow_s` of a plan.
+    precision: Ratio = Field(
+        0.01,
+        ge=1e-4,
+        le=0.5,
+        description="ratio of the lowest rate that fails to the highest that passes, less 1",
+    )
+    # A single burst of loss must not decide.
+    confirm: int = Field(
+        2, ge=1, le=100, description="how many tries must agree at each of these two rates"
+    )
+    # Bisection from 1 Mbit/s to 1 Gbit/s at 1 % takes 13; the others are for rates that waver.
+    most: int = Field(20, ge=1, le=10_000, description="maximum number of tries at each point")
+
+    @property
+    def target(self) -> str:
+        """The searched parameter, as an axis names it."""
+        return next(iter(self.__pydantic_extra__))
+
+    @property
+    def range_bps(self) -> tuple[float, float]:
+        """The lowest and the highest rate."""
+        return self.__pydantic_extra__[self.target]
+
+    @model_validator(mode="after")
+    def _one_target(self) -> SearchTable:
+        if len(self.__pydantic_extra__) != 1:
+            raise ValueError('give one rate to search, such as rate = "1Mbit..1Gbit"')
+        return self
 
 
 class Order(StrEnum):
@@ -325,6 +365,9 @@ class Profile(TomlTable):
     axes: dict[Name, AxisForm] = Field({}, description="parameters to sweep")
     zip: list[Annotated[dict[Name, AxisForm], Field(min_length=1)]] = Field(
         [], description="groups of axes that advance together"
+    )
+    search: SearchTable | None = Field(
+        None, description="parameter whose highest passing rate is searched at every point"
     )
     exclude: list[Annotated[dict[str, AxisScalars], Field(min_length=1)]] = Field(
         [], description="points to exclude"

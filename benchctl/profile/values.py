@@ -12,8 +12,9 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, WithJsonSchema
 
+from benchctl.run.condition import Condition, parse_condition
 from benchctl.run.planned import Scalar
-from benchctl.units import parse_duration, parse_ratio, quoted
+from benchctl.units import parse_duration, parse_rate, parse_ratio, quoted
 
 _SCALAR_SCHEMA = {"type": ["string", "number", "boolean"]}
 
@@ -56,6 +57,28 @@ def _one_as_list(value: object) -> object:
     return value if isinstance(value, list) else [value]
 
 
+def _read_range(value: object) -> tuple[float, float]:
+    low, dots, high = value.partition("..") if isinstance(value, str) else ("", "", "")
+    if not dots:
+        raise ValueError(f'{quoted(value)} is not a range; write it as in "1Mbit..1Gbit"')
+    ends = parse_rate(low.strip()), parse_rate(high.strip())
+    if not 0 < ends[0] < ends[1] < math.inf:
+        raise ValueError(f"{quoted(value)} does not go from a rate to a higher one")
+    return ends
+
+
+RateRange = Annotated[
+    tuple[float, float],
+    BeforeValidator(_read_range),
+    WithJsonSchema({"type": "string", "pattern": r"\.\.", "examples": ["1Mbit..1Gbit"]}),
+]
+"""The lowest and the highest of the rates to search in, in bits per second."""
+Bound = Annotated[
+    Condition,
+    BeforeValidator(parse_condition),
+    WithJsonSchema({"type": "string", "pattern": "[<>]", "examples": ["loss_ratio < 0.1%"]}),
+]
+"""A condition on a figure."""
 AxisScalar = Annotated[Any, AfterValidator(_check_scalar), WithJsonSchema(_SCALAR_SCHEMA)]
 LABELLED_SCHEMA: dict[str, Any] = {
     "type": "object",

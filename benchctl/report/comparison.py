@@ -12,7 +12,7 @@ from benchctl.analysis.compare import Comparison, compare_all, comparison_key
 from benchctl.analysis.families import CORRECTIONS
 from benchctl.metrics import OF_TRIALS, title_of
 from benchctl.report.pivot import Pivot
-from benchctl.report.report import Report
+from benchctl.report.report import Report, is_repeated
 from benchctl.run.record import Run
 from benchctl.units import format_mean, format_ratio, format_value, scale_of, without_unit
 
@@ -31,8 +31,13 @@ def compare_reports(a: Report, *others: Report, correction: str = "holm") -> lis
     vocabulary = a.run.vocabulary
     for other in others:
         vocabulary |= other.run.vocabulary
-    summaries = [other.summary for other in others]
-    return compare_all(a.summary, summaries, vocabulary, CORRECTIONS[correction])
+    # Two searches try different rates; what they found can be compared.
+    runs = [report.run for report in (a, *others)]
+    first, *rest = (
+        [row for row in report.summary if all(is_repeated(run, row) for run in runs)]
+        for report in (a, *others)
+    )
+    return compare_all(first, rest, vocabulary, CORRECTIONS[correction])
 
 
 def explanation(shown: Sequence[Comparison], correction: str = "holm") -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from benchctl.report.report import FlowReport
+from benchctl.analysis.results import FlowReport
 from benchctl.run.planned import PlannedFlow
 from benchctl.run.record import Note, RecordedFlow, Run, Trial
 from benchctl.store.read import Reader

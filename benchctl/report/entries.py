@@ -11,9 +11,11 @@ from dataclasses import asdict
 from typing import Any
 
 from benchctl.analysis.compare import Comparison
+from benchctl.analysis.found import Found
+from benchctl.analysis.results import FlowReport, TrialReport
 from benchctl.analysis.summary import SummaryRow, reported_of
 from benchctl.metrics import OF_TRIALS
-from benchctl.report.report import FlowReport, Report, TrialReport
+from benchctl.report.report import Report, is_settled
 from benchctl.run.record import Figure, Figures, RecordedFlow, Run, Trial
 from benchctl.units import timestamp, unit_of
 
@@ -31,8 +33,26 @@ def report_entry(report: Report) -> Entry:
         "schema_version": SCHEMA_VERSION,
         "run": run_entry(report.run),
         "trials": [_ended_entry(report.run, trial) for trial in report.trials],
-        "summary": [summary_entry(row) for row in report.summary],
+        "summary": [
+            {**summary_entry(row), "settled": is_settled(report.run, row)} for row in report.summary
+        ],
+        "searches": [_search_entry(one) for one in report.found],
         "expectations": [{"text": one.text, "met": one.met} for one in report.outcomes],
+    }
+
+
+def _search_entry(one: Found) -> Entry:
+    finding = one.finding
+    return {
+        "point": one.point,
+        "repeat": one.repeat,
+        "outcome": finding.outcome,
+        "passing_bps": finding.passing_bps,
+        "failing_bps": finding.failing_bps,
+        "confirmed": finding.confirmed,
+        "tries": finding.tries,
+        "why": finding.why,
+        "expected_bps": one.expected_bps,
     }
 
 

@@ -69,4 +69,4 @@ def tally(report: Report) -> str:
 
 
 def _plural(kind: Happening) -> str:
-    return f"{kind[:-1]}ies" if kind.endswith("y") else f"{kind}s"
+    return f"{kind[:-1]}ies" if kind.endswith("ry") else f"{kind}s"

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from benchctl.analysis.results import MISSED
 from benchctl.analysis.summary import SummaryRow, point_key
 from benchctl.metrics import Vocabulary
 from benchctl.report.report import Report
@@ -19,8 +20,6 @@ from benchctl.visible import visible
 
 # The values beside a figure, in this order.
 BESIDE = ("asked", "expected", "reported")
-# A sender that misses its rate by more did not do what was requested.
-MISSED = 0.01
 
 _Group = dict[str, SummaryRow]
 """The figures of one flow and direction at one point, by metric."""

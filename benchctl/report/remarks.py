@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from benchctl.analysis.statistics import FEW
-from benchctl.analysis.stopping import is_known_to
-from benchctl.metrics import OF_TRIALS, Aspect, of_aspect, title_of
+from benchctl.metrics import Aspect, of_aspect, title_of
 from benchctl.report.happenings import tally
 from benchctl.report.pivot import with_interval
-from benchctl.report.report import Report
+from benchctl.report.report import Report, is_repeated, is_settled
+from benchctl.report.searches import search_remarks
 from benchctl.run.status import Status
 from benchctl.units import format_duration, format_ratio, format_value
 from benchctl.visible import visible
@@ -17,7 +17,7 @@ from benchctl.visible import visible
 
 def remarks(report: Report) -> list[str]:
     """Return the remarks below a table, after an empty line."""
-    lines: list[str] = []
+    lines = [*search_remarks(report)]
     hints: set[str] = set()
     for trial, flows in ((one.trial, one.flows) for one in report.trials):
         name = f"trial {trial.position + 1}{_where(trial.point, ' ({})')}, repeat {trial.repeat}"
@@ -48,7 +48,7 @@ def remarks(report: Report) -> list[str]:
 def _sharing(report: Report) -> Iterator[str]:
     """Yield how concurrent flows shared the link, and how uncertain a single trial is."""
     alone = False
-    for index in (row for row in report.summary if row.metric in OF_TRIALS):
+    for index in (row for row in report.summary if row.metric == "fairness_jain"):
         trials = [one.trial for one in report.trials if one.trial.point == index.point]
         reported = index.beside.get("reported")
         said = f" (reported {format_value(index.metric, reported)})" if reported else ""
@@ -66,9 +66,7 @@ def _unknown(report: Report) -> Iterator[str]:
     """Yield a line for each figure that the most repeats did not show well enough."""
     until = report.run.settings.until
     for row in report.summary:
-        if until is None or row.metric != until.metric or row.spread.n < until.least:
-            continue
-        if not is_known_to(row.values, until.share, until.most):
+        if until is not None and is_settled(report.run, row) is False:
             known = format_ratio((row.spread.half or 0.0) / abs(row.spread.mean or 1.0))
             what = f"{title_of(row.metric)} of {row.flow}{_where(row.point, ' at {}')}"
             wanted = format_ratio(until.share)
@@ -95,7 +93,8 @@ def _outliers(report: Report) -> Iterator[str]:
 
 def _too_few(report: Report) -> Iterator[str]:
     """Yield a line if the run repeats its points, but too rarely for dependable intervals."""
-    if max((row.spread.n for row in report.summary), default=0) == FEW - 1:
+    repeated = (row.spread.n for row in report.summary if is_repeated(report.run, row))
+    if max(repeated, default=0) == FEW - 1:
         yield f"{FEW - 1} repeats are too few to show how much a figure scatters; use --repeat 5"
 
 

@@ -6,9 +6,14 @@ Everything that shows a run takes this, from a store or from a screen's view of 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
+from benchctl.analysis.found import Found, found_in, found_rates
+from benchctl.analysis.results import FlowReport, TrialReport, asked_bps
+from benchctl.analysis.stopping import is_known_to
 from benchctl.analysis.summary import (
     Outcome,
     SummaryRow,
@@ -18,25 +23,9 @@ from benchctl.analysis.summary import (
     reported_of,
     summarize,
 )
-from benchctl.run.record import Figures, FlowEvent, RecordedFlow, Run, Trial
+from benchctl.run.record import RecordedFlow, Run
 from benchctl.store.read import Reader
-
-
-@dataclass(frozen=True, slots=True)
-class FlowReport:
-    """One flow of a trial, by its last attempt."""
-
-    flow: RecordedFlow
-    figures: Figures
-    events: Sequence[FlowEvent] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class TrialReport:
-    """A trial that has ended, and its flows."""
-
-    trial: Trial
-    flows: Sequence[FlowReport]
+from benchctl.units import parse_rate
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +33,15 @@ class Report:
     """The measured part of a run.
 
     ``trials`` are in the order of execution; ``summary`` is over their repeats, in the order of the
-    axes' values; ``outcomes`` are of the profile's expectations.
+    axes' values; ``outcomes`` are of the profile's expectations. ``found`` are the results of its
+    searches.
     """
 
     run: Run
     trials: Sequence[TrialReport]
     summary: Sequence[SummaryRow]
     outcomes: Sequence[Outcome]
+    found: Sequence[Found] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,17 +103,40 @@ def report_of(run: Run, ended: Iterable[TrialReport]) -> Report:
             beside=_beside(run, row, flows.get((point_key(row.point), row.flow))),
             valid=point_key(row.point) not in invalid,
         )
-        for row in sorted(summarize(measured), key=lambda row: _place(run, row))
+        for row in sorted(summarize(measured), key=lambda row: place_of(run, row.point))
     ]
-    return Report(run, trials, rows, outcomes_of(run.settings.expect, rows))
+    found = found_in(run.settings.search, trials) if run.settings.search else []
+    found.sort(key=lambda one: place_of(run, one.point))
+    rows += [
+        replace(row, beside={**row.beside, **_beside(run, row, None)}) for row in found_rates(found)
+    ]
+    return Report(run, trials, rows, outcomes_of(run.settings.expect, rows), found)
 
 
-def _place(run: Run, row: SummaryRow) -> tuple[int, ...]:
-    """Return the sort key of a row: its values' positions on their axes."""
+def place_of(run: Run, point: Mapping[str, Any]) -> tuple[float, ...]:
+    """Return the sort key of a point: its values' positions on their axes, or its searched rate."""
+    searched = run.settings.search.axis if run.settings.search else ""
     return tuple(
-        values.index(row.point[axis]) if axis in row.point else len(values)
+        math.inf
+        if axis not in point
+        else parse_rate(point[axis])
+        if axis == searched
+        else values.index(point[axis])
         for axis, values in run.values.items()
     )
+
+
+def is_settled(run: Run, row: SummaryRow) -> bool | None:
+    """Return whether a figure is known as well as the repeats were to show; None if not asked."""
+    until = run.settings.until
+    if until is None or row.metric != until.metric or row.spread.n < until.least:
+        return None
+    return is_known_to(row.values, until.share, until.most)
+
+
+def is_repeated(run: Run, row: SummaryRow) -> bool:
+    """Return whether a row is over repeats: a search tries a rate as often as it has to."""
+    return run.settings.search is None or run.settings.search.axis not in row.point
 
 
 def _beside(run: Run, row: SummaryRow, flow: RecordedFlow | None) -> dict[str, float]:
@@ -132,14 +146,5 @@ def _beside(run: Run, row: SummaryRow, flow: RecordedFlow | None) -> dict[str, f
     known = {"reported": reported.get(row.metric)}
     if flow is not None:
         known["expected"] = flow.expected.get(row.direction, {}).get(row.metric)
-        known["asked"] = _asked_bps(flow) if row.metric == "sent_bps" else None
+        known["asked"] = asked_bps(flow) if row.metric == "sent_bps" else None
     return {kind: value for kind, value in known.items() if value is not None}
-
-
-def _asked_bps(flow: RecordedFlow) -> float | None:
-    """Return the requested rate of a flow, all streams together; None without one."""
-    rate_bps = flow.requested.get("rate")
-    if not isinstance(rate_bps, int | float):
-        return None  # unlimited, or not known to this backend
-    asked_bps: float = rate_bps * flow.requested.get("streams", 1)
-    return asked_bps

@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 from benchctl.errors import MissingError
 from benchctl.metrics import Direction, Metric
+from benchctl.run.condition import Condition
 
 Scalar = str | int | float | bool
 """A value of an axis."""
@@ -222,13 +223,36 @@ class Until:
 
 
 @dataclass(frozen=True, slots=True)
+class Search:
+    """At every point of the other axes, the highest rate is searched at which a condition holds.
+
+    ``axis`` is the searched one; ``sets`` maps the flows that it concerns to their parameter.
+    ``precision`` is the ratio of the lowest failing to the highest passing rate, less 1;
+    ``confirm`` how many tries must agree at both; ``most`` bounds the tries of a point.
+    ``overflow_s`` is how long an excess of the precision takes to overflow the queues of a lab;
+    None if they are not known.
+    """
+
+    axis: str
+    sets: Mapping[str, str]
+    low_bps: float
+    high_bps: float
+    condition: Condition
+    precision: float
+    confirm: int
+    most: int
+    overflow_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """The settings that all trials of a run share.
 
-    ``values`` are those of every axis, in the order of the profile. ``network`` is the one outside
-    the lab. ``metrics`` are those that only its backends define, ``headlines`` the headline metric
-    of each backend's flows, so that readers of the run need no plugin. ``server_wait_s`` is how
-    long a server may take to start. Fields with a default are missing from older stores.
+    ``values`` are those of every axis, in the order of the profile; of the searched one its range.
+    ``network`` is the one outside the lab. ``metrics`` are those that only its backends define,
+    ``headlines`` the headline metric of each backend's flows, so that readers of the run need no
+    plugin. ``server_wait_s`` is how long a server may take to start. Fields with a default are
+    missing from older stores.
     """
 
     values: Mapping[str, tuple[Scalar, ...]]
@@ -245,6 +269,7 @@ class Settings:
     server_wait_s: float = 0.0
     hooks: tuple[Hook, ...] = ()
     until: Until | None = None
+    search: Search | None = None
 
 
 class PlannedTrials(Protocol):

@@ -95,8 +95,11 @@ class Run(RunOutline):
 
     @property
     def varying(self) -> tuple[str, ...]:
-        """The axes that have more than one value."""
-        return tuple(axis for axis, values in self.values.items() if len(values) > 1)
+        """The axes that have more than one value, and the searched one."""
+        searched = self.settings.search.axis if self.settings.search else ""
+        return tuple(
+            axis for axis, values in self.values.items() if len(values) > 1 or axis == searched
+        )
 
     @property
     def values(self) -> Mapping[str, Sequence[Scalar]]:
@@ -188,6 +191,7 @@ class Happening(StrEnum):
     RECOVERY = "recovery"
     STALL = "stall"
     OSCILLATION = "oscillation"
+    RISING_DELAY = "rising delay"
 
 
 @dataclass(frozen=True, slots=True)

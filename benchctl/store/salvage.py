@@ -140,7 +140,7 @@ def _walk(connection: sqlite3.Connection, take: Callable[[str, sqlite3.Row], Non
             try:
                 table.check(row)
                 if table.name == "run":
-                    axes[row["id"]] = from_row(row, Run).values
+                    axes[row["id"]] = _axes(from_row(row, Run))
                 if table.name == "trial":
                     _check_point(from_row(row, Trial), axes.get(row["run_id"], {}))
                 if table.parent is not None and row[table.parent[0]] not in kept[table.parent[1]]:
@@ -157,9 +157,16 @@ def _walk(connection: sqlite3.Connection, take: Callable[[str, sqlite3.Row], Non
     return found
 
 
+def _axes(run: Run) -> Mapping[str, Any]:
+    """Return the values of each axis; None for the searched one, which has more with each try."""
+    searched = run.settings.search.axis if run.settings.search else ""
+    return {axis: None if axis == searched else values for axis, values in run.values.items()}
+
+
 def _check_point(trial: Trial, axes: Mapping[str, Any]) -> None:
     for axis, value in trial.point.items():
-        if axes and value not in axes.get(axis, ()):
+        known = axes.get(axis, ())
+        if axes and known is not None and value not in known:
             raise ValueError(f"trial {trial.id}: point")
 
 

@@ -32,15 +32,22 @@ def store(tmp_path):
     return path
 
 
-def doubling(results):
-    """Double the streams until there are four, as long as data moves."""
-    *_, last = results
-    streams = 2 * last.trial.point["streams"]
-    assert last.figures["main", "send", "throughput_bps"] > 0
-    if streams > 4:
-        return None
-    flow = replace(FLOW, parameters={**FLOW.parameters, "streams": streams})
-    return replace(TRIAL, point={"streams": streams}, flows=(flow,))
+class Doubling:
+    """Doubles the streams until there are four, as long as data moves."""
+
+    def __init__(self):
+        self.taken = []
+
+    def take(self, ended):
+        assert ended.flows[0].figures["send", "throughput_bps"].value > 0
+        self.taken.append(ended.trial.position)
+
+    def next(self):
+        streams = 2 ** len(self.taken)
+        if streams > 4:
+            return None
+        flow = replace(FLOW, parameters={**FLOW.parameters, "streams": streams})
+        return replace(TRIAL, point={"streams": streams}, flows=(flow,))
 
 
 def measure(store, **options):
@@ -55,8 +62,10 @@ def points(store):
 
 
 def test_a_strategy_adds_trials_by_what_the_last_ones_showed(store):
-    assert measure(store, strategy=doubling) is Status.OK
+    strategy = Doubling()
+    assert measure(store, strategy=strategy) is Status.OK
     assert points(store) == [(n, 2**n, Status.OK) for n in range(3)]
+    assert strategy.taken == [0, 1, 2]
     with closing(Reader(store)) as reader:
         events = list(Follower(reader, 1, samples=False).poll())
     assert sum(isinstance(event, TrialEnded) for event in events) == 3
@@ -64,13 +73,14 @@ def test_a_strategy_adds_trials_by_what_the_last_ones_showed(store):
 
 
 def test_a_run_that_is_stopped_and_resumed_goes_on_with_its_strategy(store):
-    def stopping(results):
-        runner.signals.stop.set()
-        return doubling(results)
+    class Stopping(Doubling):
+        def next(self):
+            runner.signals.stop.set()
+            return super().next()
 
-    runner = Runner(store, 1, installed(), stopping)
+    runner = Runner(store, 1, installed(), Stopping())
     assert asyncio.run(runner.run()) is Status.INTERRUPTED
     assert points(store) == [(0, 1, Status.OK), (1, 2, Status.PLANNED)]
     reopen_run(store, 1)
-    assert measure(store, strategy=doubling) is Status.OK
+    assert measure(store, strategy=Doubling()) is Status.OK
     assert points(store) == [(n, 2**n, Status.OK) for n in range(3)]

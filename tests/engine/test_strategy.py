@@ -1,16 +1,41 @@
 """Strategies choose the next trial by the results so far."""
 
+import time
+
 import pytest
 
+from benchctl.analysis.results import FlowReport, TrialReport
 from benchctl.metrics import Direction
-from benchctl.plan.strategy import Result, strategy_of
-from benchctl.run.planned import PlannedFlow, Settings, Until
-from benchctl.run.record import Trial
+from benchctl.plan.strategy import strategy_of
+from benchctl.run.condition import parse_condition
+from benchctl.run.planned import PlannedFlow, Search, Settings, Until
+from benchctl.run.record import Figure, RecordedFlow, Trial
 from benchctl.run.status import Status
+from benchctl.units import parse_rate
 
 FLOW = PlannedFlow("main", "fake", "local", "local", None, Direction.SEND, 0.0, {})
 UNTIL = Until("throughput_bps", 0.02, 3, 6)
+SEARCH = Search(
+    "rate", {"main": "rate"}, 1e6, 1e9, parse_condition("loss_ratio < 0.1%"), 0.01, 2, 20
+)
 SETTLED, SCATTERED = (100.0, 100.0001, 100.0), (100.0, 120.0, 80.0)
+
+
+def ended(position, repeat, point, figures, *, requested=(), status=Status.OK):
+    """Return a trial of one flow with figures by metric."""
+    flow = RecordedFlow(
+        id=position + 1, trial_id=position + 1, attempt=1, name="main", backend="fake",
+        source="local", target="local", direction="send", port=None, status=status, failure="",
+        error="", hint="", client=(), server=(), requested=dict(requested), effective={},
+        expected={}, started_time=None, finished_time=None, exit_code=0, stderr="",
+    )  # fmt: skip
+    trial = Trial(
+        id=position + 1, run_id=1, position=position, repeat=repeat, point=point, flows=(FLOW,),
+        lab={}, duration_s=1.0, deadline_s=9.0, status=status, error="", started_time=None,
+        finished_time=None, start_skew_s=None, fairness_jain=None,
+    )  # fmt: skip
+    own = {("send", metric): Figure(value, "tool") for metric, value in figures.items()}
+    return TrialReport(trial, [FlowReport(flow, own)])
 
 
 def results(points, *, metric="throughput_bps", status=Status.OK):
@@ -23,23 +48,23 @@ def results(points, *, metric="throughput_bps", status=Status.OK):
         if repeat < len(values)
     ]
     for position, (streams, repeat, value) in enumerate(trials):
-        trial = Trial(
-            id=position + 1, run_id=1, position=position, repeat=repeat + 1,
-            point={"streams": streams}, flows=(FLOW,), lab={}, duration_s=1.0, deadline_s=9.0,
-            status=status, error="", started_time=None, finished_time=None, start_skew_s=None,
-            fairness_jain=None,
-        )  # fmt: skip
-        yield Result(trial, {("main", "send", metric): value})
+        yield ended(position, repeat + 1, {"streams": streams}, {metric: value}, status=status)
 
 
-def following(points, until=UNTIL, **options):
-    settings = Settings({"streams": tuple(points)}, "interleaved", (), until=until)
-    trial = strategy_of(settings)(results(points, **options))
+def strategy(given, **settings):
+    chosen = strategy_of(Settings({}, "interleaved", (), **settings))
+    for one in given:
+        chosen.take(one)
+    return chosen
+
+
+def following(points, **options):
+    trial = strategy(results(points, **options), until=UNTIL).next()
     return trial and (trial.point["streams"], trial.repeat)
 
 
-def test_without_a_wish_no_trial_is_added():
-    assert following({1: SCATTERED}, until=None) is None
+def test_without_a_wish_there_is_no_strategy():
+    assert strategy_of(Settings({}, "interleaved", ())) is None
 
 
 def test_a_point_that_scatters_is_repeated_and_one_that_is_known_is_not():
@@ -64,5 +89,64 @@ def test_trials_that_show_nothing_are_repeated_up_to_the_most(other):
 
 def test_the_added_trial_is_the_last_one_of_its_point_but_for_its_number():
     *_, last = results({1: SCATTERED})
-    added = strategy_of(Settings({}, "", (), until=UNTIL))(results({1: SCATTERED}))
-    assert (added.flows, added.deadline_s, added.position) == (last.trial.flows, 9.0, 3)
+    added = strategy(results({1: SCATTERED}), until=UNTIL).next()
+    assert (added.flows, added.deadline_s, added.point) == (last.trial.flows, 9.0, {"streams": 1})
+
+
+CAPACITIES = {"near": 29.15e6, "far": 400e6}
+
+
+def tried(position, trial_point, repeat=1):
+    """Return a trial of a search over a link without a queue."""
+    rate, capacity = parse_rate(trial_point["rate"]), CAPACITIES[trial_point["path"]]
+    arrived = min(rate, capacity)
+    figures = {"sent_bps": rate, "throughput_bps": arrived, "loss_ratio": 1 - arrived / rate}
+    return ended(position, repeat, trial_point, figures, requested={"rate": rate})
+
+
+def searched(repeats=1, stop_after=None):
+    """Return the points of a whole search, or of the part that a resumed one has to go on with."""
+    first = [
+        tried(position, {"path": path, "rate": "31.62Mbit"}, repeat)
+        for position, (repeat, path) in enumerate(
+            (repeat, path) for repeat in range(1, repeats + 1) for path in CAPACITIES
+        )
+    ]
+    given, chosen = first, strategy(first, search=SEARCH)
+    while (trial := chosen.next()) and len(given) != stop_after:
+        assert trial.flows[0].parameters["rate"] == trial.point["rate"]
+        given = [*given, tried(len(given), trial.point, trial.repeat)]
+        chosen.take(given[-1])
+    return given
+
+
+def test_every_point_has_its_own_search_and_they_take_turns():
+    paths = [one.trial.point["path"] for one in searched()]
+    assert paths[:10] == ["near", "far"] * 5
+    assert set(paths[10:]) <= {"far"}
+
+
+def test_every_repeat_is_a_search_of_its_own():
+    repeats = [one.trial.repeat for one in searched(repeats=3)]
+    assert repeats[:6] == [1, 1, 2, 2, 3, 3]
+    assert repeats.count(1) == repeats.count(2) == repeats.count(3) == len(searched())
+
+
+@pytest.mark.parametrize("stop_after", range(2, 11))
+def test_a_search_that_is_resumed_anywhere_goes_on_as_if_it_never_stopped(stop_after):
+    whole = [one.trial.point for one in searched()]
+    part = searched(stop_after=stop_after)
+    again = strategy(part, search=SEARCH).next()
+    following = whole[stop_after] if stop_after < len(whole) else None
+    assert (again and again.point) == following
+
+
+def test_a_result_is_taken_once_so_a_thousand_trials_cost_hardly_more_than_each_alone():
+    until = Until("throughput_bps", 1e-9, 3, 1000)
+    trials = list(results(dict.fromkeys(range(25), (100.0, 120.0) * 20)))
+    begun_s = time.process_time()
+    chosen = strategy_of(Settings({}, "interleaved", (), until=until))
+    for one in trials:
+        chosen.take(one)
+        assert chosen.next() is not None
+    assert time.process_time() - begun_s < 1.0

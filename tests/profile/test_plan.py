@@ -1,4 +1,5 @@
 import itertools
+import re
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -269,3 +270,71 @@ def test_a_number_of_repeats_on_the_command_line_is_that_number(plan):
 def test_repeats_until_something_that_cannot_be_are_rejected(plan, change, message):
     with pytest.raises(ProfileError, match=message):
         plan(UNTIL.replace(*change))
+
+
+SEARCH = """
+[flows.main]
+backend = "stream"
+duration = "2s"
+[axes]
+streams = [1, 2]
+[search]
+rate = "1Mbit..1Gbit"
+while = "loss_ratio < 0.1%"
+[run]
+repeats = 2
+"""
+
+
+def test_a_search_begins_with_one_trial_of_each_point_and_repeat_in_the_middle_of_its_range(plan):
+    found = plan(SEARCH)
+    assert {trial.point["rate"] for trial in found} == {"31.62Mbit"}
+    assert [trial.flows[0].parameters["rate"] for trial in found] == ["31.62Mbit"] * 4
+    assert found.values == {"streams": (1, 2), "rate": ("1Mbit..1Gbit",)}
+    assert (found.search.axis, found.search.sets) == ("rate", {"main": "rate"})
+    assert (found.search.low_bps, found.search.high_bps) == (1e6, 1e9)
+    assert (found.search.precision, found.search.confirm, found.search.most) == (0.01, 2, 20)
+    assert found.most_duration_s == 20 * found.duration_s
+
+
+def test_set_only_and_repeat_change_a_search(plan):
+    found = plan(SEARCH, "search.rate=10Mbit..20Mbit", "search.most=10")
+    assert found.trial(0).plan.point["rate"] == "14.14Mbit"
+    assert found.search.most == 10
+
+
+def test_an_included_point_is_searched_too(plan):
+    found = plan(SEARCH + "[[include]]\nstreams = 8\n")
+    assert [trial.point["rate"] for trial in found if trial.point["streams"] == 8] != []
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (('"1Mbit..1Gbit"', '"1Mbit"'), 'search.rate: "1Mbit" is not a range'),
+        (('"1Mbit..1Gbit"', '"1Gbit..1Mbit"'), "does not go from a rate to a higher one"),
+        (('"1Mbit..1Gbit"', '"1Mbit..unlimited"'), "does not go from a rate to a higher one"),
+        (('"1Mbit..1Gbit"', '"1..2Mbit"'), "no unit"),
+        (("rate =", "rat ="), 'search.rat: no flow takes "rat"'),
+        (("rate =", "streams ="), "search.streams: an axis has this name, too"),
+        (("rate =", '"main.rate" = "1Mbit..2Mbit"\nrate ='), "search: give one rate to search"),
+        (("< 0.1%", "< 0.001"), "no unit; a ratio is in %"),
+        (("loss_ratio <", "los_ratio <"), 'search.while: no metric "los_ratio"'),
+        (("loss_ratio <", "loss_ratio.p95 <"), "search.while: loss_ratio is one figure"),
+        (("[run]", "most = 8\n[run]"), "search.most: 8 tries are not enough"),
+        (("[run]", 'precision = "0%"\n[run]'), "search.precision: must be at least"),
+        (
+            ("repeats = 2", 'repeats = { until = "1%", of = "throughput_bps" }'),
+            "run.repeats: a search is repeated a number of times",
+        ),
+    ],
+)
+def test_a_search_that_cannot_be_is_rejected(plan, change, message):
+    with pytest.raises(ProfileError, match=re.escape(message)):
+        plan(SEARCH.replace(*change))
+
+
+def test_a_rate_that_is_searched_cannot_be_set(plan):
+    with pytest.raises(ProfileError) as error:
+        plan(SEARCH, "rate=5Mbit")
+    assert error.value.hint == "set its range: --set search.rate=1Mbit..1Gbit"

@@ -125,6 +125,7 @@ MODELS = {
     "lab": model.LabTable,
     "lab.changes": model.ChangeTable,
     "A table with sets and values": model.AxisTable,
+    "Searching for a rate": model.SearchTable,
     "Expectations": model.ExpectTable,
     "Reported figures": model.ReportedTable,
 }

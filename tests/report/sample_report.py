@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass
 
+from benchctl.analysis.results import FlowReport, TrialReport
 from benchctl.analysis.statistics import Spread
 from benchctl.analysis.summary import Outcome, SummaryRow
-from benchctl.report.report import FlowReport, Report, TrialReport
+from benchctl.report.report import Report
 from benchctl.run.planned import Reported, Settings
 from benchctl.run.record import RecordedFlow, Run, Trial
 from benchctl.run.status import Status

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -13,7 +14,7 @@ from benchctl.report.pivot import with_interval
 from benchctl.report.report import Report
 from benchctl.tui.draw.columns import Column, widths
 from benchctl.tui.draw.spans import HEATS, Span
-from benchctl.units import format_value
+from benchctl.units import format_value, parse_rate
 
 # The steps of heat: a character shows each, besides the colour.
 STEPS = "▁▂▃▄▅▆▇"
@@ -65,7 +66,9 @@ class SummaryTable:
 
     def __init__(self, report: Report) -> None:
         self.axes = list(report.run.varying)
-        self._values = report.run.values
+        self._axis_values = report.run.values
+        searched = report.run.settings.search
+        self._searched = searched.axis if searched is not None else None
         self._rows: dict[Measurand, dict[tuple[Any, ...], SummaryRow]] = {}
         for row in report.summary:
             line = (row.flow, row.direction, row.metric)
@@ -91,22 +94,29 @@ class SummaryTable:
         across = self.axes[turn.across] if turn.across < len(self.axes) else None
         down = [axis for axis in self.axes if axis != across]
         down = down[turn.down :] + down[: turn.down]
-        heads = list(self._values[across]) if across else [title_of(line[2])]
+        heads = list(self._values(line, across)) if across else [title_of(line[2])]
         coldest, hottest = self._range(line)
         rows = []
-        for names in product(*(self._values[axis] for axis in down)):
+        for names in product(*(self._values(line, axis) for axis in down)):
             point = dict(zip(down, names, strict=True))
             cells = [
                 self._cell(line, point | ({across: head} if across else {}), coldest, hottest)
                 for head in heads
             ]
             if any(cell.text != NOTHING for cell in cells):
-                rows.append([*(Span(str(name)) for name in names), *cells])
-        texts = [f"{across}={head}" if across else str(head) for head in heads]
+                rows.append([*(Span(_name(name)) for name in names), *cells])
+        texts = [f"{across}={_name(head)}" if across else str(head) for head in heads]
         right = [False] * len(down) + [True] * len(texts)
         columns = widths([*down, *texts], [[cell.text for cell in row] for row in rows], right)
         axes = f"rows {', '.join(down) or '-'}   columns {across or '-'}"
         return Grid(self._about(line), axes, columns, rows)
+
+    def _values(self, line: Measurand, axis: str) -> Sequence[Any]:
+        """Return the values of an axis; of a searched one those that a metric was measured at."""
+        if axis != self._searched:
+            return self._axis_values[axis]
+        tried = {row.point.get(axis) for row in self._rows[line].values()}
+        return sorted(tried, key=lambda rate: parse_rate(rate) if rate is not None else math.inf)
 
     def _about(self, line: Measurand) -> str:
         flow, direction, metric = line
@@ -133,3 +143,8 @@ class SummaryTable:
         if all(one.valid for one in self._rows[line].values()):
             return Span(text, f"heat-{step}")
         return Span(f"{text}  ", f"heat-{step}") if row.valid else Span(f"{text} {INVALID}", "bad")
+
+
+def _name(value: Any) -> str:
+    """Return a value as people know it; what a whole search found has no rate of its own."""
+    return NOTHING if value is None else str(value)

@@ -14,7 +14,8 @@ from benchctl.engine.trust import user_name
 from benchctl.errors import MissingError
 from benchctl.plan.bound import BoundTrial
 from benchctl.plan.plan import Plan
-from benchctl.run.planned import When
+from benchctl.report.searches import detection
+from benchctl.run.planned import Search, When
 from benchctl.tui.draw.spans import Line, Span
 from benchctl.units import format_duration, format_ratio
 
@@ -33,9 +34,11 @@ def plan_lines(
     rows = [
         ("trials", f"{len(plan):,}: {points} x {_count(plan.repeats, 'repeat')}{_until(plan)}"),
         ("order", f"{model.run.order}, seed {plan.seed}"),
-        ("time", f"{format_duration(plan.duration_s)}"),
-        ("traffic", str(expected_traffic(prepared))),
+        ("time", f"{format_duration(plan.duration_s)}{_at_most(plan)}"),
+        ("traffic", f"{expected_traffic(prepared)}{', the first tries' * bool(plan.search)}"),
     ]
+    if plan.search is not None:
+        rows.append(("search", _search(plan.search)))
     if prepared.topology is not None:
         rows.append(("lab", str(prepared.topology.path)))
     rows += [(axis, ", ".join(map(str, values))) for axis, values in plan.values.items()]
@@ -51,6 +54,19 @@ def plan_lines(
         more = f"… and {len(plan) - shown:,} more: benchctl plan {plan.document.name} --all"
         lines.append([Span(more, "dim")])
     return lines
+
+
+def _search(search: Search) -> str:
+    return (
+        f"the highest {search.axis} with {search.condition}, to {format_ratio(search.precision)};"
+        f" {search.confirm} tries agree at each edge, at most {search.most} at each point"
+    )
+
+
+def _at_most(plan: Plan) -> str:
+    if plan.search is None:
+        return ""
+    return f" for the first tries, at most {format_duration(plan.most_duration_s)}"
 
 
 def _until(plan: Plan) -> str:
@@ -72,10 +88,19 @@ def _checks(prepared: Planned, findings: Sequence[Finding]) -> Iterator[Line]:
             yield [Span(f"           {tool.hint}", "warn")]
         else:
             yield [Span("✓ ok       ", "good"), Span(f"{name}{end} {tool.version}".rstrip())]
+    if prepared.plan.search is not None:
+        yield from _detection(prepared.plan.search, prepared.plan.trial(0).plan.duration_s)
     for finding in findings:
         yield [Span("! note     ", "warn"), Span(f"{finding.subject}: {finding.text}")]
         if finding.remedy:
             yield [Span(f"           {finding.remedy}", "dim")]
+
+
+def _detection(search: Search, lasts_s: float) -> Iterator[Line]:
+    is_enough, text, remedy = detection(search, lasts_s)
+    yield [Span("✓ ok       ", "good") if is_enough else Span("! note     ", "warn"), Span(text)]
+    if remedy:
+        yield [Span(f"           {remedy}", "dim")]
 
 
 _WHEN = {

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from benchctl.metrics import Aspect, Direction, of_aspect, title_of
-from benchctl.run.record import Note, RecordedFlow
+from benchctl.run.record import Note, RecordedFlow, Run
 from benchctl.run.status import Status
 from benchctl.tui.draw.columns import Cells, Column
 from benchctl.tui.draw.plot import letter
@@ -223,7 +223,7 @@ def trial_columns(view: RunView) -> list[Column]:
     """Return the columns of the list of trials: state, number, axes, repeat, the flows' figures."""
     about = [Column("", 1), Column("#", len(str(len(view.trials))), right=True)]
     about += [
-        Column(axis, max(len(axis), *(len(str(value)) for value in view.run.values[axis])))
+        Column(axis, max(len(axis), *map(len, _shown_values(view.run, axis))))
         for axis in view.run.varying
     ]
     if view.trials[-1].outline.repeat > 1:
@@ -233,6 +233,13 @@ def trial_columns(view: RunView) -> list[Column]:
         width = FIGURE_WIDTHS.get(unit_of(metric), LEAST_FIGURE)
         columns.append(Column(head, max(width, min(len(head), MOST_HEAD)), right=True))
     return columns if view.headlines else [*columns, Column("", WIDTH)]
+
+
+def _shown_values(run: Run, axis: str) -> list[str]:
+    """Return the values of an axis; of a searched one a value as long as they get."""
+    if run.settings.search is not None and axis == run.settings.search.axis:
+        return ["29.15Mbit"]
+    return [str(value) for value in run.values[axis]]
 
 
 def _headlines(view: RunView) -> dict[tuple[str, str], str]:

@@ -6,9 +6,9 @@ import shlex
 import time
 from collections.abc import Iterator, Mapping, Sequence
 
+from benchctl.analysis.results import FlowReport
 from benchctl.report.detail import TrialDetail, asked_of, in_force_of, trial_title, unlike_asked
 from benchctl.report.happenings import event_text
-from benchctl.report.report import FlowReport
 from benchctl.run.planned import PlannedFlow
 from benchctl.run.record import HookOutcome, Note, Trial
 from benchctl.tui.draw.spans import Line, Span, state

@@ -15,7 +15,8 @@ from itertools import accumulate
 from typing import Any
 
 from benchctl.analysis.pace import LATELY, Timing, extra_s
-from benchctl.report.report import FlowReport, Report, TrialReport, report_of
+from benchctl.analysis.results import FlowReport, TrialReport
+from benchctl.report.report import Report, report_of
 from benchctl.run.codec import to_json
 from benchctl.run.record import Figure, Figures, Note, RecordedFlow, Run, Trial
 from benchctl.run.status import FAILURES, Status

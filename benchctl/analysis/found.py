@@ -1,0 +1,73 @@
+"""What searches found: a result for each point of the other axes, and each repeat."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from benchctl.analysis.results import TrialReport
+from benchctl.analysis.search import Finding, Outcome, finding
+from benchctl.analysis.statistics import spread
+from benchctl.analysis.summary import SummaryRow, point_key
+from benchctl.analysis.tries import expected_bps, search_key, try_of
+from benchctl.run.planned import Search
+
+FOUND_RATE = "found_rate_bps"
+"""The metric of what searches found, for summaries and comparisons."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The result of one search.
+
+    ``point`` is without the searched axis. ``expected_bps`` is the rate that theory expects, None
+    if it expects no limit. ``lasted_s`` is the planned time of its shortest try.
+    """
+
+    point: Mapping[str, Any]
+    repeat: int
+    finding: Finding
+    expected_bps: float | None
+    lasted_s: float
+
+
+def found_in(search: Search, trials: Iterable[TrialReport]) -> list[Found]:
+    """Return the results of all searches, in the order of their first tries."""
+    groups: dict[Any, list[TrialReport]] = {}
+    for one in trials:
+        groups.setdefault(search_key(search, one.trial), []).append(one)
+    return [_found(search, group) for group in groups.values()]
+
+
+def _found(search: Search, group: Sequence[TrialReport]) -> Found:
+    first = group[0].trial
+    tries = [try_of(search, one) for one in group]
+    shown = finding(search, tries)
+    expected = [bps for one in group if (bps := expected_bps(search, one)) is not None]
+    return Found(
+        {axis: value for axis, value in first.point.items() if axis != search.axis},
+        first.repeat,
+        shown,
+        min(expected, default=None),
+        min(one.trial.duration_s for one in group),
+    )
+
+
+def found_rates(found: Sequence[Found]) -> list[SummaryRow]:
+    """Return the found rates over the repeats, as rows of a summary; others have no value."""
+    groups: dict[Any, list[Found]] = {}
+    for one in found:
+        if one.finding.outcome is Outcome.FOUND:
+            groups.setdefault(point_key(one.point), []).append(one)
+    rows = []
+    for group in groups.values():
+        values = [one.finding.passing_bps for one in group if one.finding.passing_bps is not None]
+        expected = [one.expected_bps for one in group if one.expected_bps is not None]
+        beside = {"expected": expected[0]} if expected else {}
+        confirmed = all(one.finding.confirmed for one in group)
+        point = group[0].point
+        rows.append(
+            SummaryRow(point, "", "", FOUND_RATE, values, spread(values), beside, confirmed)
+        )
+    return rows

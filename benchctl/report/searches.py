@@ -1,0 +1,99 @@
+"""What searches found, as rows of text, and what their tries could detect."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from benchctl.analysis.found import Found
+from benchctl.analysis.search import Outcome
+from benchctl.report.pivot import Pivot
+from benchctl.report.report import Report
+from benchctl.run.planned import Search
+from benchctl.units import format_duration, format_rate, format_ratio
+
+
+def search_table(report: Report) -> Pivot | None:
+    """Return a row for each search; None if the run has none."""
+    found, search = report.found, report.run.settings.search
+    if search is None or not found:
+        return None
+    axes = [axis for axis in report.run.varying if axis != search.axis]
+    repeats = max(one.repeat for one in found) > 1
+    expected = any(one.expected_bps is not None for one in found)
+    heads = [
+        *axes, *["repeat"] * repeats, f"highest {search.axis}", *["expected"] * expected,
+        "fails at", "by", "tries", "confirmed",
+    ]  # fmt: skip
+    rows = [
+        (
+            *(str(one.point.get(axis, "-")) for axis in axes),
+            *[str(one.repeat)] * repeats,
+            rate_text(search, one),
+            *[_rate(one.expected_bps)] * expected,
+            _rate(one.finding.failing_bps),
+            one.finding.why or "-",
+            str(one.finding.tries),
+            "yes" if one.finding.confirmed else "no",
+        )
+        for one in found
+    ]
+    texts = len(axes)
+    right = [texts <= place < len(heads) and heads[place] not in ("by", "confirmed")
+             for place in range(len(heads))]  # fmt: skip
+    return Pivot(tuple(heads), tuple(right), tuple(rows))
+
+
+def rate_text(search: Search, one: Found) -> str:
+    """Write the highest rate that passes: ``at least 1.00 Gbit/s`` at the end of the range."""
+    match one.finding.outcome:
+        case Outcome.AT_LEAST:
+            return f"at least {_rate(search.high_bps)}"
+        case Outcome.BELOW:
+            return f"below {_rate(search.low_bps)}"
+        case Outcome.FOUND | Outcome.OPEN:
+            return _rate(one.finding.passing_bps)
+
+
+def search_remarks(report: Report) -> Iterator[str]:
+    """Yield what the results of the searches depend on."""
+    search = report.run.settings.search
+    if search is None or not report.found:
+        return
+    yield (
+        f"highest {search.axis} with {search.condition}; what fails is at most"
+        f" {format_ratio(search.precision)} above it"
+    )
+    _, text, _ = detection(search, min(one.lasted_s for one in report.found))
+    yield text
+    for one in report.found:
+        where = ", ".join(f"{axis}={value}" for axis, value in one.point.items())
+        name = (
+            f"search{f' at {where}' if where else ''}{f', repeat {one.repeat}' * (one.repeat > 1)}"
+        )
+        if one.finding.outcome is Outcome.OPEN:
+            why = f": {one.finding.why}" if one.finding.why else ""
+            yield f"{name}: not found in {one.finding.tries} tries{why}"
+        elif not one.finding.confirmed:
+            yield f"{name}: not confirmed in {one.finding.tries} tries"
+
+
+def detection(search: Search, lasts_s: float) -> tuple[bool, str, str]:
+    """Return whether tries last long enough, what they can detect, and a remedy if they do not."""
+    lasts, precision = format_duration(lasts_s), format_ratio(search.precision)
+    if search.overflow_s is None:
+        text = (
+            f"the queues of the path are not known: a try of {lasts} detects an excess by loss once"
+            " a queue overflows, or by the rising delay of a ping beside it"
+        )
+        return True, text, ""
+    takes = format_duration(search.overflow_s)
+    by = f"a try of {lasts} detects an excess by loss"
+    if search.overflow_s <= lasts_s:
+        return True, f"{by}: {precision} overflows the queue in {takes}", ""
+    least = format_ratio(search.precision * search.overflow_s / lasts_s)
+    text = f"{by} only from {least} on: {precision} overflows the queue in {takes}"
+    return False, text, f"set duration={takes}, or add a ping, whose delay rises sooner"
+
+
+def _rate(rate_bps: float | None) -> str:
+    return "-" if rate_bps is None else format_rate(rate_bps)
