@@ -12,7 +12,7 @@ from benchctl.report.exports import EXPORTS
 
 
 def export(
-    name: options.RunName = "last",
+    name: options.RunOrFile = "last",
     *,
     form: options.Format = None,
     output: options.OutputFile = None,
@@ -31,6 +31,7 @@ def export(
         raise UsageError(
             "--samples writes CSV only", "remove --format, or use a file name that ends in .csv"
         )
+    name, store = options.run_and_store(name, store)
     with options.open_reader(store) as reader:
         stored = StoredRun(reader, reader.find(name))
         with Output(output) as out:

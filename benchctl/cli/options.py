@@ -70,6 +70,14 @@ RunName = Annotated[
         autocompletion=completion.runs,
     ),
 ]
+RunOrFile = Annotated[
+    str,
+    typer.Argument(
+        metavar="[RUN]",
+        help="A run: its name, a unique part of it, a tag, last or baseline; or its .sqlite file.",
+        autocompletion=completion.runs,
+    ),
+]
 Topology = Annotated[
     str,
     typer.Argument(
@@ -210,6 +218,11 @@ Notify = Annotated[
     ),
 ]
 Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Show no progress on stderr.")]
+
+
+def run_and_store(name: str, store: Path) -> tuple[str, Path]:
+    """Return a run's name and its store; the file of an exported run is a store of its own."""
+    return ("last", Path(name)) if name.endswith(".sqlite") else (name, store)
 
 
 @contextmanager

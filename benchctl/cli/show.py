@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def show(
-    name: options.RunName = "last",
+    name: options.RunOrFile = "last",
     *,
     trials: Annotated[
         bool, typer.Option("--trials", help="Show every attempt of every flow.")
@@ -38,6 +38,7 @@ def show(
     from benchctl.report.exports.table import export as table
     from benchctl.report.report import StoredRun
 
+    name, store = options.run_and_store(name, store)
     with options.open_reader(store) as reader:
         run = reader.find(name)
         if profile:

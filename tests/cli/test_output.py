@@ -3,8 +3,14 @@
 import json
 import os
 import stat
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
+
+from benchctl.cli.options import format_for
+from benchctl.errors import UsageError
 
 OK = '[flows.main]\nbackend = "toy"\n[axes]\nplan = ["ok"]\n'
 FAIL = OK.replace("ok", "fail") + "[run]\nattempts = 1\n"
@@ -118,3 +124,27 @@ def test_events_in_a_format_that_they_do_not_have_are_refused(benchctl, command)
     assert (told.returncode, told.stdout) == (2, "")
     assert "--events writes JSON lines, and not --format csv" in told.stderr
     assert not benchctl.store.exists()
+
+
+def test_a_run_in_a_file_of_its_own_is_shown_by_the_files_name(benchctl):
+    profile = benchctl.profile(OK)
+    assert benchctl("run", profile, "-q", "-o", "one.sqlite").returncode == 0
+    shown = benchctl("show").stdout
+    benchctl.store.unlink()
+    assert benchctl("show", "one.sqlite").stdout == shown
+    assert benchctl("export", "./one.sqlite", "-o", "one.json").returncode == 0
+    result = benchctl("show", "other.sqlite")
+    assert (result.returncode, result.stdout) == (4, "")
+    assert result.stderr.startswith("benchctl: store other.sqlite: there are no runs yet\n")
+
+
+def test_bytes_go_to_a_pipe_and_not_to_a_terminal(benchctl, monkeypatch):
+    assert benchctl("run", benchctl.profile(OK), "-q").returncode == 0
+    argv = [sys.executable, "-m", "benchctl", "export", "--format", "sqlite"]
+    argv += ["--store", str(benchctl.store)]
+    data = subprocess.run(argv, stdout=subprocess.PIPE, check=True).stdout
+    assert data.startswith(b"SQLite format 3\0")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    with pytest.raises(UsageError, match="--format sqlite is not for a terminal"):
+        format_for("sqlite", None)
+    assert format_for("sqlite", Path("run.sqlite")) == "sqlite"
