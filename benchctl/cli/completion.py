@@ -104,13 +104,6 @@ def topologies(incomplete: str) -> list[str]:
     return [*shipped_topologies(), *files(incomplete)]
 
 
-def topics() -> list[str]:
-    """Return the names of the man pages."""
-    from benchctl.cli.main import COMMANDS
-
-    return [*COMMANDS]
-
-
 def backends() -> list[str]:
     """Return the names of all backends."""
     from benchctl.backends import installed

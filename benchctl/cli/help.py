@@ -9,8 +9,13 @@ from typing import Annotated
 
 import typer
 
-from benchctl.cli import completion
 from benchctl.cli.command import command_of
+
+
+def _topics() -> list[str]:
+    from benchctl.cli.main import COMMANDS
+
+    return [*COMMANDS]
 
 
 def help(  # noqa: A001
@@ -19,13 +24,13 @@ def help(  # noqa: A001
         typer.Argument(
             metavar="[TOPIC]",
             help="A command; without one, the page of benchctl.",
-            autocompletion=completion.topics,
+            autocompletion=_topics,
         ),
     ] = None,
 ) -> None:
     """Show the man page of a command.
 
-    On a terminal by man, if the page is installed; else as text.
+    On a terminal, man shows it if the page is installed; otherwise it is printed as text.
     """
     from benchctl.cli.main import COMMANDS, app, load
     from benchctl.cli.man import installed, page_of, plain
