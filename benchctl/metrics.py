@@ -90,6 +90,9 @@ METRICS: Mapping[str, Metric] = _metrics(
            Fold.RATE, stands_for="throughput_bps", aspect=Aspect.RATE),
     Metric("rtt_s", "round-trip time of a probe, such as an ICMP echo", Fold.DISTRIBUTION, "lower",
            wanted=True, aspect=Aspect.DELAY),
+    Metric("rtt_increase_s", "round-trip time of a probe while other flows carry data, less the"
+           " median of the idle path: latency under load, or working latency", Fold.DISTRIBUTION,
+           "lower", wanted=True),
     Metric("owd_s", "one-way delay (RFC 7679); negative if the clocks differ by more than the "
     "delay",
            Fold.DISTRIBUTION, "lower", wanted=True, aspect=Aspect.DELAY),
@@ -103,6 +106,14 @@ METRICS: Mapping[str, Metric] = _metrics(
            wanted=True),
     Metric("tcp_rtt_s", "the sender's smoothed round-trip time (tcpi_rtt, RFC 6298)",
            Fold.DISTRIBUTION, "lower", wanted=True, aspect=Aspect.DELAY),
+    Metric("rtt_idle_s", "round-trip time of a probe before and after other flows carry data",
+           Fold.DISTRIBUTION, "lower"),
+    Metric("rtt_under_load_s", "round-trip time of a probe while other flows carry data",
+           Fold.DISTRIBUTION, "lower"),
+    Metric("steady_throughput_bps", "throughput_bps from steady_from_s on", Fold.VALUE, "higher"),
+    Metric("steady_sent_bps", "sent_bps from steady_from_s on", Fold.VALUE),
+    Metric("steady_from_s", "time after which the flow's rate was steady (MSER-5)", Fold.VALUE,
+           "lower"),
     Metric("cwnd_bytes", "the sender's congestion window (tcpi_snd_cwnd x MSS)",
            Fold.DISTRIBUTION, aspect=Aspect.WINDOW),
     Metric("bytes_received", "payload bytes received", Fold.COUNT),
@@ -143,6 +154,8 @@ OF_TRIALS: Mapping[str, Metric] = _metrics(
            Fold.VALUE, "higher"),
     Metric("found_rate_bps", "highest rate at which the condition of a search holds",
            Fold.VALUE, "higher"),
+    Metric("fair_after_s", "time until the flows first shared evenly (delta-fair convergence time,"
+           " RFC 5166, delta 0.1)", Fold.VALUE, "lower"),
 )  # fmt: skip
 """Metrics of a whole trial, or of a whole search, without flow and direction."""
 

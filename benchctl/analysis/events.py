@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby, pairwise
 from statistics import fmean, median
 
 from benchctl.analysis.distributions import beta_share
 from benchctl.analysis.figures import FlowFold, Series
+from benchctl.analysis.regular import Regular, rates_of
 from benchctl.analysis.steps import FALSE_ALARMS, LEAST_SERIES, find_steps
 from benchctl.analysis.transform import smooth_length, transform
-from benchctl.metrics import Aspect, Fold, Vocabulary, of_aspect
+from benchctl.metrics import Fold, Vocabulary
 from benchctl.run.record import FlowEvent, Happening
 
 # Of the higher of two levels. A smaller step may be certain and still matter to nobody.
@@ -25,34 +26,15 @@ LEAST_STALL_S = 1.0
 # The share of all variance that a regular swing must explain; a saw-tooth's is 0.61.
 LEAST_SWING = 0.5
 LEAST_CYCLES = 4
-# Three hours at 100 ms. Intervals of very different lengths would need more.
-MOST_INTERVALS = 100_000
 # Longer series are averaged down to about this length, which shows four cycles and a hundred.
 MOST_TRANSFORMED = 600
-
-
-@dataclass(frozen=True, slots=True)
-class Regular:
-    """A rate in intervals of equal length, all streams together."""
-
-    start_s: float
-    step_s: float
-    values: Sequence[float]
-
-    def time_s(self, index: int) -> float:
-        """Return when an interval begins."""
-        return self.start_s + index * self.step_s
 
 
 def events_of(fold: FlowFold) -> list[FlowEvent]:
     """Return the events of a flow, each direction by its first rate, in order of time."""
     measured = fold.measured()
     found = []
-    for direction in dict.fromkeys(direction for direction, _ in measured):
-        metric = next((m for m in of_aspect(Aspect.RATE) if (direction, m) in measured), None)
-        rate = regular(measured[direction, metric]) if metric else None
-        if metric is None or rate is None:
-            continue
+    for direction, metric, rate in rates_of(fold):
         others = {m: one for (d, m), one in measured.items() if d == direction and m != metric}
         for event in find_events(rate, direction, metric):
             first_s = event.at_s - rate.step_s
@@ -60,22 +42,6 @@ def events_of(fold: FlowFold) -> list[FlowEvent]:
             beside = _beside(others, fold.vocabulary, first_s, last_s)
             found.append(replace(event, beside=beside))
     return sorted(found, key=lambda event: event.at_s)
-
-
-def regular(series: Series) -> Regular | None:
-    """Return a rate of all streams in intervals of the usual length; None for less than two."""
-    length_s = median(e - s for s, e in zip(series.starts_s, series.ends_s, strict=True))
-    start_s, end_s = min(series.starts_s), max(series.ends_s)
-    count = round((end_s - start_s) / length_s) if length_s > 0 else 0
-    if not 2 <= count <= MOST_INTERVALS:
-        return None
-    step_s = (end_s - start_s) / count
-    sums = [0.0] * count
-    for start, end, value in zip(series.starts_s, series.ends_s, series.values, strict=True):
-        first, last = (start - start_s) / step_s, (end - start_s) / step_s
-        for index in range(max(0, math.floor(first + 1e-6)), min(count, math.ceil(last - 1e-6))):
-            sums[index] += value * (min(last, index + 1) - max(first, index))
-    return Regular(start_s, step_s, sums)
 
 
 def find_events(rate: Regular, direction: str = "", metric: str = "") -> Iterator[FlowEvent]:

@@ -37,6 +37,15 @@ class Series:
         )
         return integral / (to_s - from_s)
 
+    def in_windows(self, start_s: float, step_s: float, count: int) -> list[float]:
+        """Return the mean over each of ``count`` windows of a rate, summed over the streams."""
+        sums = [0.0] * count
+        for start, end, value in zip(self.starts_s, self.ends_s, self.values, strict=True):
+            first, last = (start - start_s) / step_s, (end - start_s) / step_s
+            for at in range(max(0, math.floor(first + 1e-6)), min(count, math.ceil(last - 1e-6))):
+                sums[at] += value * (min(last, at + 1) - max(first, at))
+        return sums
+
 
 class FlowFold:
     """Folds the samples of one flow, from both ends, into its figures.
@@ -93,13 +102,26 @@ class FlowFold:
             return None
         return min(min(s.starts_s) for s in found), max(max(s.ends_s) for s in found)
 
-    def rate_within(self, name: str, from_s: float, to_s: float) -> float:
-        """Return the mean of a rate over a window, all directions and streams together."""
-        return sum(
-            series.rate_within(from_s, to_s)
+    def longest_s(self, name: str) -> float:
+        """Return the length of the longest interval of a metric's samples; 0 without any."""
+        return max(
+            (
+                end - start
+                for (_, n), series in self.measured().items()
+                if n == name
+                for start, end in zip(series.starts_s, series.ends_s, strict=True)
+            ),
+            default=0.0,
+        )
+
+    def in_windows(self, name: str, start_s: float, step_s: float, count: int) -> list[float]:
+        """Return the means of a rate over windows, all directions and streams together."""
+        rates = [
+            series.in_windows(start_s, step_s, count)
             for (_, n), series in self.measured().items()
             if n == name
-        )
+        ]
+        return [math.fsum(window) for window in zip(*rates, strict=True)]
 
     def measured(self) -> dict[tuple[str, str], Series]:
         """Return the samples by (direction, metric), as the end that measured reported them."""
@@ -148,7 +170,7 @@ class FlowFold:
             case Fold.VALUE:
                 return Figure(values[-1], "samples")
             case Fold.DISTRIBUTION:
-                return Figure(fmean(values), "samples", _spread(values))
+                return distribution(values)
 
     def _add_ratios(self, figures: dict[tuple[str, str], Figure], direction: str) -> None:
         for metric in self.vocabulary.metrics.values():
@@ -159,11 +181,13 @@ class FlowFold:
                 figures[direction, metric.name] = Figure(part.value / whole.value, "samples")
 
 
-def _spread(values: array[float]) -> dict[str, float]:
+def distribution(values: Sequence[float]) -> Figure:
+    """Return the figure of one or more values: their mean, and how they are spread."""
     ordered = sorted(values)
-    return {
+    spread = {
         "min": ordered[0],
         "median": quantile(ordered, 0.5),
         "p95": quantile(ordered, 0.95),
         "max": ordered[-1],
     }
+    return Figure(fmean(values), "samples", spread)

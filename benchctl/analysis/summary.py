@@ -23,18 +23,25 @@ class Measured:
 
 def measured_in(
     point: Mapping[str, Any],
-    fairness_jain: float | None,
+    of_trial: Mapping[str, float | None],
     flows: Iterable[tuple[str, Status, Figures]],
 ) -> Iterator[Measured]:
     """Yield the valid figures of a trial; ``flows`` are names, statuses and figures.
+
+    ``of_trial`` are figures of the whole trial, None if unknown.
 
     A flow that was ended at its deadline counts with its samples until then.
     """
     for flow, status, figures in flows:
         if status.counts:
             yield Measured(point, flow, figures)
-    if fairness_jain is not None:
-        yield Measured(point, "", {("", "fairness_jain"): Figure(fairness_jain, "samples")})
+    whole = {
+        ("", metric): Figure(value, "samples")
+        for metric, value in of_trial.items()
+        if value is not None
+    }
+    if whole:
+        yield Measured(point, "", whole)
 
 
 @dataclass(frozen=True, slots=True)

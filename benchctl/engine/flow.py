@@ -11,7 +11,9 @@ from typing import Any
 
 from benchctl.analysis.events import events_of
 from benchctl.analysis.figures import FlowFold
+from benchctl.analysis.loaded import Span, loaded_figures
 from benchctl.analysis.rising import rises_of
+from benchctl.analysis.steady import steady_figures
 from benchctl.api import (
     Channel,
     Command,
@@ -60,7 +62,7 @@ class FlowAttempt:
     """Runs the two ends of a flow once and passes their events to the store.
 
     The trial calls, in this order: `start_server` if there is one, `start_client` (up to its gate),
-    `begin`, `finished`, and always `end`. After a failure it continues with `end`.
+    `begin`, `finished`, and always `end` and `write`. After a failure it continues with `end`.
     """
 
     def __init__(
@@ -92,6 +94,7 @@ class FlowAttempt:
         self._common_start = self._begun = 0.0
         self._told_start = self._sampled = False
         self._effective: dict[str, Any] = {}
+        self._reason, self._ended = "", 0.0
 
     @property
     def failure(self) -> Failure | None:
@@ -170,7 +173,7 @@ class FlowAttempt:
         return process
 
     async def end(self, cut_short: Status | None = None, reason: str = "") -> None:
-        """End what is still running, take the last events, and write the result.
+        """End what is still running, take the last events, and judge; `write` follows.
 
         ``cut_short`` is None for a flow that ran its full time, else its status with the reason.
         """
@@ -195,7 +198,7 @@ class FlowAttempt:
             if silent and said and said.kind is not FailureKind.TOOL:
                 self._failures[Role.CLIENT] = said  # but it may give the reason for the wait
         self._judge(cut_short)
-        self._write(reason)
+        self._reason, self._ended = reason, self._wall()
 
     # --- events of the ends ---------------------------------------------------------------
 
@@ -282,27 +285,28 @@ class FlowAttempt:
         for text in self.fold.disagreements() if self.status is Status.OK else ():
             self._note(text)
 
-    def find_events(self, *, rises: bool = False) -> None:
-        """Write what happened within the flow; takes tens of milliseconds of long flows.
+    def write(self, loads: Sequence[Span], *, rises: bool = False) -> None:
+        """Write the flow's result; ``loads`` are when the flows of the trial carried data.
 
-        With ``rises`` also delays that rise, the sign of overload that a search looks for. To be
-        called when no flow of the trial runs any more.
+        With ``rises``, its events include delays that rise, the sign of overload for a search.
+        To be called when nothing of the trial runs any more: a long flow takes tens of
+        milliseconds.
         """
+        failure, client = self.failure, self._ends.get(Role.CLIENT)
+        loaded = loaded_figures(self.fold, self.second_0, loads) if self.second_0 else {}
+        figures = {**self.fold.figures(), **steady_figures(self.fold), **loaded}
+        self._recorder.add_figures(self.flow_id, figures)
         found = [*events_of(self.fold), *(rises_of(self.fold) if rises else ())]
         self._recorder.add_events(self.flow_id, found)
-
-    def _write(self, reason: str) -> None:
-        failure, client = self.failure, self._ends.get(Role.CLIENT)
-        self._recorder.add_figures(self.flow_id, self.fold.figures())
         self._recorder.update_flow(
             self.flow_id,
             status=self.status,
             failure=str(failure.kind) if failure else "",
-            error=": ".join(filter(None, (reason, failure.message if failure else ""))),
+            error=": ".join(filter(None, (self._reason, failure.message if failure else ""))),
             hint=failure.hint if failure else "",
             effective=self._effective,
             started_time=self.second_0 or self._begun or None,
-            finished_time=self._wall(),
+            finished_time=self._ended,
             exit_code=client.exit_code if client else None,
             stderr="".join(_stderr(self._ends[role]) for role in Role if role in self._ends),
         )

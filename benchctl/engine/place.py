@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from benchctl.analysis.figures import FlowFold
+from benchctl.analysis.loaded import Span
+from benchctl.analysis.sharing import WINDOWS, fair_windows
 from benchctl.analysis.statistics import fairness_jain
 from benchctl.api import FailureKind, Role, Tool
 from benchctl.engine.flow import FlowAttempt
@@ -12,6 +15,7 @@ from benchctl.metrics import Aspect, Direction, of_aspect
 from benchctl.plan.bound import BoundFlow
 from benchctl.plan.promise import Promises
 from benchctl.run.planned import Host, Network
+from benchctl.run.record import FairWindow
 
 # Flows that wait for a common start must have started their interpreter and parsed their options by
 # then. Each takes its turn: two or three start at the same time on as many cores.
@@ -90,17 +94,57 @@ def _one_way_s(flow: FlowAttempt) -> float:
     return min((f.spread.get("min", f.value) for f in found), default=0.0) / 2
 
 
-def fairness(flows: list[FlowAttempt]) -> float | None:
-    """Return Jain's index of the flows' rates over the window that all of them share."""
-    for name in of_aspect(Aspect.RATE):
-        told = [(flow, flow.fold.window_s(name)) for flow in flows]
-        shares = [(f, w, f.second_0) for f, w in told if w is not None and f.second_0 is not None]
-        if len(shares) > 1:
-            begin = max(second_0 + window[0] for _, window, second_0 in shares)
-            end = min(second_0 + window[1] for _, window, second_0 in shares)
-            if end <= begin:
-                return None
-            return fairness_jain(
-                [f.fold.rate_within(name, begin - s0, end - s0) for f, _, s0 in shares]
-            )
-    return None
+def loads(places: list[Place], flows: list[FlowAttempt]) -> list[Span]:
+    """Return when each flow that measures a rate carried data, in Unix time."""
+    spans = []
+    for place, flow in zip(places, flows, strict=True):
+        windows = [flow.fold.window_s(name) for name in of_aspect(Aspect.RATE)]
+        window = next((one for one in windows if one is not None), None)
+        if window is not None and flow.second_0 is not None:
+            begin = window[0] - place.flow.demand.omitted_s
+            spans.append((flow.second_0 + begin, flow.second_0 + window[1]))
+    return spans
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """The time that the flows of a trial share, in Unix time, and their rates in it."""
+
+    metric: str
+    flows: Sequence[tuple[FlowFold, float]]
+    """Those that measured it, each with its second 0."""
+    begin: float
+    end: float
+
+    @classmethod
+    def of(cls, flows: list[FlowAttempt]) -> Shares | None:
+        """Return None if fewer than two flows measured a rate, or none at the same time."""
+        for name in of_aspect(Aspect.RATE):
+            told = [(flow, flow.fold.window_s(name)) for flow in flows]
+            shares = [(f, w, f.second_0) for f, w in told if w is not None and f.second_0]
+            if len(shares) > 1:
+                begin = max(second_0 + window[0] for _, window, second_0 in shares)
+                end = min(second_0 + window[1] for _, window, second_0 in shares)
+                parts = [(flow.fold, second_0) for flow, _, second_0 in shares]
+                return cls(name, parts, begin, end) if end > begin else None
+        return None
+
+    @property
+    def jain(self) -> float | None:
+        """Jain's index over the whole time."""
+        return fairness_jain([rate for (rate,) in self._rates(1)])
+
+    @property
+    def windows(self) -> list[FairWindow]:
+        """Jain's index over time, in windows no shorter than any sample."""
+        longest_s = max(fold.longest_s(self.metric) for fold, _ in self.flows)
+        count = min(WINDOWS, int((self.end - self.begin) / longest_s + 1e-6)) if longest_s else 0
+        return fair_windows(self._rates(count), (self.end - self.begin) / count) if count else []
+
+    def _rates(self, count: int) -> list[list[float]]:
+        """Return the mean rates of each flow in equal windows of the time."""
+        step_s = (self.end - self.begin) / count
+        return [
+            fold.in_windows(self.metric, self.begin - second_0, step_s, count)
+            for fold, second_0 in self.flows
+        ]

@@ -13,7 +13,7 @@ from benchctl.api import Command, Failure, FailureKind, Flow, Role
 from benchctl.engine.flow import FlowAttempt
 from benchctl.engine.hooks import Hooks
 from benchctl.engine.network import ports_of
-from benchctl.engine.place import Place, fairness, first_sent, lead_s, next_port, server_of
+from benchctl.engine.place import Place, Shares, first_sent, lead_s, loads, next_port, server_of
 from benchctl.engine.preflight import Toolbox
 from benchctl.engine.site import Site
 from benchctl.errors import HookError, LabError, MissingError
@@ -196,8 +196,9 @@ class TrialRunner:
         for one in (error, *unwritten):
             if one is not None:
                 raise one
+        carried = loads(places, flows)
         for flow in flows:
-            flow.find_events(rises=self._settings.search is not None)
+            flow.write(carried, rises=self._settings.search is not None)
         return flows
 
     async def _keep_links(self, trial_id: int, trial: BoundTrial) -> None:
@@ -342,13 +343,15 @@ class TrialRunner:
             error = error or failed[0]
         pairs = zip(places, flows, strict=False)  # none if none began
         starts = [time for place, flow in pairs if (time := first_sent(place, flow)) is not None]
+        shares = Shares.of(flows) if status is Status.OK else None
         self._recorder.update_trial(
             trial_id,
             status=status,
             error=error,
             finished_time=self._wall(),
             start_skew_s=max(starts) - min(starts) if len(starts) > 1 else None,
-            fairness_jain=fairness(flows) if status is Status.OK else None,
+            fairness_jain=shares and shares.jain,
+            fair_windows=shares.windows if shares else [],
         )
         return status
 

@@ -13,6 +13,7 @@ from typing import Any
 from benchctl.analysis.compare import Comparison
 from benchctl.analysis.found import Found
 from benchctl.analysis.results import FlowReport, TrialReport
+from benchctl.analysis.sharing import fair_after_s
 from benchctl.analysis.summary import SummaryRow, reported_of
 from benchctl.metrics import OF_TRIALS
 from benchctl.report.report import Report, is_settled
@@ -113,6 +114,8 @@ def trial_entry(trial: Trial) -> Entry:
         "finished": moment(trial.finished_time),
         "start_skew_s": trial.start_skew_s,
         "fairness_jain": trial.fairness_jain,
+        "fair_after_s": fair_after_s(trial.fair_windows),
+        "fair_windows": [asdict(window) for window in trial.fair_windows],
         "links": trial.links,
         "hooks": [asdict(hook) for hook in trial.hooks],
         "links_kept": all(link["kept"] for link in trial.links) if trial.links else None,

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from statistics import fmean
 
+from benchctl.analysis.sharing import fair_after_s
 from benchctl.analysis.statistics import FEW
 from benchctl.metrics import Aspect, of_aspect, title_of
 from benchctl.report.happenings import tally
 from benchctl.report.pivot import with_interval
 from benchctl.report.report import Report, is_repeated, is_settled
 from benchctl.report.searches import search_remarks
+from benchctl.run.record import Trial
 from benchctl.run.status import Status
 from benchctl.units import format_duration, format_ratio, format_value
 from benchctl.visible import visible
@@ -53,13 +56,25 @@ def _sharing(report: Report) -> Iterator[str]:
         reported = index.beside.get("reported")
         said = f" (reported {format_value(index.metric, reported)})" if reported else ""
         skew_s = max(trial.start_skew_s or 0.0 for trial in trials)
-        line = f"Jain's index {with_interval(index)}{said}, start skew {format_duration(skew_s)}"
+        fair = _fair(trials)
+        line = f"Jain's index {with_interval(index)}{said}{fair}"
+        line += f", start skew {format_duration(skew_s)}"
         if index.spread.n > 1:
             line += f" at most; single trials scatter by {_scatter(report, index.point)}"
         alone = alone or index.spread.n == 1
         yield f"{_where(index.point, '{}: ')}{line}"
     if alone:
         yield "one trial is not enough to show how flows share a link; use --repeat 5"
+
+
+def _fair(trials: Sequence[Trial]) -> str:
+    """Return after what time the trials' flows shared evenly, as far as they did."""
+    seen = [fair_after_s(trial.fair_windows) for trial in trials if trial.fair_windows]
+    times = [time_s for time_s in seen if time_s is not None]
+    if not times:
+        return ", at no time fair" if seen else ""
+    some = f" in {len(times)} of {len(seen)} trials" if len(times) < len(seen) else ""
+    return f", fair after {format_duration(fmean(times))}{some}"
 
 
 def _unknown(report: Report) -> Iterator[str]:

@@ -13,6 +13,7 @@ from typing import Any
 
 from benchctl.analysis.found import Found, found_in, found_rates
 from benchctl.analysis.results import FlowReport, TrialReport, asked_bps
+from benchctl.analysis.sharing import fair_after_s
 from benchctl.analysis.stopping import is_known_to
 from benchctl.analysis.summary import (
     Outcome,
@@ -93,7 +94,10 @@ def report_of(run: Run, ended: Iterable[TrialReport]) -> Report:
         for trial in trials
         for one in measured_in(
             trial.trial.point,
-            trial.trial.fairness_jain,
+            {
+                "fairness_jain": trial.trial.fairness_jain,
+                "fair_after_s": fair_after_s(trial.trial.fair_windows),
+            },
             ((one.flow.name, one.flow.status, one.figures) for one in trial.flows),
         )
     ]

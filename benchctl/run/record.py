@@ -122,6 +122,18 @@ LinkTraffic = TypedDict(
 """
 
 
+@dataclass(frozen=True, slots=True)
+class FairWindow:
+    """Jain's index of a trial's flows in a part of the time that all of them share.
+
+    ``start_s`` and ``end_s`` count from the beginning of that time.
+    """
+
+    start_s: float
+    end_s: float
+    jain: float
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial(PlannedTrial):
     """A trial and its outcome."""
@@ -136,6 +148,7 @@ class Trial(PlannedTrial):
     fairness_jain: float | None
     links: tuple[LinkTraffic, ...] = ()
     hooks: tuple[HookOutcome, ...] = ()
+    fair_windows: tuple[FairWindow, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

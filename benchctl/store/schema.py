@@ -25,6 +25,7 @@ ADDED = (
     ("trial", "links", "TEXT NOT NULL DEFAULT '[]'"),
     ("trial", "hooks", "TEXT NOT NULL DEFAULT '[]'"),
     ("run", "hooks", "TEXT NOT NULL DEFAULT '[]'"),
+    ("trial", "fair_windows", "TEXT NOT NULL DEFAULT '[]'"),
 )
 """Columns that stores of earlier programs of this version lack until they are written to.
 
@@ -70,6 +71,7 @@ CREATE TABLE trial (
     fairness_jain REAL,
     links TEXT NOT NULL DEFAULT '[]',   -- JSON: what each link of a lab carried
     hooks TEXT NOT NULL DEFAULT '[]',   -- JSON: the hosts' commands around it that ran
+    fair_windows TEXT NOT NULL DEFAULT '[]', -- JSON: Jain's index over time
     UNIQUE (run_id, position)
 );
 CREATE TABLE flow (                     -- one attempt of one flow

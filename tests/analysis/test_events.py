@@ -5,8 +5,9 @@ import random
 
 import pytest
 
-from benchctl.analysis.events import events_of, find_events, regular
+from benchctl.analysis.events import events_of, find_events
 from benchctl.analysis.figures import FlowFold, Series
+from benchctl.analysis.regular import regular
 from benchctl.api import Sample
 from benchctl.run.record import Happening
 

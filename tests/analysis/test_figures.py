@@ -98,7 +98,10 @@ def test_where_both_ends_told_a_metric_the_measuring_end_counts():
 
 def test_a_rate_within_a_window_takes_the_parts_of_intervals():
     fold = folded(sample(0, 2, throughput_bps=100), sample(2, 4, throughput_bps=300))
-    assert fold.rate_within("throughput_bps", 1, 3) == pytest.approx(200)
+    assert fold.in_windows("throughput_bps", 1, 2, 1) == pytest.approx([200])
+    assert fold.in_windows("throughput_bps", 0, 1, 4) == pytest.approx([100, 100, 300, 300])
+    assert fold.in_windows("throughput_bps", -1, 2, 4) == pytest.approx([50, 200, 150, 0])
+    assert fold.longest_s("throughput_bps") == 2
     assert fold.window_s("throughput_bps") == (0, 4)
     assert fold.window_s("rtt_s") is None
 

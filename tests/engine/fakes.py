@@ -173,6 +173,10 @@ class FakeParser(LineParser):
             yield Sample(start_s, end_s, {"throughput_bps": bps})
         elif word == "rtt":
             yield Sample(0, 1, {"tcp_rtt_s": float(values[1])}, 0, Direction(values[0]))
+        elif word == "probe":
+            at_s, rtt_s = map(float, values)
+            metrics = {"rtt_s": rtt_s}
+            yield Sample(at_s, at_s + rtt_s, metrics, direction=Direction.ROUND_TRIP)
         elif word == "total":
             yield Summary({"throughput_bps": float(values[0])})
         elif word == "started":

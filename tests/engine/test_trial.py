@@ -162,6 +162,8 @@ def test_flows_of_a_trial_begin_together_when_all_are_ready(measure):
     assert begun["a"] == begun["b"] == pytest.approx(0.8)
     assert outcome.trial.start_skew_s == pytest.approx(0.0)
     assert outcome.trial.fairness_jain == pytest.approx(1.0)
+    assert [w.jain for w in outcome.trial.fair_windows] == pytest.approx([1.0, 1.0])
+    assert [w.end_s for w in outcome.trial.fair_windows] == pytest.approx([0.5, 1.0])
     assert {f.port for f in outcome.flows} != {outcome.last.port}  # a port for each server
 
 
@@ -171,6 +173,33 @@ def test_a_delayed_flow_begins_later_and_is_no_skew(measure):
     assert begun == [pytest.approx(0.51), pytest.approx(2.51)]
     assert outcome.trial.start_skew_s == pytest.approx(0.0)
     assert outcome.trial.fairness_jain is None  # they share no time
+    assert outcome.trial.fair_windows == ()
+
+
+def test_round_trip_times_under_load_stand_beside_those_of_the_idle_path(measure):
+    load = Script([(0, "started 2.5"), *[(n, f"sample {n} {n + 1} 100") for n in range(9)]], 9.0)
+    probes = [(n, f"probe {n} {0.2 if 2 <= n < 11 else 0.05}") for n in range(20)]
+    probing = Script([(0, "started 0.5"), *probes], 20.0)
+    outcome = measure(
+        {"server": SERVER, "client load": load, "client probe": probing},
+        flow("load", label="load", delay_s=2.0), flow("probe", label="probe"), deadline_s=60.0,
+    )  # fmt: skip
+    assert outcome.status == "ok"
+    load, probe = (outcome.reader.figures(one.id) for one in outcome.flows)
+    assert probe["round-trip", "rtt_idle_s"].value == pytest.approx(0.05)
+    assert probe["round-trip", "rtt_under_load_s"].value == pytest.approx(0.2)
+    assert probe["round-trip", "rtt_increase_s"].value == pytest.approx(0.15)
+    assert not [metric for _, metric in load if metric.startswith("rtt")]
+
+
+def test_the_steady_part_of_a_flow_is_beside_its_whole(measure):
+    rates = [10] * 15 + [100, 101, 99] * 15
+    script = Script([(0, f"sample {n} {n + 1} {rate}") for n, rate in enumerate(rates)], 60.0)
+    outcome = measure({"server": SERVER, "client": script}, deadline_s=90.0)
+    figures = outcome.reader.figures(outcome.last.id)
+    assert figures["send", "throughput_bps"].value == pytest.approx(77.5)
+    assert figures["send", "steady_throughput_bps"].value == pytest.approx(100)
+    assert figures["send", "steady_from_s"].value == pytest.approx(15)
 
 
 def test_a_tool_that_waits_itself_is_told_the_start_and_begun_before_it(measure):

@@ -7,7 +7,7 @@ from report.sample_report import ONE, RUN, TRIALS, TWO
 
 from benchctl.report.remarks import remarks
 from benchctl.report.report import report_of
-from benchctl.run.record import Figure
+from benchctl.run.record import FairWindow, Figure
 from benchctl.run.status import Status
 
 
@@ -76,3 +76,19 @@ def test_an_outlier_among_the_repeats_is_named_below_the_table():
 def test_two_repeats_are_called_too_few(repeats, few):
     lines = remarks(report_of(RUN, repeated(*[90e6] * repeats)))
     assert any("2 repeats are too few" in line for line in lines) == few
+
+
+def test_it_is_said_after_what_time_flows_were_fair():
+    windows = (FairWindow(0, 2, 0.7), FairWindow(2, 4, 0.995))
+    first, again = (
+        replace(TRIALS[0], trial=replace(TRIALS[0].trial, fair_windows=found))
+        for found in (windows, windows[:1])
+    )
+    assert _said([first]).count("fair after 4.00 s, start skew") == 1
+    assert "fair after 4.00 s in 1 of 2 trials" in _said([first, again])
+    assert "at no time fair" in _said([again])
+    assert "fair" not in _said([TRIALS[0]]).replace("fairness", "")
+
+
+def _said(trials):
+    return "\n".join(remarks(report_of(RUN, trials)))
