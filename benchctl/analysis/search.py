@@ -114,13 +114,14 @@ _Votes = dict[float, tuple[int, int]]
 
 
 def _trusted(tries: Sequence[Try]) -> Iterator[Try]:
-    """Yield the tries; the first doubtful one at a rate measured nothing, a second one counts."""
+    """Yield the tries; a doubtful one counts only as a second at a rate without any other."""
+    sure = {one.rate_bps for one in tries if one.passed is not None and not one.doubtful}
     doubted: set[float] = set()
     for one in tries:
-        first = one.doubtful and one.rate_bps not in doubted
-        if first:
+        ignored = one.doubtful and (one.rate_bps in sure or one.rate_bps not in doubted)
+        if one.doubtful:
             doubted.add(one.rate_bps)
-        yield replace(one, passed=None) if first else one
+        yield replace(one, passed=None) if ignored else one
 
 
 def _votes(tries: Iterable[Try]) -> _Votes:
@@ -136,7 +137,7 @@ class _State:
     """The tries of one search, by rate."""
 
     def __init__(self, search: Search, tries: Sequence[Try]) -> None:
-        self._search, self._tries = search, list(_trusted(tries))
+        self._search, self._given, self._tries = search, tries, list(_trusted(tries))
         self._votes = _votes(self._tries)
         self.failing = min((r for r, (p, f) in self._votes.items() if f > p), default=None)
         below = math.inf if self.failing is None else self.failing
@@ -177,7 +178,7 @@ class _State:
 
     def _is_hopeless(self) -> bool:
         """Return whether the last two tries measured nothing: a third would not, either."""
-        return len(self._tries) > 1 and all(one.passed is None for one in self._tries[-2:])
+        return len(self._given) > 1 and all(one.passed is None for one in self._given[-2:])
 
     def _is_close(self, low: float, high: float) -> bool:
         return high <= low * (1 + self._search.precision) * (1 + 1e-9)

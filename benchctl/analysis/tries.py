@@ -30,7 +30,7 @@ def try_of(search: Search, ended: TrialReport) -> Try:
     values = list(_values(search.condition, ended))
     if not values:
         return Try(rate_bps, None, None, f"{search.condition.metric} was not measured")
-    parts = [part for one in ended.flows if (part := _carried(one)) is not None]
+    parts = [part for one in ended.flows if (part := _carried(search, one)) is not None]
     carried_bps = rate_bps * min(parts) if parts else None
     whys = [
         f"{title_of(search.condition.metric)} {format_value(search.condition.metric, value)}"
@@ -99,12 +99,13 @@ def _offered_bps(one: FlowReport, direction: str) -> float | None:
     return arrived.value / (1 - lost.value)
 
 
-def _carried(one: FlowReport) -> float | None:
-    """Return the smallest share that arrived of what a flow sent; None if it is not known."""
+def _carried(search: Search, one: FlowReport) -> float | None:
+    """Return the smallest share that arrived of what was asked for, or sent; None if not known."""
+    wanted_bps = asked_bps(one.flow, search.sets.get(one.flow.name, ""))
     shares = [
-        figure.value / offered_bps
+        figure.value / base_bps
         for (direction, metric), figure in one.figures.items()
-        if metric == "throughput_bps" and (offered_bps := _offered_bps(one, direction))
+        if metric == "throughput_bps" and (base_bps := wanted_bps or _offered_bps(one, direction))
     ]
     return min([1.0, *shares]) if shares else None
 

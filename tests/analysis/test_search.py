@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -174,6 +175,20 @@ def test_a_single_doubtful_try_is_tried_again_and_does_not_count() -> None:
     found, _ = searched(search(), shaky)
     assert found.confirmed
     assert found.passing_bps == pytest.approx(29.15e6, rel=0.011)
+
+
+def test_doubtful_tries_beside_a_sure_one_are_repeated_until_sure_ones_confirm() -> None:
+    given = 0
+
+    def busy(rate_bps: float) -> Try:
+        nonlocal given
+        given += 1
+        return replace(link(29.15e6)(rate_bps), doubtful=given % 3 == 0)
+
+    found, tries = searched(search(), busy)
+    assert found.confirmed
+    assert found.passing_bps == pytest.approx(29.15e6, rel=0.011)
+    assert len(tries) <= 12
 
 
 def test_the_tries_are_few_where_overload_shows_the_capacity() -> None:

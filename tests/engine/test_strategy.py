@@ -3,39 +3,14 @@
 import time
 
 import pytest
+from analysis.sample_tries import SEARCH, ended, tried
 
-from benchctl.analysis.results import FlowReport, TrialReport
-from benchctl.metrics import Direction
 from benchctl.plan.strategy import strategy_of
-from benchctl.run.condition import parse_condition
-from benchctl.run.planned import PlannedFlow, Search, Settings, Until
-from benchctl.run.record import Figure, RecordedFlow, Trial
+from benchctl.run.planned import Settings, Until
 from benchctl.run.status import Status
-from benchctl.units import parse_rate
 
-FLOW = PlannedFlow("main", "fake", "local", "local", None, Direction.SEND, 0.0, {})
 UNTIL = Until("throughput_bps", 0.02, 3, 6)
-SEARCH = Search(
-    "rate", {"main": "rate"}, 1e6, 1e9, parse_condition("loss_ratio < 0.1%"), 0.01, 2, 20
-)
 SETTLED, SCATTERED = (100.0, 100.0001, 100.0), (100.0, 120.0, 80.0)
-
-
-def ended(position, repeat, point, figures, *, requested=(), status=Status.OK):
-    """Return a trial of one flow with figures by metric."""
-    flow = RecordedFlow(
-        id=position + 1, trial_id=position + 1, attempt=1, name="main", backend="fake",
-        source="local", target="local", direction="send", port=None, status=status, failure="",
-        error="", hint="", client=(), server=(), requested=dict(requested), effective={},
-        expected={}, started_time=None, finished_time=None, exit_code=0, stderr="",
-    )  # fmt: skip
-    trial = Trial(
-        id=position + 1, run_id=1, position=position, repeat=repeat, point=point, flows=(FLOW,),
-        lab={}, duration_s=1.0, deadline_s=9.0, status=status, error="", started_time=None,
-        finished_time=None, start_skew_s=None, fairness_jain=None,
-    )  # fmt: skip
-    own = {("send", metric): Figure(value, "tool") for metric, value in figures.items()}
-    return TrialReport(trial, [FlowReport(flow, own)])
 
 
 def results(points, *, metric="throughput_bps", status=Status.OK):
@@ -96,18 +71,10 @@ def test_the_added_trial_is_the_last_one_of_its_point_but_for_its_number():
 CAPACITIES = {"near": 29.15e6, "far": 400e6}
 
 
-def tried(position, trial_point, repeat=1):
-    """Return a trial of a search over a link without a queue."""
-    rate, capacity = parse_rate(trial_point["rate"]), CAPACITIES[trial_point["path"]]
-    arrived = min(rate, capacity)
-    figures = {"sent_bps": rate, "throughput_bps": arrived, "loss_ratio": 1 - arrived / rate}
-    return ended(position, repeat, trial_point, figures, requested={"rate": rate})
-
-
 def searched(repeats=1, stop_after=None):
     """Return the points of a whole search, or of the part that a resumed one has to go on with."""
     first = [
-        tried(position, {"path": path, "rate": "31.62Mbit"}, repeat)
+        tried(position, {"path": path, "rate": "31.62Mbit"}, CAPACITIES[path], repeat)
         for position, (repeat, path) in enumerate(
             (repeat, path) for repeat in range(1, repeats + 1) for path in CAPACITIES
         )
@@ -115,7 +82,8 @@ def searched(repeats=1, stop_after=None):
     given, chosen = first, strategy(first, search=SEARCH)
     while (trial := chosen.next()) and len(given) != stop_after:
         assert trial.flows[0].parameters["rate"] == trial.point["rate"]
-        given = [*given, tried(len(given), trial.point, trial.repeat)]
+        capacity_bps = CAPACITIES[trial.point["path"]]
+        given = [*given, tried(len(given), trial.point, capacity_bps, trial.repeat)]
         chosen.take(given[-1])
     return given
 

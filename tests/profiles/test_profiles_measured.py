@@ -152,3 +152,17 @@ def test_an_ordinary_user_measures_in_a_lab():
     udp = run.flows()["udp"]
     assert udp["metrics"]["loss_ratio"] < 0.05
     assert throughput(udp) == pytest.approx(udp["expected"]["throughput_bps"], rel=0.2)
+
+
+def test_the_search_finds_the_bottleneck_of_a_path_in_a_few_tries(measure):
+    run = measure(
+        "portfolio/a1-rate-search", "--only", "path=h1-h9",
+        "--set", "search.rate=10Mbit..40Mbit", "--set", "search.precision=5%",
+        "--set", "duration=1s",
+    )  # fmt: skip
+    (found,) = run.document["searches"]
+    assert found["outcome"] == "found"
+    assert found["expected_bps"] == pytest.approx(19.44e6, rel=0.01)
+    assert found["passing_bps"] == pytest.approx(19.44e6, rel=0.08)
+    assert found["tries"] <= 12
+    assert found["why"].startswith("loss ")
