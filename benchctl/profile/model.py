@@ -167,15 +167,11 @@ class SearchTable(BaseModel):
     while_: Bound = Field(alias="while", description="what holds at a rate that passes")
     # A better known rate takes longer tries, too: see `overflow_s` of a plan.
     precision: Ratio = Field(
-        0.01,
-        ge=1e-4,
-        le=0.5,
+        0.01, ge=1e-4, le=0.5,
         description="ratio of the lowest rate that fails to the highest that passes, less 1",
-    )
+    )  # fmt: skip
     # A single burst of loss must not decide.
-    confirm: int = Field(
-        2, ge=1, le=100, description="how many tries must agree at each of these two rates"
-    )
+    confirm: int = Field(2, ge=1, le=100, description="how many tries must agree at each of both")
     # Bisection from 1 Mbit/s to 1 Gbit/s at 1 % takes 13; the others are for rates that waver.
     most: int = Field(20, ge=1, le=10_000, description="maximum number of tries at each point")
 
