@@ -59,7 +59,7 @@ class _Known(NamedTuple):
 
 def _text(value: Any) -> str:
     if not isinstance(value, str) or not value:
-        raise ValueError("is not a text")
+        raise ValueError("is not a string")
     return value
 
 
@@ -83,7 +83,7 @@ def _flag(value: Any) -> bool:
 
 def _texts(value: Any) -> tuple[str, ...]:
     if not isinstance(value, list):
-        raise ValueError("is not a list of texts")
+        raise ValueError("is not a list of strings")
     return tuple(map(_text, value))
 
 

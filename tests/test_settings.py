@@ -62,7 +62,7 @@ def test_a_path_may_begin_with_the_home_directory(file):
         ('units = "bites"', 'units: "bites" is none of bits, bytes, si and iec'),
         ('store = "runs.sqlite"', "store: is not an absolute path"),
         ('[programs]\niperf3 = "bin/iperf3"', "programs: is not an absolute path"),
-        ("theme = 1", "theme: is not a text"),
+        ("theme = 1", "theme: is not a string"),
         ("keys = 1", "keys: is not a table"),
     ],
 )

@@ -11,14 +11,14 @@ from benchctl.cli import completion, options
 from benchctl.cli.command import PlainCommand, group
 
 baseline = group(
-    "Keep one run of a profile, to compare others with it.\n\n"
-    "It is the run with the tag baseline; every command takes that name for it."
+    "Set or show the run that others of its profile are compared with.\n\n"
+    "It has the tag baseline, and every command accepts that as its name."
 )
 
 
 @baseline.command(cls=PlainCommand, name="set")
 def choose(name: options.RunName = "last", *, store: options.Store) -> None:
-    """Make a run the baseline of its profile, instead of any other."""
+    """Make a run the baseline of its profile, and the only one."""
     from benchctl.store.manage import set_baseline
 
     with options.open_reader(store) as reader:
@@ -33,7 +33,7 @@ def show(
         str | None,
         typer.Argument(
             metavar="[PROFILE]",
-            help="Only that of this profile, or of the only one with this part in its name.",
+            help="Only the baseline of this profile, or of a unique part of its name.",
             autocompletion=completion.measured_profiles,
         ),
     ] = None,

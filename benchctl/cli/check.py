@@ -26,7 +26,7 @@ def check(
 ) -> None:
     """Check profiles and topologies; prints FILE:LINE:COLUMN: MESSAGE for each that is wrong.
 
-    As "plan", but for tools, devices and addresses of this machine.
+    Checks what "plan" checks, except tools, devices and addresses of this machine.
     """
     from benchctl.engine.planning import check_file
     from benchctl.errors import BenchctlError

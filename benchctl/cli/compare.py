@@ -38,7 +38,7 @@ def compare(
         typer.Option(
             "--against",
             metavar="RUN",
-            help="Compare with this run instead of the first: it is A.",
+            help="Use this run as A instead of the first one.",
             autocompletion=completion.runs,
         ),
     ] = None,
@@ -50,7 +50,7 @@ def compare(
         CorrectionName,
         typer.Option(
             metavar="CORRECTION",
-            help="What verdicts hold for: holm (all together) or bh (a share may err).",
+            help="Correction for many comparisons: holm (no false verdict) or bh (few false ones).",
         ),
     ] = "holm",
     fail_on: Annotated[

@@ -24,7 +24,7 @@ EXIT_STATUS: tuple[Item, ...] = (
     ("0", "Done."),
     ("1", "Done, but a trial failed or an expectation was not met."),
     ("2", "The command line, a profile or a setting is wrong."),
-    ("3", "A tool, peer or plugin that is needed is not there."),
+    ("3", "A required tool, peer or plugin is missing."),
     ("4", "Internal error."),
     ("130, 143", "Interrupted, terminated; what was measured is kept."),
 )

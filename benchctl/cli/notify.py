@@ -10,7 +10,7 @@ from benchctl.cli import streams
 from benchctl.run.record import Run
 
 BELL = "bell"
-# Who waits for less has not gone away. For the setting; an option is always obeyed.
+# Nobody leaves the terminal for less. This holds for the setting only; an option always applies.
 LONG_S = 60.0
 
 

@@ -102,7 +102,7 @@ Tags = Annotated[
         metavar="TAG",
         default_factory=default_tags,
         show_default=False,
-        help="Tag the run; repeatable; default: the setting.",
+        help="Tag the run; repeatable; default: the tags of the settings.",
         autocompletion=completion.tags,
     ),
 ]
@@ -113,7 +113,7 @@ Store = Annotated[
         metavar="FILE",
         default_factory=_default_store,
         show_default=False,
-        help="The store file; default: the setting, see benchctl settings.",
+        help="The store file; default: as in benchctl settings.",
         autocompletion=completion.files,
     ),
 ]
@@ -153,7 +153,8 @@ Lab = Annotated[
 Trust = Annotated[
     bool,
     typer.Option(
-        "--trust", help="Run the services, prepare and cleanup of files that others can write."
+        "--trust",
+        help="Run the services, prepare and cleanup commands of files that other users can write.",
     ),
 ]
 Yes = Annotated[bool, typer.Option("--yes", help="Allow a matrix of more than 100,000 trials.")]
@@ -185,7 +186,7 @@ Units = Annotated[
         "--units",
         metavar="UNITS",
         callback=_use_units,
-        help="Show rates in bits or bytes, prefixes si or iec: bytes,iec.",
+        help="Units of rates: bits or bytes, with si or iec prefixes, such as bytes,iec.",
         autocompletion=lambda: ["bits", "bytes", "si", "iec"],
     ),
 ]
@@ -198,7 +199,7 @@ Log = Annotated[
     typer.Option(
         "--log",
         metavar="FILE",
-        help="Append every command line, its host, start, end and exit code to this file.",
+        help="Append every command line with its host, start, end and exit code to this file.",
         autocompletion=completion.files,
     ),
 ]
@@ -214,7 +215,9 @@ Pager = Annotated[
 Notify = Annotated[
     str | None,
     typer.Option(
-        "--notify", metavar="COMMAND", help='Run this at the end; "bell" rings the terminal\'s.'
+        "--notify",
+        metavar="COMMAND",
+        help='Run this command at the end; "bell" rings the terminal bell.',
     ),
 ]
 Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Show no progress on stderr.")]

@@ -63,7 +63,7 @@ def quick(
 ) -> None:
     """Measure one host: throughput both ways, round trip idle and under load.
 
-    The result is a run like any other; "show" and "compare" know it.
+    The result is stored like any other run; "show" and "compare" work on it.
     """
     from benchctl.cli.watch import Showing, measure
     from benchctl.engine.prepare import record_plan

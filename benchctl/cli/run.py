@@ -51,7 +51,7 @@ def run(
         typer.Option(
             "--wait-for-server",
             metavar="DURATION",
-            help="Try again for this time while a server does not answer yet.",
+            help="Retry for at most this long while a server does not answer.",
         ),
     ] = None,
     no_wait: options.NoWait = False,

@@ -100,7 +100,7 @@ def _no_options_before(context: typer.Context) -> None:
         if param.name and str(context.get_parameter_source(param.name)).endswith("COMMANDLINE")
     ]
     if given:
-        what = f"{given[0]} comes before {context.invoked_subcommand}, and does not apply to it"
+        what = f"{given[0]} is an option of the list, not of {context.invoked_subcommand}"
         raise UsageError(what, f"see {context.command_path} {context.invoked_subcommand} --help")
 
 
@@ -231,7 +231,7 @@ def tag(
 def stop(name: options.RunName = "last", *, store: options.Store) -> None:
     """Stop a run in progress, and keep its measurements.
 
-    The run ends in order, as by Ctrl-C; "benchctl resume" continues it.
+    The run ends cleanly, as with Ctrl-C; "benchctl resume" continues it.
     """
     from benchctl.engine.launch import stop as stop_run
     from benchctl.errors import UsageError
@@ -264,7 +264,9 @@ def delete(
             raise UsageError(f"run {run.name} is in progress", "stop it first")
     if not yes:
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
-            raise UsageError("deleted runs are gone for good", "to delete them, add --yes")
+            raise UsageError(
+                "deleting a run cannot be undone", "add --yes to delete without a question"
+            )
         for run in chosen:
             print(visible(f"{run.name}  {run.profile}, {run.trials} trials"), file=sys.stderr)
         if not typer.confirm("Delete with all samples?", err=True):

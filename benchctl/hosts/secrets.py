@@ -31,7 +31,7 @@ def _first_line(path: str) -> str:
             if not stat.S_ISREG(status.st_mode):
                 raise ValueError(f"{path} is not a file")
             if status.st_mode & stat.S_IROTH:
-                raise ValueError(f"everybody may read {path}: chmod 600 it")
+                raise ValueError(f"{path} is readable by everyone; restrict it with chmod 600")
             line = file.readline(_MOST_BYTES + 1)
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {error.strerror}") from None

@@ -140,7 +140,7 @@ class Binder:
         for key, value in parameters.items():
             if not _is_recordable(value):
                 what = f"{backend.name} cannot measure with a value that JSON cannot hold"
-                raise self._error(name, (key,), what, "write it as a text or a number", writes)
+                raise self._error(name, (key,), what, "write it as a string or a number", writes)
         bound = BoundFlow(replace(flow, parameters=parameters), backend, model)
         if bound.demand.lab_only and self._document.model.lab is None:
             what = f"{backend.name} may send this in a lab only"

@@ -126,7 +126,7 @@ def bind_flow(flow: PlannedFlow, backend: AnyBackend) -> BoundFlow:
         return accepted(flow, backend)
     except ValueError as error:
         raise MissingError(
-            f'flow {flow.name}: backend "{flow.backend}" takes its parameters no more: {error}',
+            f'flow {flow.name}: backend "{flow.backend}" no longer accepts its parameters: {error}',
             "plan the profile again",
         ) from None
 

@@ -123,7 +123,7 @@ def test_a_run_in_progress_is_stopped_and_not_deleted(benchctl):
 def test_options_of_the_list_do_not_get_lost_before_a_command(benchctl, names):
     result = benchctl("runs", "--store", "elsewhere.sqlite", "delete", "last", "--yes")
     assert result.returncode == 2
-    assert "--store comes before delete" in result.stderr
+    assert "--store is an option of the list, not of delete" in result.stderr
     assert listed(benchctl) == names[::-1]
 
 

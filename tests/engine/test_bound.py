@@ -63,7 +63,9 @@ def test_the_model_is_kept_and_the_plan_says_what_was_written():
     ],
 )
 def test_a_backend_that_takes_its_parameters_no_more_is_named(backend, parameters, what):
-    with pytest.raises(MissingError, match=f'backend "fake" takes its parameters no more: {what}'):
+    with pytest.raises(
+        MissingError, match=f'backend "fake" no longer accepts its parameters: {what}'
+    ):
         bind_flow(flow(**parameters), backend)
 
 

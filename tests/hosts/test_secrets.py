@@ -30,7 +30,7 @@ def test_a_file_without_such_a_line_is_refused(file, content):
 def test_a_file_that_everybody_may_read_is_refused(file):
     file.write_text("secret")
     file.chmod(0o644)
-    with pytest.raises(ValueError, match=r"everybody may read .*: chmod 600 it"):
+    with pytest.raises(ValueError, match=r"is readable by everyone; restrict it with chmod 600"):
         read_secrets({"PASSWORD": str(file)})
 
 

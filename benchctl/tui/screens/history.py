@@ -245,7 +245,7 @@ class HistoryScreen(ReportPage):
         if Liveness(self.around.store).is_alive(run.id):
             self.notify(f"{run.name} is in progress; stop it first", severity="error")
             return
-        detail = f"{run.profile}, {run.trials} trials; its samples are gone for good."
+        detail = f"{run.profile}, {run.trials} trials; deleting it cannot be undone."
         self.app.push_screen(
             Ask(f"Delete {run.name}?", detail),
             lambda yes: self._write(lambda: delete_run(self.around.store, run.id)) if yes else None,
