@@ -12,14 +12,18 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from benchctl.run.codec import from_json
 from benchctl.run.planned import PlannedFlow
 from benchctl.store.database import connect, damaged, store_errors
-from benchctl.store.schema import COUNTED, LAST_ATTEMPT
+from benchctl.store.schema import COUNTED
 
 T = TypeVar("T")
+OF_ATTEMPT = (
+    "WHERE trial_id = :trial AND attempt ="
+    " coalesce(:attempt, (SELECT max(attempt) FROM flow WHERE trial_id = :trial))"
+)
 PackedSample = tuple[int, float, float, bytes]
 """Series, start and end of the interval (seconds from the flow's start), packed values."""
 
@@ -85,6 +89,16 @@ class FlowRow:
     backend: str
     direction: str
     figures: dict[tuple[str, str], float]
+
+
+class Happened(NamedTuple):
+    """What happened within a flow of a trial, and when, in seconds from the flow's second 0."""
+
+    flow: str
+    direction: str
+    metric: str
+    kind: str
+    at_s: float
 
 
 class Bulk:
@@ -171,14 +185,15 @@ class Bulk:
                     flow.figures[row["way"], row["metric"]] = row["value"]
         return list(found.values())
 
-    def sources(self, trial_id: int) -> dict[int, SeriesSource]:
-        """Return the series of a trial's last attempt, by id."""
+    def sources(self, trial_id: int, attempt: int | None = None) -> dict[int, SeriesSource]:
+        """Return the series of an attempt of a trial, or of its last, by id."""
         with store_errors(self._path):
             (planned,) = self._connection.execute(
                 "SELECT flows FROM trial WHERE id = ?", (trial_id,)
             ).fetchone()
             flows = self._connection.execute(
-                f"SELECT id, name, backend, requested FROM flow {LAST_ATTEMPT}", (trial_id,)
+                f"SELECT id, name, backend, requested FROM flow {OF_ATTEMPT}",
+                {"trial": trial_id, "attempt": attempt},
             ).fetchall()
             told = [
                 (flow, self._connection.execute(
@@ -241,16 +256,30 @@ class Bulk:
             except (TypeError, ValueError) as error:
                 raise damaged(self._path, f"samples of series {series_id}") from error
 
-    def extent(self, trial_id: int) -> tuple[int, int]:
-        """Return the ids before the first and of the last sample of a trial's last attempt."""
+    def extent(self, trial_id: int, attempt: int | None = None) -> tuple[int, int]:
+        """Return the ids before the first and of the last sample of an attempt, or of the last."""
         query = (
             "SELECT min((SELECT min(id) FROM sample WHERE series_id = series.id)),"
             " max((SELECT max(id) FROM sample WHERE series_id = series.id))"
-            f" FROM series WHERE flow_id IN (SELECT id FROM flow {LAST_ATTEMPT})"
+            f" FROM series WHERE flow_id IN (SELECT id FROM flow {OF_ATTEMPT})"
         )
+        chosen = {"trial": trial_id, "attempt": attempt}
         with store_errors(self._path):
-            first, last = self._connection.execute(query, (trial_id,)).fetchone()
+            first, last = self._connection.execute(query, chosen).fetchone()
         return (first - 1, last) if last else (0, 0)
+
+    def events(self, trial_id: int, attempt: int | None = None) -> list[Happened]:
+        """Return what happened within the flows of an attempt, or of the last, in order of time."""
+        query = (
+            "SELECT name, event.direction, metric, kind, at_s FROM event"
+            f" JOIN flow ON flow.id = flow_id {OF_ATTEMPT} ORDER BY at_s, event.id"
+        )
+        table = "SELECT count(*) FROM sqlite_master WHERE name = 'event'"
+        with store_errors(self._path):
+            if not self._connection.execute(table).fetchone()[0]:
+                return []  # of an earlier program
+            chosen = {"trial": trial_id, "attempt": attempt}
+            return [Happened(*row) for row in self._connection.execute(query, chosen)]
 
     def batches(
         self, series: Collection[int], after: int, last: int

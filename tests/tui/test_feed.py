@@ -162,6 +162,29 @@ def test_streams_are_read_when_they_are_asked_for_and_the_old_lines_stay_meanwhi
     assert feed.settled
 
 
+def test_streams_that_are_asked_for_on_a_frozen_screen_are_those_of_the_attempt_it_shows(
+    store, alive, feed_of
+):
+    made = MadeRun(store)
+    made.begin()
+    made.begin_trial()
+    made.measure(4.0)
+    feed = feed_of()
+    read_all(feed)
+    feed.look_at(0)
+    read_all(feed)
+    made.begin_trial(attempt=2)
+    made.measure(1.0)
+    feed.look_at(0, split={"main"})
+    while feed.poll(0.03, new=False):
+        pass
+    assert (feed.settled, feed.traces.end_s) == (True, 4.0)
+    assert len(feed.traces.keys("throughput_bps")) == 2
+    read_all(feed)
+    assert feed.traces.end_s == 1.0
+    made.close()
+
+
 def test_a_window_is_read_in_more_detail_beside_the_whole(store, feed_of):
     whole_run(store)
     feed = feed_of()

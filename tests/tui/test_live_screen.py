@@ -3,10 +3,22 @@
 import re
 
 import pytest
-from tui.driving import Clock, drive, notices, open_live, open_replay, own_ids, press, settle, shown
+from tui.driving import (
+    Clock,
+    drive,
+    notices,
+    open_live,
+    open_plan,
+    open_replay,
+    own_ids,
+    press,
+    settle,
+    shown,
+)
 from tui.made_runs import BEGIN, MadeRun, whole_run
 
 from benchctl.errors import StoreError
+from benchctl.run.record import FlowEvent, Happening
 from benchctl.store.locks import Liveness
 from benchctl.store.read import Reader
 from benchctl.tui.screens.live import LiveScreen
@@ -310,6 +322,44 @@ def test_a_metric_that_no_one_knows_has_a_plot_like_any_other(store, alive):
 
     drive(store, open_live(store, 1, clock), script, clock=clock)
     made.close()
+
+
+def test_what_happened_within_a_flow_is_marked_in_the_plot_once_its_trial_has_ended(store, alive):
+    made = MadeRun(store)
+    made.begin()
+    made.begin_trial()
+    made.measure(20.0)
+    drop = FlowEvent("send", "throughput_bps", Happening.DROP, 12.0, None, 9e7, 4e7, 0.999)
+    made.recorder.add_events(made.flows["main"], [drop])
+    made.end_trial()
+    made.end()
+    made.close()
+
+    async def script(pilot):
+        assert "◆drop" not in shown(pilot)  # a replay at 11 s knows nothing of it yet
+        assert "◆drop" in await press(pilot, "right")
+
+    clock = Clock()
+    drive(store, open_replay(store, 1, clock, 11.0), script, size=(120, 40), clock=clock)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)])
+def test_escape_goes_back_from_the_flows_to_the_list_before_and_then_leaves(store, size):
+    whole_run(store)
+
+    async def script(pilot):
+        await press(pilot, "4", "enter", "v")
+        live = pilot.app.screen
+        before = live.focused
+        await press(pilot, "p")
+        assert live.focused.id == "flows" != before.id
+        await press(pilot, "escape")
+        assert pilot.app.screen is live
+        assert live.focused is before
+        await press(pilot, "escape")
+        assert pilot.app.screen is not live
+
+    drive(store, open_plan(store=store), script, size=size)
 
 
 @pytest.mark.parametrize("size", [(20, 5), (10, 3), (1, 1), (300, 8), (30, 80)])

@@ -48,6 +48,22 @@ def test_the_picture_of_each_set_of_characters(golden, name):
     golden(f"tui/golden/plot-{name}.txt", text([RISE, drop], glyphs=SETS[name]) + "\n")
 
 
+def test_an_event_is_marked_above_its_moment_with_its_word_and_of_several_lines_the_mark():
+    fallen = replace(RISE, happened=[(20.0, "drop"), (40.0, "recovery")])
+    lines = text([fallen], height=12).splitlines()
+    (marked,) = (line for line in lines if "◆" in line)
+    ticks = [place for place, character in enumerate(lines[-2]) if character == "┬"]
+    assert [marked.index("◆drop"), marked.index("◆recovery")] == ticks[1:3]
+    assert "◆a drop" in text([fallen, SPIKE], height=12)
+
+
+def test_an_event_out_of_sight_is_not_marked():
+    fallen = replace(RISE, happened=[(30.0, "drop")])
+    assert "drop" not in text([fallen], view=View(0.0, 60.0, 29.0))
+    assert "drop" not in text([fallen], view=View(31.0, 60.0))
+    assert "drop" not in text([fallen], height=5)
+
+
 @given(
     st.integers(1, 220), st.integers(1, 60), st.sampled_from([BRAILLE, BLOCKS, ASCII]),
     st.booleans(), st.booleans(), st.floats(0.0, 60.0),
@@ -56,7 +72,8 @@ def test_every_line_has_the_width_and_there_are_as_many_as_asked(
     width, height, glyphs, log, with_times, until_s
 ):
     view = View(0.0, 60.0, until_s)
-    both = Plot("throughput_bps", [RISE, SPIKE], from_zero=True, robust=True, log=log)
+    fallen = replace(RISE, happened=[(12.0, "drop"), (12.1, "stall"), (60.0, "recovery")])
+    both = Plot("throughput_bps", [fallen, SPIKE], from_zero=True, robust=True, log=log)
     lines = draw(both, view, width, height, with_times=with_times, glyphs=glyphs)
     assert len(lines) == height
     assert {sum(len(span.text) for span in line) for line in lines} == {width}

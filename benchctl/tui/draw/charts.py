@@ -39,6 +39,7 @@ SIGNS = (
     ("▲290  ▼0.1", "values beyond the axis: far from all others, or zoomed out of sight"),
     ("mean of 500 ms", "of all samples around each column; the faint band is their whole range"),
     ("median of 8 streams", "the faint band is from the smallest stream to the largest"),
+    ("◆drop  ◆b stall", "what was found at the end of a flow; enter on a trial describes it"),
     ("expected 28.7", "the dashed line: what the links of the lab allow"),
 )
 """The signs of the plots, explained."""
@@ -199,10 +200,11 @@ def _plot(
         # A count that happens once in a while would vanish in a mean.
         smooth = fold is not Fold.COUNT and series.spacing_s * SMOOTH_SAMPLES <= smooth_s
         promised = expected.get(key[:3]) if key.stream == ALL else None
+        happened = [*traces.happened(key)]
         curves.append(
             Curve(
                 _name(key, keys), series, traces.number(key.flow), mark_of(key, keys, traces),
-                smooth_s if smooth else 0.0, smooth or key in medians, promised,
+                smooth_s if smooth else 0.0, smooth or key in medians, promised, happened,
             )
         )  # fmt: skip
     return Plot(

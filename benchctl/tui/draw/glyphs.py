@@ -28,6 +28,8 @@ class Glyphs:
     above: str
     below: str
     """What lies beyond the upper and the lower end of the vertical axis."""
+    event: str
+    """The moment at which something happened."""
     bars: str = "▁▂▃▄▅▆▇█"
     """The steps of a sparkline."""
 
@@ -40,10 +42,10 @@ def _braille(bits: int) -> str:
 
 # Bits: upper left, lower left, upper right, lower right.
 _QUADRANTS = " ▘▖▌▝▀▞▛▗▚▄▙▐▜▟█"
-_BOX = ("│", "─", "└", "┤", "┬", "▲", "▼")
+_BOX = ("│", "─", "└", "┤", "┬", "▲", "▼", "◆")
 
 BRAILLE = Glyphs("braille", 2, 4, " " + "".join(map(_braille, range(1, 256))), *_BOX)
 BLOCKS = Glyphs("blocks", 2, 2, _QUADRANTS, *_BOX)
-ASCII = Glyphs("ascii", 1, 2, " '.:", "|", "-", "+", "+", "+", "^", "v", "_.-:=+*#")
+ASCII = Glyphs("ascii", 1, 2, " '.:", "|", "-", "+", "+", "+", "^", "v", "@", "_.-:=+*#")
 
 SETS = {glyphs.name: glyphs for glyphs in (BRAILLE, BLOCKS, ASCII)}

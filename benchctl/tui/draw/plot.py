@@ -40,7 +40,8 @@ class Curve:
     """One line of a plot: its name and its mark, and the number of its flow, for the colour.
 
     ``smooth_s`` is the time that its means are over, 0 for none. A line ``of_means`` has its range
-    as a band behind it. ``expected`` is the theoretical value.
+    as a band behind it. ``expected`` is the theoretical value, and ``happened`` are the times and
+    the words of its events.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Curve:
     smooth_s: float = 0.0
     of_means: bool = False
     expected: float | None = None
+    happened: Sequence[tuple[float, str]] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,8 +158,10 @@ def draw(
     axis = axis_of_plot(plot, drawn, frame.rows)
     edges = frame.rows >= LEAST_ROWS
     above, below = (any(_beyond(plot, drawn, axis, frame, end)) and edges for end in (1, -1))
-    if above + below > frame.rows - axis.cells:
-        axis = axis_of_plot(plot, drawn, frame.rows - above - below)
+    events = [*_events(plot, view, frame)] if frame.rows > LEAST_ROWS else []
+    taken = above + below + bool(events)
+    if taken > frame.rows - axis.cells:
+        axis = axis_of_plot(plot, drawn, frame.rows - taken)
     rows = _rows(plot, drawn, axis, frame)
     labels = {tick.cell: tick.text for tick in axis.ticks}
     ends = []
@@ -166,10 +170,11 @@ def draw(
         ends.append(
             [edge_row(found, axis.number, glyph, frame.times.cells + frame.room)] if there else []
         )
-    blank = [[(PLAIN, " ")] * (frame.times.cells + frame.room)]
-    spare = blank * (frame.rows - axis.cells - above - below)
+    width = frame.times.cells + frame.room
+    marked = [edge_row(events, axis.number, glyphs.event, width)] if events else []
+    spare = [[(PLAIN, " ")] * width] * (frame.rows - axis.cells - taken)
     lines: list[Line] = []
-    for number, row in enumerate([*spare, *ends[0], *rows, *ends[1]]):
+    for number, row in enumerate([*spare, *marked, *ends[0], *rows, *ends[1]]):
         cell = frame.rows - below - 1 - number
         label = fit(labels.get(cell, ""), MARGIN - 1, right=True)
         edge = glyphs.tick if cell in labels else glyphs.vertical
@@ -235,6 +240,20 @@ def _beyond(
         if end * value > limit:
             text = _expected(plot, axis, value)
             yield Beyond(0, end * value - limit, value, _role_of(plot, value), text)
+
+
+def _events(plot: Plot, view: View, frame: Frame) -> Iterator[Beyond]:
+    """Yield the events that are in sight, the first of several side by side as the most important.
+
+    A word has its curve's mark if there are other curves.
+    """
+    cell_s = (frame.times.end_s - view.from_s) / frame.times.cells
+    for curve in plot.curves:
+        whose = f"{curve.mark} " if len(plot.curves) > 1 else ""
+        for at_s, word in curve.happened:
+            if view.from_s <= at_s < min(frame.times.end_s, view.until_s):
+                column = int((at_s - view.from_s) / cell_s)
+                yield Beyond(column, -at_s, at_s, role_of(curve.number), f"{whose}{word}")
 
 
 def _joined(cells: Sequence[Cell]) -> list[Span]:

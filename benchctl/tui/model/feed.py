@@ -15,7 +15,7 @@ from benchctl.errors import StoreError
 from benchctl.store.bulk import Bulk
 from benchctl.store.follow import Follower, RunEvent
 from benchctl.store.read import Reader
-from benchctl.tui.model.lines import Lines
+from benchctl.tui.model.lines import Known, Lines
 from benchctl.tui.model.runview import PLANNED, RunView
 from benchctl.tui.model.traces import TimeWindow, Traces
 
@@ -87,13 +87,13 @@ class Feed:
             self.view.last_time = self.last_time()
         more = False
         for lines in filter(None, (self._whole, self._detail)):
-            finished = self.view.trials[self.position].finished
+            trial = self.view.trials[self.position]
             more |= lines.read(
                 changed=changed,
-                finished=finished,
+                finished=trial.finished,
                 timer=self._timer,
                 until=until,
-                most=None if new else self._latest,
+                known=None if new else Known(trial.attempt, self._latest),
             )
             if new:
                 self._latest = max(self._latest, lines.last)

@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from benchctl.metrics import Vocabulary
 from benchctl.store.bulk import Bulk, PackedSample, SeriesSource
 from benchctl.tui.model.traces import TimeWindow, Traces
+
+
+class Known(NamedTuple):
+    """What was known at some moment: the trial's attempt, and the id of the last sample."""
+
+    attempt: int
+    sample: int
 
 
 class Lines:
@@ -60,17 +68,17 @@ class Lines:
         finished: bool,
         timer: Callable[[], float],
         until: float,
-        most: int | None = None,
+        known: Known | None = None,
     ) -> bool:
         """Read new data until the timer expires; returns whether there is more.
 
-        Without ``changed``, only what was begun is continued. No sample with an id above ``most``
-        is read. Raises StoreError.
+        Without ``changed``, only what was begun is continued. Of a trial that was ``known``,
+        nothing later is read. Raises StoreError.
         """
         if self._batches is None:
             if self.caught_up and not changed:
                 return False
-            self._look(most)
+            self._look(known)
         assert self._batches is not None
         for after, rows in self._batches:
             self._after = after
@@ -81,6 +89,8 @@ class Lines:
         self.caught_up = True
         if finished:
             self._traces.flush()
+            attempt = known.attempt if known is not None else None
+            self._traces.events = self._bulk.events(self.trial_id, attempt)
         return False
 
     @property
@@ -92,14 +102,15 @@ class Lines:
         """Discard a failed read; the next one continues after the last good one."""
         self._batches = None
 
-    def _look(self, most: int | None) -> None:
+    def _look(self, known: Known | None) -> None:
         """Find the current series and their last sample; another attempt starts anew."""
-        sources = self._bulk.sources(self.trial_id)
+        attempt = known.attempt if known is not None else None
+        sources = self._bulk.sources(self.trial_id, attempt)
         if self._sources and not self._sources.keys() & sources.keys():
             self._traces = self._begin()
         self._sources = sources
-        first, last = self._bulk.extent(self.trial_id)
-        self._last = last if most is None else min(last, most)
+        first, last = self._bulk.extent(self.trial_id, attempt)
+        self._last = last if known is None else min(last, known.sample)
         self._after = max(self._after, first)
         self._first = first
         self._batches = self._bulk.batches(sources.keys(), self._after, self._last)

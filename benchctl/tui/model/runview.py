@@ -61,6 +61,11 @@ class TrialView:
         return self.trial.error if self.trial is not None else ""
 
     @property
+    def attempt(self) -> int:
+        """The number of its last attempt; 0 before the first."""
+        return max((one.flow.attempt for one in self.flows.values()), default=0)
+
+    @property
     def started_time(self) -> float | None:
         """Its common start, in Unix time."""
         return self.trial.started_time if self.trial is not None else None

@@ -11,14 +11,14 @@ from __future__ import annotations
 import math
 import sys
 from array import array
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from operator import itemgetter
 from typing import NamedTuple
 
 from benchctl.metrics import Fold, Metric, Vocabulary
-from benchctl.store.bulk import PackedSample, SeriesSource
+from benchctl.store.bulk import Happened, PackedSample, SeriesSource
 from benchctl.tui.model.series import Series
 
 ALL = -1
@@ -156,6 +156,10 @@ class Traces:
     """The meaning of each metric."""
     streams: set[tuple[str, int]] = field(default_factory=set)
     """Every flow and stream with samples."""
+    delays_s: dict[str, float] = field(default_factory=dict)
+    """The start of each flow after that of its trial."""
+    events: Sequence[Happened] = ()
+    """What happened within the flows; empty until the trial has ended."""
     _series: dict[tuple[str, LineKey], Series] = field(default_factory=dict)
     _joints: dict[tuple[str, LineKey], _Joint] = field(default_factory=dict)
     _sinks: dict[int, list[_Sink]] = field(default_factory=dict)
@@ -195,6 +199,7 @@ class Traces:
         meaning = self.meanings.setdefault(metric, self.vocabulary.describe(metric))
         fold = meaning.fold
         self.streams.add((source.flow, source.stream))
+        self.delays_s[source.flow] = source.delay_s
         key = LineKey(source.flow, source.direction, metric)
         place = (source.role, key)
         series = self._new_series(source.role, key)
@@ -234,6 +239,12 @@ class Traces:
     def metrics(self) -> list[str]:
         """Return the metrics that have a line, in the order of the plots."""
         return self.vocabulary.plotted({key.metric for _, key in self._series})
+
+    def happened(self, key: LineKey) -> Iterator[tuple[float, str]]:
+        """Yield what happened on a flow's line: the seconds from the trial's start, the kind."""
+        for event in self.events:
+            if LineKey(event.flow, event.direction, event.metric) == key:
+                yield event.at_s + self.delays_s.get(event.flow, 0.0), event.kind
 
     def keys(self, metric: str) -> list[LineKey]:
         """Return the lines of a metric, by flow (in the order of the run), direction and stream."""

@@ -23,8 +23,9 @@ from benchctl.tui.model.playhead import Playhead
 from benchctl.tui.model.results import Results
 from benchctl.tui.model.runview import RUNNING, RunView
 from benchctl.tui.model.zoom import window_for
+from benchctl.tui.screens.lists import ListsPage
 from benchctl.tui.screens.page import Surroundings
-from benchctl.tui.screens.plots import PLOT_KEYS, PlotPage
+from benchctl.tui.screens.plots import PLOT_KEYS
 from benchctl.tui.screens.steering import KEYS
 from benchctl.tui.widgets.chartview import ChartView, Tiles
 from benchctl.tui.widgets.flowtable import FlowTable
@@ -40,7 +41,7 @@ SEEK_S = 5.0
 UNKNOWN = "a metric of the backend without a description"
 
 
-class LiveScreen(PlotPage):
+class LiveScreen(ListsPage):
     """One run, live or in replay."""
 
     NAME = "live"
@@ -327,10 +328,6 @@ class LiveScreen(PlotPage):
         self._read()
         self._now()
 
-    def action_pick(self) -> None:
-        """Go to the list of flows."""
-        self._show_list("flows")
-
     def action_seek(self, steps: int) -> None:
         """Go to another moment, which freezes a live screen."""
         self._playhead.move(steps * SEEK_S)
@@ -381,18 +378,3 @@ class LiveScreen(PlotPage):
             return
         self._following = True
         self._now()
-
-    def action_list(self) -> None:
-        """Show the next list."""
-        names = ["flows", "trials", "results", "remarks"]
-        if self.has_class("-tall") and not self.has_class("-narrow"):  # the first two are shown
-            names = names[2:]
-        shown = next((name for name in names if self.has_class(f"-list-{name}")), names[0])
-        self._show_list(names[(names.index(shown) + 1) % len(names)])
-
-    def _show_list(self, name: str) -> None:
-        """Show a list, and move the focus to it."""
-        for other in ("flows", "trials", "results", "remarks"):
-            self.set_class(other == name, f"-list-{other}")
-        self.query_one(f"#{name}", Table).focus()
-        self.call_after_refresh(self._now)

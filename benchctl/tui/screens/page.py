@@ -79,6 +79,10 @@ class Page(Screen[None]):
         self.notify(f"{error.message}\n{error.hint}", severity="error")
 
     def compose(self) -> ComposeResult:
+        # Textual sets them after the first layout, which would be drawn in vain.
+        (width, height), choose = self.app.size, self._get_breakpoint_classes
+        self.add_class(*choose(width, self.HORIZONTAL_BREAKPOINTS))
+        self.add_class(*choose(height, self.VERTICAL_BREAKPOINTS))
         yield self.bar
         yield from self.body()
         yield KeyBar()
