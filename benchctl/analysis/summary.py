@@ -1,4 +1,4 @@
-"""Summarizes the repeats of each point, and checks them against expectations."""
+"""Summarizes the repeats of each point."""
 
 from __future__ import annotations
 
@@ -7,34 +7,35 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from benchctl.analysis.statistics import Spread, spread
-from benchctl.run.planned import Expectation, Reported
-from benchctl.run.record import Figure, Figures
+from benchctl.run.planned import Reported
+from benchctl.run.record import Figure, Figures, FlowEvent
 from benchctl.run.status import Status
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """The figures of one flow of one trial, or of a whole trial: then ``flow`` is empty."""
+    """What one flow of one trial measured, or a whole trial: then ``flow`` is empty."""
 
     point: Mapping[str, Any]
     flow: str
     figures: Figures
+    events: Sequence[FlowEvent] = ()
 
 
 def measured_in(
     point: Mapping[str, Any],
     of_trial: Mapping[str, float | None],
-    flows: Iterable[tuple[str, Status, Figures]],
+    flows: Iterable[tuple[str, Status, Figures, Sequence[FlowEvent]]],
 ) -> Iterator[Measured]:
-    """Yield the valid figures of a trial; ``flows`` are names, statuses and figures.
+    """Yield what counts of a trial; ``flows`` are names, statuses, figures and events.
 
     ``of_trial`` are figures of the whole trial, None if unknown.
 
     A flow that was ended at its deadline counts with its samples until then.
     """
-    for flow, status, figures in flows:
+    for flow, status, figures, events in flows:
         if status.counts:
-            yield Measured(point, flow, figures)
+            yield Measured(point, flow, figures, events)
     whole = {
         ("", metric): Figure(value, "samples")
         for metric, value in of_trial.items()
@@ -68,49 +69,24 @@ def point_key(point: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
     return tuple(sorted(point.items()))
 
 
-def summarize(measured: Iterable[Measured]) -> list[SummaryRow]:
-    """Group by point, flow, direction and metric, in the order of first appearance."""
+def summarize(
+    measured: Iterable[Measured], metric: str = "", aggregate: str = ""
+) -> list[SummaryRow]:
+    """Group by point, flow, direction and metric, in the order of first appearance.
+
+    With ``metric`` only this one; with ``aggregate`` (``p95``) that of each repeat's distribution.
+    """
     groups: dict[tuple[Any, ...], tuple[Measured, list[float]]] = {}
     for one in measured:
-        for (direction, metric), figure in one.figures.items():
-            key = (point_key(one.point), one.flow, direction, metric)
-            groups.setdefault(key, (one, []))[1].append(figure.value)
+        for (direction, name), figure in one.figures.items():
+            value = figure.spread.get(aggregate) if aggregate else figure.value
+            if value is not None and metric in ("", name):
+                key = (point_key(one.point), one.flow, direction, name)
+                groups.setdefault(key, (one, []))[1].append(value)
     return [
         SummaryRow(one.point, flow, direction, metric, values, spread(values))
         for (_, flow, direction, metric), (one, values) in groups.items()
     ]
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """Whether one expectation was met at one point."""
-
-    text: str
-    met: bool
-
-
-def outcomes_of(expectations: Sequence[Expectation], rows: Sequence[SummaryRow]) -> list[Outcome]:
-    """Check rows against expectations."""
-    outcomes = []
-    for wanted in expectations:
-        matching = [row for row in rows if _concerns(wanted, row)]
-        if not matching:
-            outcomes.append(Outcome(f"{wanted.metric}: nothing was measured", False))
-        for row in matching:
-            low, high = wanted.at_least, wanted.at_most
-            mean = row.spread.mean
-            met = (low is None or mean >= low) and (high is None or mean <= high)
-            where = ", ".join(f"{axis}={value}" for axis, value in row.point.items())
-            outcomes.append(Outcome(f"{row.metric} of {row.flow} at {where or 'its point'}", met))
-    return outcomes
-
-
-def _concerns(wanted: Expectation, row: SummaryRow) -> bool:
-    return (
-        row.metric == wanted.metric
-        and wanted.flow in (None, row.flow)
-        and _at(row.point, wanted.where)
-    )
 
 
 def reported_of(
@@ -125,11 +101,12 @@ def reported_of(
         if (
             one.flow in (None, flow)
             and one.direction in (None, direction)
-            and _at(point, one.where)
+            and is_at(point, one.where)
         ):
             found |= one.metrics
     return found
 
 
-def _at(point: Mapping[str, Any], where: Mapping[str, Any]) -> bool:
+def is_at(point: Mapping[str, Any], where: Mapping[str, Any]) -> bool:
+    """Return whether a point has some values of its axes."""
     return all(point.get(axis) == value for axis, value in where.items())

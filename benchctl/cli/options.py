@@ -15,6 +15,7 @@ from benchctl.errors import BenchctlError, StoreDamagedError, UsageError, surrou
 from benchctl.report.exports import ENDINGS, EXPORTS, FORMATS
 
 if TYPE_CHECKING:
+    from benchctl.report.output import Output
     from benchctl.store.read import Reader
 
     FormatName = str
@@ -220,12 +221,39 @@ Notify = Annotated[
         help='Run this command at the end; "bell" rings the terminal bell.',
     ),
 ]
+Strict = Annotated[
+    bool,
+    typer.Option(
+        "--strict", help="Exit with 1 unless every expectation is met, warnings and undecided too."
+    ),
+]
+Junit = Annotated[
+    Path | None,
+    typer.Option(
+        "--junit",
+        metavar="FILE",
+        help="Write the expectations to this file as JUnit XML, for CI systems.",
+        autocompletion=completion.files,
+    ),
+]
 Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Show no progress on stderr.")]
 
 
 def run_and_store(name: str, store: Path) -> tuple[str, Path]:
     """Return a run's name and its store; the file of an exported run is a store of its own."""
     return ("last", Path(name)) if name.endswith(".sqlite") else (name, store)
+
+
+@contextmanager
+def open_junit(path: Path | None) -> Iterator[Output | None]:
+    """Open the file of `Junit` before anything is measured; None without one. Raises UsageError."""
+    from benchctl.report.output import Output
+
+    if path is None:
+        yield None
+        return
+    with Output(path, "--junit") as output:
+        yield output
 
 
 @contextmanager

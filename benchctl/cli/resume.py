@@ -21,6 +21,8 @@ def resume(
     log: options.Log = None,
     log_json: options.LogJson = False,
     notify: options.Notify = None,
+    strict: options.Strict = False,
+    junit: options.Junit = None,
     failed: Annotated[
         bool, typer.Option("--failed", help="Measure the failed trials again, too.")
     ] = False,
@@ -44,7 +46,7 @@ def resume(
     if detach:
         of_results = {
             "--format": form, "--output": output, "--events": events,
-            "--verbose": verbose, "--notify": notify,
+            "--verbose": verbose, "--notify": notify, "--strict": strict, "--junit": junit,
         }  # fmt: skip
         options.reject_beside("--detach", of_results)
     with options.open_reader(store) as reader:
@@ -52,9 +54,9 @@ def resume(
         left = left_to_resume(reader, run, trust=trust, failed=failed)
     if no_wait:
         check_free(store)
-    with Output(output) as out:
+    with Output(output) as out, options.open_junit(junit) as cases:
         if not quiet:
             print(f"run {run.name}: {left} of {run.trials} trials left", file=sys.stderr)
-        way = Showing(shown, out, events, quiet, notify)
+        way = Showing(shown, out, events, quiet, notify, strict, cases)
         code = measure(store, run.id, way, failed=failed, detach=detach)
     sys.exit(code)

@@ -34,6 +34,8 @@ def run(
     log: options.Log = None,
     log_json: options.LogJson = False,
     notify: options.Notify = None,
+    strict: options.Strict = False,
+    junit: options.Junit = None,
     lab: options.Lab = None,
     tags: options.Tags,
     detach: options.Detach = False,
@@ -79,18 +81,19 @@ def run(
             "--wait-for-server": server_wait, "--no-wait": no_wait,
         }  # fmt: skip
         options.reject_beside("--attach", of_new_runs)
-        with Output(output) as out:
-            sys.exit(attach_to(store, attach, Showing(shown, out, events, quiet, notify)))
+        with Output(output) as out, options.open_junit(junit) as cases:
+            way = Showing(shown, out, events, quiet, notify, strict, cases)
+            sys.exit(attach_to(store, attach, way))
     if profile is None:
         raise UsageError("give a profile to run", "for example: benchctl run quickstart")
     if detach:
         of_results = {
             "--format": form, "--output": output, "--events": events,
-            "--verbose": verbose, "--notify": notify,
+            "--verbose": verbose, "--notify": notify, "--strict": strict, "--junit": junit,
         }  # fmt: skip
         options.reject_beside("--detach", of_results)
     wait_s = _read_wait(server_wait)
-    with Output(output) as out:
+    with Output(output) as out, options.open_junit(junit) as cases:
         prepared = planned(profile, assignments, only, repeats, yes, lab)
         if missing := first_missing(prepared.tools):
             raise missing
@@ -102,7 +105,8 @@ def run(
         if not quiet:
             trials = "1 trial" if len(prepared.plan) == 1 else f"{len(prepared.plan)} trials"
             print(f"run {name}: {trials}, store {store}", file=sys.stderr)
-        code = measure(store, run_id, Showing(shown, out, events, quiet, notify), detach=detach)
+        way = Showing(shown, out, events, quiet, notify, strict, cases)
+        code = measure(store, run_id, way, detach=detach)
     sys.exit(code)
 
 

@@ -61,13 +61,18 @@ class _Asked:
 
 @dataclass(frozen=True, slots=True)
 class Showing:
-    """How a run is shown: its result, its progress, and its end."""
+    """How a run is shown: its result, its progress, and its end; what its exit code takes for met.
+
+    ``junit`` takes its expectations in that format.
+    """
 
     form: str
     output: Output
     live_events: bool
     quiet: bool
     notify: str | None = None
+    strict: bool = False
+    junit: Output | None = None
 
 
 def measure(
@@ -143,9 +148,17 @@ class _Watch:
             if asked.times < 2 and events is None:
                 stored = StoredRun(self._reader, run)
                 EXPORTS[self._showing.form].write(stored, self._showing.output)
+            if asked.times < 2 and self._showing.junit is not None:
+                self._write_junit(run, self._showing.junit)
         if asked.by is None:  # else whoever stopped it is there
             announce(self._showing.notify, run, time.monotonic() - self._begun_s)
-        return _exit_code(self._reader, run, exit_code, asked)
+        return _exit_code(self._reader, run, exit_code, asked, strict=self._showing.strict)
+
+    def _write_junit(self, run: Run, output: Output) -> None:
+        from benchctl.report.exports.junit import junit
+
+        output.write(junit(read_report(self._reader, run), strict=self._showing.strict))
+        output.publish()
 
 
 class _Runner(Protocol):
@@ -240,12 +253,12 @@ class _EventWriter:
             print(f"benchctl: {error.message}; the run continues", file=sys.stderr)
 
 
-def _exit_code(reader: Reader, run: Run, runner: int, asked: _Asked) -> int:
+def _exit_code(reader: Reader, run: Run, runner: int, asked: _Asked, *, strict: bool) -> int:
     if asked.by is not None:
         return SIGNAL_CODES[asked.by]
     if run.status is Status.DIED and runner == 0:
         return BenchctlError.exit_code
     if runner != 0:
         return runner if runner > 0 else BenchctlError.exit_code
-    unmet = any(not one.met for one in read_report(reader, run).outcomes)
+    unmet = any(one.fails(strict=strict) for one in read_report(reader, run).outcomes)
     return 1 if run.status is not Status.OK or unmet else 0

@@ -6,17 +6,31 @@ exist. The analysis decides whether the bounds are met. Reported figures do not 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any, TypeVar
 
 from benchctl.backends import AnyBackend
 from benchctl.errors import nearest
-from benchctl.metrics import METRICS, OF_TRIALS, Fold, Vocabulary
+from benchctl.metrics import METRICS, OF_TRIALS, Fold, Metric
 from benchctl.plan.matrix import Matrix, Value, check_value
 from benchctl.profile.load import Document
-from benchctl.run.condition import Condition
+from benchctl.profile.model import ExpectTable
+from benchctl.run.condition import (
+    Condition,
+    Relative,
+    parse_bound,
+    parse_events,
+    parse_figure,
+)
 from benchctl.run.planned import Expectation, Reported, Scalar, Until
+from benchctl.run.record import Happening
 from benchctl.toml.source import Key
 from benchctl.units import parse_value, quoted
+
+T = TypeVar("T")
+NONE: Mapping[str, Metric] = MappingProxyType({})
 
 
 class FigureTables:
@@ -32,20 +46,37 @@ class FigureTables:
             self._known[value.axis][value.shown] = value
 
     def expectations(self) -> tuple[Expectation, ...]:
-        """Return the bounds that the run has to meet."""
-        expected = []
-        for index, table in enumerate(self._document.model.expect):
-            key: Key = ("expect", index)
-            self._check_place(key, table.flow, table.where)
-            self._check_metric((*key, "metric"), table.flow, table.metric)
-            at_least, at_most = (
-                None if written is None else self._figure(table.metric, written, (*key, name))
-                for name, written in (("at_least", table.at_least), ("at_most", table.at_most))
+        """Return what the run has to meet."""
+        return tuple(
+            self._expectation(("expect", index), table)
+            for index, table in enumerate(self._document.model.expect)
+        )
+
+    def _expectation(self, key: Key, table: ExpectTable) -> Expectation:
+        self._check_place(key, table.flow, table.where)
+        shared = Expectation("", table.flow, table.where, severity=table.severity)
+        if table.events is not None:
+            rules = self._parsed((*key, "events"), parse_events, table.events, tuple(Happening))
+            return replace(shared, events=rules)
+        assert table.metric is not None
+        metric, aggregate = self._parsed((*key, "metric"), parse_figure, table.metric)
+        of_trials = OF_TRIALS if table.flow is None else NONE
+        self._check_metric((*key, "metric"), table.flow, metric, of_trials, aggregate)
+        shared = replace(shared, metric=metric, aggregate=aggregate)
+        if table.within is not None:
+            of = table.of or "expected"
+            return replace(
+                shared, least=Relative(1 - table.within, of), most=Relative(1 + table.within, of)
             )
-            if at_least is not None and at_most is not None and at_least > at_most:
-                raise self._document.error(key, "at_least is greater than at_most")
-            expected.append(Expectation(table.metric, table.flow, table.where, at_least, at_most))
-        return tuple(expected)
+        found: dict[str, Any] = {}
+        for name, relative in (("at_least", "least"), ("at_most", "most")):
+            written = getattr(table, name)
+            if written is not None:
+                bound = self._parsed((*key, name), parse_bound, metric, written)
+                found[relative if isinstance(bound, Relative) else name] = bound
+        if {"at_least", "at_most"} <= found.keys() and found["at_least"] > found["at_most"]:
+            raise self._document.error(key, "at_least is greater than at_most")
+        return replace(shared, **found)
 
     def until(self) -> Until | None:
         """Return until when points are repeated; None if their number is fixed."""
@@ -62,16 +93,8 @@ class FigureTables:
             return None
         key: Key = ("search", "while")
         condition = search.while_
-        self._check_metric(key, None, condition.metric)
-        if condition.aggregate and self._fold(condition.metric) is not Fold.DISTRIBUTION:
-            what = f"{condition.metric} is one figure, not a distribution"
-            raise self._document.error(key, what, f"leave out .{condition.aggregate}")
+        self._check_metric(key, None, condition.metric, aggregate=condition.aggregate)
         return condition
-
-    def _fold(self, metric: str) -> Fold:
-        backends = (backend for own in self._backends.values() for backend in own)
-        own = [metric for backend in backends for metric in backend.capabilities.metrics]
-        return Vocabulary(own).describe(metric).fold
 
     def reported(self) -> tuple[Reported, ...]:
         """Return the figures that others reported."""
@@ -79,11 +102,11 @@ class FigureTables:
         for index, table in enumerate(self._document.model.reported):
             key: Key = ("reported", index)
             self._check_place(key, table.flow, table.where)
-            of_trials = OF_TRIALS if table.flow is None else ()
+            of_trials = OF_TRIALS if table.flow is None else NONE
             metrics = {}
             for metric, written in table.figures.items():
                 self._check_metric((*key, metric), table.flow, metric, of_trials)
-                metrics[metric] = self._figure(metric, written, (*key, metric))
+                metrics[metric] = self._parsed((*key, metric), parse_value, metric, written)
             reported.append(Reported(table.flow, table.direction, table.where, metrics))
         return tuple(reported)
 
@@ -96,22 +119,30 @@ class FigureTables:
             check_value(self._document, self._known, (*key, "where", axis), shown)
 
     def _check_metric(
-        self, key: Key, flow: str | None, metric: str, of_trials: Collection[str] = ()
+        self,
+        key: Key,
+        flow: str | None,
+        metric: str,
+        of_trials: Mapping[str, Metric] = NONE,
+        aggregate: str = "",
     ) -> None:
-        """Raise ProfileError unless a flow, or any of them, has a metric.
+        """Raise ProfileError unless a flow, or any of them, has a metric, and this aggregate of it.
 
         ``of_trials`` are metrics that a trial has as a whole.
         """
         flows = self._backends if flow is None else [flow]
-        own = {m.name for f in flows for b in self._backends[f] for m in b.capabilities.metrics}
-        known = {*METRICS, *own, *of_trials}
+        own = {m.name: m for f in flows for b in self._backends[f] for m in b.capabilities.metrics}
+        known = {**own, **METRICS, **of_trials}
         if metric not in known:
             hint = nearest(metric, known) or "such as throughput_bps, rtt_s or loss_ratio"
             raise self._document.error(key, f"no metric {quoted(metric)}", hint)
+        if aggregate and known[metric].fold is not Fold.DISTRIBUTION:
+            what = f"{metric} is one figure, not a distribution"
+            raise self._document.error(key, what, f"leave out .{aggregate}")
 
-    def _figure(self, metric: str, written: Scalar, key: Key) -> float:
-        """Return a figure of a metric in its SI unit."""
+    def _parsed(self, key: Key, parse: Callable[..., T], *written: object) -> T:
+        """Parse what stands at a key; errors of the parser get its place."""
         try:
-            return parse_value(metric, written)
+            return parse(*written)
         except ValueError as error:
             raise self._document.error(key, str(error)) from None

@@ -17,9 +17,10 @@ from typing import Any
 from pydantic import BaseModel
 
 from benchctl.backends import AnyBackend
-from benchctl.metrics import METRICS
+from benchctl.metrics import METRICS, OF_TRIALS, Fold
 from benchctl.profile.model import Profile
 from benchctl.profile.values import LABELLED_SCHEMA
+from benchctl.run.condition import AGGREGATES
 from benchctl.units import write_like
 
 Schema = dict[str, Any]
@@ -44,8 +45,15 @@ def json_schema(backends: Iterable[AnyBackend]) -> Schema:
         name: one for name, one in settable.items() if name != "backend"
     }
     _add_axes(schema, settable)
-    metrics = {metric.name for one in backends for metric in one.capabilities.metrics}
-    defs["ExpectTable"]["properties"]["metric"]["enum"] = sorted({*METRICS, *metrics})
+    own = {metric.name: metric for one in backends for metric in one.capabilities.metrics}
+    metrics = {**own, **METRICS, **OF_TRIALS}
+    statistics = {
+        f"{name}.{aggregate}"
+        for name, metric in metrics.items()
+        if metric.fold is Fold.DISTRIBUTION
+        for aggregate in AGGREGATES
+    }
+    defs["ExpectTable"]["properties"]["metric"]["enum"] = sorted({*metrics, *statistics})
     _ask_only_whole_profiles(schema)
     return {"$schema": DRAFT, "title": "benchctl profile", **_clean(schema)}
 

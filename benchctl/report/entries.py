@@ -26,6 +26,9 @@ Entry = dict[str, Any]
 EVENT_KEYS = (
     "metric", "at_s", "until_s", "level_before", "level_after", "confidence", "period_s", "beside",
 )  # fmt: skip
+OUTCOME_KEYS = (
+    "text", "met", "answer", "severity", "why", "point", "flow", "direction", "figure",
+)  # fmt: skip
 
 
 def report_entry(report: Report) -> Entry:
@@ -38,7 +41,9 @@ def report_entry(report: Report) -> Entry:
             {**summary_entry(row), "settled": is_settled(report.run, row)} for row in report.summary
         ],
         "searches": [_search_entry(one) for one in report.found],
-        "expectations": [{"text": one.text, "met": one.met} for one in report.outcomes],
+        "expectations": [
+            {key: getattr(one, key) for key in OUTCOME_KEYS} for one in report.outcomes
+        ],
     }
 
 

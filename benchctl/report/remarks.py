@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
 
+from benchctl.analysis.outcomes import Answer
 from benchctl.analysis.sharing import fair_after_s
 from benchctl.analysis.statistics import FEW
 from benchctl.metrics import Aspect, of_aspect, title_of
@@ -41,7 +42,7 @@ def remarks(report: Report) -> list[str]:
     lines += _unknown(report)
     lines += _outliers(report)
     lines += _too_few(report)
-    lines += [f"expectation not met: {one.text}" for one in report.outcomes if not one.met]
+    lines += [one.told for one in report.outcomes if one.answer is not Answer.MET]
     done, planned = len(report.trials), report.run.trials
     if done < planned:
         lines.append(f"{planned - done} of {planned} trials were not measured")

@@ -12,19 +12,19 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from benchctl.analysis.found import Found, found_in, found_rates
+from benchctl.analysis.outcomes import Outcome, outcomes_of
 from benchctl.analysis.results import FlowReport, TrialReport, asked_bps
 from benchctl.analysis.sharing import fair_after_s
 from benchctl.analysis.stopping import is_known_to
 from benchctl.analysis.summary import (
-    Outcome,
+    Measured,
     SummaryRow,
     measured_in,
-    outcomes_of,
     point_key,
     reported_of,
     summarize,
 )
-from benchctl.run.record import RecordedFlow, Run
+from benchctl.run.record import BASELINE, RecordedFlow, Run
 from benchctl.store.read import Reader
 from benchctl.units import parse_rate
 
@@ -60,7 +60,16 @@ class StoredRun:
 
 def read_report(reader: Reader, run: Run) -> Report:
     """Read a run, finished or not, from its store. Raises StoreError."""
-    return report_of(run, _ended(reader, run))
+    return report_of(run, _ended(reader, run), _baseline(reader, run))
+
+
+def _baseline(reader: Reader, run: Run) -> Iterator[TrialReport]:
+    """Yield the trials of another run that is the baseline, if an expectation refers to it."""
+    bounds = [bound for one in run.settings.expect for bound in (one.least, one.most)]
+    if any(bound is not None and bound.of == BASELINE for bound in bounds):
+        run_id = reader.baselines().get(run.profile, run.id)
+        if run_id != run.id:
+            yield from _ended(reader, reader.run(run_id))
 
 
 def _ended(reader: Reader, run: Run) -> Iterator[TrialReport]:
@@ -76,8 +85,10 @@ def _ended(reader: Reader, run: Run) -> Iterator[TrialReport]:
             )
 
 
-def report_of(run: Run, ended: Iterable[TrialReport]) -> Report:
-    """Return the report of a run with some finished trials."""
+def report_of(
+    run: Run, ended: Iterable[TrialReport], baseline: Iterable[TrialReport] = ()
+) -> Report:
+    """Return the report of a run with some finished trials, and with those of its baseline."""
     trials = list(ended)
     flows = {
         (point_key(trial.trial.point), one.flow.name): one.flow
@@ -89,18 +100,7 @@ def report_of(run: Run, ended: Iterable[TrialReport]) -> Report:
         for one in trials
         if not all(link["kept"] for link in one.trial.links)
     }
-    measured = [
-        one
-        for trial in trials
-        for one in measured_in(
-            trial.trial.point,
-            {
-                "fairness_jain": trial.trial.fairness_jain,
-                "fair_after_s": fair_after_s(trial.trial.fair_windows),
-            },
-            ((one.flow.name, one.flow.status, one.figures) for one in trial.flows),
-        )
-    ]
+    measured = _measured(trials)
     rows = [
         replace(
             row,
@@ -114,7 +114,24 @@ def report_of(run: Run, ended: Iterable[TrialReport]) -> Report:
     rows += [
         replace(row, beside={**row.beside, **_beside(run, row, None)}) for row in found_rates(found)
     ]
-    return Report(run, trials, rows, outcomes_of(run.settings.expect, rows), found)
+    before = _measured(one for one in baseline if all(link["kept"] for link in one.trial.links))
+    outcomes = outcomes_of(run.settings.expect, measured, rows, before)
+    return Report(run, trials, rows, outcomes, found)
+
+
+def _measured(trials: Iterable[TrialReport]) -> list[Measured]:
+    return [
+        one
+        for trial in trials
+        for one in measured_in(
+            trial.trial.point,
+            {
+                "fairness_jain": trial.trial.fairness_jain,
+                "fair_after_s": fair_after_s(trial.trial.fair_windows),
+            },
+            ((one.flow.name, one.flow.status, one.figures, one.events) for one in trial.flows),
+        )
+    ]
 
 
 def place_of(run: Run, point: Mapping[str, Any]) -> tuple[float, ...]:

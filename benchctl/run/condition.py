@@ -1,13 +1,19 @@
-"""A condition on a figure, as profiles write it: ``loss_ratio < 0.1%``, ``rtt_s.p95 <= 50ms``.
+"""Conditions as profiles write them: on a figure, on its bound, on the events within a flow.
 
-The grammar is ``METRIC[.AGGREGATE] COMPARISON VALUE``. The value has the unit of its metric; that
-of a count has none. Whether the metric exists is for others to check.
+- a figure is ``METRIC[.AGGREGATE]``: ``throughput_bps``, ``rtt_s.p95``;
+- a condition is ``FIGURE COMPARISON VALUE``: ``loss_ratio < 0.1%``, ``rtt_s.p95 <= 50ms``. The
+  value has the unit of its metric; that of a count has none;
+- a bound is ``VALUE`` or ``[FACTOR *] REFERENCE``: ``50Mbit``, ``0.9 * expected``, ``baseline``;
+- events are ``[no] KIND, …``: ``no drop``, ``no stall, recovery``, ``no event``.
+
+Whether a metric exists is for others to check.
 """
 
 from __future__ import annotations
 
 import operator
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -17,7 +23,13 @@ from benchctl.units import parse_value, quoted, scale_of, unit_of
 AGGREGATES = ("min", "mean", "median", "p95", "max")
 """What a distribution may be reduced to; without one, it is its mean."""
 
-_CONDITION = re.compile(r"\s*(\w+)(?:\.(\w+))?\s*([<>]=?)\s*(\S.*?)\s*", re.A)
+REFERENCES = ("asked", "expected", "reported", "baseline")
+"""What a figure may be compared with: the values beside it, and the same figure of the baseline."""
+ANY_EVENT = "event"
+
+_FIGURE = re.compile(r"(\w+)(?:\.(\w+))?", re.A)
+_CONDITION = re.compile(r"\s*([\w.]+)\s*([<>]=?)\s*(\S.*?)\s*", re.A)
+_RELATIVE = re.compile(r"\s*(?:(\d*\.?\d+)\s*\*\s*)?([A-Za-z_]+)\s*", re.A)
 _EXAMPLES = '"loss_ratio < 0.1%" or "rtt_s.p95 <= 50ms"'
 
 
@@ -62,12 +74,78 @@ def parse_condition(text: object) -> Condition:
     match = _CONDITION.fullmatch(text) if isinstance(text, str) else None
     if match is None:
         raise ValueError(f"{quoted(text)} is not a condition; write it as in {_EXAMPLES}")
-    metric, aggregate, comparison, written = match.groups()
-    if aggregate and aggregate not in AGGREGATES:
-        hint = nearest(aggregate, AGGREGATES) or f"known: {', '.join(AGGREGATES)}"
-        raise ValueError(f"no aggregate {quoted(aggregate)}; {hint}")
+    figure, comparison, written = match.groups()
+    metric, aggregate = parse_figure(figure)
     bound = parse_value(metric, written if unit_of(metric) else _number(written))
-    return Condition(metric, Comparison(comparison), bound, aggregate or "")
+    return Condition(metric, Comparison(comparison), bound, aggregate)
+
+
+def parse_figure(text: str) -> tuple[str, str]:
+    """Return the metric and the aggregate of a figure; the latter may be empty.
+
+    Raises ValueError.
+    """
+    match = _FIGURE.fullmatch(text)
+    if match is None:
+        raise ValueError(f'{quoted(text)} is not a figure; write it as in "rtt_s" or "rtt_s.p95"')
+    metric, aggregate = match.groups()
+    if aggregate and aggregate not in AGGREGATES:
+        raise ValueError(f"no aggregate {quoted(aggregate)}; {_like(aggregate, AGGREGATES)}")
+    return metric, aggregate or ""
+
+
+@dataclass(frozen=True, slots=True)
+class Relative:
+    """A bound that is a multiple of a reference, one of `REFERENCES`."""
+
+    factor: float
+    of: str
+
+    def __str__(self) -> str:
+        return self.of if self.factor == 1 else f"{self.factor:.12g} * {self.of}"
+
+
+def parse_bound(metric: str, written: object) -> float | Relative:
+    """Parse the bound of a metric: in its SI unit, or relative. Raises ValueError."""
+    match = _RELATIVE.fullmatch(written) if isinstance(written, str) else None
+    if match is not None:
+        factor, of = match.groups()
+        if of in REFERENCES:
+            return Relative(float(factor or 1), of)
+        if factor is not None:
+            raise ValueError(f"no reference {quoted(of)}; {_like(of, REFERENCES)}")
+    return parse_value(metric, written)
+
+
+@dataclass(frozen=True, slots=True)
+class EventRule:
+    """A kind of event that has to occur in every repeat, or in none.
+
+    ``kind`` is one of `Happening`, or `ANY_EVENT` for all.
+    """
+
+    kind: str
+    wanted: bool
+
+    def __str__(self) -> str:
+        return self.kind if self.wanted else f"no {self.kind}"
+
+
+def parse_events(text: str, kinds: Collection[str]) -> tuple[EventRule, ...]:
+    """Parse rules on events of some kinds: ``no drop, no stall``. Raises ValueError."""
+    rules = []
+    for part in text.split(","):
+        words = part.split()
+        wanted = words[:1] != ["no"]
+        kind = " ".join(words if wanted else words[1:])
+        if kind not in (*kinds, ANY_EVENT):
+            raise ValueError(f"no event {quoted(kind)}; {_like(kind, (*kinds, ANY_EVENT))}")
+        rules.append(EventRule(kind, wanted))
+    return tuple(rules)
+
+
+def _like(text: str, known: Collection[str]) -> str:
+    return nearest(text, known) or f"known: {', '.join(known)}"
 
 
 def _number(text: str) -> object:

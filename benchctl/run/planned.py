@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 from benchctl.errors import MissingError
 from benchctl.metrics import Direction, Metric
-from benchctl.run.condition import Condition
+from benchctl.run.condition import Condition, EventRule, Relative
 
 Scalar = str | int | float | bool
 """A value of an axis."""
@@ -162,12 +162,21 @@ class LabSettings:
     changes: tuple[PlannedChange, ...] = ()
 
 
+class Severity(StrEnum):
+    """What an expectation that is not met means for the exit code."""
+
+    ERROR = "error"
+    WARNING = "warning"
+
+
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """A bound on the mean of a metric over the repeats of a point, in the metric's SI unit.
+    """Bounds on the mean of a metric over the repeats of a point, or what may happen in its flows.
 
     If ``flow`` is None, every flow that has the metric must meet it. ``where`` maps axes to the
-    value that a point must have; empty for every point.
+    value that a point must have; empty for every point. ``at_least`` and ``at_most`` are in the
+    metric's SI unit, ``least`` and ``most`` relative to a reference. ``aggregate`` is what each
+    repeat's distribution is reduced to; empty for its mean. With ``events``, ``metric`` is empty.
     """
 
     metric: str
@@ -175,6 +184,16 @@ class Expectation:
     where: Mapping[str, Scalar] = field(default_factory=dict)
     at_least: float | None = None
     at_most: float | None = None
+    aggregate: str = ""
+    least: Relative | None = None
+    most: Relative | None = None
+    events: tuple[EventRule, ...] = ()
+    severity: Severity = Severity.ERROR
+
+    @property
+    def figure(self) -> str:
+        """The metric with its aggregate, as a profile writes it."""
+        return f"{self.metric}.{self.aggregate}" if self.aggregate else self.metric
 
 
 @dataclass(frozen=True, slots=True)

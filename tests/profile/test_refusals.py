@@ -357,7 +357,8 @@ ADDED = {
     ),
     "include: nothing": ("[[include]]", "24: include[0]: must not be empty", ""),
     "expect: no bound": (
-        "[[expect]]\nmetric = 'rtt_s'", "24: expect[0]: give at_least, at_most, or both", "",
+        "[[expect]]\nmetric = 'rtt_s'",
+        "24: expect[0]: give at_least, at_most, or both; or within", "",
     ),
     "expect: an unknown metric": (
         "[[expect]]\nmetric = 'throughput'\nat_least = '1Mbit'",
@@ -370,6 +371,52 @@ ADDED = {
     "expect: an unknown flow": (
         "[[expect]]\nmetric = 'rtt_s'\nflow = 'mian'\nat_most = '1s'",
         '26: expect[0].flow: no flow "mian"', 'did you mean "main"?',
+    ),
+    "expect: nothing": ("[[expect]]", "24: expect[0]: give a metric, or events", ""),
+    "expect: an unknown statistic": (
+        "[[expect]]\nmetric = 'rtt_s.p59'\nat_most = '1s'",
+        '25: expect[0].metric: no aggregate "p59"; did you mean "p95"?', "",
+    ),
+    "expect: a statistic of a single figure": (
+        "[[expect]]\nmetric = 'throughput_bps.p95'\nat_least = '1Mbit'",
+        "25: expect[0].metric: throughput_bps is one figure, not a distribution", "leave out .p95",
+    ),
+    "expect: an unknown reference": (
+        "[[expect]]\nmetric = 'rtt_s'\nat_most = '2 * expcted'",
+        '26: expect[0].at_most: no reference "expcted"; did you mean "expected"?', "",
+    ),
+    "expect: an unknown reference of within": (
+        "[[expect]]\nmetric = 'rtt_s'\nwithin = '10%'\nof = 'theory'",
+        '27: expect[0].of: "theory" is not one of asked, expected, reported, baseline', "",
+    ),
+    "expect: within without a unit": (
+        "[[expect]]\nmetric = 'rtt_s'\nwithin = 0.1",
+        '26: expect[0].within: 0.1 has no unit; write a ratio as in "2%"', "",
+    ),
+    "expect: a reference without within": (
+        "[[expect]]\nmetric = 'rtt_s'\nat_most = '1s'\nof = 'expected'",
+        "24: expect[0]: of needs within", "",
+    ),
+    "expect: within beside a bound": (
+        "[[expect]]\nmetric = 'rtt_s'\nat_most = '1s'\nwithin = '10%'",
+        "24: expect[0]: within excludes at_least and at_most", "",
+    ),
+    "expect: events of a metric": (
+        "[[expect]]\nmetric = 'rtt_s'\nevents = 'no drop'",
+        "24: expect[0]: events exclude metric, at_least, at_most and within", "",
+    ),
+    "expect: an unknown event": (
+        "[[expect]]\nevents = 'no drp'",
+        '25: expect[0].events: no event "drp"; did you mean "drop"?', "",
+    ),
+    "expect: fairness of one flow": (
+        "[[expect]]\nmetric = 'fairness_jain'\nflow = 'main'\nat_least = 1",
+        '25: expect[0].metric: no metric "fairness_jain"',
+        "such as throughput_bps, rtt_s or loss_ratio",
+    ),
+    "expect: an unknown severity": (
+        "[[expect]]\nmetric = 'rtt_s'\nat_most = '1s'\nseverity = 'note'",
+        '27: expect[0].severity: "note" is not one of error, warning', "",
     ),
     "expect: a wrong unit": (
         "[[expect]]\nmetric = 'rtt_s'\nat_most = '1m'",

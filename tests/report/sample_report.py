@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass
 
+from benchctl.analysis.outcomes import Answer, Outcome
 from benchctl.analysis.results import FlowReport, TrialReport
 from benchctl.analysis.statistics import Spread
-from benchctl.analysis.summary import Outcome, SummaryRow
+from benchctl.analysis.summary import SummaryRow
 from benchctl.report.report import Report
-from benchctl.run.planned import Reported, Settings
+from benchctl.run.planned import Reported, Settings, Severity
 from benchctl.run.record import RecordedFlow, Run, Trial
 from benchctl.run.status import Status
 
@@ -101,7 +102,17 @@ SUMMARY = (
 REPORT = Report(
     RUN, TRIALS, SUMMARY,
     [
-        Outcome("throughput_bps of bulk at streams=1", False),
-        Outcome("rtt_s of ping at streams=1", True),
+        Outcome(
+            "throughput_bps of bulk at streams=1", False, Answer.NOT_MET, Severity.ERROR,
+            "94.1 Mbit/s ±0.31, at least 95.0 Mbit/s", ONE, "bulk", "send", "throughput_bps",
+        ),
+        Outcome(
+            "rtt_s of ping at streams=1", True, Answer.MET, Severity.ERROR,
+            "20.4 ms ±0.20, at most 30.0 ms", ONE, "ping", "round-trip", "rtt_s",
+        ),
+        Outcome(
+            "rtt_s.p95 of ping at streams=1", False, Answer.UNDECIDED, Severity.WARNING,
+            "30.1 ms ±0.20, at most 30.0 ms", ONE, "ping", "round-trip", "rtt_s.p95",
+        ),
     ],
 )  # fmt: skip

@@ -10,7 +10,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchctl.run.codec import from_json, to_json
-from benchctl.run.condition import AGGREGATES, Comparison, Condition, parse_condition
+from benchctl.run.condition import (
+    AGGREGATES,
+    REFERENCES,
+    Comparison,
+    Condition,
+    EventRule,
+    Relative,
+    parse_bound,
+    parse_condition,
+    parse_events,
+    parse_figure,
+)
+from benchctl.run.record import Happening
 
 
 @pytest.mark.parametrize(
@@ -86,3 +98,80 @@ def test_a_condition_holds_below_at_and_above_its_bound(
 ) -> None:
     condition = parse_condition(f"loss_ratio {comparison} 10%")
     assert tuple(map(condition.holds, (0.0, 0.1, 0.2))) == holds
+
+
+@pytest.mark.parametrize(
+    ("metric", "text", "read"),
+    [
+        ("throughput_bps", "50Mbit", 50e6),
+        ("retransmits", 100, 100.0),
+        ("throughput_bps", "0.9 * expected", Relative(0.9, "expected")),
+        ("rtt_s", "1.1*baseline", Relative(1.1, "baseline")),
+        ("rtt_s", " reported ", Relative(1, "reported")),
+        ("retransmits", ".5 * asked", Relative(0.5, "asked")),
+    ],
+)
+def test_a_bound_is_a_value_or_a_multiple_of_a_reference(
+    metric: str, text: object, read: float | Relative
+) -> None:
+    assert parse_bound(metric, text) == read
+
+
+@pytest.mark.parametrize(
+    ("metric", "text", "why"),
+    [
+        ("throughput_bps", "0.9 * expcted", 'no reference "expcted"; did you mean "expected"?'),
+        ("throughput_bps", "0.9 *", 'unknown unit "*"'),
+        ("throughput_bps", "expected * 0.9", "is not a rate"),
+        ("throughput_bps", "-1 * expected", "is not a rate"),
+        ("throughput_bps", "2 * 3 * expected", "is not a rate"),
+        ("throughput_bps", 5, "no unit"),
+        ("retransmits", "expcted", "is not a number"),
+        ("rtt_s", "__import__('os')", "is not a duration"),
+    ],
+)
+def test_any_other_bound_is_rejected_with_its_reason(metric: str, text: object, why: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(why)):
+        parse_bound(metric, text)
+
+
+@given(
+    st.sampled_from(["loss_ratio", "rtt_s", "throughput_bps", "cwnd_bytes", "retransmits"]),
+    st.one_of(st.text(), st.integers(), st.floats(), st.booleans(), st.none()),
+)
+def test_any_bound_is_read_or_rejected(metric: str, written: object) -> None:
+    with suppress(ValueError):
+        assert isinstance(parse_bound(metric, written), float | Relative)
+
+
+@given(st.integers(0, 10**6).map(lambda thousandths: thousandths / 1000),
+       st.sampled_from(REFERENCES))  # fmt: skip
+def test_a_relative_bound_reads_back(factor: float, of: str) -> None:
+    assert parse_bound("rtt_s", str(Relative(factor, of))) == Relative(factor, of)
+
+
+@given(st.text())
+def test_any_figure_and_any_events_are_read_or_rejected(text: str) -> None:
+    for parse in (parse_figure, lambda text: parse_events(text, tuple(Happening))):
+        with suppress(ValueError):
+            parse(text)
+
+
+@given(st.lists(st.builds(EventRule, st.sampled_from([*map(str, Happening), "event"]),
+                          st.booleans()), min_size=1))  # fmt: skip
+def test_rules_on_events_read_back(rules: list[EventRule]) -> None:
+    assert parse_events(", ".join(map(str, rules)), tuple(Happening)) == tuple(rules)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("no drp", 'no event "drp"; did you mean "drop"?'),
+        ("drop,", 'no event ""'),
+        ("no no drop", 'no event "no drop"'),
+        ("none", 'no event "none"; '),
+    ],
+)
+def test_other_events_are_rejected(text: str, why: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(why)):
+        parse_events(text, tuple(Happening))

@@ -10,6 +10,8 @@ from benchctl.store.record import Recorder, create_run
 NOW = 1_795_225_512.0
 """2026-11-21 00:25:12 UTC."""
 SETTINGS = Settings({}, "sequential", ())
+FIVE_MBIT = (94e6, 95e6, 96e6, 95e6, 94.5e6)
+"""Repeats of a throughput."""
 
 
 def new_run(store, trials=1, now=NOW):

@@ -40,6 +40,7 @@ _ALL = (
     Export("md", ("md", "markdown"), "the summary as a table in GitHub's markdown"),
     Export("csv", ("csv",), "the summary in SI units, one line per metric"),
     Export("json", ("json",), "the whole run as one JSON object"),
+    Export("junit", ("xml",), "the expectations as JUnit XML, for CI systems"),
     Export("jsonl", ("jsonl", "ndjson"), "the run as events, one JSON object per line"),
     Export("openmetrics", ("om", "prom"), "the summary as OpenMetrics text, for Prometheus"),
     Export("influx", ("lp",), "every sample in InfluxDB's line protocol"),

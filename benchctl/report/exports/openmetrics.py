@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
+from benchctl.analysis.outcomes import Answer
 from benchctl.analysis.summary import SummaryRow
 from benchctl.report.report import StoredRun
 from benchctl.units import without_unit
@@ -35,8 +36,13 @@ def export(stored: StoredRun) -> Iterator[str]:
     trials = Counter(str(one.trial.status) for one in report.trials)
     statuses: Samples = [({**profile, "status": status}, n) for status, n in sorted(trials.items())]
     yield from _family("trials", "trials by their status", statuses)
-    met: Samples = [({**profile, "expectation": o.text}, int(o.met)) for o in report.outcomes]
-    yield from _family("expectation_met", "1 if an expectation of the profile was met", met)
+    met: Samples = [
+        ({**profile, "expectation": one.text}, int(one.answer is Answer.MET))
+        for one in report.outcomes
+        if one.answer is not Answer.UNDECIDED
+    ]
+    about = "1 if an expectation of the profile was met, 0 if not; none if it is undecided"
+    yield from _family("expectation_met", about, met)
     labelled = [(row, {**profile, **_labels(row)}) for row in report.summary]
     for metric in dict.fromkeys(row.metric for row in report.summary):
         stem = without_unit(metric)

@@ -10,6 +10,7 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
+from benchctl.analysis.outcomes import Answer
 from benchctl.report.report import Report, read_report
 from benchctl.run.status import Status
 from benchctl.store.read import Reader
@@ -86,9 +87,9 @@ class SummaryScreen(ReportPage):
         self._turn = self._turn or self._summary.first_turn()
         failed = [one.trial for one in report.trials if one.trial.status is not Status.OK]
         notes: list[Line] = [
-            [Span(f"✗ expectation not met: {one.text}", "bad")]
+            [Span(f"✗ {one.told}", "bad") if one.fails() else Span(f"? {one.told}", "warn")]
             for one in report.outcomes
-            if not one.met
+            if one.answer is not Answer.MET
         ]
         for trial in failed:
             where = ", ".join(f"{axis}={value}" for axis, value in trial.point.items())

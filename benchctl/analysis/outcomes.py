@@ -1,0 +1,223 @@
+"""Checks what a run measured against the expectations of its profile.
+
+A bound is met, or not met, if the whole 95 % interval of the mean is on one side of it; otherwise
+it is undecided. A single repeat has no interval: its value decides. A baseline of a single repeat
+counts as a plain value; of several, its scatter counts too (Welch's interval of the difference).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from statistics import fmean
+from typing import Any
+
+from benchctl.analysis.compare import comparison_key, welch_interval
+from benchctl.analysis.summary import Measured, SummaryRow, is_at, point_key, summarize
+from benchctl.run.condition import ANY_EVENT, EventRule, Relative
+from benchctl.run.planned import Expectation, Severity
+from benchctl.run.record import BASELINE
+from benchctl.units import format_mean, format_value
+
+_Rows = Mapping[tuple[Any, ...], SummaryRow]
+
+
+class Answer(StrEnum):
+    """Whether an expectation was met, as far as the repeats show."""
+
+    MET = "met"
+    NOT_MET = "not met"
+    UNDECIDED = "undecided"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Whether one expectation was met by one flow at one point.
+
+    ``met`` is whether the mean alone meets it, None if there is nothing to compare with; ``why``
+    has the figures.
+    """
+
+    text: str
+    met: bool | None
+    answer: Answer
+    severity: Severity = Severity.ERROR
+    why: str = ""
+    point: Mapping[str, Any] = field(default_factory=dict)
+    flow: str = ""
+    direction: str = ""
+    figure: str = ""
+
+    def fails(self, *, strict: bool = False) -> bool:
+        """Return whether it makes a run end with code 1; with ``strict``, all that is not met."""
+        if strict:
+            return self.answer is not Answer.MET
+        return self.answer is Answer.NOT_MET and self.severity is Severity.ERROR
+
+    @property
+    def told(self) -> str:
+        """What to say of it if it is not met: ``expectation not met: …``."""
+        kind = "expectation" if self.severity is Severity.ERROR else "warning: expectation"
+        return f"{kind} {self.answer}: {self.text}{f' ({self.why})' if self.why else ''}"
+
+
+def outcomes_of(
+    expectations: Sequence[Expectation],
+    measured: Sequence[Measured],
+    rows: Sequence[SummaryRow],
+    baseline: Sequence[Measured] = (),
+) -> list[Outcome]:
+    """Check a run against expectations, point by point.
+
+    ``rows`` are the summary of ``measured``; ``baseline`` is what its baseline measured.
+    """
+    outcomes = []
+    for wanted in expectations:
+        if wanted.events:
+            found = list(_of_events(wanted, measured, rows))
+        else:
+            found = list(_of_figures(wanted, measured, rows, baseline))
+        what = wanted.figure or ", ".join(map(str, wanted.events))
+        nothing = f"{what}: nothing was measured"
+        outcomes += found or [
+            Outcome(nothing, False, Answer.NOT_MET, wanted.severity, figure=wanted.figure)
+        ]
+    return outcomes
+
+
+def _of_figures(
+    wanted: Expectation,
+    measured: Iterable[Measured],
+    rows: Sequence[SummaryRow],
+    baseline: Iterable[Measured],
+) -> Iterator[Outcome]:
+    known: _Rows = {comparison_key(row): row for row in rows if row.metric == wanted.metric}
+    own: _Rows = known
+    if wanted.aggregate:
+        reduced = summarize(measured, wanted.metric, wanted.aggregate)
+        own = {comparison_key(row): row for row in reduced}
+    relative = [one for one in (wanted.least, wanted.most) if one is not None]
+    before: _Rows = {}
+    if any(one.of == BASELINE for one in relative):
+        reduced = summarize(baseline, wanted.metric, wanted.aggregate)
+        before = {comparison_key(row): row for row in reduced}
+    for key, row in own.items():
+        if wanted.flow not in (None, row.flow) or not is_at(row.point, wanted.where):
+            continue
+        whole = known[key]
+        margins = list(_margins(wanted, row, whole.beside, before.get(key)))
+        sides = [margin.answer for margin in margins]
+        answer, met = Answer.MET, all(margin.mean >= 0 for margin in margins)
+        why = [format_mean(row.metric, row.spread.mean, row.spread.half)]
+        why += [margin.text for margin in margins]
+        missing = [
+            f"no {one.of} value is known"
+            for one in relative
+            if not _reference(one, whole.beside, before.get(key))
+        ]
+        if not whole.valid:
+            answer = Answer.UNDECIDED
+            why.append("not valid for this lab: the emulator did not keep up")
+        elif Answer.NOT_MET in sides:
+            answer = Answer.NOT_MET
+        elif missing or Answer.UNDECIDED in sides:
+            answer = Answer.UNDECIDED
+        yield Outcome(
+            _where(f"{wanted.figure}{f' of {row.flow}' if row.flow else ''}", row.point),
+            None if missing else met,
+            answer,
+            wanted.severity,
+            ", ".join([*why, *dict.fromkeys(missing)]),
+            row.point,
+            row.flow,
+            row.direction,
+            wanted.figure,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Margin:
+    """By how much the mean is on the right side of a bound, with its interval; and the bound."""
+
+    mean: float
+    low: float
+    high: float
+    text: str
+
+    @property
+    def answer(self) -> Answer:
+        if self.low >= 0:
+            return Answer.MET
+        return Answer.NOT_MET if self.high < 0 else Answer.UNDECIDED
+
+
+def _margins(
+    wanted: Expectation,
+    row: SummaryRow,
+    beside: Mapping[str, float],
+    before: SummaryRow | None,
+) -> Iterator[_Margin]:
+    """Yield the margin to each bound that is known."""
+    for name, sign, fixed, relative in (
+        ("at least", 1, wanted.at_least, wanted.least),
+        ("at most", -1, wanted.at_most, wanted.most),
+    ):
+        if fixed is not None:
+            text = f"{name} {format_value(row.metric, fixed)}"
+            yield _margin(row, (fixed,), sign, text)
+        elif relative is not None and (reference := _reference(relative, beside, before)):
+            bound = [relative.factor * value for value in reference]
+            text = f"{name} {relative}: {format_value(row.metric, fmean(bound))}"
+            yield _margin(row, bound, sign, text)
+
+
+def _reference(
+    relative: Relative, beside: Mapping[str, float], before: SummaryRow | None
+) -> Sequence[float]:
+    """Return the repeats of a reference, one if it is a plain value; none if it is not known."""
+    if relative.of == BASELINE:
+        return before.values if before is not None else ()
+    return (beside[relative.of],) if relative.of in beside else ()
+
+
+def _margin(row: SummaryRow, bound: Sequence[float], sign: int, text: str) -> _Margin:
+    mean = row.spread.mean - fmean(bound)
+    found = welch_interval(bound, row.values)
+    if found is None and len(bound) == 1:
+        half = row.spread.half or 0.0
+        found = mean - half, mean + half
+    low, high = sorted(sign * end for end in found or (mean, mean))
+    return _Margin(sign * mean, low, high, text)
+
+
+def _of_events(
+    wanted: Expectation, measured: Iterable[Measured], rows: Iterable[SummaryRow]
+) -> Iterator[Outcome]:
+    invalid = {point_key(row.point) for row in rows if not row.valid}
+    flows: dict[tuple[Any, ...], list[Measured]] = {}
+    for one in measured:
+        if one.flow and wanted.flow in (None, one.flow) and is_at(one.point, wanted.where):
+            flows.setdefault((point_key(one.point), one.flow), []).append(one)
+    for (point, flow), repeats in flows.items():
+        for rule in wanted.events:
+            counts = [_count(rule, one) for one in repeats]
+            met = all(counts) if rule.wanted else not any(counts)
+            answer = Answer.MET if met else Answer.NOT_MET
+            why = f"{sum(counts)} in {sum(map(bool, counts))} of {len(counts)} repeats"
+            if point in invalid:
+                answer = Answer.UNDECIDED
+                why += ", not valid for this lab: the emulator did not keep up"
+            text = _where(f"{rule} in {flow}", repeats[0].point)
+            yield Outcome(
+                text, met, answer, wanted.severity, why, repeats[0].point, flow, "", str(rule)
+            )
+
+
+def _count(rule: EventRule, one: Measured) -> int:
+    return sum(rule.kind in (ANY_EVENT, event.kind) for event in one.events)
+
+
+def _where(what: str, point: Mapping[str, Any]) -> str:
+    where = ", ".join(f"{axis}={value}" for axis, value in point.items())
+    return f"{what} at {where or 'its point'}"

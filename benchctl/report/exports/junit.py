@@ -1,0 +1,93 @@
+"""The expectations of a run as JUnit XML, for CI systems: one test case for each and each point.
+
+The elements and attributes are those of Ant's reports, which every CI system reads; the schemas of
+Ant (windyroad's JUnit.xsd) and of Jenkins accept them. A trial that failed is a test case in error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from time import localtime, strftime
+from xml.sax.saxutils import escape, quoteattr
+
+from benchctl.analysis.outcomes import Answer, Outcome
+from benchctl.report.report import Report, StoredRun
+from benchctl.run.record import Trial
+from benchctl.run.status import Status
+from benchctl.visible import visible
+
+
+def export(stored: StoredRun) -> Iterator[str]:
+    """Yield the expectations of a run; what is not certain is skipped."""
+    yield junit(stored.report)
+
+
+def junit(report: Report, *, strict: bool = False) -> str:
+    """Return the expectations of a run; with ``strict``, all that are not met are failures."""
+    run, outcomes = report.run, report.outcomes
+    failed = [one.trial for one in report.trials if one.trial.status is not Status.OK]
+    failures = sum(one.fails(strict=strict) for one in outcomes)
+    begun = run.started_time or run.created_time
+    attributes = {
+        "name": run.profile,
+        "id": 0,
+        "package": run.profile,
+        # Local, and without an offset: the schema has no room for it.
+        "timestamp": strftime("%Y-%m-%dT%H:%M:%S", localtime(begun)),
+        "hostname": str(run.facts.get("hostname", "")) or "localhost",
+        "tests": len(outcomes) + len(failed),
+        "failures": failures,
+        "errors": len(failed),
+        "skipped": sum(one.answer is not Answer.MET for one in outcomes) - failures,
+        "time": f"{(run.finished_time or begun) - begun:.3f}",
+    }
+    known = {"run": run.name, "title": run.title, "status": run.status, "error": run.error}
+    lines = [
+        '<?xml version="1.0" encoding="UTF-8"?>',
+        "<testsuites>",
+        f"  <testsuite{_attributes(attributes)}>",
+        "    <properties>",
+        *(f"      <property{_attributes({'name': name, 'value': value})}/>"
+          for name, value in known.items()),
+        "    </properties>",
+        *(_trial_case(run.profile, trial) for trial in failed),
+        *(_case(run.profile, one, strict=strict) for one in outcomes),
+        "    <system-out></system-out>",
+        "    <system-err></system-err>",
+        "  </testsuite>",
+        "</testsuites>",
+    ]  # fmt: skip
+    return "\n".join(lines) + "\n"
+
+
+def _case(profile: str, one: Outcome, *, strict: bool) -> str:
+    name = f"{one.text}, {one.direction}" if one.direction else one.text
+    if one.fails(strict=strict):
+        return _test(profile, name, "failure", f"{one.answer}: {one.why}", "expectation")
+    # JUnit has no warnings: what counts for nothing is skipped.
+    result = "" if one.answer is Answer.MET else "skipped"
+    return _test(profile, name, result, f"{one.answer}: {one.why}")
+
+
+def _trial_case(profile: str, trial: Trial) -> str:
+    point = ", ".join(f"{axis}={value}" for axis, value in trial.point.items())
+    name = f"trial {trial.position + 1}{f' at {point}' if point else ''}, repeat {trial.repeat}"
+    return _test(profile, name, "error", f"{trial.status}: {trial.error}", str(trial.status))
+
+
+def _test(profile: str, name: str, result: str, message: str, kind: str = "") -> str:
+    head = f"    <testcase{_attributes({'name': name, 'classname': profile, 'time': '0'})}"
+    if not result:
+        return f"{head}/>"
+    how = {"message": message, **({"type": kind} if kind else {})}
+    text = "" if result == "skipped" else escape(_text(message))
+    return f"{head}>\n      <{result}{_attributes(how)}>{text}</{result}>\n    </testcase>"
+
+
+def _attributes(values: Mapping[str, object]) -> str:
+    return "".join(f" {name}={quoteattr(_text(str(value)))}" for name, value in values.items())
+
+
+def _text(text: str) -> str:
+    """Escape what XML cannot have: control characters, as everywhere, and two that are none."""
+    return visible(text).replace("\ufffe", "\\ufffe").replace("\uffff", "\\uffff")
