@@ -26,6 +26,8 @@ REPEATABLE = settings(derandomize=True, deadline=None)
 TOOL = Path(benchctl_simpleperf.__file__).parent / "simpleperf" / "__main__.py"
 COMMAND = (sys.executable, "-I", "-S", str(TOOL))
 
+UDP = {"protocol": "udp", "length_bytes": 1448, "duration_s": 60.0}
+
 
 class Notes(ResultOutput):
     """An output that remembers everything."""
