@@ -65,16 +65,26 @@ def search_remarks(report: Report) -> Iterator[str]:
     )
     _, text, _ = detection(search, min(one.lasted_s for one in report.found))
     yield text
+    yield from unanswered(report)
+
+
+def unanswered(report: Report) -> Iterator[str]:
+    """Yield a line for each search that found no rate between two, or did not confirm it."""
+    search = report.run.settings.search
+    if search is None:
+        return
     for one in report.found:
         where = ", ".join(f"{axis}={value}" for axis, value in one.point.items())
-        name = (
-            f"search{f' at {where}' if where else ''}{f', repeat {one.repeat}' * (one.repeat > 1)}"
-        )
-        if one.finding.outcome is Outcome.OPEN:
-            why = f": {one.finding.why}" if one.finding.why else ""
-            yield f"{name}: not found in {one.finding.tries} tries{why}"
-        elif not one.finding.confirmed:
-            yield f"{name}: not confirmed in {one.finding.tries} tries"
+        at = f" at {where}" if where else ""
+        name = f"search{at}{f', repeat {one.repeat}' * (one.repeat > 1)}"
+        finding, rate = one.finding, rate_text(search, one)
+        if finding.outcome is Outcome.OPEN:
+            why = f": {finding.why}" if finding.why else ""
+            yield f"{name}: not found in {finding.tries} tries{why}"
+        elif not finding.confirmed:
+            yield f"{name}: {rate}, not confirmed in {finding.tries} tries"
+        elif finding.outcome is not Outcome.FOUND:
+            yield f"{name}: {rate}"
 
 
 def detection(search: Search, lasts_s: float) -> tuple[bool, str, str]:

@@ -101,7 +101,7 @@ def test_a_run_without_a_search_has_none():
 
 def test_what_is_not_confirmed_or_not_found_is_said_with_its_reason():
     slow = "".join(table.export(Stored(searched({"near": 29.15e6}, sent_bps=20e6))))
-    assert "search at path=near: not confirmed in" in slow
+    assert "Mbit/s, not confirmed in" in slow
     refused = searched({"near": 1e6}, status=Status.FAILED, error="connection refused")
     assert cells(refused, "highest rate") == ["-"]
     text = "".join(table.export(Stored(refused)))
@@ -131,6 +131,7 @@ def test_the_duration_of_a_try_is_compared_with_the_queue(overflow_s, lasts_s, e
 
 def test_the_summary_screen_has_a_grid_of_found_rates_and_grids_of_tries():
     summary = SummaryTable(searched({"near": 29.15e6, "far": 400e6}))
+    assert summary.lines[0][2] == "found_rate_bps"
     found, loss = (
         summary.turned(Arrangement(line, 0, len(summary.axes)))
         for metric in ("found_rate_bps", "loss_ratio")

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
+from benchctl.analysis.found import FOUND_RATE
 from benchctl.analysis.summary import SummaryRow
 from benchctl.metrics import title_of
 from benchctl.report.pivot import with_interval
@@ -73,7 +74,8 @@ class SummaryTable:
         for row in report.summary:
             line = (row.flow, row.direction, row.metric)
             self._rows.setdefault(line, {})[self._point(row.point)] = row
-        wanted = {name: place for place, name in enumerate(report.run.vocabulary.wanted)}
+        names = (FOUND_RATE, *report.run.vocabulary.wanted)
+        wanted = {name: place for place, name in enumerate(names)}
         self.lines = sorted(
             self._rows, key=lambda line: (wanted.get(line[2], len(wanted)), line[2], line)
         )

@@ -12,6 +12,7 @@ from textual.widget import Widget
 
 from benchctl.analysis.outcomes import Answer
 from benchctl.report.report import Report, read_report
+from benchctl.report.searches import unanswered
 from benchctl.run.status import Status
 from benchctl.store.read import Reader
 from benchctl.tui.draw.heat import INVALID, STEPS, Arrangement, SummaryTable
@@ -91,6 +92,7 @@ class SummaryScreen(ReportPage):
             for one in report.outcomes
             if one.answer is not Answer.MET
         ]
+        notes += [[Span(f"! {text}", "warn")] for text in unanswered(report)]
         for trial in failed:
             where = ", ".join(f"{axis}={value}" for axis, value in trial.point.items())
             text = f"  trial {trial.position + 1} ({where}) {trial.error}"
