@@ -68,8 +68,11 @@ def search_remarks(report: Report) -> Iterator[str]:
     yield from unanswered(report)
 
 
-def unanswered(report: Report) -> Iterator[str]:
-    """Yield a line for each search that found no rate between two, or did not confirm it."""
+def unanswered(report: Report, *, ends: bool = False) -> Iterator[str]:
+    """Yield a line for each search without a confirmed result; with ``ends`` also those at an end.
+
+    At an end of the range, there is no rate between two: the whole range passes, or fails.
+    """
     search = report.run.settings.search
     if search is None:
         return
@@ -83,7 +86,7 @@ def unanswered(report: Report) -> Iterator[str]:
             yield f"{name}: not found in {finding.tries} tries{why}"
         elif not finding.confirmed:
             yield f"{name}: {rate}, not confirmed in {finding.tries} tries"
-        elif finding.outcome is not Outcome.FOUND:
+        elif ends and finding.outcome is not Outcome.FOUND:
             yield f"{name}: {rate}"
 
 

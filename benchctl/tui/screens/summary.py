@@ -92,7 +92,7 @@ class SummaryScreen(ReportPage):
             for one in report.outcomes
             if one.answer is not Answer.MET
         ]
-        notes += [[Span(f"! {text}", "warn")] for text in unanswered(report)]
+        notes += [[Span(f"! {text}", "warn")] for text in unanswered(report, ends=True)]
         for trial in failed:
             where = ", ".join(f"{axis}={value}" for axis, value in trial.point.items())
             text = f"  trial {trial.position + 1} ({where}) {trial.error}"
