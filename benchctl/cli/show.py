@@ -11,6 +11,7 @@ from benchctl.cli import options
 from benchctl.visible import visible
 
 if TYPE_CHECKING:
+    from benchctl.report.report import Report
     from benchctl.run.record import Run
     from benchctl.store.read import Reader
 
@@ -35,8 +36,8 @@ def show(
     store: options.Store,
 ) -> None:
     """Show one run: summary, trials, events, facts or profile."""
-    from benchctl.report.exports.table import export as table
-    from benchctl.report.report import StoredRun
+    from benchctl.report.exports.table import text_of
+    from benchctl.report.report import read_report
 
     name, store = options.run_and_store(name, store)
     with options.open_reader(store) as reader:
@@ -51,7 +52,9 @@ def show(
             _print_trials(reader, run)
         else:
             _print_head(run)
-            print(*table(StoredRun(reader, run)), sep="", end="")
+            report = read_report(reader, run)
+            print(text_of(report), end="")
+            _print_limits(report)
             for note in reader.notes(run.id):
                 print(visible(f"{note.level}: {note.text}"))
 
@@ -63,6 +66,14 @@ def _print_head(run: Run) -> None:
     started = format_time(run.started_time) if run.started_time is not None else "-"
     print(f"started {started}  {run.status}", end="")
     print(f"  {run.trials} trials, {run.settings.order}, seed {run.seed}\n")
+
+
+def _print_limits(report: Report) -> None:
+    from benchctl.report.limiting import limit_lines
+
+    lines = [visible(f"  {line}") for line in limit_lines(report)]
+    if lines:
+        print("", "limited by", *lines, sep="\n")
 
 
 def _print_events(reader: Reader, run: Run) -> None:

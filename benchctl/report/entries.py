@@ -16,6 +16,7 @@ from benchctl.analysis.results import FlowReport, TrialReport
 from benchctl.analysis.sharing import fair_after_s
 from benchctl.analysis.summary import SummaryRow, reported_of
 from benchctl.metrics import OF_TRIALS
+from benchctl.report.limiting import limit_entry, limits_of
 from benchctl.report.report import Report, is_settled
 from benchctl.run.record import Figure, Figures, RecordedFlow, Run, Trial
 from benchctl.units import timestamp, unit_of
@@ -65,10 +66,17 @@ def _search_entry(one: Found) -> Entry:
 def _ended_entry(run: Run, ended: TrialReport) -> Entry:
     told, point = run.settings.reported, ended.trial.point
     flows = [
-        entry | {"reported": _only(reported, entry["metrics"]), "events": _events(one, entry)}
+        entry
+        | {
+            "reported": _only(reported, entry["metrics"]),
+            "limit": limit_entry(limits[direction]) if direction in limits else None,
+            "events": _events(one, entry),
+        }
         for one in ended.flows
+        for limits in (limits_of(one),)
         for entry in flow_entries(one.flow, one.figures)
-        for reported in (reported_of(told, point, one.flow.name, entry["direction"]),)
+        for direction in (entry["direction"],)
+        for reported in (reported_of(told, point, one.flow.name, direction),)
     ]
     of_trial = {"reported": _only(reported_of(told, point), OF_TRIALS)}
     return {**trial_entry(ended.trial), "flows": flows, **of_trial}

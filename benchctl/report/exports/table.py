@@ -6,15 +6,19 @@ from collections.abc import Iterator
 
 from benchctl.report.pivot import align, pivot
 from benchctl.report.remarks import remarks
-from benchctl.report.report import StoredRun
+from benchctl.report.report import Report, StoredRun
 from benchctl.report.searches import search_table
 
 
 def export(stored: StoredRun) -> Iterator[str]:
     """Yield the summary as a table of text."""
-    report = stored.report
-    if (found := search_table(report)) is not None:
-        yield align(found.heads, found.rows, found.numeric) + "\n"
+    yield text_of(stored.report)
+
+
+def text_of(report: Report) -> str:
+    """Return the table of a report, and the remarks below it."""
+    found = search_table(report)
+    head = f"{align(found.heads, found.rows, found.numeric)}\n" if found is not None else ""
     shown = pivot(report)
     text = align(shown.heads, shown.rows, shown.numeric) if shown.rows else "nothing was measured\n"
-    yield "\n".join([text.removesuffix("\n"), *remarks(report)]) + "\n"
+    return head + "\n".join([text.removesuffix("\n"), *remarks(report)]) + "\n"

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from benchctl.analysis.results import FlowReport
 from benchctl.report.detail import TrialDetail, asked_of, in_force_of, trial_title, unlike_asked
 from benchctl.report.happenings import event_text
+from benchctl.report.limiting import limit_text, limits_of
 from benchctl.run.planned import PlannedFlow
 from benchctl.run.record import HookOutcome, Note, Trial
 from benchctl.tui.draw.spans import Line, Span, state
@@ -111,6 +112,8 @@ def _attempt(one: FlowReport, planned: PlannedFlow | None, wanted: Sequence[str]
         source = "" if figure.origin == "tool" else "  (from the samples)"
         value = format_value(metric, figure.value)
         yield [Span(f"    {direction:<10} {metric} = {value}{beside}{source}")]
+    for direction, limit in limits_of(one).items():
+        yield [Span(f"    {direction:<10} limited by {limit_text(limit)}", "strong")]
     for event in one.events:
         yield [Span(f"    {event.direction:<10} {event_text(event)}", "strong")]
 

@@ -1,0 +1,129 @@
+"""What limited each flow of a run, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from benchctl.analysis.limiting import Limit, Limiter, limit_of
+from benchctl.analysis.results import FlowReport
+from benchctl.analysis.summary import point_key
+from benchctl.report.report import Report
+from benchctl.units import format_duration, format_ratio, format_value
+
+# More lines than a screen has are read by nobody: then each reason has one.
+MOST_LINES = 12
+
+
+def limit_lines(report: Report) -> Iterator[str]:
+    """Yield a line for each point, flow and direction, or one for each reason if these are many."""
+    flows = {
+        (point_key(trial.trial.point), one.flow.name): one.flow
+        for trial in report.trials
+        for one in trial.flows
+    }
+    means: dict[tuple[Any, str], dict[tuple[str, str], float]] = {}
+    points: dict[Any, Mapping[str, Any]] = {}
+    for row in report.summary:
+        key = point_key(row.point), row.flow
+        points[key] = row.point
+        means.setdefault(key, {})[row.direction, row.metric] = row.spread.mean
+    told: list[tuple[Limiter, str]] = []
+    for key, figures in means.items():
+        if flow := flows.get(key):
+            at = [f"{axis}={value}" for axis, value in points[key].items()]
+            for direction in dict.fromkeys(direction for direction, _ in figures):
+                limit = limit_of(flow, direction, _of_direction(figures, direction))
+                if limit is not None:
+                    where = " ".join([*at, flow.name, direction])
+                    told.append((limit.by, f"{where}: {limit_text(limit)}"))
+    if len(told) <= MOST_LINES:
+        yield from (line for _, line in told)
+        return
+    for by in Limiter:
+        lines = [line for one, line in told if one is by]
+        if lines:
+            yield f"{by}: {len(lines)} of {len(told)}, such as {lines[0]}"
+
+
+def limits_of(one: FlowReport) -> dict[str, Limit]:
+    """Return what limited one attempt of a flow, by direction."""
+    means = {key: figure.value for key, figure in one.figures.items()}
+    found = {
+        direction: limit_of(one.flow, direction, _of_direction(means, direction))
+        for direction in dict.fromkeys(direction for direction, _ in one.figures)
+    }
+    return {direction: limit for direction, limit in found.items() if limit is not None}
+
+
+def limit_entry(limit: Limit) -> dict[str, Any]:
+    """Return a limit as JSON-like data, in SI base units."""
+    return {**asdict(limit), "text": limit_text(limit)}
+
+
+def _of_direction(figures: Mapping[tuple[str, str], float], direction: str) -> dict[str, float]:
+    """Return the figures of a direction, and those of the processes, which have none."""
+    shared = {metric: value for (_, metric), value in figures.items() if metric.startswith("cpu_")}
+    return shared | {metric: value for (d, metric), value in figures.items() if d == direction}
+
+
+def limit_text(limit: Limit) -> str:
+    """Describe what limited a flow, with the bound and what was measured."""
+    measured = _rate(limit.rate_bps)
+    return f"{limit.by}: {_why(limit, measured)}"
+
+
+def _why(limit: Limit, measured: str) -> str:
+    match limit.by:
+        case Limiter.RATE:
+            return f"{_rate(limit.asked_bps)} were asked for, and {measured} measured"
+        case Limiter.RECEIVE_WINDOW:
+            many = f"{limit.streams} x " if limit.streams > 1 else ""
+            window = format_value("peer_window_bytes", limit.window_bytes or 0.0)
+            bound = f"{many}{window} per {_time(limit.rtt_s)} are {_rate(limit.window_bps)}"
+            return f"{bound}, and {measured} measured{_held(limit)}"
+        case Limiter.SEND_BUFFER:
+            return f"{measured} measured{_held(limit)}"
+        case Limiter.BOTTLENECK if limit.share_bps and limit.rate_bps >= 0.9 * limit.share_bps:
+            return f"its share of the links is {_rate(limit.share_bps)}, and {measured} measured"
+        case Limiter.BOTTLENECK if limit.rtt_s is not None and limit.min_rtt_s is not None:
+            added = _time(limit.rtt_s - limit.min_rtt_s)
+            share = f" of a share of {_rate(limit.share_bps)}" if limit.share_bps else ""
+            return f"its queue adds {added} to {_time(limit.min_rtt_s)}; {measured}{share} measured"
+        case Limiter.BOTTLENECK:
+            share = f"; its share is {_rate(limit.share_bps)}" if limit.share_bps else ""
+            return f"{format_ratio(limit.loss_ratio or 0.0)} were lost on the way{share}"
+        case Limiter.LOSS:
+            again = format_ratio(limit.loss_ratio or 0.0)
+            models = f"allow Reno {_rate(limit.padhye_bps)} (Padhye) to {_rate(limit.mathis_bps)}"
+            return f"{again} of segments sent again {models} (Mathis), and {measured} measured"
+        case Limiter.PROCESSOR | Limiter.SENDER:
+            used = format_ratio(limit.cpu_ratio) if limit.cpu_ratio is not None else ""
+            core = f", with {used} of a core" if used else ""
+            asked = f" of {_rate(limit.asked_bps)}" if limit.asked_bps else ""
+            return f"{measured}{asked} measured{core}"
+        case Limiter.RECEIVER:
+            return "its socket buffer was full for most datagrams that were lost"
+        case _:
+            return f"{measured} measured; {_unknown(limit)}"
+
+
+def _unknown(limit: Limit) -> str:
+    if limit.rtt_s is None:
+        return "the sender's round-trip time, window and loss are not reported at this end"
+    return "neither a window, nor loss, nor a queue explains it"
+
+
+def _held(limit: Limit) -> str:
+    if limit.held_ratio is None:
+        return ""
+    return f"; it held the sender back for {format_ratio(limit.held_ratio)} of its busy time"
+
+
+def _rate(rate_bps: float | None) -> str:
+    return format_value("throughput_bps", rate_bps or 0.0)
+
+
+def _time(time_s: float | None) -> str:
+    return format_duration(time_s or 0.0)

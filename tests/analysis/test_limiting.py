@@ -1,0 +1,104 @@
+"""What limited a flow: each reason by a flow as labs and theory show it."""
+
+import math
+
+import pytest
+from report.sample_report import flow
+
+from benchctl.analysis.limiting import Limiter, limit_of, mathis_bps, padhye_bps
+
+RTT = {"tcp_rtt_s": 0.0102, "tcp_min_rtt_s": 0.01}
+
+
+def limit(figures, requested=None, expected=None, effective=None):
+    one = flow("bulk").flow
+    for name, value in (("requested", requested), ("effective", effective)):
+        object.__setattr__(one, name, value or {})
+    share = {"send": {"throughput_bps": expected}} if expected else {}
+    object.__setattr__(one, "expected", share)
+    return limit_of(one, "send", figures)
+
+
+def by(figures, **options):
+    return limit(figures, **options).by
+
+
+def test_a_window_per_round_trip_is_named_with_its_bound():
+    figures = {"throughput_bps": 248e6, "tcp_rtt_s": 0.101, "tcp_min_rtt_s": 0.1,
+               "peer_window_bytes": 3 * 2**20}  # fmt: skip
+    found = limit(figures)
+    assert found.by is Limiter.RECEIVE_WINDOW
+    assert found.window_bps == pytest.approx(249e6, rel=0.001)
+    assert found.bdp_bytes == pytest.approx(248e6 * 0.1 / 8)
+    assert by({**figures, "throughput_bps": 60e6}) is Limiter.UNKNOWN
+
+
+def test_the_kernels_own_counters_tell_window_from_buffer():
+    figures = {"throughput_bps": 14e6, **RTT, "peer_window_bytes": 25e3, "busy_s": 5.0}
+    held = {"rwnd_limited_s": 4.5, "sndbuf_limited_s": 0.2}
+    assert limit({**figures, **held}).held_ratio == pytest.approx(0.9)
+    assert by({**figures, **held}) is Limiter.RECEIVE_WINDOW
+    assert by({**figures, "sndbuf_limited_s": 4.5}) is Limiter.SEND_BUFFER
+
+
+def test_a_window_that_only_fills_the_bottlenecks_queue_does_not_limit_the_rate():
+    figures = {"throughput_bps": 95e6, "tcp_rtt_s": 0.05, "tcp_min_rtt_s": 0.01,
+               "peer_window_bytes": 593750, "busy_s": 5.0, "rwnd_limited_s": 5}  # fmt: skip
+    assert by(figures, expected=95.6e6) is Limiter.BOTTLENECK
+    assert by(figures) is Limiter.BOTTLENECK
+
+
+def test_loss_limits_what_padhye_allows_and_not_bbr():
+    figures = {"throughput_bps": 10.7e6, **RTT, "bytes_sent": 1448 * 10_000, "retransmits": 140}
+    found = limit(figures, expected=95e6)
+    assert found.by is Limiter.LOSS
+    assert found.loss_ratio == pytest.approx(0.014)
+    assert found.padhye_bps < found.mathis_bps
+    bbr = {"congestion_control": "bbr"}
+    assert by(figures, expected=95e6, effective=bbr) is Limiter.UNKNOWN
+    both_ways = {"send": bbr, "receive": bbr}
+    assert by(figures, expected=95e6, effective=both_ways) is Limiter.UNKNOWN
+
+
+def test_the_rate_asked_for_comes_first():
+    requested = {"rate": 5e6, "streams": 2}
+    assert by({"throughput_bps": 9.97e6, **RTT}, requested=requested) is Limiter.RATE
+
+
+def test_a_busy_process_is_named_where_no_bound_is_near():
+    figures = {"throughput_bps": 40e9, "tcp_rtt_s": 5e-5, "cpu_server_ratio": 0.98}
+    assert by(figures) is Limiter.PROCESSOR
+    assert by({**figures, "cpu_server_ratio": 0.5}) is Limiter.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("figures", "reason"),
+    [
+        ({"throughput_bps": 20e6, "sent_bps": 20e6, "loss_ratio": 0.0}, Limiter.RATE),
+        ({"throughput_bps": 14e6, "sent_bps": 14e6, "loss_ratio": 0.0}, Limiter.SENDER),
+        ({"throughput_bps": 15e6, "sent_bps": 20e6, "loss_ratio": 0.25}, Limiter.BOTTLENECK),
+        (
+            {"throughput_bps": 15e6, "sent_bps": 20e6, "loss_ratio": 0.25, "packets_lost": 100,
+             "receiver_drops": 90}, Limiter.RECEIVER,
+        ),
+    ],
+)  # fmt: skip
+def test_datagrams_are_limited_by_sender_way_or_receiver(figures, reason):
+    assert by(figures, requested={"protocol": "udp", "rate": 20e6}) is reason
+
+
+def test_a_flow_without_a_rate_has_no_limit_and_one_without_counters_is_not_known():
+    assert limit({"rtt_s": 0.01}) is None
+    assert by({"throughput_bps": 50e6}) is Limiter.UNKNOWN
+    assert by({"throughput_bps": 50e6}, requested={"protocol": "sctp"}) is Limiter.UNKNOWN
+
+
+def test_the_bounds_of_loss_are_those_of_their_papers():
+    # Mathis: the window is sqrt(3/2)/sqrt(p) segments, 12.25 at 1 %.
+    assert mathis_bps(0.1, 0.01, 1448) == pytest.approx(12.2474 * 1448 * 8 / 0.1, rel=1e-4)
+    # RFC 5348, section 3.1, in its own notation: s, R, p, b = 1, t_RTO = 4 R.
+    s, r, p = 1448, 0.1, 0.02
+    f = math.sqrt(2 * p / 3) + 12 * math.sqrt(3 * p / 8) * p * (1 + 32 * p**2)
+    assert padhye_bps(r, p, s) == pytest.approx(8 * s / (r * f))
+    # With little loss, timeouts vanish, and both are one.
+    assert padhye_bps(0.1, 1e-7, 1448) == pytest.approx(mathis_bps(0.1, 1e-7, 1448), rel=1e-3)

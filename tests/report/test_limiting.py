@@ -1,0 +1,64 @@
+"""What limited the flows of a run stands in lines, sentences and the JSON."""
+
+from dataclasses import replace
+
+import pytest
+from report.sample_report import RUN, TRIALS
+
+from benchctl.report.entries import report_entry
+from benchctl.report.limiting import limit_lines
+from benchctl.report.report import report_of
+from benchctl.run.record import Figure
+
+
+def run_of(figures, trials=TRIALS[:1], **flow):
+    found = {("send", metric): Figure(value, "tool") for metric, value in figures.items()}
+    return report_of(RUN, [
+        replace(one, flows=[replace(one.flows[0], flow=replace(one.flows[0].flow, **flow),
+                                    figures=found)])
+        for one in trials
+    ])  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("figures", "flow", "said"),
+    [
+        (
+            {"throughput_bps": 248e6, "tcp_rtt_s": 0.101, "peer_window_bytes": 3 * 2**20}, {},
+            "receive window: 3.00 MiB per 101 ms are 249 Mbit/s, and 248 Mbit/s measured",
+        ),
+        (
+            {"throughput_bps": 94e6}, {"expected": {"send": {"throughput_bps": 95.6e6}}},
+            "bottleneck: its share of the links is 95.6 Mbit/s, and 94.0 Mbit/s measured",
+        ),
+        (
+            {"throughput_bps": 4e6, "tcp_rtt_s": 0.036, "tcp_min_rtt_s": 0.02}, {"expected": {}},
+            "bottleneck: its queue adds 16.0 ms to 20.0 ms; 4.00 Mbit/s measured",
+        ),
+        (
+            {"throughput_bps": 50e6}, {"expected": {}},
+            "not known: 50.0 Mbit/s measured; the sender's round-trip time, window and loss are not"
+            " reported at this end",
+        ),
+        (
+            {"throughput_bps": 14e6, "sent_bps": 14e6, "loss_ratio": 0.0, "cpu_client_ratio": 0.9},
+            {"requested": {"protocol": "udp", "rate": 20e6}},
+            "sender: 14.0 Mbit/s of 20.0 Mbit/s measured, with 90 % of a core",
+        ),
+    ],
+)  # fmt: skip
+def test_a_sentence_has_the_bound_and_what_was_measured(figures, flow, said):
+    report = run_of(figures, **flow)
+    (line,) = limit_lines(report)
+    assert line == f"streams=1 to=paris bulk send: {said}"
+    (entry,) = report_entry(report)["trials"][0]["flows"]
+    assert entry["limit"]["text"] == said
+
+
+def test_many_flows_are_counted_by_their_reason():
+    trials = [
+        replace(TRIALS[0], trial=replace(TRIALS[0].trial, point={"streams": 1, "n": n}))
+        for n in range(13)
+    ]
+    (line,) = limit_lines(run_of({"throughput_bps": 50e6}, trials, expected={}))
+    assert line.startswith("not known: 13 of 13, such as streams=1 n=0 bulk send: ")
