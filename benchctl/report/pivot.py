@@ -1,8 +1,8 @@
 """Arranges the summary of a report in rows and columns of text, for table and markdown.
 
 A row is a point, a flow and a direction. Columns are the axes with several values, flow and
-direction if there are several, the main metrics, and the requested, expected and reported values if
-known. Everything else is in the JSON.
+direction if there are several, the main metrics and those that the profile names, and the
+requested, expected and reported values if known. Everything else is in the JSON.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any
 
 from benchctl.analysis.results import MISSED
 from benchctl.analysis.summary import SummaryRow, point_key
-from benchctl.metrics import Vocabulary
 from benchctl.report.report import Report
+from benchctl.run.record import Run
 from benchctl.units import format_mean, format_value, without_unit
 from benchctl.visible import visible
 
@@ -44,7 +44,7 @@ def pivot(report: Report) -> Pivot:
         if figure.flow:  # else of a whole trial
             key = (point_key(figure.point), figure.flow, figure.direction)
             groups.setdefault(key, {})[figure.metric] = figure
-    metrics = _shown(report.run.vocabulary, list(groups.values()))
+    metrics = _shown(report.run, list(groups.values()))
     varying = report.run.varying
     firsts = [next(iter(group.values())) for group in groups.values()]
     flows = len({first.flow for first in firsts}) > 1
@@ -71,12 +71,15 @@ def pivot(report: Report) -> Pivot:
     return Pivot(tuple(heads), tuple(place >= texts for place in range(len(heads))), tuple(rows))
 
 
-def _shown(vocabulary: Vocabulary, groups: Sequence[_Group]) -> dict[str, list[str]]:
+def _shown(run: Run, groups: Sequence[_Group]) -> dict[str, list[str]]:
     """Return the metrics that are shown, in order, each with the values beside it."""
+    vocabulary = run.vocabulary
+    named = [one.metric for one in run.settings.expect]
+    named += [metric for one in run.settings.reported for metric in one.metrics]
     missed = any(_missed(figure) for group in groups for figure in group.values())
     headlines = vocabulary.headlines.values()
     shown = {}
-    for name in vocabulary.wanted:
+    for name in dict.fromkeys([*vocabulary.wanted, *named]):
         kinds = {kind for group in groups if name in group for kind in group[name].beside}
         replaced = vocabulary.describe(name).stands_for
         needed = name in headlines or not replaced or missed or "reported" in kinds

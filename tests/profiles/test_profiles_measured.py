@@ -141,6 +141,60 @@ def test_a_link_fades_while_it_is_measured_and_comes_back(measure):
     assert lost == pytest.approx(1 / 3, abs=0.14)
 
 
+def test_a_long_path_ramps_up_and_drops_and_both_are_found(measure):
+    # A fifth of the rates, a third of the delay: less for a busy machine, and sooner at its level.
+    changes = (
+        '[{at="0s", link="path", rate="20Mbit"}, {at="33%", link="path", rate="100Mbit"}, '
+        '{at="75%", link="path", rate="40Mbit"}]'
+    )
+    run = measure(
+        "long-path/d1-windows", "--set", "duration=6s", "--set", "interval=100ms",
+        "--set", "lab.verify=false", "--set", f"lab.changes={changes}", "--repeat", "1",
+        "--set", "lab.links.path.rate=100Mbit", "--set", "lab.links.path.delay=20ms",
+        "--set", "expect=[]", "--only", "direction=send", "--only", "client_window=16384x2 KB",
+        "--only", "server_window=default,16x2 MB",
+    )  # fmt: skip
+    windows = []
+    for trial in run.trials:
+        (main,) = trial["flows"]
+        events = {event["kind"]: event for event in main["events"]}
+        assert events["delayed ramp-up"]["at_s"] == pytest.approx(2, abs=0.5)
+        assert events["drop"]["at_s"] == pytest.approx(4.5, abs=0.5)
+        windows.append(main["effective"]["receiver_window_bytes"])
+    assert windows[0] <= 6 << 20
+
+
+def test_windows_below_the_product_decide_and_above_it_the_path(measure):
+    run = measure(
+        "tcp-options/e4-windows", "--set", "duration=2s", "--set", "lab.verify=false",
+        "--repeat", "1", "--only", "window=5000B,60000B", "--set", "expect=[]",
+    )  # fmt: skip
+    small, large = (run.flows(window=window)["main"] for window in ("5000B", "60000B"))
+    assert throughput(small) < 1.1 * small["expected"]["throughput_bps"] < 6 * MBIT
+    assert throughput(large) > 2 * throughput(small)
+
+
+def test_both_directions_are_measured_at_once(measure):
+    run = measure(
+        "tcp-options/e3-both-directions", "--set", "duration=3s", "--set", "lab.verify=false",
+        "--only", "place=second", "--set", "expect=[]",
+    )  # fmt: skip
+    (main,) = run.trials[0]["flows"]
+    told = {way: figures["throughput_bps"] for way, figures in main["metrics"].items()}
+    assert set(told) == {"send", "receive"}
+    assert all(7 * MBIT < rate < 1.05 * 15.3 * MBIT for rate in told.values())
+
+
+def test_udp_has_the_links_jitter_and_gives_way_to_nothing(measure):
+    run = measure(
+        "tcp-options/e5-udp-tcp", "--set", "duration=3s", "--set", "lab.verify=false",
+        "--only", "case=side by side", "--set", "expect=[]",
+    )  # fmt: skip
+    udp, tcp = (run.flows()[name] for name in ("udp", "tcp"))
+    assert udp["metrics"]["jitter_rfc3550_s"] > 1.5e-3
+    assert throughput(udp) > 2 * throughput(tcp)
+
+
 def test_an_ordinary_user_measures_in_a_lab():
     prefix = ordinary_user()
     # Not in pytest's own directory, which nobody else may enter.

@@ -1,5 +1,7 @@
 """The reported figures of the shipped profiles, against a second copy of the authors' tables."""
 
+from statistics import fmean
+
 import pytest
 from profiles.test_shipped_profiles import SHIPPED, plan
 
@@ -118,6 +120,23 @@ PRINTED = {
         (0.239, 1.48, 2.73, 4.24, 4.47, 5.43, 5.73),
         (0.239, 1.48, 2.73, 4.24, 4.44, 5.17, 5.04),
     ),
+    "tcp-options/e3-both-directions": sweep(
+        {}, "place", ("first", "second", "third"), (21.4, 15.3, 36.0)
+    ),
+    "tcp-options/e4-windows": sweep(
+        {}, "window", ("5000B", "10000B", "16357B", "25000B", "40000B", "50000B", "60000B"),
+        [fmean(four) for four in (
+            (9.61, 11.7, 10.1, 11.6), (14.1, 12.8, 9.9, 12.7), (15.3, 16.1, 12.4, 14.2),
+            (12.3, 14.4, 13.2, 15.8), (19.9, 18.2, 18.8, 20.5), (17.1, 19.2, 16.4, 20.3),
+            (19.8, 21.7, 18.6, 19.2),
+        )],
+    ),
+    "tcp-options/e5-udp-tcp": {
+        **mbit({"case": "UDP alone"}, 16.7),
+        **mbit({"case": "TCP alone"}, 11.5),
+        (None, ("case", "UDP alone"), "jitter_rfc3550_s"): 3.479 * MS,
+        (None, ("case", "UDP alone"), "loss_ratio"): round(1 / 2544, 6),
+    },
     "tcp-options/e1-sack-initial-window": {
         **mbit({"sack": "off", "initial_window": 1}, 1.2390),
         **mbit({"sack": "off", "initial_window": 4}, 1.4070),

@@ -19,7 +19,7 @@ SHIPPED = sorted(
 REPRODUCED = [
     name
     for name in SHIPPED
-    if name.startswith(("portfolio/", "congestion-control/", "tcp-options/"))
+    if name.startswith(("portfolio/", "congestion-control/", "long-path/", "tcp-options/"))
 ]
 
 

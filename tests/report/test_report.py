@@ -5,8 +5,10 @@ from dataclasses import replace
 import pytest
 from report.sample_report import ONE, RUN, TRIALS, TWO
 
+from benchctl.report.pivot import pivot
 from benchctl.report.remarks import remarks
 from benchctl.report.report import report_of
+from benchctl.run.planned import Expectation, Reported
 from benchctl.run.record import FairWindow, Figure
 from benchctl.run.status import Status
 
@@ -57,6 +59,24 @@ def test_what_is_expected_and_was_reported_stands_beside_the_figure():
     rate, index = report_of(RUN, [measured(TRIALS[0], "throughput_bps", 94e6)]).summary
     assert rate.beside == {"expected": 95e6, "reported": 93.4e6}
     assert index.beside == {"reported": 0.993}
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"expect": (Expectation("cwnd_bytes", at_most=1e6),)},
+        {"reported": (Reported(None, None, {}, {"cwnd_bytes": 1e6}),)},
+    ],
+)
+def test_a_metric_that_the_profile_names_has_a_column(settings):
+    def heads(**settings):
+        unnamed = {"expect": (), "reported": ()}
+        run = replace(RUN, settings=replace(RUN.settings, **(unnamed | settings)))
+        trials = [measured(TRIALS[0], metric, 1e6) for metric in ("throughput_bps", "cwnd_bytes")]
+        return pivot(report_of(run, trials)).heads
+
+    assert "cwnd" not in heads()
+    assert "cwnd" in heads(**settings)
 
 
 def repeated(*rates):
