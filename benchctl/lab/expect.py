@@ -42,6 +42,8 @@ UDP_HEADER_BYTES = _IP_BYTES + _UDP_BYTES
 _TCP_BYTES = 20
 _TIMESTAMPS_BYTES = 12
 """With padding (TCPOLEN_TSTAMP_ALIGNED)."""
+_TRAIN_BYTES = 65536
+"""What TCP hands on in one piece at most (GSO_LEGACY_MAX_SIZE in include/linux/netdevice.h)."""
 _DEFAULT_MSS = 536
 """TCP_MSS_DEFAULT in include/net/tcp.h."""
 
@@ -117,10 +119,11 @@ class NetworkPath:
 
         ``send_bytes`` and ``receive_bytes`` are what was asked for at the two ends; without, the
         kernel lets buffers grow as far as the hosts allow. A send buffer keeps what it sent until
-        it is acknowledged, and what a segment takes of it besides its payload is not accounted
-        for. RFC 6349, section 3.3.1. Nagle's algorithm allows one small segment under way
-        (tcp_minshall_check in net/ipv4/tcp_output.c), so the window can be filled whatever its
-        size. Infinite where the path takes no time.
+        it is acknowledged, and takes another train of segments while it has any room at all
+        (sk_stream_memory_free in include/net/sock.h); what segments take of it besides their
+        payload is not accounted for. RFC 6349, section 3.3.1. Nagle's algorithm allows one small
+        segment under way (tcp_minshall_check in net/ipv4/tcp_output.c), so the window can be filled
+        whatever its size. Infinite where the path takes no time.
         """
         payload = self.segment_bytes(mss_bytes)
         frame = payload + _tcp_header_bytes(self.timestamps) + ETHERNET_HEADER_BYTES
@@ -130,7 +133,7 @@ class NetworkPath:
         if receive_bytes is not None:
             receives = kernel.granted_bytes(receive_bytes)
         rtt_s = self.tcp_rtt_s(mss_bytes)
-        most = min(sends, kernel.window_bytes(receives, payload, frame))
+        most = min(sends + _TRAIN_BYTES, kernel.window_bytes(receives, payload, frame))
         return most * 8 / rtt_s if rtt_s else math.inf
 
     def tcp_bps(self) -> float:

@@ -163,6 +163,9 @@ def make_plan(
         raise UsageError(f"--only {' --only '.join(only)}: no point of the matrix is left")
     if not points:
         raise document.error(("exclude",), "no point of the matrix is left to measure")
+    if only:
+        shown = [{value.axis: value.shown for value in point}.items() for point in points]
+        expected = tuple(e for e in expected if any(e.where.items() <= point for point in shown))
     seed = run.seed if run.seed is not None else draw_seed
     seed = random.SystemRandom().randrange(2**31) if seed is None else seed
     measuring_s = repeats * sum(map(binder.duration_s, points))

@@ -224,10 +224,12 @@ stalls = 3
     assert one.metrics == {"throughput_bps": 14.4e6, "stalls": 3.0}
 
 
-def test_an_expectation_of_a_point_that_only_leaves_out_is_kept(plan):
+def test_nothing_is_expected_of_points_that_only_leaves_out(plan):
     text = MATRIX.format(order="sequential", repeats=1)
-    text += '[[expect]]\nmetric = "rtt_s"\nat_most = "1s"\nwhere = {streams = 2}\n'
-    assert len(plan(text, only=["streams=1"]).expected) == 1
+    for where in ("{streams = 2}", "{streams = 1}", "{}"):
+        text += f'[[expect]]\nmetric = "rtt_s"\nat_most = "1s"\nwhere = {where}\n'
+    assert [one.where for one in plan(text, only=["streams=1"]).expected] == [{"streams": 1}, {}]
+    assert len(plan(text).expected) == 3
 
 
 @pytest.mark.parametrize("repeats", [1, 3])

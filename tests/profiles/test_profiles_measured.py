@@ -95,7 +95,7 @@ def test_loss_hurts_reno_and_not_bbr(measure):
         pytest.skip(f"needs BBR: modprobe tcp_bbr (this kernel has {', '.join(algorithms)})")
     run = measure(
         "congestion-control/b2-loss", "--set", "duration=3s", "--set", "lab.verify=false",
-        "--only", "loss=2%",
+        "--only", "loss=2%", "--set", "expect=[]",
     )  # fmt: skip
     reno, bbr = (throughput(run.flows(congestion_control=name)["main"]) for name in ("reno", "bbr"))
     assert bbr > 3 * reno

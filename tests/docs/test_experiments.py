@@ -1,0 +1,50 @@
+"""docs/experiments.md against the profiles: one heading, one command and one table for each."""
+
+import re
+import shlex
+
+import pytest
+from docs.documents import blocks_of, text_of
+from profiles.test_shipped_profiles import ROOT, SHIPPED, plan
+
+DOCUMENT = "experiments.md"
+COMMANDS = [
+    line for block in blocks_of(DOCUMENT, "") for line in block.text.splitlines()
+    if line.startswith("benchctl ")
+]  # fmt: skip
+EXPERIMENTS = [
+    name
+    for name in SHIPPED
+    if "# Reproduces: " in (ROOT / f"{name}.toml").read_text(encoding="utf-8")
+]
+
+
+def profile_of(command):
+    return shlex.split(command)[2]
+
+
+def settings_of(command):
+    """Return what a command sets with --set."""
+    return re.findall(r"--set (\S+)", command)
+
+
+def test_every_experiment_has_one_command():
+    assert sorted(map(profile_of, COMMANDS)) == EXPERIMENTS
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_can_be_planned(command, shell_in, tmp_path):
+    ((output, code),) = shell_in(tmp_path).run([command.replace(" run ", " plan ", 1)])
+    assert code == 0, output
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_table_after_a_command_has_its_axes_and_their_values(command):
+    after = text_of(DOCUMENT).partition(f"\n{command}\n")[2]
+    lines = after[after.index("\n|") + 1 :].partition("\n\n")[0].splitlines()
+    heads, _, *rows = ([cell.strip() for cell in line.strip("|").split(" | ")] for line in lines)
+    known = plan(profile_of(command), *settings_of(command)).values
+    axes = [head for head in heads[: heads.index("n")] if head in known]
+    assert axes == [axis for axis, values in known.items() if len(values) > 1]
+    for row in rows:
+        assert all(row[heads.index(axis)] in map(str, known[axis]) for axis in axes)
