@@ -1,7 +1,7 @@
 """docs/experiments.md against the profiles: one heading, one command and one table for each."""
 
-import re
 import shlex
+from itertools import pairwise
 
 import pytest
 from docs.documents import blocks_of, text_of
@@ -23,9 +23,13 @@ def profile_of(command):
     return shlex.split(command)[2]
 
 
-def settings_of(command):
-    """Return what a command sets with --set."""
-    return re.findall(r"--set (\S+)", command)
+def plan_of(command):
+    words = shlex.split(command)
+    settings, only = (
+        tuple(value for word, value in pairwise(words) if word == option)
+        for option in ("--set", "--only")
+    )
+    return plan(words[2], *settings, only=only)
 
 
 def test_every_experiment_has_one_command():
@@ -43,8 +47,8 @@ def test_the_table_after_a_command_has_its_axes_and_their_values(command):
     after = text_of(DOCUMENT).partition(f"\n{command}\n")[2]
     lines = after[after.index("\n|") + 1 :].partition("\n\n")[0].splitlines()
     heads, _, *rows = ([cell.strip() for cell in line.strip("|").split(" | ")] for line in lines)
-    known = plan(profile_of(command), *settings_of(command)).values
-    axes = [head for head in heads[: heads.index("n")] if head in known]
-    assert axes == [axis for axis, values in known.items() if len(values) > 1]
+    made = plan_of(command)
+    assert tuple(head for head in heads[: heads.index("n")] if head in made.values) == made.varying
     for row in rows:
-        assert all(row[heads.index(axis)] in map(str, known[axis]) for axis in axes)
+        for axis in made.varying:
+            assert row[heads.index(axis)] in map(str, made.values[axis])

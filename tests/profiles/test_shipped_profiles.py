@@ -24,12 +24,12 @@ REPRODUCED = [
 
 
 @cache
-def plan(name, *settings):
+def plan(name, *settings, only=()):
     document = load_profile(name, settings)
     if document.topology is not None:
-        return planned(name, settings, None, None, yes=False).plan
+        return planned(name, settings, only, None, yes=False).plan
     # Without a lab a plan would look for devices that only some machines have.
-    return make_plan(document, installed())
+    return make_plan(document, installed(), only=only)
 
 
 @pytest.mark.parametrize("name", SHIPPED)
