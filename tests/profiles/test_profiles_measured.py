@@ -148,20 +148,20 @@ def test_a_long_path_ramps_up_and_drops_and_both_are_found(measure):
         '{at="75%", link="path", rate="40Mbit"}]'
     )
     run = measure(
-        "long-path/d1-windows", "--set", "duration=6s", "--set", "interval=100ms",
-        "--set", "lab.verify=false", "--set", f"lab.changes={changes}", "--repeat", "1",
+        "long-path/d1-windows", "--set", "duration=18s", "--set", "lab.verify=false",
+        "--set", f"lab.changes={changes}", "--repeat", "1", "--set", "expect=[]",
         "--set", "lab.links.path.rate=100Mbit", "--set", "lab.links.path.delay=20ms",
-        "--set", "expect=[]", "--only", "direction=send", "--only", "client_window=16384x2 KB",
-        "--only", "server_window=default,16x2 MB",
+        "--only", "direction=send", "--only", "client_window=16384x2 KB",
+        "--only", "server_window=4x2 MB",
     )  # fmt: skip
-    windows = []
-    for trial in run.trials:
-        (main,) = trial["flows"]
-        events = {event["kind"]: event for event in main["events"]}
-        assert events["delayed ramp-up"]["at_s"] == pytest.approx(2, abs=0.5)
-        assert events["drop"]["at_s"] == pytest.approx(4.5, abs=0.5)
-        windows.append(main["effective"]["receiver_window_bytes"])
-    assert windows[0] <= 6 << 20
+    main = run.flows()["main"]
+    found = {event["kind"]: event for event in main["events"]}
+    ramp, drop = found["delayed ramp-up"], found["drop"]
+    # A client that is started late has less of the plateau; the rest of the course stays.
+    assert drop["at_s"] - ramp["at_s"] == pytest.approx((0.75 - 0.33) * 18, abs=0.8)
+    assert ramp["level_after"] > 2 * ramp["level_before"]
+    assert drop["level_after"] < 0.7 * drop["level_before"]
+    assert main["effective"]["receiver_window_bytes"] <= 8 << 20
 
 
 def test_windows_below_the_product_decide_and_above_it_the_path(measure):
@@ -170,7 +170,7 @@ def test_windows_below_the_product_decide_and_above_it_the_path(measure):
         "--repeat", "1", "--only", "window=5000B,60000B", "--set", "expect=[]",
     )  # fmt: skip
     small, large = (run.flows(window=window)["main"] for window in ("5000B", "60000B"))
-    assert throughput(small) < 1.1 * small["expected"]["throughput_bps"] < 6 * MBIT
+    assert throughput(small) < 1.1 * small["expected"]["throughput_bps"]
     assert throughput(large) > 2 * throughput(small)
 
 
@@ -179,10 +179,9 @@ def test_both_directions_are_measured_at_once(measure):
         "tcp-options/e3-both-directions", "--set", "duration=3s", "--set", "lab.verify=false",
         "--only", "place=second", "--set", "expect=[]",
     )  # fmt: skip
-    (main,) = run.trials[0]["flows"]
-    told = {way: figures["throughput_bps"] for way, figures in main["metrics"].items()}
-    assert set(told) == {"send", "receive"}
-    assert all(7 * MBIT < rate < 1.05 * 15.3 * MBIT for rate in told.values())
+    rates = {one["direction"]: throughput(one) for one in run.trials[0]["flows"]}
+    assert rates.keys() == {"send", "receive"}
+    assert all(7 * MBIT < rate < 1.05 * 15.3 * MBIT for rate in rates.values())
 
 
 def test_udp_has_the_links_jitter_and_gives_way_to_nothing(measure):
