@@ -74,7 +74,7 @@ def pivot(report: Report) -> Pivot:
 def _shown(run: Run, groups: Sequence[_Group]) -> dict[str, list[str]]:
     """Return the metrics that are shown, in order, each with the values beside it."""
     vocabulary = run.vocabulary
-    named = [one.metric for one in run.settings.expect]
+    named = [one.metric for one in run.settings.expect if one.metric]
     named += [metric for one in run.settings.reported for metric in one.metrics]
     missed = any(_missed(figure) for group in groups for figure in group.values())
     headlines = vocabulary.headlines.values()
