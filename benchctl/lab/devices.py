@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
+import select
 import shutil
 import socket
 import struct
@@ -12,6 +14,7 @@ import time
 from array import array
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from typing import IO, Any
 
 from benchctl.hosts.log import command_log
 
@@ -22,6 +25,8 @@ _SIOCGIFFLAGS = 0x8913
 _IFF_RUNNING = 0x40
 _RUNNING_TIMEOUT_S = 10.0
 _RUNNING_POLL_S = 0.001
+# tc answers within some milliseconds; the rest is for slow machines.
+_ANSWER_TIMEOUT_S = 5.0
 _SET_GRO = 0x2C
 _OFFLOADS = {"tx checksum": 0x17, "tso": 0x1F, "gso": 0x24, "gro": _SET_GRO}
 
@@ -38,41 +43,57 @@ def program_path(name: str) -> str | None:
     return shutil.which(name) or shutil.which(name, path="/usr/sbin:/sbin")
 
 
-def run_batch(program: str, lines: Sequence[str]) -> None:
-    """Pass lines to ip or tc, in this process's network namespace. Raises BuildError."""
-    _run([program, "-batch", "-"], "\n".join(lines))
+def run_ip(lines: Sequence[str]) -> None:
+    """Pass lines to ip, in this process's network namespace. Raises BuildError."""
+    argv = ("ip", "-batch", "-")
+    process = _start(argv, subprocess.PIPE)
+    ended = command_log().started("lab", argv, process.pid)
+    _, words = process.communicate("\n".join(lines))
+    ended(process.returncode)
+    if process.returncode:
+        raise BuildError(f"ip: {' '.join(words.split())}")
 
 
-class LastingTc:
-    """A tc that reads lines for a while, in the network namespace where it was started.
+class Tc:
+    """A tc for the network namespace in which it is started, and for many changes and questions.
 
-    For changes too frequent to start a program for each. Its errors appear at the next line, or at
-    the end.
+    To start one for each would take longer than all that it does.
     """
 
     def __init__(self) -> None:
         self._words = os.fdopen(os.memfd_create("tc"), "w+b")
-        argv = ("tc", "-batch", "-")
-        try:
-            self._process = subprocess.Popen(
-                [program_path("tc") or "tc", *argv[1:]], stdin=subprocess.PIPE,
-                stdout=subprocess.DEVNULL, stderr=self._words, text=True,
-            )  # fmt: skip
-        except FileNotFoundError:
-            raise BuildError("no program tc; install iproute2") from None
+        argv = ("tc", "-statistics", "-json", "-batch", "-")
+        self._process = _start(argv, self._words)
         self._log_end = command_log().started("lab", argv, self._process.pid)
 
     def run(self, lines: Sequence[str]) -> None:
-        """Pass lines to it. Raises BuildError."""
-        assert self._process.stdin is not None
-        try:
-            self._process.stdin.write("".join(f"{line}\n" for line in lines))
-            self._process.stdin.flush()
-        except BrokenPipeError:
-            self.end()
+        """Pass lines to it, and wait until the kernel has them. Raises BuildError."""
+        # The shortest question that does not limit later ones to a device.
+        self._ask([*lines, "filter show dev lo"])
 
-    def end(self) -> None:
-        """End it after its last line. Raises BuildError."""
+    def qdiscs(self) -> list[dict[str, Any]]:
+        """Return the disciplines of the network namespace, with counters. Raises BuildError."""
+        return self._ask(["qdisc show"])
+
+    def _ask(self, lines: Sequence[str]) -> list[dict[str, Any]]:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        answer = ""
+        if not self._process.stdin.closed:
+            with suppress(BrokenPipeError):
+                self._process.stdin.write("".join(f"{line}\n" for line in lines))
+                self._process.stdin.flush()
+                if select.select([self._process.stdout], [], [], _ANSWER_TIMEOUT_S)[0]:
+                    answer = self._process.stdout.readline()
+        if not answer:
+            raise BuildError(f"tc: {self.close() or 'it does not answer'}")
+        rows: list[dict[str, Any]] = json.loads(answer)
+        return rows
+
+    def close(self) -> str:
+        """End it; returns its last words, which are those of an error."""
+        if self._words.closed:
+            return ""
         with suppress(BrokenPipeError):
             self._process.communicate()
         # Not its exit code, which the keeper may have collected already.
@@ -80,13 +101,7 @@ class LastingTc:
         words = " ".join(self._words.read().decode("utf-8", "replace").split())
         self._words.close()
         self._log_end(int(bool(words)))
-        if words:
-            raise BuildError(f"tc: {words}")
-
-
-def ask(*argv: str) -> str:
-    """Return the output of ip or tc, in this process's network namespace. Raises BuildError."""
-    return _run(argv, "")
+        return words
 
 
 def set_offloads(devices: Iterable[str], ordered: bool) -> None:
@@ -119,18 +134,12 @@ def await_running(devices: Sequence[str]) -> None:
                 time.sleep(_RUNNING_POLL_S)
 
 
-def _run(argv: Sequence[str], text: str) -> str:
+def _start(argv: Sequence[str], stderr: IO[bytes] | int) -> subprocess.Popen[str]:
     try:
         program = program_path(argv[0]) or argv[0]
-        process = subprocess.Popen(
-            [program, *argv[1:]], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE, text=True,
+        return subprocess.Popen(
+            [program, *argv[1:]], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr,
+            text=True,
         )  # fmt: skip
     except FileNotFoundError:
         raise BuildError(f"no program {argv[0]}; install iproute2") from None
-    ended = command_log().started("lab", argv, process.pid)
-    output, words = process.communicate(text)
-    ended(process.returncode)
-    if process.returncode:
-        raise BuildError(f"{argv[0]}: {' '.join(words.split())}")
-    return output

@@ -102,8 +102,10 @@ class Keeper:
                 try:
                     request: Request = receive(runner)
                 except EOFError:
-                    return
+                    break
                 send(runner, self._obey(request))
+        if self._kernel:
+            self._kernel.close()
 
     def _obey(self, request: Request) -> Any:
         """Return the answer to a request."""
@@ -127,7 +129,8 @@ class Keeper:
         for name, link in links.items():
             a, b = link.ends
             places[name] = LinkPlace(link, devices[name], (within[a.node], within[b.node]))
-        self._kernel = KernelLinks(self._namespaces.emulator, places)
+        if places:
+            self._kernel = KernelLinks(self._namespaces.emulator, places)
 
     def _ask_emulators(self, messages: Mapping[LinkDirection, Change | None]) -> list[Any]:
         for direction, message in messages.items():

@@ -6,21 +6,20 @@ ends of the cables.
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import re
 import socket
 import time
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from benchctl.lab import netem
-from benchctl.lab.devices import BuildError, LastingTc, ask, await_running, run_batch, set_offloads
+from benchctl.lab.devices import BuildError, Tc, await_running, run_ip, set_offloads
 from benchctl.lab.link import NEVER_NS, Change, Course
 from benchctl.lab.messages import DirectionCounters, LinkDirection
 from benchctl.lab.model import Interface, Link, LinkSettings
@@ -108,13 +107,15 @@ class KernelLinks:
     def __init__(self, network: int, places: Mapping[str, LinkPlace]) -> None:
         self._network = network
         self._directions: dict[LinkDirection, _KernelDirection] = {}
-        self._laid: set[str] = set()
         self._next_ns = 0
-        self._ramping: LastingTc | None = None
+        lines: list[str] = []
+        devices: list[str] = []
         for index, (name, place) in enumerate(places.items()):
-            link = place.link
+            link, wires = place.link, netem.wires(index)
+            for wire in wires:
+                lines += netem.cable(wire, link.mtu)
+                devices += wire
             for number, settings in enumerate(link.settings):
-                wires = netem.wires(index)
                 self._directions[name, number] = _KernelDirection(
                     source=(place.networks[number], link.ends[number].device),
                     ends=_turned(place.devices) if number else place.devices,
@@ -122,6 +123,11 @@ class KernelLinks:
                     mtu=link.mtu,
                     course=Course(settings),
                 )
+        enter_network(network)
+        run_ip(lines)
+        set_offloads(devices, several_processors())
+        await_running(devices)
+        self._tc = Tc()
         self._tell(
             (direction, direction.course.settings) for direction in self._directions.values()
         )
@@ -156,9 +162,12 @@ class KernelLinks:
 
     def counters(self, directions: Iterable[LinkDirection]) -> list[DirectionCounters]:
         """Return the counters of each direction. Raises BuildError."""
-        enter_network(self._network)
-        qdiscs = {(row["dev"], row["kind"]): row for row in _qdiscs()}
+        qdiscs = {(row["dev"], row["kind"]): row for row in self._tc.qdiscs()}
         return [self._counters(self._directions[one], qdiscs) for one in directions]
+
+    def close(self) -> None:
+        """End what changes them; the links stay as they are."""
+        self._tc.close()
 
     def _counters(
         self, direction: _KernelDirection, qdiscs: Mapping[tuple[str, str], Mapping[str, Any]]
@@ -178,33 +187,12 @@ class KernelLinks:
 
     def _tell(self, due: Iterable[tuple[_KernelDirection, LinkSettings]]) -> None:
         """Pass new settings to the kernel, in one batch."""
+        waiting = cache(self._waiting)
         lines: list[str] = []
-        laid: list[str] = []
-        wires: list[str] = []
-        enter_network(self._network)
-        waiting = cache(_waiting)
         for direction, settings in due:
             lines += direction.lines(settings, lambda way: self._empty(way, waiting))
-            for wire in direction.passed:
-                if wire[0] not in self._laid:
-                    self._laid |= {*wire}
-                    wires += wire
-                    laid += netem.cable(wire, direction.mtu)
-        if laid:
-            run_batch("ip", laid)
-            set_offloads(wires, several_processors())
-            await_running(wires)
-        now_ns = time.monotonic_ns()
-        ramps = any(way.course.next_ns <= now_ns for way in self._directions.values())
-        if ramps:
-            self._ramping = self._ramping or LastingTc()
-        if self._ramping:
-            self._ramping.run(lines)
-        elif lines:
-            run_batch("tc", lines)
-        if self._ramping and not ramps:
-            ended, self._ramping = self._ramping, None
-            ended.end()
+        if lines:
+            self._tc.run(lines)
 
     def _empty(self, direction: _KernelDirection, waiting: Callable[[], set[str]]) -> bool:
         """Return whether no frame waits or is in transit."""
@@ -213,6 +201,10 @@ class KernelLinks:
             return False
         leaving = {direction.ends[1], *(wire[0] for wire in direction.wires)}
         return waiting().isdisjoint(leaving)
+
+    def _waiting(self) -> set[str]:
+        """Return the devices of the emulator at which frames wait."""
+        return {row["dev"] for row in self._tc.qdiscs() if row["qlen"]}
 
 
 def _turned(ends: Ends) -> Ends:
@@ -224,17 +216,6 @@ def _undelivered(*devices: str) -> int:
     lines = (line.split(":") for line in Path("/proc/self/net/dev").read_text().splitlines()[2:])
     counts = {name.strip(): counts.split() for name, counts in lines}
     return sum(int(counts[device][_DROPPED]) for device in devices if device in counts)
-
-
-def _qdiscs() -> list[dict[str, Any]]:
-    """Return the disciplines of this network namespace, with their counters."""
-    rows: list[dict[str, Any]] = json.loads(ask("tc", "-s", "-j", "qdisc", "show"))
-    return rows
-
-
-def _waiting() -> set[str]:
-    """Return the devices of this network namespace at which frames wait."""
-    return {row["dev"] for row in _qdiscs() if row["qlen"]}
 
 
 def unpunctual() -> str:
@@ -264,7 +245,7 @@ def _try() -> None:
         outer, inner = ("self0a", "self0b"), ("link0a", "link0b")
         pairs = zip(outer, inner, strict=True)
         lines = [line for pair in pairs for line in netem.cable(pair, 1500)]
-        run_batch("ip", lines)
+        run_ip(lines)
         set_offloads([*outer, *inner], several_processors())
         await_running([*outer, *inner])
         slow = LinkSettings(rate_bps=10e6, delay_s=1e-3, loss_ratio=0.0, queue_packets=10)
@@ -272,7 +253,7 @@ def _try() -> None:
         ends = [Interface("", device, "") for device in outer]
         link = Link("self-test", (ends[0], ends[1]), (lossy, slow))
         links = KernelLinks(network, {link.name: LinkPlace(link, inner, (network, network))})
-        with ExitStack() as stack:
+        with closing(links), ExitStack() as stack:
             there, back = (stack.enter_context(_Wire(device)) for device in outer)
             there.send(b"lost")
             back.send(b"back")

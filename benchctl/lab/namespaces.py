@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from benchctl.lab import script
-from benchctl.lab.devices import BuildError, await_running, run_batch, set_offloads
+from benchctl.lab.devices import BuildError, await_running, run_ip, set_offloads
 from benchctl.lab.model import Kind, Topology
 from benchctl.lab.syscalls import (
     MS_BIND,
@@ -79,7 +79,7 @@ class Namespaces:
         order on several processors. Raises BuildError or OSError.
         """
         enter_network(self.emulator)
-        run_batch("ip", script.cables(self._topology, emulated, self._place, ordered))
+        run_ip(script.cables(self._topology, emulated, self._place, ordered))
         for ends in emulated.values():
             set_offloads(ends, ordered)
         for name, node in self._topology.nodes.items():
@@ -87,7 +87,7 @@ class Namespaces:
             for link in self._topology.links_of(name):
                 devices = [end.device for end in link.ends if end.node == name]
                 set_offloads(devices, ordered and link.name in emulated)
-            run_batch("ip", script.node(self._topology, node))
+            run_ip(script.node(self._topology, node))
         for name in self._topology.nodes:
             enter_network(self.descriptors[name])
             await_running([end.device for end in self._topology.interfaces(name)])

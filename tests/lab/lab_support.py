@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from benchctl.lab.kernel import unpunctual
+from benchctl.lab.model import Emulator
 from benchctl.lab.topology import build_topology
 from benchctl.toml.source import parse_toml
 
@@ -18,6 +20,10 @@ ROOT = Path(__file__).parents[2]
 IMPORTED = ("benchctl", "plugins", "profiles", "tests")
 LABS = ROOT / "profiles/labs"
 NOBODY = 65534
+# A kernel of its own has netem; benchctl's own emulator works everywhere.
+_KERNEL = [Emulator.KERNEL] if os.environ.get("BENCHCTL_GUEST") and not unpunctual() else []
+EMULATORS = [Emulator.USER, *_KERNEL]
+"""Those that keep their promises here, to which the same tests apply."""
 
 
 def topology(text):

@@ -71,31 +71,46 @@ def test_a_link_without_a_rate_carries_what_a_cable_does_in_order():
     assert lines["link0b root"].endswith("delay 1000us 0us loss 0.000000% rate 100000000000bit")
 
 
+class FakeTc:
+    """Collects the lines of each batch, and says what waits at which device."""
+
+    def __init__(self):
+        self.batches = []
+        self.questions = 0
+
+    def run(self, lines):
+        self.batches.append(list(lines))
+
+    def qdiscs(self):
+        self.questions += 1
+        return []
+
+
 @pytest.fixture
-def programs(monkeypatch):
-    """Return the programs that run, with the lines that each gets, instead of running them."""
-    ran = []
-    monkeypatch.setattr(kernel, "run_batch", lambda name, lines: ran.append((name, lines)))
-    monkeypatch.setattr(kernel, "ask", lambda *argv: ran.append(argv) or "[]")
-    for name in ("enter_network", "set_offloads", "await_running"):
+def started(monkeypatch):
+    """Return the programs tc that have started, without one."""
+    found = []
+    monkeypatch.setattr(kernel, "Tc", lambda: found.append(FakeTc()) or found[-1])
+    for name in ("enter_network", "run_ip", "set_offloads", "await_running"):
         monkeypatch.setattr(kernel, name, lambda *_: None)
-    return ran
+    return found
 
 
-def test_changes_at_the_same_time_take_one_process_however_many_directions(programs):
+def test_one_process_makes_all_changes_those_of_one_time_in_one_batch(started):
     ends = (Interface("a", "eth0", ""), Interface("b", "eth0", ""))
     places = {
         name: LinkPlace(Link(name, ends, (SETTINGS, SETTINGS)), (f"{name}a", f"{name}b"), (0, 0))
         for name in ("link0", "link1")
     }
     links = KernelLinks(0, places)
+    (tc,) = started
     ways = [(name, number) for name in places for number in (0, 1)]
-    programs.clear()
+    tc.batches.clear()
     links.change(dict.fromkeys(ways, Change(rate_bps=1e6, loss_ratio=0.0)))
-    assert [(name, len(lines)) for name, lines in programs] == [("tc", 2 * len(ways))]
+    assert [len(lines) for lines in tc.batches] == [2 * len(ways)]
     # A delay that shrinks takes a second wire; one that grows again first asks what is on its way.
     links.change(dict.fromkeys(ways, Change(delay_s=0.0)))
-    programs.clear()
+    assert (len(tc.batches), tc.questions) == (2, 0)
     links.change(dict.fromkeys(ways, Change(delay_s=0.005)))
-    assert [program[0] for program in programs] == ["tc", "tc"]
-    assert programs[0] == ("tc", "-s", "-j", "qdisc", "show")
+    assert (len(tc.batches), tc.questions) == (3, 1)
+    assert started == [tc]

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from lab.lab_support import topology
+from lab.lab_support import EMULATORS, topology
 from waiting import wait_until
 
 from benchctl.errors import LabError
@@ -31,7 +31,6 @@ with socket.create_server(("", int(sys.argv[1]))) as server:
 """
 
 TEXT = f"""
-emulator = "user"
 [hosts.phone]
 sysctl = {{ tcp_sack = 0 }}
 initcwnd = 4
@@ -50,9 +49,9 @@ far = {{ between = ["r", "web"], rate = "20Mbit", delay = "10ms", queue = 50 }}
 """
 
 
-@pytest.fixture(scope="module")
-def lab():
-    with Lab.build(topology(TEXT)) as lab:
+@pytest.fixture(scope="module", params=EMULATORS)
+def lab(request):
+    with Lab.build(topology(TEXT), request.param) as lab:
         yield lab
 
 
@@ -145,6 +144,9 @@ with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
     run(lab, "phone", sys.executable, "-c", flood)
     asked = []
     wait_until(lambda: asked.append(lab.counters("wifi", "phone")) or not asked[-1].queued)
+    if lab.emulator is Emulator.KERNEL:
+        assert {counters.queue_max for counters in asked} == {None}
+        return
     assert max(counters.queue_max for counters in asked) == 3
     assert lab.counters("wifi", "phone").queue_max == 0
 
@@ -206,6 +208,29 @@ print(_undelivered("near", "far", "none") - before)
     argv = [*launcher().argv, "unshare", "--net", "--", sys.executable, "-c", code]
     result = subprocess.run(argv, capture_output=True, text=True, check=True)
     assert result.stdout == "3\n"
+
+
+def test_one_tc_makes_many_changes_and_its_words_are_the_error_of_a_wrong_one():
+    code = """
+from benchctl.lab.devices import BuildError, Tc, run_ip
+run_ip(["link add near type veth peer far"])
+tc = Tc()
+for limit in (5, 7):
+    tc.run([f"qdisc replace dev {end} root pfifo limit {limit}" for end in ("near", "far")])
+    print(sorted((one["dev"], one["options"]["limit"]) for one in tc.qdiscs()))
+for line in ("qdisc add dev none root pfifo", "qdisc show"):
+    try:
+        tc.run([line])
+    except BuildError as error:
+        print(error)
+tc.close()
+"""
+    argv = [*launcher().argv, "unshare", "--net", "--", sys.executable, "-c", code]
+    result = subprocess.run(argv, capture_output=True, text=True, check=True)
+    *limits, first, second = result.stdout.splitlines()
+    assert limits == [f"[('far', {limit}), ('near', {limit})]" for limit in (5, 7)]
+    assert first.startswith('tc: Cannot find device "none"')
+    assert second == "tc: it does not answer"
 
 
 def test_a_command_ends_as_it_would_end_without_a_lab(lab):

@@ -7,7 +7,7 @@ import time
 from dataclasses import replace
 
 import pytest
-from lab.lab_support import topology
+from lab.lab_support import EMULATORS, topology
 
 from benchctl.errors import LabError
 from benchctl.lab import verify as verify_module
@@ -18,7 +18,6 @@ from benchctl.lab.verify import together, verify
 pytestmark = pytest.mark.netns
 
 TEXT = """
-emulator = "user"
 [hosts]
 a = {}
 b = {}
@@ -30,9 +29,9 @@ far = { between = ["r", "b"], rate = "10Mbit", delay = "6ms", jitter = "4ms", lo
 """
 
 
-@pytest.fixture
-def lab():
-    with Lab.build(topology(TEXT)) as lab:
+@pytest.fixture(params=EMULATORS)
+def lab(request):
+    with Lab.build(topology(TEXT), request.param) as lab:
         yield lab
 
 
@@ -132,7 +131,6 @@ def test_a_probe_that_fails_in_a_lab_that_stands_says_why(lab, monkeypatch):
 
 
 SLOW = """
-emulator = "user"
 [hosts]
 a = {}
 b = {}
@@ -153,9 +151,10 @@ ab = { between = ["a", "b"], %s }
         ('delay = "1ms", loss = "0.01%"', {"loss"}),
     ],
 )
-def test_what_a_link_cannot_show_in_the_time_is_not_verified(link, unverified):
+@pytest.mark.parametrize("emulator", EMULATORS)
+def test_what_a_link_cannot_show_in_the_time_is_not_verified(link, unverified, emulator):
     begun_s = time.monotonic()
-    with Lab.build(topology(SLOW % link)) as lab:
+    with Lab.build(topology(SLOW % link), emulator) as lab:
         looks = verify(lab, ["ab"])
     assert [look.problem for look in looks] == ["", ""]
     assert [set(look.unverified) for look in looks] == [unverified] * 2
