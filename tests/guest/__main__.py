@@ -3,7 +3,8 @@
 Boots one of Debian's own kernels, which have netem, in a virtual machine (QEMU) that has no
 network, with this checkout at /benchctl, and runs a shell command there as root. The guest's clock
 counts the instructions that it executes, so its timing does not depend on the load of this machine.
-With ``--host-clock`` it has two processors instead, and this machine's timing.
+With ``--host-clock`` it has two processors instead, and this machine's timing. Without a command,
+only what a guest boots is prepared.
 """
 
 import argparse
@@ -88,9 +89,12 @@ def main():
     parser = argparse.ArgumentParser(prog="python tests/guest", description=__doc__)
     parser.add_argument("kernel", choices=KERNELS)
     parser.add_argument("--host-clock", action="store_true", help="two processors, our timing")
-    parser.add_argument("command", nargs="+", help="a shell command, after --")
+    parser.add_argument("command", nargs="*", help="a shell command, after --")
     arguments = parser.parse_args()
     try:
+        if not arguments.command:
+            prepare(arguments.kernel)
+            return 0
         return run(arguments.kernel, " ".join(arguments.command), arguments.host_clock)
     except MissingError as error:
         print(f"guest: {error}", file=sys.stderr)
