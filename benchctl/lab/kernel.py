@@ -265,7 +265,7 @@ def _try() -> None:
                 links.change({(link.name, 0): change})
                 there.send(b"changed")
                 back.expect(b"changed", "frames do not pass a link whose settings change")
-        (counters,) = links.counters([(link.name, 0)])
+            (counters,) = links.counters([(link.name, 0)])
         if (counters.arrived, counters.delivered, counters.lost) != (3, 2, 1):
             raise BuildError(f"the kernel's counters are not those of the frames: {counters}")
     finally:
