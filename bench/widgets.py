@@ -1,4 +1,4 @@
-"""Our widgets beside Textual's DataTable, Sparkline, Digits and Footer: what a change costs.
+"""Our widgets beside Textual's, and our table of styles beside its own: what a change costs.
 
 Each is shown in an app without a terminal. A change of all visible figures, as one tick makes it,
 is timed until it is drawn; so is opening a list of many trials.
@@ -18,7 +18,8 @@ from textual.binding import Binding
 from textual.containers import Horizontal, Vertical
 from textual.screen import Screen
 from textual.widget import Widget
-from textual.widgets import DataTable, Digits, Footer, Sparkline
+from textual.widgets import DataTable, Digits, Footer, OptionList, Sparkline, TabbedContent, TabPane
+from textual.widgets.option_list import Option
 
 from benchctl.tui import themes
 from benchctl.tui.draw.columns import Column
@@ -31,6 +32,7 @@ from benchctl.tui.widgets.chartview import Tiles
 from benchctl.tui.widgets.table import Table
 
 ROWS, TRIALS = 8, 10_000
+LISTS = 4
 CHANGES = 50
 SPARK = 24
 # As the Live screen has.
@@ -43,6 +45,7 @@ def main() -> None:
     for name, measure in (
         ("our table and sparklines", _ours),
         ("Textual's DataTable, sparklines as text", _theirs),
+        ("Textual's OptionList, rows as text", _options),
         ("Textual's Sparkline, one for each flow", _sparklines),
     ):
         print(f"{name + ', a change of all rows':<58}{_measured(*measure()):>11.2f} ms")
@@ -51,6 +54,17 @@ def main() -> None:
     )
     told = f"DataTable, {TRIALS:,} trials to the first frame"
     print(f"{told:<58}{_opened(_their_trials):>11.1f} ms")
+    told = f"OptionList, {TRIALS:,} trials to the first frame"
+    print(f"{told:<58}{_opened(_option_trials):>11.1f} ms")
+    for name, build, measure in (
+        ("our lists by a class of the screen", _lists, _next_list),
+        ("Textual's TabbedContent", _Tabs, _next_tab),
+    ):
+        print(f"{f'{name}, {LISTS} lists to the first frame':<58}{_opened(build):>11.1f} ms")
+        shown = build()
+        print(f"{f'{name}, another list':<58}{_measured(shown, measure(shown)):>11.2f} ms")
+    for name, page in (("our table of styles", _Page), ("Textual's component classes", _Classes)):
+        print(f"{f'{name}, a change of class':<58}{_classes(page):>11.2f} ms")
     for name, measure in (("our tiles", _tiles), ("Textual's Digits", _digits)):
         print(f"{f'{name}, a change of {TILES}':<58}{_measured(*measure()):>11.2f} ms")
     for name, build in (("our bar of keys", KeyBar), ("Textual's Footer", Footer)):
@@ -109,6 +123,51 @@ def _sparklines() -> tuple[Widget, Callable[[int], None]]:
     return Vertical(*lines), change
 
 
+def _options() -> tuple[Widget, Callable[[int], None]]:
+    shown = OptionList(*(Option("", id=str(index)) for index in range(ROWS)))
+
+    def change(number: int) -> None:
+        for index in range(ROWS):
+            course = spark(_course(index, number), BRAILLE.bars, from_zero=True)
+            text = "  ".join((*_row(index, number), course))
+            shown.replace_option_prompt(str(index), text)
+
+    return shown, change
+
+
+def _list(number: int) -> Table:
+    shown = Table(id=f"list-{number}")
+    shown.show([Column("row", 8)], ROWS, lambda index: [Span(f"{number}.{index}")])
+    return shown
+
+
+def _lists() -> Widget:
+    return Vertical(*(_list(number) for number in range(LISTS)))
+
+
+def _next_list(shown: Widget) -> Callable[[int], None]:
+    def change(number: int) -> None:
+        for place, one in enumerate(shown.children):
+            one.display = place == number % LISTS
+
+    return change
+
+
+class _Tabs(Vertical):
+    def compose(self) -> ComposeResult:
+        with TabbedContent():
+            for number in range(LISTS):
+                with TabPane(f"list {number}", id=f"pane-{number}"):
+                    yield _list(number)
+
+
+def _next_tab(shown: Widget) -> Callable[[int], None]:
+    def change(number: int) -> None:
+        shown.query_one(TabbedContent).active = f"pane-{number % LISTS}"
+
+    return change
+
+
 def _tiles() -> tuple[Widget, Callable[[int], None]]:
     shown = Tiles()
     shown.styles.height = 4
@@ -144,6 +203,10 @@ def _our_trials() -> Widget:
     return shown
 
 
+def _option_trials() -> Widget:
+    return OptionList(*(f"{n:>6}  ok        94.1 Mbit/s" for n in range(TRIALS)))
+
+
 def _their_trials() -> Widget:
     shown: DataTable[str] = DataTable()
     shown.add_columns("#", "state", "figure")
@@ -166,17 +229,22 @@ class _Page(Screen[None]):
         return action != "do" or parameters != (0,) or not self.has_class("-other")
 
 
+class _Classes(_Page):
+    COMPONENT_CLASSES = {f"role--{role}" for role in themes.LOOKS}  # noqa: RUF012
+    DEFAULT_CSS = " ".join(f".role--{role} {{ color: red; }}" for role in themes.LOOKS)
+
+
 class _App(App[None]):
     def get_theme_variable_defaults(self) -> dict[str, str]:
         return themes.variables(self.current_theme)
 
 
-def _run(build: Callable[[], Widget], then: Callable[[Any], Any]) -> Any:
+def _run(build: Callable[[], Widget], then: Callable[[Any], Any], page: type[_Page] = _Page) -> Any:
     async def go() -> Any:
         app = _App()
         async with app.run_test(size=(120, 40)) as pilot:
             begun = time.perf_counter()
-            await app.push_screen(_Page(build()))
+            await app.push_screen(page(build()))
             await pilot.pause()
             return await then((pilot, begun))
 
@@ -190,7 +258,13 @@ def _opened(build: Callable[[], Widget]) -> float:
     return statistics.median(float(_run(build, then)) for _ in range(3))
 
 
-def _measured(shown: Widget, change: Callable[[int], None]) -> float:
+def _classes(page: type[_Page]) -> float:
+    shown = Table()
+    change = lambda number: shown.screen.set_class(bool(number % 2), "-other")  # noqa: E731
+    return _measured(shown, change, page)
+
+
+def _measured(shown: Widget, change: Callable[[int], None], page: type[_Page] = _Page) -> float:
     async def then(state: Any) -> float:
         pilot = state[0]
         change(0)
@@ -204,4 +278,4 @@ def _measured(shown: Widget, change: Callable[[int], None]) -> float:
             times.append((time.process_time() - begun) * 1e3)
         return statistics.median(times)
 
-    return float(_run(lambda: shown, then))
+    return float(_run(lambda: shown, then, page))

@@ -119,7 +119,7 @@ def style_of(role: str, colours: Mapping[str, str], ground: Color, *, ansi: bool
     """Return the style of a role in a theme's colours; ``ground`` is the screen's background.
 
     Textual's component classes do the same with a node for each role whenever the style of a screen
-    changes, which takes 15 ms and leaves 1,700 objects as garbage (``python bench widgets``).
+    changes: 3.9 ms instead of 2.2 ms (``python bench widgets``), and the nodes become garbage.
     """
     look = (LOOKS_ANSI if ansi else LOOKS)[role]
     behind = Color.parse(colours.get(look.ground, look.ground)) if look.ground else ground

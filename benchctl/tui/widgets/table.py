@@ -2,7 +2,8 @@
 
 Textual's DataTable keeps every cell of every row: a list of 10,000 trials opens in 2.7 s instead of
 0.1 s, and a change of eight rows takes 7.5 ms instead of 2.9 ms (``python bench widgets``). It
-scrolls sideways by characters, so that the figure at its edge is cut to another figure.
+scrolls sideways by characters, so that the figure at its edge is cut to another figure. OptionList
+keeps every row, too, in one text: 3.0 s, and 4.3 ms instead of 3.6 ms; it has no columns.
 """
 
 from __future__ import annotations
