@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from benchctl.analysis.found import Found
+from benchctl.analysis.rising import PROBES
 from benchctl.analysis.search import Outcome
 from benchctl.report.pivot import Pivot
 from benchctl.report.report import Report
@@ -63,7 +65,9 @@ def search_remarks(report: Report) -> Iterator[str]:
         f"highest {search.axis} with {search.condition}; what fails is at most"
         f" {format_ratio(search.precision)} above it"
     )
-    _, text, _ = detection(search, min(one.lasted_s for one in report.found))
+    lasted_s = min(one.lasted_s for one in report.found)
+    measured = {row.metric for row in report.summary}
+    _, text, _ = detection(search, lasted_s, probes=not measured.isdisjoint(PROBES))
     yield text
     yield from unanswered(report)
 
@@ -90,9 +94,15 @@ def unanswered(report: Report, *, ends: bool = False) -> Iterator[str]:
             yield f"{name}: {rate}"
 
 
-def detection(search: Search, lasts_s: float) -> tuple[bool, str, str]:
-    """Return whether tries last long enough, what they can detect, and a remedy if they do not."""
+def detection(search: Search, lasts_s: float, *, probes: bool) -> tuple[bool, str, str]:
+    """Return whether tries last long enough, what they can detect, and a remedy if they do not.
+
+    ``probes`` is whether a flow measures the delay of probes.
+    """
     lasts, precision = format_duration(lasts_s), format_ratio(search.precision)
+    if probes:
+        text = f"a try of {lasts} detects an excess by the rising delay of its probes, or by loss"
+        return True, text, ""
     if search.overflow_s is None:
         text = (
             f"the queues of the path are not known: a try of {lasts} detects an excess by loss once"
@@ -105,7 +115,8 @@ def detection(search: Search, lasts_s: float) -> tuple[bool, str, str]:
         return True, f"{by}: {precision} overflows the queue in {takes}", ""
     least = format_ratio(search.precision * search.overflow_s / lasts_s)
     text = f"{by} only from {least} on: {precision} overflows the queue in {takes}"
-    return False, text, f"set duration={takes}, or add a ping, whose delay rises sooner"
+    enough_s = math.ceil(search.overflow_s * 10) / 10
+    return False, text, f"set duration={enough_s:g}s, or add a ping, whose delay rises sooner"
 
 
 def _rate(rate_bps: float | None) -> str:

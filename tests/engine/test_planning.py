@@ -147,3 +147,12 @@ def test_a_tool_that_needs_root_is_refused_to_others_before_anything_runs(root_o
 def test_root_may_run_it_and_so_may_everybody_in_a_lab(root_only):
     assert root_only(0).plan.routes
     assert root_only(1000, lab="pair").plan.routes
+
+
+def test_a_search_in_a_lab_knows_how_long_an_excess_takes_to_overflow_the_slowest_queue():
+    search = planned("portfolio/a1-rate-search", None, None, None, yes=False).plan.search
+    # The queue of L2: 100 frames of 1490 bytes before 30 Mbit/s, at 1 % too much.
+    assert search.overflow_s == pytest.approx(100 * 1490 * 8 / (0.01 * 30e6))
+    narrow = ["search.precision=5%"], ["path=h7-h9"]
+    search = planned("portfolio/a1-rate-search", *narrow, None, yes=False).plan.search
+    assert search.overflow_s == pytest.approx(33 * 1490 * 8 / (0.05 * 20e6))

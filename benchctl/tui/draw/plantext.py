@@ -6,6 +6,7 @@ import os
 import shlex
 from collections.abc import Iterator, Sequence
 
+from benchctl.analysis.rising import PROBES
 from benchctl.api import Role
 from benchctl.engine.health import Finding
 from benchctl.engine.planning import Planned, expected_traffic
@@ -89,15 +90,18 @@ def _checks(prepared: Planned, findings: Sequence[Finding]) -> Iterator[Line]:
         else:
             yield [Span("✓ ok       ", "good"), Span(f"{name}{end} {tool.version}".rstrip())]
     if prepared.plan.search is not None:
-        yield from _detection(prepared.plan.search, prepared.plan.trial(0).plan.duration_s)
+        yield from _detection(prepared, prepared.plan.search)
     for finding in findings:
         yield [Span("! note     ", "warn"), Span(f"{finding.subject}: {finding.text}")]
         if finding.remedy:
             yield [Span(f"           {finding.remedy}", "dim")]
 
 
-def _detection(search: Search, lasts_s: float) -> Iterator[Line]:
-    is_enough, text, remedy = detection(search, lasts_s)
+def _detection(prepared: Planned, search: Search) -> Iterator[Line]:
+    backends = {flow.backend for flow in prepared.plan.routes}
+    headlines = {prepared.registry.load(name).capabilities.headline for name in backends}
+    lasts_s = prepared.plan.trial(0).plan.duration_s
+    is_enough, text, remedy = detection(search, lasts_s, probes=not headlines.isdisjoint(PROBES))
     yield [Span("✓ ok       ", "good") if is_enough else Span("! note     ", "warn"), Span(text)]
     if remedy:
         yield [Span(f"           {remedy}", "dim")]
