@@ -50,22 +50,25 @@ class Noise:
     innovation: float
 
 
-def find_steps(values: Sequence[float]) -> list[Step]:
-    """Return the steps of a series of samples at equal distances, in order."""
+def find_steps(values: Sequence[float], false_alarms: float = FALSE_ALARMS) -> list[Step]:
+    """Return the steps of a series of samples at equal distances, in order.
+
+    ``false_alarms`` is the chance that a series without a step shows one.
+    """
     if len(values) < LEAST_SERIES:
         return []
     found: dict[int, float] = {}
     # A step adds to the noise until it is known, and a large one hides a small one.
     for _ in range(MOST_ROUNDS):
         phi = _phi_of_differences(values, found)
-        again = _segment(values, 0, len(values), _noise(values, found, phi))
+        again = _segment(values, 0, len(values), _noise(values, found, phi), false_alarms)
         known, found = found.keys(), dict(again)
         if found.keys() == known:
             break
     # Steps that are none leave noise with a larger phi than was thought, and go when it is known.
     while found and (estimate := _phi_around(values, sorted(found))) > phi:
         phi = estimate
-        found = dict(_segment(values, 0, len(values), _noise(values, found, phi)))
+        found = dict(_segment(values, 0, len(values), _noise(values, found, phi), false_alarms))
     places = [0, *sorted(found), len(values)]
     levels = [median(values[begin:end]) for begin, end in pairwise(places)]
     return [
@@ -119,7 +122,7 @@ def _cautious(phi: float, n: int) -> float:
 
 
 def _segment(
-    values: Sequence[float], begin: int, end: int, noise: Noise
+    values: Sequence[float], begin: int, end: int, noise: Noise, false_alarms: float
 ) -> Iterator[tuple[int, float]]:
     """Yield the steps between two indexes, each with its confidence."""
     if end - begin < 2 * LEAST_LEVEL or not noise.innovation:
@@ -127,10 +130,10 @@ def _segment(
     at, size = _best(values[begin:end], noise)
     # Of all places in the whole series, whichever part of it this is.
     chance = min(1.0, len(values) * t_two_sided(size, len(values) - 3))
-    if chance < FALSE_ALARMS:
+    if chance < false_alarms:
         yield begin + at, 1 - chance
-        yield from _segment(values, begin, begin + at, noise)
-        yield from _segment(values, begin + at, end, noise)
+        yield from _segment(values, begin, begin + at, noise, false_alarms)
+        yield from _segment(values, begin + at, end, noise, false_alarms)
 
 
 def _best(values: Sequence[float], noise: Noise) -> tuple[int, float]:

@@ -81,7 +81,7 @@ def compare(
         a, *others = (read_report(reader, run) for run in _find(reader, names))
         compared = compare_reports(a, *others, correction=correction)
         every_one = [one for comparisons in compared for one in comparisons]
-        limits = [parse_limit(text, every_one) for text in fail_on]
+        limits = [parse_limit(text, {one.metric for one in every_one}) for text in fail_on]
         if as_json:
             for b, comparisons in zip(others, compared, strict=True):
                 for one in comparisons:

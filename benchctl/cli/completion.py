@@ -111,6 +111,13 @@ def backends() -> list[str]:
     return sorted(installed().candidates)
 
 
+def metrics() -> list[str]:
+    """Return the metrics that all backends share."""
+    from benchctl.metrics import METRICS, OF_TRIALS
+
+    return [*METRICS, *OF_TRIALS]
+
+
 def runs() -> list[str]:
     """Return the names of the runs of the store, and their tags."""
     return [*_stored(lambda reader: [*reader.names()]), *tags()]

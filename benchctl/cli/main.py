@@ -24,8 +24,8 @@ from benchctl.errors import BenchctlError, NoReaderError, surroundings
 from benchctl.visible import visible
 
 COMMANDS = (
-    "run", "quick", "init", "plan", "check", "tui", "runs", "show", "compare", "baseline", "export",
-    "resume", "serve", "backends", "doctor", "schema", "settings", "store", "lab", "help",
+    "run", "quick", "init", "plan", "check", "tui", "runs", "show", "compare", "baseline", "trend",
+    "export", "resume", "serve", "backends", "doctor", "schema", "settings", "store", "lab", "help",
 )  # fmt: skip
 INTERRUPTED = 130
 

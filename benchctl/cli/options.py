@@ -221,6 +221,12 @@ Notify = Annotated[
         help='Run this command at the end; "bell" rings the terminal bell.',
     ),
 ]
+Since = Annotated[
+    str | None,
+    typer.Option(
+        "--since", metavar="WHEN", help="Only runs since a date, or not older than a duration."
+    ),
+]
 Strict = Annotated[
     bool,
     typer.Option(

@@ -50,12 +50,7 @@ def _list(
             help="Only runs of this profile, or a unique part.",
         ),
     ] = None,
-    since: Annotated[
-        str | None,
-        typer.Option(
-            "--since", metavar="WHEN", help="Only runs since a date, or not older than a duration."
-        ),
-    ] = None,
+    since: options.Since = None,
     failed: Annotated[
         bool, typer.Option("--failed", help="Only runs that failed or died.")
     ] = False,
@@ -134,14 +129,14 @@ def _chosen(
         name = unique(profile, names, "profile", f"profiles are: {', '.join(names)}")
         found = [run for run in found if run.profile == name]
     if since is not None:
-        earliest = _read_time(since)
+        earliest = read_time(since)
         found = [run for run in found if run.created_time >= earliest]
     if failed:
         found = [run for run in found if run.status in (Status.FAILED, Status.DIED)]
     return found
 
 
-def _read_time(text: str) -> float:
+def read_time(text: str) -> float:
     """Return a local date and time, or a duration before now, as Unix time. Raises UsageError."""
     import time
     from datetime import datetime

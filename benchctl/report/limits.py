@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from benchctl.analysis.compare import Comparison, Verdict
@@ -33,13 +33,12 @@ class Limit:
         return change is None or abs(change) >= self.share
 
 
-def parse_limit(text: str, compared: Sequence[Comparison]) -> Limit:
-    """Parse a limit on a metric that was compared. Raises UsageError."""
+def parse_limit(text: str, known: Collection[str]) -> Limit:
+    """Parse a limit on one of the known metrics, which were compared. Raises UsageError."""
     match = _LIMIT.fullmatch(text)
     if match is None:
         raise UsageError(f"--fail-on {quoted(text)}: expected METRIC worse by SHARE", EXAMPLE)
     metric, way, share = match.groups()
-    known = {one.metric for one in compared}
     if metric not in known:
         raise UsageError(
             f"--fail-on: no metric {quoted(metric)} was compared", nearest(metric, known) or EXAMPLE

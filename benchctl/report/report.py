@@ -35,7 +35,7 @@ class Report:
 
     ``trials`` are in the order of execution; ``summary`` is over their repeats, in the order of the
     axes' values; ``outcomes`` are of the profile's expectations. ``found`` are the results of its
-    searches.
+    searches. ``measured`` is what the summary is of.
     """
 
     run: Run
@@ -43,6 +43,15 @@ class Report:
     summary: Sequence[SummaryRow]
     outcomes: Sequence[Outcome]
     found: Sequence[Found] = ()
+    measured: Sequence[Measured] = ()
+
+    def rows_of(self, metric: str, aggregate: str = "") -> list[SummaryRow]:
+        """Return the rows of one metric, or of an aggregate of each repeat's distribution."""
+        if not aggregate:
+            return [row for row in self.summary if row.metric == metric]
+        valid = {point_key(row.point): row.valid for row in self.summary}
+        rows = summarize(self.measured, metric, aggregate)
+        return [replace(row, valid=valid.get(point_key(row.point), True)) for row in rows]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +125,7 @@ def report_of(
     ]
     before = _measured(one for one in baseline if all(link["kept"] for link in one.trial.links))
     outcomes = outcomes_of(run.settings.expect, measured, rows, before)
-    return Report(run, trials, rows, outcomes, found)
+    return Report(run, trials, rows, outcomes, found, measured)
 
 
 def _measured(trials: Iterable[TrialReport]) -> list[Measured]:
