@@ -343,7 +343,9 @@ def format_size(value_bytes: float) -> str:
 
 def format_time(time: float) -> str:
     """Format a Unix time for people, in local time: ``2026-11-21 00:45``."""
-    return strftime("%Y-%m-%d %H:%M", localtime(time))
+    at = localtime(time)
+    # Not strftime(), which looks up the time zone's file at each call.
+    return f"{at[0]:04}-{at[1]:02}-{at[2]:02} {at[3]:02}:{at[4]:02}"
 
 
 def timestamp(time: float) -> str:

@@ -10,11 +10,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from ipaddress import ip_address
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from benchctl.backends import Registry, installed
 from benchctl.engine.network import check_interfaces, is_own
-from benchctl.engine.preflight import Tools, check_root, look, needed
 from benchctl.engine.trust import distrust_hooks, distrust_services
 from benchctl.errors import ProfileError
 from benchctl.lab.expect import path
@@ -28,6 +27,9 @@ from benchctl.profile.load import Document, load_profile
 from benchctl.run.planned import LOCAL, Hook, Network, Outside, Search
 from benchctl.toml.source import TomlSource, read_stdin, read_toml
 from benchctl.units import format_size
+
+if TYPE_CHECKING:
+    from benchctl.engine.preflight import Tools
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +96,9 @@ def planned(
     ``lab`` is a topology file that replaces the profile's own. Raises ProfileError, UsageError, or
     MissingError if a backend or a device is missing.
     """
+    # `check_file` starts no program, and need not wait for asyncio.
+    from benchctl.engine.preflight import check_root, look, needed
+
     chosen = [f"lab.topology={find_topology(lab).resolve()}"] if lab else []
     document = load_profile(profile, [*(assignments or ()), *chosen])
     plan, network, topology, source, registry = _laid_out(document, only or (), repeats, yes=yes)

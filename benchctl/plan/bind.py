@@ -75,8 +75,12 @@ class Binder:
 
     def bind(self, point: Point, position: int, repeat: int) -> BoundTrial:
         """Bind one point. Raises ProfileError."""
-        flows, ends_s = zip(*(self._check(*flow) for flow in self._flows_of(point)), strict=True)
-        longest_s = max(ends_s)
+        checked = [self._check(*flow) for flow in self._flows_of(point)]
+        flows = tuple(
+            replace(flow, plan=replace(flow.plan, parameters=parameters))
+            for flow, parameters, _ in checked
+        )
+        longest_s = max(end_s for _, _, end_s in checked)
         plan = PlannedTrial(
             position,
             repeat,
@@ -104,7 +108,7 @@ class Binder:
 
     def duration_s(self, point: Point) -> float:
         """Return the expected time of a point's flows. Raises ProfileError."""
-        longest_s = max([self._check(*flow)[1] for flow in self._flows_of(point)])
+        longest_s = max([self._check(*flow)[-1] for flow in self._flows_of(point)])
         deadline_s = self._document.model.run.deadline
         if deadline_s is not None and deadline_s < longest_s:
             raise self._document.error(
@@ -126,8 +130,13 @@ class Binder:
             chosen = self._writes[value].chosen or chosen
         return [name for name in self._writing if name in chosen]
 
-    def _check_flow(self, name: str, writes: tuple[Writes, ...]) -> tuple[BoundFlow, float]:
-        """Return a flow with its parameters, and its end in seconds."""
+    def _check_flow(
+        self, name: str, writes: tuple[Writes, ...]
+    ) -> tuple[BoundFlow, dict[str, Any], float]:
+        """Return a flow, its parameters as written, and its end in seconds.
+
+        The plan of the flow has no parameters of the axes: a check of many points needs none.
+        """
         route = self._route(name, tuple([one for one in writes if one.routes]))
         flow, backend = route
         parameters = dict(flow.parameters)
@@ -138,14 +147,14 @@ class Binder:
         except ValidationError as error:
             raise self._bad_parameter(route, parameters, writes, error) from None
         for key, value in parameters.items():
-            if not _is_recordable(value):
+            if not isinstance(value, str | int) and not _is_recordable(value):
                 what = f"{backend.name} cannot measure with a value that JSON cannot hold"
                 raise self._error(name, (key,), what, "write it as a string or a number", writes)
-        bound = BoundFlow(replace(flow, parameters=parameters), backend, model)
+        bound = BoundFlow(flow, backend, model)
         if bound.demand.lab_only and self._document.model.lab is None:
             what = f"{backend.name} may send this in a lab only"
             raise self._error(name, (), what, "set lab.topology, or use --lab", writes)
-        return bound, flow.delay_s + bound.duration_s
+        return bound, parameters, flow.delay_s + bound.duration_s
 
     def _make_route(self, name: str, writes: tuple[Writes, ...]) -> _Route:
         written = self._targets.written[name]

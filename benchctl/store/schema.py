@@ -53,6 +53,9 @@ CREATE TABLE run (
     tags TEXT NOT NULL DEFAULT '[]',    -- JSON list
     hooks TEXT NOT NULL DEFAULT '[]'    -- JSON: the hosts' commands around the run that ran
 );
+CREATE INDEX outline_of_run ON run (    -- a list of runs reads no pages of profiles and facts
+    id, name, profile, created_time, status, trials, tags
+);
 CREATE TABLE trial (
     id INTEGER PRIMARY KEY,
     run_id INTEGER NOT NULL REFERENCES run ON DELETE CASCADE,

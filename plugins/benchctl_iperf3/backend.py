@@ -131,8 +131,9 @@ class Iperf3(Backend[Iperf3Parameters]):
 
     def demand(self, params: Iperf3Parameters) -> Demand:
         demand = super().demand(params)
-        # What is written to a stream is no packet.
-        return demand if params.protocol == "udp" else replace(demand, payload_bytes=None)
+        if params.protocol == "udp" or demand.payload_bytes is None:
+            return demand
+        return replace(demand, payload_bytes=None)  # what is written to a stream is no packet
 
     def traffic_bytes(self, params: Iperf3Parameters) -> float | None:
         return super().traffic_bytes(params) if params.bytes is None else params.bytes
