@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from benchctl.analysis.figures import FlowFold
 from benchctl.analysis.loaded import Span
@@ -13,9 +14,11 @@ from benchctl.api import FailureKind, Role, Tool
 from benchctl.engine.flow import FlowAttempt
 from benchctl.metrics import Aspect, Direction, of_aspect
 from benchctl.plan.bound import BoundFlow
-from benchctl.plan.promise import Promises
 from benchctl.run.planned import Host, Network
 from benchctl.run.record import FairWindow
+
+if TYPE_CHECKING:
+    from benchctl.plan.promise import Promises
 
 # Flows that wait for a common start must have started their interpreter and parsed their options by
 # then. Each takes its turn: two or three start at the same time on as many cores.

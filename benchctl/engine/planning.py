@@ -6,30 +6,25 @@ Also how much the plan will send, as far as this can be known before the run.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from ipaddress import ip_address
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from benchctl.backends import Registry, installed
 from benchctl.engine.network import check_interfaces, is_own
 from benchctl.engine.trust import distrust_hooks, distrust_services
-from benchctl.errors import ProfileError
-from benchctl.lab.expect import path
-from benchctl.lab.model import Topology
-from benchctl.lab.topology import build_topology
-from benchctl.plan.network import ends_of, names_of, planned_network
+from benchctl.plan.network import names_of, planned_network
 from benchctl.plan.plan import MOST_TRIALS, Plan, make_plan
-from benchctl.plan.promise import overflow_s
 from benchctl.profile.find import find_any, find_topology
 from benchctl.profile.load import Document, load_profile
-from benchctl.run.planned import LOCAL, Hook, Network, Outside, Search
+from benchctl.run.planned import LOCAL, Hook, Network
 from benchctl.toml.source import TomlSource, read_stdin, read_toml
 from benchctl.units import format_size
 
 if TYPE_CHECKING:
     from benchctl.engine.preflight import Tools
+    from benchctl.lab.model import Topology
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +69,8 @@ def check_file(name: str) -> None:
     """
     source = read_stdin() if name == "-" else read_toml(find_any(name))
     if _TOPOLOGY_KEYS & source.data.keys() and "flows" not in source.data:
+        from benchctl.lab.topology import build_topology
+
         build_topology(source, {})
     else:
         _laid_out(load_profile(source), (), None, yes=False)
@@ -121,7 +118,11 @@ def _laid_out(
 ) -> _Layout:
     registry = installed()
     outside = document.model.outside
-    topology, source = _topology(document)
+    topology = source = None
+    if document.model.lab is not None:  # else nobody waits for the import of the labs' room
+        from benchctl.engine.lab_planning import fitted, read_topology
+
+        topology, source = read_topology(document, document.model.lab)
     _check_hosts(document, topology)
     network = outside.network if topology is None else planned_network(outside, topology)
     plan = make_plan(
@@ -134,24 +135,10 @@ def _laid_out(
         most_trials=None if yes else MOST_TRIALS,
     )
     if topology is not None and source is not None:
-        _check_lab(plan, outside, topology, source)
-        if plan.search is not None:
-            overflows = _overflows(plan.search, plan, outside, source)
-            plan = replace(plan, search=replace(plan.search, overflow_s=max(overflows) or None))
+        plan = fitted(plan, outside, topology, source)
     for flow in plan.routes:
         network.way(flow)
     return _Layout(plan, network, topology, source, registry)
-
-
-def _topology(document: Document) -> tuple[Topology | None, TomlSource | None]:
-    lab = document.model.lab
-    if lab is None:
-        return None, None
-    try:
-        source = read_toml(find_topology(lab.topology, document.topology))
-    except ProfileError as error:
-        raise document.error(("lab", "topology"), error.message, error.hint) from None
-    return build_topology(source, {}), source
 
 
 def _check_hosts(document: Document, topology: Topology | None) -> None:
@@ -175,51 +162,6 @@ def _check_sources(document: Document, network: Network) -> None:
                 f"this machine does not have the address {way.address}",
                 f"choose another with --set interfaces.{name}.address=ADDRESS",
             )
-
-
-def _check_lab(plan: Plan, outside: Outside, topology: Topology, source: TomlSource) -> None:
-    """Check what needs both profile and topology. Raises ProfileError."""
-    names = names_of(topology)
-    hint = f"hosts are: {', '.join(names)}"
-    for flow in plan.routes:
-        peer = outside.peers.get(flow.to)
-        if peer is not None and peer.host not in names and not _is_address(peer.host):
-            where = ("servers", flow.to, "host")
-            what = f'the lab has no host "{peer.host}", and no way out'
-            raise plan.document.error(where, what, f"make it an alias of one; {hint}")
-    for flow in plan.routes:
-        for ends in ends_of(outside, topology, [flow]).values():
-            try:
-                path(topology, *ends, flow.interface)
-            except LookupError as error:
-                where = ("flows", flow.name, "interface")
-                raise plan.document.error(where, str(error)) from None
-    for settings in plan.labs:  # an axis may set an invalid value of the lab
-        build_topology(source, settings)
-    lab = plan.document.model.lab
-    for index, change in enumerate(lab.changes if lab else ()):
-        if change.link not in topology.links:
-            links = ", ".join(topology.links)
-            raise plan.document.error(
-                ("lab", "changes", index, "link"), f'no link "{change.link}"', f"links are: {links}"
-            )
-
-
-def _overflows(search: Search, plan: Plan, outside: Outside, source: TomlSource) -> Iterator[float]:
-    """Yield how long an excess of the precision takes to overflow a queue, at each point."""
-    for index in range(len(plan.points)):
-        trial = plan.trial(index)
-        topology = build_topology(source, trial.plan.lab)
-        ends = ends_of(outside, topology, trial.plan.flows)
-        yield overflow_s(search, trial.flows, ends, topology)
-
-
-def _is_address(host: str) -> bool:
-    try:
-        ip_address(host)
-    except ValueError:
-        return False
-    return True
 
 
 # A larger plan is estimated from this many trials: people need the order of magnitude.

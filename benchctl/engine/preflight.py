@@ -31,6 +31,7 @@ class Toolbox:
         self._spawner = spawner
         self._tell = tell
         self._found: dict[tuple[str, Role], Tool] = {}
+        self._printed: dict[tuple[str, ...], tuple[int, str]] = {}
 
     async def find(self, backend: AnyBackend, role: Role, host: Host) -> Tool:
         """Return the program of one end of a backend's flows.
@@ -64,7 +65,9 @@ class Toolbox:
         if shutil.which(program) is None:
             raise MissingError(f"{what}: no program {program} in the PATH", probe.install)
         try:
-            code, output = await run(self._spawner, host, argv, PROBE_TIMEOUT_S)
+            if argv not in self._printed:  # client and server are often one program
+                self._printed[argv] = await run(self._spawner, host, argv, PROBE_TIMEOUT_S)
+            code, output = self._printed[argv]
         except TimeoutError:
             raise MissingError(
                 f"{what}: {' '.join(argv)} did not end within {PROBE_TIMEOUT_S:.0f} s"

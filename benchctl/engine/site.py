@@ -1,40 +1,17 @@
-"""Where the trials of a run take place: this machine, or a lab.
-
-A lab is built when a trial needs it, and is kept while the trials need the same settings of its
-links. Its links are verified before the first trial on it.
-"""
+"""Where the trials of a run take place: on this machine, or in a lab."""
 
 from __future__ import annotations
 
-import asyncio
-import math
-import platform
-import re
-import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
-from benchctl.errors import LabError
-from benchctl.hosts.facts import sysctls
-from benchctl.lab.expect import KernelBuffers, path
-from benchctl.lab.lab import Lab
-from benchctl.lab.link import Change
-from benchctl.lab.messages import DirectionCounters
-from benchctl.lab.model import Emulator, LinkSettings, Topology
-from benchctl.lab.segments import Hop
-from benchctl.lab.strain import Carried, carried
-from benchctl.lab.topology import build_topology
-from benchctl.lab.verify import ceiling_bps, together, verify
 from benchctl.plan.bound import BoundTrial
-from benchctl.plan.network import ends_of, inside
-from benchctl.plan.promise import LinkChange, Promises, loads_of, promises
-from benchctl.run.planned import LabSettings, Network, Outside, PlannedChange, Settings
-from benchctl.toml.source import parse_toml
-from benchctl.units import format_rate
+from benchctl.run.planned import Network, Settings
 
-_BUSY = "this machine is too busy or too slow for this lab"
+if TYPE_CHECKING:
+    from benchctl.lab.strain import Carried
+    from benchctl.plan.promise import Promises
 
 
 @dataclass
@@ -72,187 +49,7 @@ def site_of(settings: Settings, note: Callable[[str], None]) -> Site:
     """Return the site that a run's settings describe; ``note`` takes messages for the user."""
     if settings.lab is None:
         return Site(settings.network.network)
+    # A run without a lab need not wait for the import of its room.
+    from benchctl.engine.lab_site import LabSite
+
     return LabSite(settings.network, settings.lab, note)
-
-
-_NEW_KERNEL = (7, 0)
-
-
-def _changes(
-    changes: Iterable[PlannedChange], duration_s: float, start_ns: int = 0
-) -> list[LinkChange]:
-    """Return the changes of links in a trial, on a clock that shows ``start_ns`` at its start."""
-    return [
-        (
-            one.link,
-            Change(
-                at_ns=start_ns + int((one.at + one.at_share * duration_s) * 1e9),
-                over_ns=int((one.ramp + one.ramp_share * duration_s) * 1e9),
-                rate_bps=math.inf if one.rate == "unlimited" else one.rate,
-                delay_s=one.delay,
-                jitter_s=one.jitter,
-                loss_ratio=one.loss,
-            ),
-        )
-        for one in changes
-    ]
-
-
-def _kernel() -> KernelBuffers:
-    """Return this kernel's limits on socket buffers; those of a new kernel if unknown."""
-    numbers = re.match(r"(\d+)\.(\d+)", platform.release())
-    version = (int(numbers[1]), int(numbers[2])) if numbers else _NEW_KERNEL
-    known = sysctls()
-    most = [float(known[name]) for name in ("rmem_max", "wmem_max") if name in known]
-    receives = [
-        float(known[name].split()[-1]) for name in ("rmem_max", "tcp_rmem") if name in known
-    ]
-    if not most or not receives:
-        return KernelBuffers(version)
-    return KernelBuffers(version, min(most), max(receives))
-
-
-class LabSite(Site):
-    """A lab, rebuilt as the trials need it."""
-
-    def __init__(
-        self,
-        outside: Outside,
-        settings: LabSettings,
-        note: Callable[[str], None],
-    ) -> None:
-        self._outside = outside
-        self._source = parse_toml(settings.text, Path(settings.path))
-        self._emulator = Emulator(settings.emulator) if settings.emulator else None
-        self._verifies = settings.verify
-        self._changes = settings.changes
-        self.changes = bool(settings.changes)
-        self._note = note
-        self._lab: Lab | None = None
-        self._wishes: Mapping[str, Any] | None = None
-        self._verified: set[tuple[str, tuple[LinkSettings, LinkSettings]]] = set()
-        self._loaded: set[frozenset[tuple[Hop, float]]] = set()
-        self._ceiling_bps = 0.0
-        self._before: Mapping[Hop, DirectionCounters] = {}
-        self._duration_s = 0.0
-
-    async def prepare(self, trial: BoundTrial) -> Network:
-        self._duration_s = trial.plan.duration_s
-        if self._lab is not None and (self._changes or trial.plan.lab != self._wishes):
-            await self.close()
-        if reason := await self.fallen():
-            self._note(f"{reason}; it is rebuilt")
-            await self.close()
-        lab = self._lab or await self._build(trial)
-        if self._verifies:
-            await self._verify(lab, trial)
-        self._before = await asyncio.to_thread(lab.counted, self._hops(lab.topology, trial))
-        return inside(self._outside, lab.topology, lab.nodes)
-
-    async def carried(self, trial: BoundTrial) -> Sequence[Carried]:
-        before, self._before = self._before, {}
-        if self._lab is None:
-            return ()
-        try:
-            return carried(before, await asyncio.to_thread(self._lab.counted, before))
-        except LabError:
-            return ()  # it failed, as its flows report
-
-    async def fallen(self) -> str:
-        try:
-            if self._lab is not None:
-                await asyncio.to_thread(self._lab.check)
-        except LabError as error:
-            return error.message
-        return ""
-
-    async def _build(self, trial: BoundTrial) -> Lab:
-        topology = build_topology(self._source, trial.plan.lab)
-        building = asyncio.ensure_future(asyncio.to_thread(Lab.build, topology, self._emulator))
-        try:
-            await asyncio.shield(building)
-        finally:
-            # A half-built lab cannot be removed, so a cancelled caller waits for it all the same.
-            self._lab = lab = await building
-        if self._wishes is None and not self._verifies:
-            self._note(_emulated(lab))
-        self._wishes = trial.plan.lab
-        return lab
-
-    async def _verify(self, lab: Lab, trial: BoundTrial) -> None:
-        if not self._ceiling_bps:
-            self._ceiling_bps = await asyncio.to_thread(ceiling_bps, lab.emulator)
-            self._note(
-                f"{_emulated(lab)}; one link carries at most {format_rate(self._ceiling_bps)} here"
-            )
-        for name in dict.fromkeys(hop.link.name for hop in self._hops(lab.topology, trial)):
-            link = lab.topology.links[name]
-            rates_bps = [s.rate_bps for s in link.settings if math.isfinite(s.rate_bps)]
-            fastest_bps = max(rates_bps, default=0.0)
-            if fastest_bps > self._ceiling_bps:
-                raise LabError(
-                    f"link {name} promises {format_rate(fastest_bps)}, but this machine emulates "
-                    f"at most {format_rate(self._ceiling_bps)}",
-                    "lower its rate, or remove the rate",
-                )
-            if (name, link.settings) in self._verified:
-                continue
-            for look in await asyncio.to_thread(verify, lab, [name]):
-                if look.problem:
-                    raise LabError(look.problem, _BUSY)
-                if look.unverified:
-                    what = ", ".join(look.unverified)
-                    self._note(f"{look.leg.name}: not verified: {what}")
-                # links without a host between them are verified as one
-                seen = {name, *look.leg.links}
-                self._verified.update((n, lab.topology.links[n].settings) for n in seen)
-        await self._verify_together(lab, trial)
-
-    async def _verify_together(self, lab: Lab, trial: BoundTrial) -> None:
-        """Load all links of a trial at the same time, as its flows will."""
-        ends = ends_of(self._outside, lab.topology, trial.plan.flows)
-        loads = loads_of(trial.flows, ends, lab.topology, _kernel())
-        if frozenset(loads.items()) in self._loaded:
-            return
-        found, meanwhile = await asyncio.to_thread(together, lab, loads)
-        for one in found:
-            if one.problem:
-                raise LabError(one.problem, _BUSY)
-        for link in meanwhile:
-            if link.strain:
-                self._note(f"all links of the trial at once: {link.strain}")
-        self._loaded.add(frozenset(loads.items()))
-
-    def _hops(self, topology: Topology, trial: BoundTrial) -> list[Hop]:
-        """Return the emulated links that the flows of a trial use, each with its directions."""
-        ends = ends_of(self._outside, topology, trial.plan.flows)
-        flows = [flow for flow in trial.plan.flows if flow.name in ends]
-        ways = [path(topology, *ends[flow.name], flow.interface) for flow in flows]
-        hops = [hop for way in ways for hop in (*way.there, *way.back)]
-        return list(dict.fromkeys(hop for hop in hops if not hop.link.ideal))
-
-    def begin(self, common_start: float) -> None:
-        if self._lab is None:
-            return
-        start_ns = time.monotonic_ns() + int((common_start - time.time()) * 1e9)
-        for link, change in _changes(self._changes, self._duration_s, start_ns):
-            self._lab.change(link, change)
-
-    def expected(self, trial: BoundTrial) -> Mapping[str, Promises]:
-        if self._lab is None:
-            return {}
-        topology = self._lab.topology
-        ends = ends_of(self._outside, topology, trial.plan.flows)
-        kernel, changes = _kernel(), _changes(self._changes, trial.plan.duration_s)
-        return promises(trial.flows, ends, topology, kernel, changes)
-
-    async def close(self) -> None:
-        if self._lab is not None:
-            lab, self._lab = self._lab, None
-            await asyncio.to_thread(lab.close)
-
-
-def _emulated(lab: Lab) -> str:
-    """Report who emulates a lab's links, and why the kernel does not."""
-    why_not = f" (not the kernel's: {lab.why_not_kernel})" if lab.why_not_kernel else ""
-    return f"lab {lab.topology.name}: {lab.emulator} emulator{why_not}"

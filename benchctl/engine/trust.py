@@ -11,13 +11,16 @@ import os
 import pwd
 import stat
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from benchctl.errors import ProfileError
-from benchctl.lab.model import Topology
 from benchctl.profile.find import packaged_profiles
 from benchctl.profile.load import Document
 from benchctl.run.planned import Settings
 from benchctl.toml.source import STDIN
+
+if TYPE_CHECKING:
+    from benchctl.lab.model import Topology
 
 # As many as the kernel follows (MAXSYMLINKS, linux/namei.h).
 _MOST_LINKS = 40

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from benchctl.lab.model import Topology
 from benchctl.run.planned import LOCAL, Host, Network, Outside, PlannedFlow, Way
+
+if TYPE_CHECKING:
+    from benchctl.lab.model import Topology
 
 
 def names_of(topology: Topology) -> dict[str, str]:

@@ -179,9 +179,9 @@ class Iperf3Parameters(Parameters):
         if (self.bytes is None) == (self.duration is None):
             raise ValueError("give either duration or bytes, not both")
         for name in _NOT_FOR[self.protocol]:
-            if name in self.model_fields_set:
-                if getattr(self, name) != type(self).model_fields[name].default:
-                    raise ValueError(f"{name} is not for {self.protocol.upper()}")
+            written = name in self.model_fields_set  # looking up a default takes longer
+            if written and getattr(self, name) != type(self).model_fields[name].default:
+                raise ValueError(f"{name} is not for {self.protocol.upper()}")
         if self.dont_fragment and self.ip_version == 6:
             raise ValueError("dont_fragment is for IPv4 only: IPv6 never fragments on the path")
         if self.burst is not None and math.isinf(self.rate):

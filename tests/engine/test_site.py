@@ -12,7 +12,8 @@ from engine.fakes import FakeBackend
 from benchctl.api import Direction
 from benchctl.backends import Candidate, Registry
 from benchctl.engine import site as site_module
-from benchctl.engine.site import LabSite, Site, site_of
+from benchctl.engine.lab_site import LabSite
+from benchctl.engine.site import Site, site_of
 from benchctl.errors import LabError
 from benchctl.hosts.spawn import LocalSpawner, run
 from benchctl.lab.judgement import Look, Promise, PromiseFinding, PromiseVerdict
