@@ -11,7 +11,7 @@ from engine.fakes import FakeBackend
 
 from benchctl.api import Direction
 from benchctl.backends import Candidate, Registry
-from benchctl.engine import site as site_module
+from benchctl.engine import lab_site as site_module
 from benchctl.engine.lab_site import LabSite
 from benchctl.engine.site import Site, site_of
 from benchctl.errors import LabError
