@@ -7,8 +7,12 @@ Every error has one line that says what is wrong and where, and a hint that says
 from __future__ import annotations
 
 import difflib
+import signal
 from collections.abc import Iterable
 from typing import ClassVar, NamedTuple
+
+SIGNAL_CODES = {signal.SIGINT: 130, signal.SIGTERM: 143}
+"""The exit codes of a command that was asked to end, as of any program that a signal ended."""
 
 
 class Place(NamedTuple):

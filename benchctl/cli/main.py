@@ -8,6 +8,7 @@ error; 130 interrupted, 143 terminated (what was measured is kept).
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Callable, MutableMapping
 from importlib import import_module
@@ -20,14 +21,13 @@ from typer.main import get_command
 from benchctl import __version__
 from benchctl.cli import completion, streams
 from benchctl.cli.command import PlainCommand, PlainGroup, command_of, help_of, help_without_command
-from benchctl.errors import BenchctlError, NoReaderError, surroundings
+from benchctl.errors import SIGNAL_CODES, BenchctlError, NoReaderError, surroundings
 from benchctl.visible import visible
 
 COMMANDS = (
     "run", "quick", "init", "plan", "check", "tui", "runs", "show", "compare", "baseline", "trend",
     "export", "resume", "serve", "backends", "doctor", "schema", "settings", "store", "lab", "help",
 )  # fmt: skip
-INTERRUPTED = 130
 
 
 def load(name: str) -> Any:
@@ -154,7 +154,7 @@ def _end_of(step: Callable[[], object]) -> int:
     except BenchctlError as error:
         return _report(error.message, error.hint, error.exit_code)
     except typer.Abort:
-        code = INTERRUPTED
+        code = SIGNAL_CODES[signal.SIGINT]
     except Exception as error:
         if what := surroundings(error):
             return _report(what, "", BenchctlError.exit_code)

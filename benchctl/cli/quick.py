@@ -28,7 +28,10 @@ def quick(
     backend: Annotated[
         str | None,
         typer.Option(
-            "--backend", metavar="NAME", help="The tool; default: iperf3, else simpleperf."
+            "--backend",
+            metavar="NAME",
+            help="The tool; default: iperf3, else simpleperf.",
+            autocompletion=completion.backends,
         ),
     ] = None,
     port: Annotated[
@@ -57,6 +60,10 @@ def quick(
     form: options.Format = None,
     output: options.OutputFile = None,
     quiet: options.Quiet = False,
+    verbose: options.Verbose = False,
+    log: options.Log = None,
+    log_json: options.LogJson = False,
+    notify: options.Notify = None,
     tags: options.Tags,
     _units: options.Units = None,
     store: options.Store,
@@ -65,6 +72,7 @@ def quick(
 
     The result is stored like any other run; "show" and "compare" work on it.
     """
+    from benchctl.cli.log import keep_log
     from benchctl.cli.watch import Showing, measure
     from benchctl.engine.prepare import record_plan
     from benchctl.errors import UsageError
@@ -74,6 +82,7 @@ def quick(
     from benchctl.store.manage import read_tags
     from benchctl.units import parse_duration, parse_rate
 
+    keep_log(log, as_json=log_json, verbose=verbose)
     try:
         check_host(host)
         parse_duration(duration)
@@ -92,7 +101,7 @@ def quick(
         run_id, name = record_plan(prepared, store, tags=read_tags(tags))
         if not quiet:
             print(f"run {name}: {len(prepared.plan)} trials, store {store}", file=sys.stderr)
-        code = measure(store, run_id, Showing(shown, out, live_events=False, quiet=quiet))
+        code = measure(store, run_id, Showing(shown, out, False, quiet, notify))
     sys.exit(code)
 
 

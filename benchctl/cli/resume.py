@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import ExitStack
 from typing import Annotated
 
 import typer
@@ -38,7 +39,7 @@ def resume(
     """
     from benchctl.cli.log import keep_log
     from benchctl.cli.watch import Showing, measure
-    from benchctl.engine.launch import check_free, left_to_resume
+    from benchctl.engine.launch import free_host, left_to_resume
     from benchctl.report.output import Output
 
     keep_log(log, as_json=log_json, verbose=verbose)
@@ -52,11 +53,16 @@ def resume(
     with options.open_reader(store) as reader:
         run = reader.find(name)
         left = left_to_resume(reader, run, trust=trust, failed=failed)
-    if no_wait:
-        check_free(store)
-    with Output(output) as out, options.open_junit(junit) as cases:
+    with (
+        Output(output) as out,
+        options.open_junit(junit) as cases,
+        ExitStack() as until_started,
+    ):
+        if no_wait:
+            until_started.enter_context(free_host(store))
         if not quiet:
             print(f"run {run.name}: {left} of {run.trials} trials left", file=sys.stderr)
         way = Showing(shown, out, events, quiet, notify, strict, cases)
-        code = measure(store, run.id, way, failed=failed, detach=detach)
+        started = until_started.close
+        code = measure(store, run.id, way, failed=failed, detach=detach, started=started)
     sys.exit(code)

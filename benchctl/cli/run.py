@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import ExitStack
 from typing import Annotated
 
 import typer
@@ -65,7 +66,7 @@ def run(
     """Run every trial of a profile, then print the summary."""
     from benchctl.cli.log import keep_log
     from benchctl.cli.watch import Showing, attach_to, measure
-    from benchctl.engine.launch import check_free
+    from benchctl.engine.launch import free_host
     from benchctl.engine.planning import planned
     from benchctl.engine.preflight import first_missing
     from benchctl.engine.prepare import record_plan
@@ -93,12 +94,16 @@ def run(
         }  # fmt: skip
         options.reject_beside("--detach", of_results)
     wait_s = _read_wait(server_wait)
-    with Output(output) as out, options.open_junit(junit) as cases:
+    with (
+        Output(output) as out,
+        options.open_junit(junit) as cases,
+        ExitStack() as until_started,
+    ):
         prepared = planned(profile, assignments, only, repeats, yes, lab)
         if missing := first_missing(prepared.tools):
             raise missing
         if no_wait:
-            check_free(store)
+            until_started.enter_context(free_host(store))
         run_id, name = record_plan(
             prepared, store, trust=trust, tags=read_tags(tags), server_wait_s=wait_s
         )
@@ -106,7 +111,7 @@ def run(
             trials = "1 trial" if len(prepared.plan) == 1 else f"{len(prepared.plan)} trials"
             print(f"run {name}: {trials}, store {store}", file=sys.stderr)
         way = Showing(shown, out, events, quiet, notify, strict, cases)
-        code = measure(store, run_id, way, detach=detach)
+        code = measure(store, run_id, way, detach=detach, started=until_started.close)
     sys.exit(code)
 
 

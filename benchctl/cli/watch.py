@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +16,13 @@ from benchctl.cli import options, streams
 from benchctl.cli.log import new_lines
 from benchctl.cli.notify import announce
 from benchctl.engine.launch import launch, launch_detached
-from benchctl.errors import BenchctlError, NoReaderError, StoreBusyError, UsageError
+from benchctl.errors import (
+    SIGNAL_CODES,
+    BenchctlError,
+    NoReaderError,
+    StoreBusyError,
+    UsageError,
+)
 from benchctl.report.exports import EXPORTS
 from benchctl.report.exports.jsonl import event_lines
 from benchctl.report.output import Output
@@ -34,7 +40,6 @@ from benchctl.store.follow import Follower, RunEvent
 from benchctl.store.read import Reader
 
 POLL_S = 0.1
-SIGNAL_CODES = {signal.SIGINT: 130, signal.SIGTERM: 143}
 
 
 class _Asked:
@@ -76,12 +81,19 @@ class Showing:
 
 
 def measure(
-    store: Path, run_id: int, showing: Showing, *, failed: bool = False, detach: bool = False
+    store: Path,
+    run_id: int,
+    showing: Showing,
+    *,
+    failed: bool = False,
+    detach: bool = False,
+    started: Callable[[], object] = lambda: None,
 ) -> int:
     """Start the runner of a run, watch it to its end and print its result.
 
     With ``failed``, failed trials are measured again. With ``detach``, only the run's name is
-    printed once its runner has begun. Returns the exit code of the result. Raises StoreError.
+    printed once its runner has begun. ``started`` is called when it holds its run. Returns the exit
+    code of the result. Raises StoreError.
     """
     with options.open_reader(store) as reader:
         if detach:
@@ -90,6 +102,7 @@ def measure(
             return 0
         watch = _Watch(reader, reader.run(run_id), showing)
         with watch.asked.listening(), closing(launch(store, run_id, failed=failed)) as runner:
+            started()
             watch.follow(runner)
             said, exit_code = runner.error(), runner.exit_code
         for line in said:

@@ -8,8 +8,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import IO
 
@@ -18,7 +18,7 @@ from benchctl.engine.trust import distrust_run, untrusted
 from benchctl.errors import StoreError, UsageError
 from benchctl.run.record import Run
 from benchctl.run.status import FAILURES
-from benchctl.store.locks import Liveness, other_stores
+from benchctl.store.locks import Liveness, alone_at_start, other_stores
 from benchctl.store.read import Reader
 from benchctl.store.record import interrupt_run, reopen_run
 
@@ -91,8 +91,18 @@ def left_to_resume(reader: Reader, run: Run, *, trust: bool, failed: bool = Fals
     return left
 
 
-def check_free(store: Path) -> None:
-    """Raise UsageError if a run is being measured on this machine, as far as this can be seen."""
+@contextmanager
+def free_host(store: Path) -> Iterator[None]:
+    """Keep other runs that would be alone from starting until the block ends.
+
+    Raises UsageError if a run is being measured on this machine, as far as this can be seen.
+    """
+    with alone_at_start():
+        _check_free(store)
+        yield
+
+
+def _check_free(store: Path) -> None:
     if store.exists():
         with closing(Reader(store)) as reader:
             if run := reader.measured_now():

@@ -16,11 +16,11 @@ import struct
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-from benchctl.errors import StoreError
+from benchctl.errors import StoreError, UsageError
 from benchctl.store.database import PRIVATE
 
 # Runs are numbered from 1.
@@ -29,10 +29,32 @@ _TURN = 0
 _LAUNCH = 2**40
 # A check of whether a run is alive holds its lock for an instant, which must not stop the runner.
 _TRIES, _TRY_S = 20, 0.01
+# The start of a runner takes a second, or several on a busy machine.
+_START_TRIES = 3000
 # struct flock, here and on macOS and FreeBSD: (l_type, l_whence, l_start, l_len, l_pid) and
 # (l_start, l_len, l_pid, l_type, l_whence); fcntl(2).
 _LINUX = sys.platform == "linux"
 _FLOCK = struct.Struct("hhqqi" if _LINUX else "qqihhi")
+
+
+@contextmanager
+def alone_at_start() -> Iterator[None]:
+    """Keep other processes of this machine out of this block. Raises UsageError if one stays in it.
+
+    Whoever may start a run only if there is no other looks and starts in one step.
+    """
+    host = os.open("/", os.O_RDONLY)  # every user of this system may lock it, whichever the store
+    try:
+        for _ in range(_START_TRIES):
+            with suppress(BlockingIOError):
+                fcntl.flock(host, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            time.sleep(_TRY_S)
+        else:
+            raise UsageError("another run is being started", "try again")
+        yield
+    finally:
+        os.close(host)
 
 
 class Turn:

@@ -93,3 +93,12 @@ def test_only_a_host_elsewhere_or_a_port_needs_a_server_of_others():
     assert "[servers]" in Quick("localhost", "iperf3", BOTH, "5s", port=5201).text
     text = Quick("2001:db8::1", "iperf3", BOTH, "5s", port=5201).text
     assert 'server = { host = "2001:db8::1", port = 5201 }' in text
+
+
+def test_every_command_of_a_first_look_is_logged_and_its_end_announced(benchctl, quick):
+    done = quick(
+        "local", "--no-ping", "--log", "log.txt", "--notify", "echo $BENCHCTL_STATUS > said"
+    )
+    assert done.returncode == 0, done.stderr
+    assert " starts: " in (benchctl.directory / "log.txt").read_text()
+    assert (benchctl.directory / "said").read_text() == "ok\n"

@@ -8,12 +8,15 @@ command, the others are its output.
 import os
 import re
 import shlex
+import socket
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import dedent
 
+# The port that a document's example takes; its test takes a free one.
+EXAMPLE_PORT = "18088"
 DOCS = Path(__file__).parents[2] / "docs"
 
 _FENCE = re.compile(r"^( *)```(\S*)(?: (\S+))?\n(.*?)^\1```$", re.M | re.S)
@@ -97,6 +100,9 @@ class Shell:
     def __init__(self, directory, server):
         self.directory = directory
         self._server = server
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self._port = str(free.getsockname()[1])
         self._environment = {
             **os.environ,
             "BENCHCTL_STORE": "runs.sqlite",
@@ -109,6 +115,7 @@ class Shell:
         results = []
         code = 0
         for command in commands:
+            command = command.replace(EXAMPLE_PORT, self._port)
             if command.startswith("benchctl ") and not set(command) & set("|&;<>$()`"):
                 argv = shlex.split(command)
                 output, code = self._server.run(argv, self.directory, self._environment)

@@ -5,8 +5,9 @@ from unittest.mock import Mock
 
 import pytest
 
-from benchctl.engine.launch import skip_trial, stop
-from benchctl.errors import StoreError
+from benchctl.engine.launch import free_host, skip_trial, stop
+from benchctl.errors import StoreError, UsageError
+from benchctl.store import locks
 from benchctl.store.locks import Liveness
 
 
@@ -31,3 +32,22 @@ def test_a_signal_that_does_not_arrive_is_no_bug(store, monkeypatch):
     monkeypatch.setattr("os.kill", Mock(side_effect=PermissionError))
     with pytest.raises(StoreError, match="this run belongs to another user"):
         stop(store, 1)
+
+
+def test_of_two_that_would_run_alone_the_second_looks_when_the_first_has_begun(store, monkeypatch):
+    seen = []
+    monkeypatch.setattr("benchctl.engine.launch.other_stores", lambda own: seen.append(own) or [])
+    with free_host(store), monkeypatch.context() as impatient:
+        impatient.setattr(locks, "_START_TRIES", 1)
+        with pytest.raises(UsageError, match="another run is being started"), free_host(store):
+            pass
+    assert seen == [store]
+    with free_host(store):
+        pass
+
+
+def test_a_host_that_is_not_free_is_left_to_others(store, monkeypatch):
+    monkeypatch.setattr("benchctl.engine.launch.other_stores", lambda own: ["/other.sqlite"])
+    for _ in range(2):
+        with pytest.raises(UsageError, match="a run of store /other.sqlite"), free_host(store):
+            pass
