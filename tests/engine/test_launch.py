@@ -47,7 +47,7 @@ def test_of_two_that_would_run_alone_the_second_looks_when_the_first_has_begun(s
 
 
 def test_a_host_that_is_not_free_is_left_to_others(store, monkeypatch):
-    monkeypatch.setattr("benchctl.engine.launch.other_stores", lambda own: ["/other.sqlite"])
+    monkeypatch.setattr("benchctl.engine.launch.other_stores", lambda own: ["/other"])
     for _ in range(2):
-        with pytest.raises(UsageError, match="a run of store /other.sqlite"), free_host(store):
+        with pytest.raises(UsageError, match="a run of store /other"), free_host(store):
             pass
