@@ -17,18 +17,19 @@ from .kernel import Kernel
 from .options import get_patience, kernel_paces, set_patience
 from .pacing import Pacer, give_way, shares_core, woken_first
 from .plain import CHUNK_BYTES
-from .settings import MeasurementSettings
+from .settings import TCP_LENGTH_BYTES, MeasurementSettings
 from .stream import Reading, Stream, Timeline
 from .tcp_info import TCP_INFO_BYTES, read_tcp_info, read_waiting
 
 # One call rarely finds more, and it stays in the processor's cache.
 _RECEIVE_BYTES = 128 * 1024
 # Discarded bytes touch no memory: one call may take everything that has arrived.
-_DISCARD_BYTES = 1 << 20
+_DISCARD_BYTES = 1 << 22
 # On a fast path, waking takes longer than reading. So a receiver sleeps until this time's worth of
 # data has arrived, which is short compared with any interval; it updates that amount now and then.
 _GATHER_NS = 200_000
 _GATHER_BYTES = 512 * 1024
+_GATHER_DISCARDED_BYTES = 1024 * 1024
 # On one core the sender waits meanwhile, and the data should stay in the cache.
 _GATHER_SHARED_BYTES = 128 * 1024
 _LOOK_NS = 10_000_000
@@ -36,8 +37,9 @@ _LOOK_NS = 10_000_000
 # and beyond that only for one round trip's data. That may be less than the sender sends before the
 # receiver runs, so space for some milliseconds is requested.
 _ROOM = 32
-# Bytes of one sendfile: a file of zeros, sent again and again.
-_FILE_BYTES = 1 << 20
+# Bytes of one sendfile, the beginning of a file of zeros: as many as its pipe holds in the kernel
+# (PIPE_DEF_BUFFERS in linux/pipe_fs_i.h).
+_FILE_BYTES = 1 << 16
 # Plain chunks sent in one call: the same bytes on the wire, at a hundredth of the cost.
 _CHUNKS_A_CALL = 100
 # A blocked plain send returns this often, to check whether the time has expired.
@@ -54,6 +56,8 @@ class _Sender(Stream):
     """
 
     asks_the_kernel = True
+    touches_data = True
+    """Whether data passes through the processor's cache on its way to the kernel."""
 
     def __init__(
         self,
@@ -76,7 +80,7 @@ class _Sender(Stream):
         # Waiters for the start are woken after the first bytes have left, not before.
         self._sent = self._sock.send(self._payload[: self._share], socket.MSG_DONTWAIT)
         self.begin(begun_ns)
-        gives_way = shares_core(self._sock)
+        gives_way = self.touches_data and shares_core(self._sock)
         while self._sent < self._share and not self.stopped:
             self._sent += self._send(self._share - self._sent)
             if clock() >= self.next_ns:
@@ -110,8 +114,11 @@ class TcpSender(_Sender):
         settings: MeasurementSettings,
         unavailable: dict[str, str],
     ) -> None:
-        super().__init__(index, timeline, sock, settings, settings.length_bytes)
-        self.facts = {"length_bytes": settings.length_bytes, "send": "copy"}
+        length = settings.length_bytes
+        if length == TCP_LENGTH_BYTES:
+            length = _whole_segments(sock, length)
+        super().__init__(index, timeline, sock, settings, length)
+        self.facts = {"length_bytes": length, "send": "copy"}
         self._timed = settings.total_bytes is None
         self._patience_s = get_patience(sock, socket.SO_SNDTIMEO)
         self._pacer: Pacer | None = None
@@ -160,8 +167,8 @@ class TcpSender(_Sender):
 
     def _send(self, left: int) -> int:
         if self._file is not None:
-            count = min(_FILE_BYTES, left)
-            sent: int = Kernel.SENDFILE(self._sock.fileno(), self._file, 0, count)
+            count = self._file_bytes if left > self._file_bytes else left
+            sent: int = self._sendfile(self._descriptor, self._file, 0, count)
             return sent
         if self._pacer:
             self._pacer.wait(self._sent // len(self._payload), lambda: self.stopped)
@@ -172,6 +179,9 @@ class TcpSender(_Sender):
             unavailable["zero_copy_send"] = "this system has no sendfile"
             return
         self._file = _file_of_zeros(Kernel.MEMFD)
+        self._file_bytes = _whole_segments(self._sock, _FILE_BYTES)
+        self._sendfile, self._descriptor = Kernel.SENDFILE, self._sock.fileno()
+        self.touches_data = False
         self.facts["send"] = "sendfile"
 
     def _set_rate(self, rate_bps: float, unavailable: dict[str, str]) -> None:
@@ -222,6 +232,7 @@ class TcpReceiver(Stream):
             unavailable["zero_copy_receive"] = "this system cannot discard received bytes unread"
         elif settings.zero_copy:
             self._flags = Kernel.TCP_DISCARD or 0
+            self._gather_bytes = _GATHER_DISCARDED_BYTES
             self.facts["receive"] = "discard"
         elif shares_core(sock):
             self._gather_bytes = _GATHER_SHARED_BYTES
@@ -263,6 +274,16 @@ class TcpReceiver(Stream):
 
     def reading(self) -> Reading:
         return Reading({"bytes_received": self._received}, {})
+
+
+def _whole_segments(sock: socket.socket, most: int) -> int:
+    """Return the bytes of one send, ``most`` or a little less: as many as fill whole segments.
+
+    The rest of a send that leaves at once is a segment of its own, and costs as much as a full one:
+    on loopback, 128 KiB are two full segments and one of 164 bytes.
+    """
+    segment = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG)
+    return most // segment * segment if 0 < segment <= most else most
 
 
 _longest_payload = memoryview(b"")
