@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import re
+from collections.abc import Callable
 
 # C0, DEL and C1 (ECMA-48); marks of direction (UAX #9, table 2) and other characters without a
 # shape (category Cf), but for the joiners, which scripts and emoji need; separators of lines and
@@ -39,6 +40,10 @@ def _escape(match: re.Match[str]) -> str:
 class VisibleText(io.TextIOWrapper):
     """A text file that makes every character of its lines visible."""
 
+    mark: Callable[[str], str] | None = None
+    """What adds control characters of our own to visible text; none by default."""
+
     def write(self, text: str) -> int:
-        super().write(visible_lines(text))
+        shown = visible_lines(text)
+        super().write(shown if self.mark is None else self.mark(shown))
         return len(text)

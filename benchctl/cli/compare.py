@@ -67,6 +67,7 @@ def compare(
     store: options.Store,
 ) -> None:
     """Compare runs: what differs, differences of figures, verdicts for the whole table."""
+    from benchctl.cli.colour import coloured
     from benchctl.report.comparison import compare_reports
     from benchctl.report.entries import comparison_entry
     from benchctl.report.limits import parse_limit
@@ -87,7 +88,8 @@ def compare(
                 for one in comparisons:
                     print(json.dumps({"a": a.run.name, "b": b.run.name, **comparison_entry(one)}))
         else:
-            _print([a, *others], compared, correction, every=every)
+            with coloured():
+                _print([a, *others], compared, correction, every=every)
     if any(limit.broken_by(one) for limit in limits for one in every_one):
         sys.exit(1)
 

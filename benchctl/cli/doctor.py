@@ -17,13 +17,15 @@ def doctor(
     Looks at the kernel, congestion controls, buffers, namespaces, the clock and the tools.
     """
     from benchctl.backends import installed
+    from benchctl.cli.colour import coloured
     from benchctl.engine.health import examine
 
     findings = examine(installed())
     if as_json:
         print(json.dumps([asdict(finding) for finding in findings], indent=2))
         return
-    for finding in findings:
-        print(f"{finding.level:<4} {finding.subject:<20} {finding.text}")
-        if finding.remedy:
-            print(f"{'':<26} {finding.remedy}")
+    with coloured():
+        for finding in findings:
+            print(f"{finding.level:<4} {finding.subject:<20} {finding.text}")
+            if finding.remedy:
+                print(f"{'':<26} {finding.remedy}")

@@ -61,6 +61,7 @@ def _list(
     if context.invoked_subcommand is not None:
         _no_options_before(context)
         return
+    from benchctl.cli.colour import coloured
     from benchctl.errors import StoreDamagedError
 
     with options.open_reader(store) as reader:
@@ -76,7 +77,8 @@ def _list(
             for run in _readable(reader, [run.id for run in found], lost):
                 print(json.dumps(run_entry(run)))
         else:
-            print_table(found)
+            with coloured():
+                print_table(found)
         if lost:
             sys.stdout.flush()
             raise lost[0]

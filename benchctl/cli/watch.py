@@ -7,12 +7,13 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from benchctl.cli import options, streams
+from benchctl.cli.colour import coloured
 from benchctl.cli.log import new_lines
 from benchctl.cli.notify import announce
 from benchctl.engine.launch import launch, launch_detached
@@ -159,8 +160,9 @@ class _Watch:
             if events is not None and events.error is not None:
                 raise events.error
             if asked.times < 2 and events is None:
-                stored = StoredRun(self._reader, run)
-                EXPORTS[self._showing.form].write(stored, self._showing.output)
+                form, stored = self._showing.form, StoredRun(self._reader, run)
+                with coloured() if form == "table" else nullcontext():
+                    EXPORTS[form].write(stored, self._showing.output)
             if asked.times < 2 and self._showing.junit is not None:
                 self._write_junit(run, self._showing.junit)
         if asked.by is None:  # else whoever stopped it is there
