@@ -4,6 +4,7 @@ import itertools
 import os
 import socket
 import threading
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -261,3 +262,41 @@ def test_a_scheduling_that_the_user_chose_is_left_alone(monkeypatch):
     with pacing.woken_first():
         pass
     assert asked == []
+
+
+@pytest.fixture
+def connected():
+    """Yield the two ends of a TCP connection with small segments."""
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.socket() as sender:
+        sender.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, 1460)
+        sender.connect(server.getsockname())
+        receiver, _ = server.accept()
+        with receiver:
+            yield sender, receiver
+
+
+@pytest.mark.parametrize("zero_copy", [False, True])
+def test_a_send_is_whole_segments_unless_its_length_was_chosen(connected, monkeypatch, zero_copy):
+    sock, receiver = connected
+    reader = threading.Thread(
+        target=lambda: [None for _ in iter(lambda: receiver.recv(1 << 16), b"")]
+    )
+    reader.start()
+    segment = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG)
+    asked = []
+    monkeypatch.setattr(
+        Kernel, "SENDFILE", lambda *args: asked.append(args[-1]) or os.sendfile(*args)
+    )
+    settings = MeasurementSettings(duration_s=None, total_bytes=200_000, zero_copy=zero_copy)
+    sender = TcpSender(0, Timeline(Schedule(0, 1000 * MS)), sock, settings, {})
+    length = sender.facts["length_bytes"]
+    assert length % segment == 0
+    assert 128 * 1024 - segment < length <= 128 * 1024
+    sender.move()
+    assert sender.moved_bytes == 200_000
+    # All but the last, which sends what is left.
+    assert all(count == (1 << 16) // segment * segment for count in asked[:-1])
+    assert bool(asked) is zero_copy
+    reader.join()
+    chosen = replace(settings, length_bytes=100_000)
+    assert TcpSender(0, sender._timeline, sock, chosen, {}).facts["length_bytes"] == 100_000
