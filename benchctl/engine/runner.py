@@ -5,20 +5,21 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
 from benchctl.analysis.results import FlowReport, TrialReport
 from benchctl.backends import Registry
 from benchctl.engine.preflight import Toolbox
-from benchctl.engine.site import Site, site_of
+from benchctl.engine.site import Site
 from benchctl.engine.trial import Signals, TrialRunner
 from benchctl.errors import BenchctlError, HookError, LabError, MissingError, StoreError
 from benchctl.hosts import facts
 from benchctl.hosts.spawn import LocalSpawner
 from benchctl.plan.bound import bind_trial, timed
 from benchctl.plan.strategy import Strategy, strategy_of
+from benchctl.run.planned import Settings
 from benchctl.run.record import Run, Trial
 from benchctl.run.status import Status
 from benchctl.store.locks import Liveness, Turn, other_stores
@@ -217,3 +218,13 @@ def _results(reader: Reader, run_id: int, from_position: int) -> Iterator[TrialR
 
 def _note(recorder: Recorder, text: str) -> None:
     recorder.add_note(text, "info", time.time(), None, None)
+
+
+def site_of(settings: Settings, note: Callable[[str], None]) -> Site:
+    """Return the site that a run's settings describe; ``note`` takes messages for the user."""
+    if settings.lab is None:
+        return Site(settings.network.network)
+    # A run without a lab need not wait for the import of its room.
+    from benchctl.engine.lab_site import LabSite
+
+    return LabSite(settings.network, settings.lab, note)

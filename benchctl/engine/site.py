@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from benchctl.plan.bound import BoundTrial
-from benchctl.run.planned import Network, Settings
+from benchctl.run.planned import Network
 
 if TYPE_CHECKING:
     from benchctl.lab.strain import Carried
@@ -43,13 +43,3 @@ class Site:
 
     async def close(self) -> None:
         """Remove everything that was built."""
-
-
-def site_of(settings: Settings, note: Callable[[str], None]) -> Site:
-    """Return the site that a run's settings describe; ``note`` takes messages for the user."""
-    if settings.lab is None:
-        return Site(settings.network.network)
-    # A run without a lab need not wait for the import of its room.
-    from benchctl.engine.lab_site import LabSite
-
-    return LabSite(settings.network, settings.lab, note)

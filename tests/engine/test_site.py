@@ -13,7 +13,8 @@ from benchctl.api import Direction
 from benchctl.backends import Candidate, Registry
 from benchctl.engine import lab_site as site_module
 from benchctl.engine.lab_site import LabSite
-from benchctl.engine.site import Site, site_of
+from benchctl.engine.runner import site_of
+from benchctl.engine.site import Site
 from benchctl.errors import LabError
 from benchctl.hosts.spawn import LocalSpawner, run
 from benchctl.lab.judgement import Look, Promise, PromiseFinding, PromiseVerdict

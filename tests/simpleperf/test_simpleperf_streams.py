@@ -4,7 +4,6 @@ import itertools
 import os
 import socket
 import threading
-from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -288,7 +287,7 @@ def test_a_send_is_whole_segments_unless_its_length_was_chosen(connected, monkey
         Kernel, "SENDFILE", lambda *args: asked.append(args[-1]) or os.sendfile(*args)
     )
     settings = MeasurementSettings(duration_s=None, total_bytes=200_000, zero_copy=zero_copy)
-    sender = TcpSender(0, Timeline(Schedule(0, 1000 * MS)), sock, settings, {})
+    sender = TcpSender(0, Timeline(Schedule(0, 1000 * MS, 100 * MS)), sock, settings, {})
     length = sender.facts["length_bytes"]
     assert length % segment == 0
     assert 128 * 1024 - segment < length <= 128 * 1024
@@ -298,5 +297,5 @@ def test_a_send_is_whole_segments_unless_its_length_was_chosen(connected, monkey
     assert all(count == (1 << 16) // segment * segment for count in asked[:-1])
     assert bool(asked) is zero_copy
     reader.join()
-    chosen = replace(settings, length_bytes=100_000)
+    chosen = settings._replace(length_bytes=100_000)
     assert TcpSender(0, sender._timeline, sock, chosen, {}).facts["length_bytes"] == 100_000
