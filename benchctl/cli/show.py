@@ -36,14 +36,9 @@ def show(
     store: options.Store,
 ) -> None:
     """Show one run: summary, trials, events, facts or profile."""
-<<<<<<< HEAD
+    from benchctl.cli.colour import coloured
     from benchctl.report.exports.table import text_of
     from benchctl.report.report import read_report
-=======
-    from benchctl.cli.colour import coloured
-    from benchctl.report.exports.table import export as table
-    from benchctl.report.report import StoredRun
->>>>>>> d3873ae (States and verdicts of results are in colour on terminals)
 
     name, store = options.run_and_store(name, store)
     with options.open_reader(store) as reader:
@@ -58,20 +53,13 @@ def show(
             with coloured():
                 _print_trials(reader, run)
         else:
-<<<<<<< HEAD
-            _print_head(run)
-            report = read_report(reader, run)
-            print(text_of(report), end="")
-            _print_limits(report)
-            for note in reader.notes(run.id):
-                print(visible(f"{note.level}: {note.text}"))
-=======
             with coloured():
                 _print_head(run)
-                print(*table(StoredRun(reader, run)), sep="", end="")
+                report = read_report(reader, run)
+                print(text_of(report), end="")
+                _print_limits(report)
                 for note in reader.notes(run.id):
                     print(visible(f"{note.level}: {note.text}"))
->>>>>>> d3873ae (States and verdicts of results are in colour on terminals)
 
 
 def _print_head(run: Run) -> None:
