@@ -114,7 +114,7 @@ _KNOWN = {
 NAMES = tuple(_KNOWN)
 
 
-class Settings:
+class UserSettings:
     """The settings of one file, beside those of the environment."""
 
     def __init__(self, path: Path) -> None:
@@ -159,10 +159,10 @@ class Settings:
             raise self.error((name,), str(error)) from None
 
 
-def settings() -> Settings:
+def settings() -> UserSettings:
     """Return the settings of this user. Raises ProfileError if the file is wrong."""
     named = os.environ.get(FILE_VARIABLE)
     path = Path(named) if named else platformdirs.user_config_path("benchctl") / "settings.toml"
     if named and not path.exists():
         raise UsageError(f"{FILE_VARIABLE}: {path}: no such file")
-    return Settings(path)
+    return UserSettings(path)

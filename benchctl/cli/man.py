@@ -44,7 +44,7 @@ class Section:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class ManPage:
     """A page of section 1: a name such as ``benchctl-run``, a line about it, its parts."""
 
     name: str
@@ -52,7 +52,7 @@ class Page:
     sections: tuple[Section, ...]
 
 
-def page_of(words: str, command: Any, topics: Iterable[str]) -> Page:
+def page_of(words: str, command: Any, topics: Iterable[str]) -> ManPage:
     """Return the page of a command, with the subcommands of a group.
 
     ``words`` are those that a person types. ``topics`` are all commands: the other pages.
@@ -66,7 +66,7 @@ def page_of(words: str, command: Any, topics: Iterable[str]) -> Page:
     synopsis = Section("Synopsis", tuple(_synopsis(words, command)))
     also = Section("See also", (pages,))
     described = Section("Description", about)
-    return Page(name, about[0], (synopsis, described, *parts, *end, also))
+    return ManPage(name, about[0], (synopsis, described, *parts, *end, also))
 
 
 def _parts(words: str, command: Any) -> Iterator[Section]:
@@ -115,7 +115,7 @@ def _line(text: str) -> str:
     return " ".join(text.split())
 
 
-def roff(page: Page) -> str:
+def roff(page: ManPage) -> str:
     """Write a page as man(7) reads it."""
     lines = [f'.TH "{page.name.upper()}" 1 "" "benchctl {__version__}"', ".SH NAME"]
     lines.append(rf"{_escaped(page.name)} \- {_escaped(page.about)}")
@@ -134,7 +134,7 @@ def _escaped(text: str) -> str:
     return re.sub(r"^(?=[.'])", r"\\&", text)
 
 
-def plain(page: Page) -> str:
+def plain(page: ManPage) -> str:
     """Write a page as text, for where there is no man."""
     parts = [f"NAME\n    {page.name} - {page.about}"]
     for section in page.sections:

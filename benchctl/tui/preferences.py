@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from benchctl.errors import ProfileError, UsageError, nearest
-from benchctl.settings import Settings
+from benchctl.settings import UserSettings
 from benchctl.toml.source import Key
 from benchctl.tui.draw.glyphs import BRAILLE, SETS, Glyphs
 
@@ -20,7 +20,7 @@ class Preferences:
     keys: Mapping[str, str] = field(default_factory=dict)
 
 
-def preferences_of(settings: Settings) -> Preferences:
+def preferences_of(settings: UserSettings) -> Preferences:
     """Return the preferences in the settings.
 
     Raises ProfileError with file and line if a theme, a key or a set of characters is unknown.
@@ -50,7 +50,7 @@ def theme_of(name: str) -> str:
     return name
 
 
-def _check(settings: Settings, key: Key, value: str, known: list[str]) -> None:
+def _check(settings: UserSettings, key: Key, value: str, known: list[str]) -> None:
     if value not in known:
         hint = nearest(value, known) or f"available: {', '.join(known)}"
         raise settings.error(key, f'there is no "{value}"', hint)

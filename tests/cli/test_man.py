@@ -8,7 +8,7 @@ import pytest
 
 from benchctl.cli.command import command_of
 from benchctl.cli.main import COMMANDS, app, load
-from benchctl.cli.man import Page, Section, page_of, plain, roff
+from benchctl.cli.man import ManPage, Section, page_of, plain, roff
 
 MAN = Path(__file__).parents[2] / "man"
 
@@ -46,7 +46,7 @@ def test_man_has_nothing_to_complain_of(name):
 
 
 def test_what_roff_would_obey_is_shown():
-    page = Page("x", "y", (Section("Odd", (".de Evil", "'x", r"C:\new --flag")),))
+    page = ManPage("x", "y", (Section("Odd", (".de Evil", "'x", r"C:\new --flag")),))
     assert roff(page).splitlines()[4:] == [
         r"\&.de Evil", ".PP", r"\&'x", ".PP", r"C:\enew \-\-flag",
     ]  # fmt: skip

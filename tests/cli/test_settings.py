@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchctl.settings import Settings
+from benchctl.settings import UserSettings
 
 PROFILE = '[flows.main]\nbackend = "toy"\n[axes]\nplan = ["ok"]\n'
 
@@ -85,5 +85,5 @@ def test_a_folder_that_is_closed_to_this_user_has_no_settings(monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "stat", closed)
-        found = Settings(Path("/root/.config/benchctl/settings.toml"))
+        found = UserSettings(Path("/root/.config/benchctl/settings.toml"))
     assert found.find("theme").origin == "default"

@@ -7,7 +7,7 @@ import pytest
 from docs.documents import DOCS, blocks_of, section, text_of, write_files
 
 from benchctl.cli.main import app
-from benchctl.settings import NAMES, Settings
+from benchctl.settings import NAMES, UserSettings
 from benchctl.tui.preferences import preferences_of
 
 DOCUMENT = "commands.md"
@@ -97,7 +97,7 @@ def test_what_is_shown_is_what_is_printed(tmp_path, shell_in):
 
 def test_the_settings_that_are_shown_are_all_that_there_are(tmp_path):
     write_files(DOCUMENT, tmp_path)
-    shown = Settings(tmp_path / "settings.toml")
+    shown = UserSettings(tmp_path / "settings.toml")
     preferences_of(shown)
     assert {name for name in NAMES if shown.find(name).origin != "default"} == set(NAMES)
 

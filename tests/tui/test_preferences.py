@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from benchctl.errors import ProfileError
-from benchctl.settings import Settings
+from benchctl.settings import UserSettings
 from benchctl.tui.draw.glyphs import BLOCKS
 from benchctl.tui.keys import all_bindings
 from benchctl.tui.preferences import Preferences, preferences_of
@@ -21,19 +21,19 @@ def test_every_key_is_in_the_document_by_its_name_and_no_other():
 
 
 def test_settings_that_are_not_there_have_their_defaults(tmp_path):
-    assert preferences_of(Settings(tmp_path / "none.toml")) == Preferences()
+    assert preferences_of(UserSettings(tmp_path / "none.toml")) == Preferences()
 
 
 def test_theme_glyphs_and_keys_are_read(tmp_path):
     path = tmp_path / "settings.toml"
     path.write_text('theme = "nord"\nglyphs = "blocks"\n[keys]\n"live.freeze" = "f1"\n')
-    assert preferences_of(Settings(path)) == Preferences("nord", BLOCKS, {"live.freeze": "f1"})
+    assert preferences_of(UserSettings(path)) == Preferences("nord", BLOCKS, {"live.freeze": "f1"})
 
 
 def test_the_file_that_had_them_before_is_not_passed_over_in_silence(tmp_path):
     (tmp_path / "tui.toml").write_text('theme = "nord"\n')
     with pytest.raises(ProfileError, match=r"tui\.toml: the settings are in settings\.toml now"):
-        preferences_of(Settings(tmp_path / "settings.toml"))
+        preferences_of(UserSettings(tmp_path / "settings.toml"))
 
 
 @pytest.mark.parametrize(
@@ -49,5 +49,5 @@ def test_a_wrong_setting_is_told_with_its_line_and_the_nearest_name(tmp_path, te
     path = tmp_path / "settings.toml"
     path.write_text(text)
     with pytest.raises(ProfileError) as caught:
-        preferences_of(Settings(path))
+        preferences_of(UserSettings(path))
     assert told in f"{caught.value.message}\n{caught.value.hint}"
