@@ -90,7 +90,7 @@ def main():
     parser.add_argument("kernel", choices=KERNELS)
     parser.add_argument("--host-clock", action="store_true", help="two processors, our timing")
     parser.add_argument("command", nargs="*", help="a shell command, after --")
-    arguments = parser.parse_args()
+    arguments = parser.parse_intermixed_args()
     try:
         if not arguments.command:
             prepare(arguments.kernel)
