@@ -38,6 +38,7 @@ def report_entry(report: Report) -> Entry:
         "schema_version": SCHEMA_VERSION,
         "run": run_entry(report.run),
         "trials": [_ended_entry(report.run, trial) for trial in report.trials],
+        "drift": [asdict(drift) for drift in report.drifts],
         "summary": [
             {**summary_entry(row), "settled": is_settled(report.run, row)} for row in report.summary
         ],

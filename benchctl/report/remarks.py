@@ -40,6 +40,7 @@ def remarks(report: Report) -> list[str]:
     if happened := tally(report):
         lines.append(f"within the flows: {happened}; benchctl show --events describes them")
     lines += _unknown(report)
+    lines += _drifting(report)
     lines += _outliers(report)
     lines += _too_few(report)
     lines += [one.told for one in report.outcomes if one.answer is not Answer.MET]
@@ -87,6 +88,20 @@ def _unknown(report: Report) -> Iterator[str]:
             what = f"{title_of(row.metric)} of {row.flow}{_where(row.point, ' at {}')}"
             wanted = format_ratio(until.share)
             yield f"{what} is known to ±{known} after {row.spread.n} repeats, not to ±{wanted}"
+
+
+def _drifting(report: Report) -> Iterator[str]:
+    """Yield a line if the order of trials matters to shown figures; it names the clearest."""
+    seen = [drift for drift in report.drifts if drift.is_seen]
+    if seen:
+        one = min(seen, key=lambda drift: drift.p)
+        others = f", and {len(seen) - 1} more" if len(seen) > 1 else ""
+        how = "rises" if one.change > 0 else "falls"
+        yield (
+            f"the order of trials matters: {title_of(one.metric)} of {one.flow} {one.direction}"
+            f" {how} by {format_ratio(abs(one.change))} over the run{others}"
+            f" (p {one.p_adjusted:.2g} for all {len(report.drifts)} figures)"
+        )
 
 
 def _outliers(report: Report) -> Iterator[str]:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from benchctl.analysis.drift import Drift, drifts_in
 from benchctl.analysis.found import Found, found_in, found_rates
 from benchctl.analysis.outcomes import Outcome, outcomes_of
 from benchctl.analysis.results import FlowReport, TrialReport, asked_bps
@@ -44,6 +45,7 @@ class Report:
     outcomes: Sequence[Outcome]
     found: Sequence[Found] = ()
     measured: Sequence[Measured] = ()
+    drifts: Sequence[Drift] = ()
 
     def rows_of(self, metric: str, aggregate: str = "") -> list[SummaryRow]:
         """Return the rows of one metric, or of an aggregate of each repeat's distribution."""
@@ -118,6 +120,7 @@ def report_of(
         )
         for row in sorted(summarize(measured), key=lambda row: place_of(run, row.point))
     ]
+    drifts = drifts_in(trials, run.vocabulary.wanted)
     found = found_in(run.settings.search, trials) if run.settings.search else []
     found.sort(key=lambda one: place_of(run, one.point))
     rows += [
@@ -125,7 +128,7 @@ def report_of(
     ]
     before = _measured(one for one in baseline if all(link["kept"] for link in one.trial.links))
     outcomes = outcomes_of(run.settings.expect, measured, rows, before)
-    return Report(run, trials, rows, outcomes, found, measured)
+    return Report(run, trials, rows, outcomes, found, measured, drifts)
 
 
 def _measured(trials: Iterable[TrialReport]) -> list[Measured]:

@@ -112,3 +112,19 @@ def test_it_is_said_after_what_time_flows_were_fair():
 
 def _said(trials):
     return "\n".join(remarks(report_of(RUN, trials)))
+
+
+def test_a_drift_over_the_run_is_said_once_with_its_size():
+    first = measured(TRIALS[0], "throughput_bps", 94e6)
+    trials = [
+        replace(
+            measured(first, "throughput_bps", 94e6 * (1 - position / 50)),
+            trial=replace(first.trial, position=position),
+        )
+        for position in range(12)
+    ]
+    report = report_of(RUN, trials)
+    (line,) = [line for line in remarks(report) if line.startswith("the order of trials")]
+    assert "throughput of bulk send falls by 2" in line
+    assert [(one.metric, one.is_seen) for one in report.drifts] == [("throughput_bps", True)]
+    assert "order of trials" not in _said(trials[:4])

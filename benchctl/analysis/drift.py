@@ -1,0 +1,105 @@
+"""Whether the order of trials matters: figures that rise or fall from the first trial to the last.
+
+The seasonal Kendall test of Hirsch, Slack and Smith (Water Resources Research 18, 1982), with
+points as seasons: repeats are compared within their point only, so points may differ as they like.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Container, Iterable, Sequence
+from dataclasses import dataclass
+from statistics import NormalDist, fmean, median
+from typing import Any
+
+from benchctl.analysis.families import holm
+from benchctl.analysis.results import TrialReport
+from benchctl.analysis.summary import point_key
+
+SIGNIFICANT = 0.05
+# With fewer pairs of repeats, no order is unlikely enough to mean anything.
+LEAST_PAIRS = 10
+
+Placed = tuple[int, float]
+"""The position of a trial in the order of execution, and a figure."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """The trend of one metric of a flow in one direction over the order of the trials.
+
+    ``change`` is relative, from the first trial to the last. ``p`` is for this figure alone,
+    ``p_adjusted`` for all figures of the run together (Holm).
+    """
+
+    flow: str
+    direction: str
+    metric: str
+    points: int
+    repeats: int
+    change: float
+    p: float
+    p_adjusted: float
+
+    @property
+    def is_seen(self) -> bool:
+        """Whether the order of trials matters, with 5 % chance of any false alarm in a run."""
+        return self.p_adjusted < SIGNIFICANT
+
+
+def trend(points: Iterable[Sequence[Placed]]) -> tuple[float, float] | None:
+    """Return p, two-sided, and the relative change over a whole run; None if too few.
+
+    Each point is its repeats. The change is the median slope of all pairs, relative to the mean of
+    their point, times the length of the run.
+    """
+    score = spread = 0.0
+    slopes: list[float] = []
+    places: list[int] = []
+    for point in points:
+        ordered = sorted(point)
+        values = [value for _, value in ordered]
+        n = len(values)
+        mean = abs(fmean(values)) or 1.0
+        for later, (at, value) in enumerate(ordered):
+            places.append(at)
+            for before, earlier in ordered[:later]:
+                score += (value > earlier) - (value < earlier)
+                slopes.append((value - earlier) / mean / max(at - before, 1))
+        ties = sum(t * (t - 1) * (2 * t + 5) for t in Counter(values).values())
+        spread += (n * (n - 1) * (2 * n + 5) - ties) / 18
+    if len(slopes) < LEAST_PAIRS or not spread:
+        return None
+    z = max(abs(score) - 1, 0.0) / math.sqrt(spread)  # corrected for continuity
+    return 2 * NormalDist().cdf(-z), median(slopes) * (max(places) - min(places))
+
+
+def drifts_in(trials: Iterable[TrialReport], wanted: Container[str]) -> list[Drift]:
+    """Return the drift of the wanted metrics of a run's trials."""
+    figures: dict[tuple[str, str, str], dict[Any, list[Placed]]] = {}
+    for trial in trials:
+        point = point_key(trial.trial.point)
+        for one in trial.flows:
+            for (direction, metric), figure in one.figures.items():
+                if one.flow.status.counts and metric in wanted:
+                    of_points = figures.setdefault((one.flow.name, direction, metric), {})
+                    of_points.setdefault(point, []).append((trial.trial.position, figure.value))
+    return drifts_of((names, list(points.values())) for names, points in figures.items())
+
+
+def drifts_of(
+    figures: Iterable[tuple[tuple[str, str, str], Iterable[Sequence[Placed]]]],
+) -> list[Drift]:
+    """Return the drift of each flow, direction and metric whose repeats suffice to test it."""
+    tested = []
+    for names, points in figures:
+        repeated = [point for point in points if len(point) > 1]
+        found = trend(repeated)
+        if found is not None:
+            tested.append((names, len(repeated), sum(map(len, repeated)), found))
+    adjusted = holm([p for *_, (p, _) in tested])
+    return [
+        Drift(*names, points, repeats, change, p, whole)
+        for (names, points, repeats, (p, change)), whole in zip(tested, adjusted, strict=True)
+    ]
