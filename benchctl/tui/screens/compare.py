@@ -81,7 +81,7 @@ class CompareScreen(ReportPage):
         return [
             ("difference", "mean of B minus mean of A"),
             ("95 % interval", "of that difference, by Welch's t: unequal variances, few repeats"),
-            ("verdict", "a difference is seen where the interval leaves out zero"),
+            ("verdict", "corrected for the number of figures: it holds for the whole table"),
             (NOT_VALID, "the emulator of a lab did not keep up in a repeat of either run"),
             (f"{LOW}{MEAN}{HIGH}  {POINT}", "the mean, its own 95 % interval, and the repeats"),
         ]
