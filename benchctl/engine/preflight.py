@@ -65,9 +65,10 @@ class Toolbox:
         if shutil.which(program) is None:
             raise MissingError(f"{what}: no program {program} in the PATH", probe.install)
         try:
-            if argv not in self._printed:  # client and server are often one program
-                self._printed[argv] = await run(self._spawner, host, argv, PROBE_TIMEOUT_S)
-            code, output = self._printed[argv]
+            # Client and server are often one program.
+            printed = self._printed.get(argv) or await run(
+                self._spawner, host, argv, PROBE_TIMEOUT_S
+            )
         except TimeoutError:
             raise MissingError(
                 f"{what}: {' '.join(argv)} did not end within {PROBE_TIMEOUT_S:.0f} s"
@@ -75,9 +76,11 @@ class Toolbox:
         except OSError as error:
             raise MissingError(f"{what}: {program} cannot be started: {error.strerror}") from error
         try:
-            return backend.read_probe(role, code, output)
-        except ValueError as error:
+            tool = backend.read_probe(role, *printed)
+        except ValueError as error:  # perhaps of a host that has just died: asked again next time
             raise MissingError(f"{what}: {error}", probe.install) from error
+        self._printed[argv] = printed
+        return tool
 
     async def of_flow(
         self, backend: AnyBackend, source: Host, target: Host | None

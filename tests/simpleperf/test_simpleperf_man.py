@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchctl.cli.man import Page, Section, plain, roff
+from benchctl.cli.man import ManPage, Section, plain, roff
 from benchctl_simpleperf.simpleperf.auth import KEY_VARIABLE
 from benchctl_simpleperf.simpleperf.flags import _parser
 
@@ -16,7 +16,7 @@ FILE = Path(__file__).parents[2] / "man" / "simpleperf.1"
 def page():
     parser = _parser()
     groups = [group for group in parser._action_groups if group._group_actions]
-    return Page(
+    return ManPage(
         "simpleperf",
         parser.description,
         (
