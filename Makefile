@@ -8,22 +8,24 @@ DEV_LOCK ?= requirements-dev.lock
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: run test test-pythons test-lowest test-newest test-core test-kernel explore \
+.PHONY: run test test-together test-pythons test-lowest test-newest test-core test-kernel explore \
     check fix cov bench docs dist lock clean
 
 run: $(STAMP)  ## set everything up and run the quickstart profile
 	$(BIN)/benchctl run quickstart
 
-test: $(STAMP)-dev  ## set everything up and run all tests; those that time a network run alone
-	$(BIN)/pytest -n $(JOBS) -m "not quiet"
+test: test-together  ## set everything up and run all tests; those that time a network run alone
 	$(BIN)/pytest -m quiet
+
+test-together: $(STAMP)-dev  ## all tests but those that time a network
+	$(BIN)/pytest -n $(JOBS) -m "not quiet"
 
 test-pythons:  ## the tests with every Python that is here
 	set -e; for python in $$(.ci/pythons); do \
 	    $(MAKE) test PYTHON=$$python VENV=.venvs/$${python##*/}; done
 
-test-lowest:  ## the tests with the lowest versions that pyproject.toml allows
-	$(MAKE) test VENV=.venvs/lowest LOCK=requirements-lowest.lock DEV_LOCK=requirements-lowest.lock
+test-lowest:  ## test-together with the lowest versions that pyproject.toml allows
+	$(MAKE) test-together VENV=.venvs/lowest LOCK=requirements-lowest.lock DEV_LOCK=requirements-lowest.lock
 
 test-newest:  ## the tests with the newest versions that there are
 	$(PYTHON) -m venv --clear .venvs/newest
