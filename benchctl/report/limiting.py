@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
@@ -17,7 +18,10 @@ MOST_LINES = 12
 
 
 def limit_lines(report: Report) -> Iterator[str]:
-    """Yield a line for each point, flow and direction, or one for each reason if these are many."""
+    """Yield a line for each point, flow and direction, or one for each reason if these are many.
+
+    Those of which the reason is not known share one line in any case.
+    """
     flows = {
         (point_key(trial.trial.point), one.flow.name): one.flow
         for trial in report.trials
@@ -29,22 +33,24 @@ def limit_lines(report: Report) -> Iterator[str]:
         key = point_key(row.point), row.flow
         points[key] = row.point
         means.setdefault(key, {})[row.direction, row.metric] = row.spread.mean
-    told: list[tuple[Limiter, str]] = []
+    told: list[tuple[Limiter, str, str]] = []
     for key, figures in means.items():
         if flow := flows.get(key):
             at = [f"{axis}={value}" for axis, value in points[key].items()]
             for direction in dict.fromkeys(direction for direction, _ in figures):
                 limit = limit_of(flow, direction, _of_direction(figures, direction))
                 if limit is not None:
-                    where = " ".join([*at, flow.name, direction])
-                    told.append((limit.by, f"{where}: {limit_text(limit)}"))
-    if len(told) <= MOST_LINES:
-        yield from (line for _, line in told)
-        return
-    for by in Limiter:
-        lines = [line for one, line in told if one is by]
-        if lines:
-            yield f"{by}: {len(lines)} of {len(told)}, such as {lines[0]}"
+                    told.append((limit.by, " ".join([*at, flow.name, direction]), _why(limit)))
+    counts = Counter(by for by, _, _ in told)
+    if len(told) > MOST_LINES:
+        gathered = [*Limiter]
+    else:  # what says little takes one line
+        gathered = [Limiter.UNKNOWN] if counts[Limiter.UNKNOWN] > 1 else []
+    yield from (f"{where}: {by}: {why}" for by, where, why in told if by not in gathered)
+    for by in gathered:
+        example = next((f"{where}: {why}" for one, where, why in told if one is by), "")
+        if example:
+            yield f"{by}: {counts[by]} of {len(told)}, such as {example}"
 
 
 def limits_of(one: FlowReport) -> dict[str, Limit]:
@@ -70,11 +76,11 @@ def _of_direction(figures: Mapping[tuple[str, str], float], direction: str) -> d
 
 def limit_text(limit: Limit) -> str:
     """Describe what limited a flow, with the bound and what was measured."""
+    return f"{limit.by}: {_why(limit)}"
+
+
+def _why(limit: Limit) -> str:
     measured = _rate(limit.rate_bps)
-    return f"{limit.by}: {_why(limit, measured)}"
-
-
-def _why(limit: Limit, measured: str) -> str:
     match limit.by:
         case Limiter.RATE:
             return f"{_rate(limit.asked_bps)} were asked for, and {measured} measured"

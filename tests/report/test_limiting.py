@@ -62,3 +62,12 @@ def test_many_flows_are_counted_by_their_reason():
     ]
     (line,) = limit_lines(run_of({"throughput_bps": 50e6}, trials, expected={}))
     assert line.startswith("not known: 13 of 13, such as streams=1 n=0 bulk send: ")
+
+
+def test_flows_of_which_the_reason_is_not_known_share_a_line():
+    trials = [
+        replace(TRIALS[0], trial=replace(TRIALS[0].trial, point={"streams": 1, "n": n}))
+        for n in range(2)
+    ]
+    (line,) = limit_lines(run_of({"throughput_bps": 50e6}, trials, expected={}))
+    assert line.startswith("not known: 2 of 2, such as streams=1 n=0 bulk send: 50.0 Mbit/s")
