@@ -14,7 +14,12 @@ import benchctl_simpleperf
 from benchctl_simpleperf.simpleperf.control_client import run_control_client
 from benchctl_simpleperf.simpleperf.output import ResultOutput
 from benchctl_simpleperf.simpleperf.plain_client import run_plain_client
-from benchctl_simpleperf.simpleperf.protocol import CLIENT, CONTROL_PREAMBLE, Conversation
+from benchctl_simpleperf.simpleperf.protocol import (
+    CLIENT,
+    CONTROL_PREAMBLE,
+    Conversation,
+    encode_message,
+)
 from benchctl_simpleperf.simpleperf.server import Server
 from benchctl_simpleperf.simpleperf.settings import Limits, MeasurementSettings
 from benchctl_simpleperf.simpleperf.sockets import Target, listen
@@ -26,6 +31,9 @@ REPEATABLE = settings(derandomize=True, deadline=None)
 TOOL = Path(benchctl_simpleperf.__file__).parent / "simpleperf" / "__main__.py"
 COMMAND = (sys.executable, "-I", "-S", str(TOOL))
 
+HELLO = CONTROL_PREAMBLE + encode_message({"type": "hello", "version": 1, "agent": "test"})
+OTHER = "127.0.0.2"
+"""Another host, as a server sees it."""
 UDP = {"protocol": "udp", "length_bytes": 1448, "duration_s": 60.0}
 
 

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 from simpleperf.simpleperf_harness import (
+    HELLO,
+    OTHER,
     UDP,
     ControlClient,
     idle,
@@ -33,9 +35,6 @@ from benchctl_simpleperf.simpleperf.protocol import (
     stream_preamble,
 )
 from benchctl_simpleperf.simpleperf.settings import WINDOW_LIMIT, Limits, MeasurementSettings
-
-HELLO = CONTROL_PREAMBLE + encode_message({"type": "hello", "version": 1, "agent": "test"})
-OTHER = "127.0.0.2"
 
 
 def datagrams(host):

@@ -5,6 +5,8 @@ from contextlib import suppress
 
 import pytest
 from simpleperf.simpleperf_harness import (
+    HELLO,
+    OTHER,
     UDP,
     ControlClient,
     idle,
@@ -18,14 +20,8 @@ from benchctl_simpleperf.simpleperf import server as server_module
 from benchctl_simpleperf.simpleperf.errors import Problem
 from benchctl_simpleperf.simpleperf.protocol import (
     CONTROL_PREAMBLE,
-    encode_message,
 )
 from benchctl_simpleperf.simpleperf.settings import Limits
-
-HELLO = CONTROL_PREAMBLE + encode_message({"type": "hello", "version": 1, "agent": "test"})
-
-
-OTHER = "127.0.0.2"
 
 
 @pytest.fixture
