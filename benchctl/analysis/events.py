@@ -69,12 +69,13 @@ def find_events(rate: Regular, direction: str = "", metric: str = "") -> Iterato
         return
     risen = True
     for step in find_steps(values):
+        if abs(step.after - step.before) < LEAST_CHANGE * max(step.before, step.after):
+            continue
         at_s = rate.time_s(moving[step.at])
         up = step.after > step.before
         kind = Happening.DROP if not up else Happening.RAMP_UP if risen else Happening.RECOVERY
         risen = risen and up
-        small = abs(step.after - step.before) < LEAST_CHANGE * max(step.before, step.after)
-        if small or (kind is Happening.RAMP_UP and at_s - rate.start_s < LEAST_PLATEAU_S):
+        if kind is Happening.RAMP_UP and at_s - rate.start_s < LEAST_PLATEAU_S:
             continue
         yield FlowEvent(
             direction, metric, kind, at_s, None, step.before, step.after, step.confidence

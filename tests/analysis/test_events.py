@@ -56,6 +56,10 @@ def test_a_small_step_is_found_beside_a_large_one():
     assert events[-1].level_after == pytest.approx(19.1e6, rel=0.05)
 
 
+def test_a_small_step_before_a_ramp_up_is_no_drop_that_it_recovers_from():
+    assert happened([21.5e6] * 15 + [20e6] * 25 + [90e6] * 40) == [(RAMP_UP, 40)]
+
+
 def test_slow_start_is_no_delayed_ramp_up():
     assert happened([1e6, 4e6, 16e6, 60e6] + [90e6] * 60, length_s=0.25) == []
 
