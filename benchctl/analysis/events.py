@@ -9,7 +9,7 @@ from itertools import groupby, pairwise
 from statistics import fmean, median
 
 from benchctl.analysis.distributions import beta_share
-from benchctl.analysis.figures import FlowFold, Series
+from benchctl.analysis.figures import FlowFold, MetricSeries
 from benchctl.analysis.regular import Regular, rates_of
 from benchctl.analysis.steps import FALSE_ALARMS, LEAST_SERIES, find_steps
 from benchctl.analysis.transform import smooth_length, transform
@@ -127,7 +127,7 @@ def _swing(values: Sequence[float]) -> tuple[float, float] | None:
 
 
 def _beside(
-    others: Mapping[str, Series], vocabulary: Vocabulary, first_s: float, last_s: float
+    others: Mapping[str, MetricSeries], vocabulary: Vocabulary, first_s: float, last_s: float
 ) -> dict[str, float]:
     """Return other metrics over a window: counts summed, anything else as its mean."""
     beside = {}

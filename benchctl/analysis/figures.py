@@ -19,7 +19,7 @@ from benchctl.run.record import Figure, Figures
 DISAGREEMENT = 0.05
 
 
-class Series:
+class MetricSeries:
     """The samples of one metric in one direction, as one end reported them; of all streams."""
 
     __slots__ = ("ends_s", "starts_s", "values")
@@ -55,7 +55,7 @@ class FlowFold:
 
     def __init__(self, own: Sequence[Metric] = ()) -> None:
         self.vocabulary = Vocabulary(own)
-        self._series: dict[tuple[str, str, str], Series] = {}
+        self._series: dict[tuple[str, str, str], MetricSeries] = {}
         self._told: dict[tuple[str, str], Figure] = {}
 
     def add_sample(self, role: str, sample: Sample) -> None:
@@ -63,7 +63,7 @@ class FlowFold:
         if sample.omitted:
             return
         for name, value in sample.metrics.items():
-            series = self._series.setdefault((sample.direction, name, role), Series())
+            series = self._series.setdefault((sample.direction, name, role), MetricSeries())
             series.starts_s.append(sample.start_s)
             series.ends_s.append(sample.end_s)
             series.values.append(value)
@@ -123,14 +123,14 @@ class FlowFold:
         ]
         return [math.fsum(window) for window in zip(*rates, strict=True)]
 
-    def measured(self) -> dict[tuple[str, str], Series]:
+    def measured(self) -> dict[tuple[str, str], MetricSeries]:
         """Return the samples by (direction, metric), as the end that measured reported them."""
-        found: dict[tuple[str, str], Series] = {}
+        found: dict[tuple[str, str], MetricSeries] = {}
         for direction, name, series in self._by_role():
             found.setdefault((direction, name), series)
         return found
 
-    def _by_role(self) -> Iterator[tuple[str, str, Series]]:
+    def _by_role(self) -> Iterator[tuple[str, str, MetricSeries]]:
         # "client" sorts before "server": if both ends report a metric, the measuring end counts.
         for (direction, name, _), series in sorted(self._series.items(), key=lambda item: item[0]):
             yield direction, name, series
@@ -157,7 +157,7 @@ class FlowFold:
                 figures.setdefault((direction, name), figure)
         return figures
 
-    def _figure(self, name: str, series: Series) -> Figure | None:
+    def _figure(self, name: str, series: MetricSeries) -> Figure | None:
         values = series.values
         match self.vocabulary.describe(name).fold:
             case Fold.RATE:

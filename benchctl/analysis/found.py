@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchctl.analysis.results import TrialReport
-from benchctl.analysis.search import Finding, Outcome, finding
+from benchctl.analysis.search import SearchFinding, SearchOutcome, finding
 from benchctl.analysis.statistics import spread
 from benchctl.analysis.summary import SummaryRow, point_key
 from benchctl.analysis.tries import expected_bps, search_key, try_of
@@ -27,7 +27,7 @@ class Found:
 
     point: Mapping[str, Any]
     repeat: int
-    finding: Finding
+    finding: SearchFinding
     expected_bps: float | None
     lasted_s: float
 
@@ -58,7 +58,7 @@ def found_rates(found: Sequence[Found]) -> list[SummaryRow]:
     """Return the found rates over the repeats, as rows of a summary; others have no value."""
     groups: dict[Any, list[Found]] = {}
     for one in found:
-        if one.finding.outcome is Outcome.FOUND:
+        if one.finding.outcome is SearchOutcome.FOUND:
             groups.setdefault(point_key(one.point), []).append(one)
     rows = []
     for group in groups.values():

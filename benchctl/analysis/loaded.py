@@ -16,11 +16,11 @@ from benchctl.run.record import Figures
 # Fewer probes of a phase are no distribution.
 LEAST_PROBES = 5
 
-Span = tuple[float, float]
+Period = tuple[float, float]
 """When something began and ended, in Unix time."""
 
 
-def loaded_figures(fold: FlowFold, second_0: float, loads: Sequence[Span]) -> Figures:
+def loaded_figures(fold: FlowFold, second_0: float, loads: Sequence[Period]) -> Figures:
     """Return the round-trip times of a flow by phase, and their increase over the idle median.
 
     ``second_0`` is the flow's own, in Unix time; ``loads`` are the spans of the trial's flows that

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from benchctl.analysis.figures import FlowFold, Series
+from benchctl.analysis.figures import FlowFold, MetricSeries
 from benchctl.metrics import Aspect, of_aspect
 
 # Three hours at 100 ms. Intervals of very different lengths would need more.
@@ -36,7 +36,7 @@ def rates_of(fold: FlowFold) -> Iterator[tuple[str, str, Regular]]:
             yield direction, metric, rate
 
 
-def regular(series: Series) -> Regular | None:
+def regular(series: MetricSeries) -> Regular | None:
     """Return a rate of all streams in intervals of the usual length; None for less than two."""
     length_s = median(e - s for s, e in zip(series.starts_s, series.ends_s, strict=True))
     start_s, end_s = min(series.starts_s), max(series.ends_s)

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from statistics import median
 
-from benchctl.analysis.figures import FlowFold, Series
+from benchctl.analysis.figures import FlowFold, MetricSeries
 from benchctl.run.record import FlowEvent, Happening
 
 PROBES = ("owd_s", "rtt_s")
@@ -38,7 +38,7 @@ def excess_of(event: FlowEvent) -> float:
     return (event.level_after - event.level_before) / lasted_s if lasted_s > 0 else 0.0
 
 
-def _rise(series: Series) -> tuple[float, float, float, float] | None:
+def _rise(series: MetricSeries) -> tuple[float, float, float, float] | None:
     """Return from when to when a delay rises, and from what to what."""
     probes = sorted(zip(series.starts_s, series.values, strict=True))
     size = math.isqrt(len(probes))

@@ -43,7 +43,7 @@ class Try:
     doubtful: bool = False
 
 
-class Outcome(StrEnum):
+class SearchOutcome(StrEnum):
     """What a search knows."""
 
     FOUND = "found"
@@ -57,14 +57,14 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class SearchFinding:
     """What the tries of one search show.
 
     ``passing_bps`` is the highest rate that passes, ``failing_bps`` the lowest that fails, and
     ``why`` says how it failed. ``confirmed`` is whether enough tries agree at both.
     """
 
-    outcome: Outcome
+    outcome: SearchOutcome
     passing_bps: float | None
     failing_bps: float | None
     confirmed: bool
@@ -88,7 +88,7 @@ def first_rate(low_bps: float, high_bps: float, precision: float) -> float:
     return _rounded(math.sqrt(low_bps * high_bps), precision)
 
 
-def finding(search: Search, tries: Sequence[Try]) -> Finding:
+def finding(search: Search, tries: Sequence[Try]) -> SearchFinding:
     """Return what the tries of one search show."""
     return _State(search, tries).finding()
 
@@ -144,22 +144,22 @@ class _State:
         passing = (r for r, (p, f) in self._votes.items() if p > f and r < below)
         self.passing = max(passing, default=None)
 
-    def finding(self) -> Finding:
+    def finding(self) -> SearchFinding:
         search, passing, failing = self._search, self.passing, self.failing
-        outcome = Outcome.OPEN
+        outcome = SearchOutcome.OPEN
         if passing == search.high_bps:
-            outcome = Outcome.AT_LEAST
+            outcome = SearchOutcome.AT_LEAST
         elif failing == search.low_bps:
-            outcome = Outcome.BELOW
+            outcome = SearchOutcome.BELOW
         elif passing is not None and failing is not None and self._is_close(passing, failing):
-            outcome = Outcome.FOUND
+            outcome = SearchOutcome.FOUND
         sure = _votes([one for one in self._tries if not one.doubtful])
-        confirmed = outcome is not Outcome.OPEN and self._unconfirmed(sure) is None
+        confirmed = outcome is not SearchOutcome.OPEN and self._unconfirmed(sure) is None
         whys = [one.why for one in self._tries if one.rate_bps == failing and one.passed is False]
-        if outcome is Outcome.OPEN and self._is_hopeless():
+        if outcome is SearchOutcome.OPEN and self._is_hopeless():
             whys = [self._tries[-1].why]
         why = whys[-1] if whys else ""
-        return Finding(outcome, passing, failing, confirmed, len(self._tries), why)
+        return SearchFinding(outcome, passing, failing, confirmed, len(self._tries), why)
 
     def next_rate(self) -> float | None:
         search, tries = self._search, self._tries
@@ -172,7 +172,7 @@ class _State:
         for rate, (passes, fails) in self._votes.items():
             if passes == fails:
                 return rate
-        if self.finding().outcome is not Outcome.OPEN:
+        if self.finding().outcome is not SearchOutcome.OPEN:
             return self._unconfirmed(self._votes)
         return self._between()
 

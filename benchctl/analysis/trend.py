@@ -18,7 +18,7 @@ ERROR = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ChangePoint:
     """A change of level: the place of the first run after it, both levels, and the confidence.
 
     Of ``levels``, A is the level before, B that after, each the median of its runs' means.
@@ -34,7 +34,7 @@ class Trend:
     """One figure of one flow at one point: its rows by the places of their runs, and changes."""
 
     rows: Mapping[int, SummaryRow]
-    changes: Sequence[Change]
+    changes: Sequence[ChangePoint]
 
     @property
     def first(self) -> SummaryRow:
@@ -56,7 +56,7 @@ def trends_of(runs: Sequence[Sequence[SummaryRow]], better: str) -> list[Trend]:
     return [Trend(rows, _changes(rows, better, alarms)) for rows in series.values()]
 
 
-def _changes(rows: Mapping[int, SummaryRow], better: str, alarms: float) -> list[Change]:
+def _changes(rows: Mapping[int, SummaryRow], better: str, alarms: float) -> list[ChangePoint]:
     valid = [(place, row) for place, row in rows.items() if row.valid]
     found = []
     for step in find_steps([row.spread.mean for _, row in valid], alarms):
@@ -66,5 +66,5 @@ def _changes(rows: Mapping[int, SummaryRow], better: str, alarms: float) -> list
             row.point, row.flow, row.direction, row.metric, (step.before,), (step.after,), size,
             None, None, judge(size, 1 - step.confidence, better),
         )  # fmt: skip
-        found.append(Change(place, levels, step.confidence))
+        found.append(ChangePoint(place, levels, step.confidence))
     return found

@@ -11,7 +11,7 @@ from typing import Any
 
 from benchctl.analysis.events import events_of
 from benchctl.analysis.figures import FlowFold
-from benchctl.analysis.loaded import Span, loaded_figures
+from benchctl.analysis.loaded import Period, loaded_figures
 from benchctl.analysis.rising import rises_of
 from benchctl.analysis.steady import steady_figures
 from benchctl.api import (
@@ -285,7 +285,7 @@ class FlowAttempt:
         for text in self.fold.disagreements() if self.status is Status.OK else ():
             self._note(text)
 
-    def write(self, loads: Sequence[Span], *, rises: bool = False) -> None:
+    def write(self, loads: Sequence[Period], *, rises: bool = False) -> None:
         """Write the flow's result; ``loads`` are when the flows of the trial carried data.
 
         With ``rises``, its events include delays that rise, the sign of overload for a search.

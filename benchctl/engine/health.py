@@ -21,7 +21,7 @@ _BUSY_LOAD = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class HealthFinding:
     """The result of one check. ``level`` is ok, or note if the user should act."""
 
     subject: str
@@ -30,31 +30,31 @@ class Finding:
     remedy: str = ""
 
 
-def examine(registry: Registry) -> list[Finding]:
+def examine(registry: Registry) -> list[HealthFinding]:
     """Look at the machine, the lab's needs and the tools."""
     about = facts.collect()
     return [*_system(about), *_tcp(about), *_clock(about), *_lab(), *_tools(registry)]
 
 
-def _system(about: dict[str, Any]) -> Iterator[Finding]:
+def _system(about: dict[str, Any]) -> Iterator[HealthFinding]:
     kernel = f"{about['system']} {about['kernel']}, Python {about['python']}"
-    yield Finding("kernel", "ok", kernel)
+    yield HealthFinding("kernel", "ok", kernel)
     load, cores = about["load_1min"], about["cpu"]["count"]
     text = f"load {load} on {cores} cores"
     if load > cores * _BUSY_LOAD:
-        yield Finding(
+        yield HealthFinding(
             "load", "note", text, "other programs are running and will affect the results"
         )
     else:
-        yield Finding("load", "ok", text)
+        yield HealthFinding("load", "ok", text)
 
 
-def _tcp(about: dict[str, Any]) -> Iterator[Finding]:
+def _tcp(about: dict[str, Any]) -> Iterator[HealthFinding]:
     sysctls = about["sysctls"]
     if "tcp_congestion_control" in sysctls:
         there = sysctls["tcp_available_congestion_control"]
         text = f"{sysctls['tcp_congestion_control']} (available: {there})"
-        yield Finding("congestion control", "ok", text)
+        yield HealthFinding("congestion control", "ok", text)
     for name, limit in (("tcp_rmem", "receive buffer"), ("tcp_wmem", "send buffer")):
         if name not in sysctls:
             continue
@@ -64,35 +64,35 @@ def _tcp(about: dict[str, Any]) -> Iterator[Finding]:
             least, default, _ = sysctls[name].split()
             setting = f"net.ipv4.{name}='{least} {default} {_ENOUGH_BUFFER}'"
             remedy = f"fast long-distance paths need more: sysctl -w {setting}"
-            yield Finding(limit, "note", text, remedy)
+            yield HealthFinding(limit, "note", text, remedy)
         else:
-            yield Finding(limit, "ok", text)
+            yield HealthFinding(limit, "ok", text)
 
 
-def _clock(about: dict[str, Any]) -> Iterator[Finding]:
+def _clock(about: dict[str, Any]) -> Iterator[HealthFinding]:
     clock = about["clock"]
     if not clock:
         return
     error = format_duration(clock["max_error_s"])
     if clock["synchronized"]:
-        yield Finding("clock", "ok", f"synchronized, error at most {error}")
+        yield HealthFinding("clock", "ok", f"synchronized, error at most {error}")
     else:
-        yield Finding(
+        yield HealthFinding(
             "clock", "note", "not synchronized",
             "one-way delays have an unknown offset; run chrony or ntpd on both hosts",
         )  # fmt: skip
 
 
-def _lab() -> Iterator[Finding]:
+def _lab() -> Iterator[HealthFinding]:
     for ability in capability.examine():
         level = "ok" if ability.there else "note"
-        yield Finding(ability.name, level, ability.text, ability.remedy)
+        yield HealthFinding(ability.name, level, ability.text, ability.remedy)
 
 
-def _tools(registry: Registry) -> Iterator[Finding]:
+def _tools(registry: Registry) -> Iterator[HealthFinding]:
     tools = look(registry, {(name, Role.CLIENT) for name in registry.candidates})
     for (name, _), tool in tools.items():
         if isinstance(tool, MissingError):
-            yield Finding(name, "note", tool.message, tool.hint)
+            yield HealthFinding(name, "note", tool.message, tool.hint)
         else:
-            yield Finding(name, "ok", tool.version or "there")
+            yield HealthFinding(name, "ok", tool.version or "there")

@@ -13,7 +13,7 @@ from benchctl.api import Command, Failure, FailureKind, Flow, Role
 from benchctl.engine.flow import FlowAttempt
 from benchctl.engine.hooks import Hooks
 from benchctl.engine.network import ports_of
-from benchctl.engine.place import Place, Shares, first_sent, lead_s, loads, next_port, server_of
+from benchctl.engine.place import FlowPlace, Shares, first_sent, lead_s, loads, next_port, server_of
 from benchctl.engine.preflight import Toolbox
 from benchctl.engine.site import Site
 from benchctl.errors import HookError, LabError, MissingError
@@ -78,7 +78,7 @@ class TrialRunner:
         its promises, StoreError if the store fails.
         """
         jitter = random.Random(f"{self._seed}/{trial.plan.position}")
-        places: list[Place] = []
+        places: list[FlowPlace] = []
         flows: list[FlowAttempt] = []
         turns = dict.fromkeys((flow.name for flow in trial.plan.flows), 0)
         tried, number, waited = 1, first_attempt, 0
@@ -142,7 +142,7 @@ class TrialRunner:
 
     async def _places(
         self, trial_id: int, trial: BoundTrial, turns: Mapping[str, int]
-    ) -> list[Place]:
+    ) -> list[FlowPlace]:
         network = await self._site.prepare(trial)
         earlier = trial.plan.hooks if isinstance(trial.plan, Trial) else ()
         await self.hooks.before(trial_id, earlier, network)
@@ -160,13 +160,15 @@ class TrialRunner:
             together = len(trial.flows) > 1 or self._site.changes
             waits = backend.capabilities.waits_for_start and together
             promised = expected.get(plan.name, {})
-            places.append(Place(flow, network, source, target, tools, promised, waits, ports, port))
+            places.append(
+                FlowPlace(flow, network, source, target, tools, promised, waits, ports, port)
+            )
         return places
 
     # --- one attempt ----------------------------------------------------------------------
 
     async def _attempt(
-        self, trial_id: int, trial: BoundTrial, places: list[Place], number: int
+        self, trial_id: int, trial: BoundTrial, places: list[FlowPlace], number: int
     ) -> list[FlowAttempt]:
         self._recorder.update_trial(trial_id, status=Status.RUNNING, started_time=self._wall())
         flows = [self._flow(trial_id, place, number) for place in places]
@@ -217,7 +219,9 @@ class TrialRunner:
         else:
             await flow.end(Status.INTERRUPTED, "ended because another flow of its trial failed")
 
-    async def _measure(self, trial_id: int, places: list[Place], flows: list[FlowAttempt]) -> None:
+    async def _measure(
+        self, trial_id: int, places: list[FlowPlace], flows: list[FlowAttempt]
+    ) -> None:
         """Bring all flows to their gates, open them together, and wait until all have ended.
 
         The first flow that fails ends the attempt.
@@ -250,7 +254,7 @@ class TrialRunner:
             for task in pending:
                 task.cancel()
 
-    async def _start_server(self, place: Place, flow: FlowAttempt) -> None:
+    async def _start_server(self, place: FlowPlace, flow: FlowAttempt) -> None:
         if place.target is None or not place.flow.backend.capabilities.needs_server:
             return
         command = _command(place, flow, Role.SERVER, place.flow.backend.server)
@@ -258,20 +262,20 @@ class TrialRunner:
             self._recorder.update_flow(flow.flow_id, server=command.argv)
             await flow.start_server(place.target, command)
 
-    async def _start_client(self, place: Place, flow: FlowAttempt, starts: float) -> None:
+    async def _start_client(self, place: FlowPlace, flow: FlowAttempt, starts: float) -> None:
         start_at_s = starts + place.flow.plan.delay_s if place.waits else None
         command = _command(place, flow, Role.CLIENT, place.flow.backend.client, start_at_s)
         if command is not None:
             self._recorder.update_flow(flow.flow_id, client=command.argv)
             await flow.start_client(place.source, command)
 
-    async def _run_flow(self, place: Place, flow: FlowAttempt, common_start: float) -> None:
+    async def _run_flow(self, place: FlowPlace, flow: FlowAttempt, common_start: float) -> None:
         if not place.waits:
             await asyncio.sleep(max(0.0, common_start + place.flow.plan.delay_s - self._wall()))
         flow.begin(common_start)
         await flow.finished()
 
-    def _flow(self, trial_id: int, place: Place, number: int) -> FlowAttempt:
+    def _flow(self, trial_id: int, place: FlowPlace, number: int) -> FlowAttempt:
         plan, backend = place.flow.plan, place.flow.backend
         flow_id = self._recorder.add_flow(
             trial_id,
@@ -293,7 +297,9 @@ class TrialRunner:
 
     # --- between and after attempts -------------------------------------------------------
 
-    def _may_succeed(self, places: list[Place], flows: list[FlowAttempt], status: Status) -> bool:
+    def _may_succeed(
+        self, places: list[FlowPlace], flows: list[FlowAttempt], status: Status
+    ) -> bool:
         """Return whether another attempt makes sense.
 
         After a deadline it does only if the peer has measured before: a peer that never answered
@@ -307,7 +313,7 @@ class TrialRunner:
         retryable = all(flow.failure.kind.retryable for flow in flows if flow.failure)
         return status is Status.FAILED and retryable
 
-    def _may_be_starting(self, places: list[Place], flows: list[FlowAttempt]) -> bool:
+    def _may_be_starting(self, places: list[FlowPlace], flows: list[FlowAttempt]) -> bool:
         """Return whether the trial failed only because servers of others do not answer yet."""
         if self._wall() >= self._wait_end:
             return False
@@ -330,7 +336,7 @@ class TrialRunner:
         self,
         trial_id: int,
         trial: BoundTrial,
-        places: list[Place],
+        places: list[FlowPlace],
         flows: list[FlowAttempt],
         status: Status,
         error: str = "",
@@ -357,7 +363,7 @@ class TrialRunner:
 
 
 def _command(
-    place: Place,
+    place: FlowPlace,
     flow: FlowAttempt,
     role: Role,
     build: Callable[[Flow[Any]], Command | None],

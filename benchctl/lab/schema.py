@@ -40,7 +40,7 @@ LinkRate = Annotated[Rate, BeforeValidator(_not_negative), AfterValidator(_not_z
 Delay = Annotated[Duration, BeforeValidator(_not_negative)]
 # RFC 6928 lets a host start with 10 segments; Linux takes up to 65535 in this metric's 16 bits.
 Window = Annotated[int, Field(ge=1, le=65535)]
-Scalar = str | int
+_Scalar = str | int
 
 
 class DirectionTable(TomlTable):
@@ -108,7 +108,7 @@ class ServiceTable(TomlTable):
 class RouterTable(TomlTable):
     """A node that forwards packets."""
 
-    sysctl: dict[str, Scalar] = Field(
+    sysctl: dict[str, _Scalar] = Field(
         {},
         description="kernel settings of its network namespace: tcp_sack, or in full "
         "net.ipv4.tcp_sack",
@@ -145,7 +145,7 @@ class TopologyFile(TomlTable):
         None, description="host that `local` means in profiles; default: the first"
     )
     seed: int = Field(1, ge=0, description="seed of loss and jitter")
-    sysctl: dict[str, Scalar] = Field({}, description="kernel settings of every host and router")
+    sysctl: dict[str, _Scalar] = Field({}, description="kernel settings of every host and router")
     hosts: dict[str, TopologyHostTable] = Field(
         min_length=1, description="hosts, which run commands"
     )

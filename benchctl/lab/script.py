@@ -25,11 +25,11 @@ Ends = tuple[str, str]
 WHOLE_FRAMES = "gro_max_size 1"
 """Of a device: GRO merges nothing."""
 
-Place = Callable[[str], str]
+_Place = Callable[[str], str]
 
 
 def cables(
-    topology: Topology, emulated: Mapping[str, Ends], place: Place, ordered: bool = False
+    topology: Topology, emulated: Mapping[str, Ends], place: _Place, ordered: bool = False
 ) -> list[str]:
     """Create all cables: from node to node, or from each node to a device of an emulator here.
 

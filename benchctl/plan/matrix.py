@@ -40,7 +40,7 @@ class Value:
 Point = tuple[Value, ...]
 """One value of each axis, in the order of the axes."""
 
-Known = Mapping[str, Mapping[Scalar, Value]]
+_Known = Mapping[str, Mapping[Scalar, Value]]
 """The values of the product, by axis and label."""
 
 
@@ -205,7 +205,7 @@ def _settings(table: Mapping[str, Any], path: Key, key: Key) -> Iterator[Assignm
             yield ".".join(map(str, (*path, name))), setting, (*key, name)
 
 
-def _excluded(document: Document, known: Known) -> tuple[Mapping[str, frozenset[Scalar]], ...]:
+def _excluded(document: Document, known: _Known) -> tuple[Mapping[str, frozenset[Scalar]], ...]:
     rules = []
     for index, rule in enumerate(document.model.exclude):
         for axis, values in rule.items():
@@ -216,7 +216,7 @@ def _excluded(document: Document, known: Known) -> tuple[Mapping[str, frozenset[
     return tuple(rules)
 
 
-def _included(document: Document, known: Known, matrix: Matrix) -> tuple[Point, ...]:
+def _included(document: Document, known: _Known, matrix: Matrix) -> tuple[Point, ...]:
     profile = document.model
     axes = {name: axis for group in (profile.axes, *profile.zip) for name, axis in group.items()}
     points: list[Point] = []
@@ -239,14 +239,14 @@ def _included(document: Document, known: Known, matrix: Matrix) -> tuple[Point, 
     return tuple(points)
 
 
-def check_axis(document: Document, known: Known, key: Key) -> None:
+def check_axis(document: Document, known: _Known, key: Key) -> None:
     """Raise ProfileError unless the last part of the key is the name of an axis."""
     if key[-1] not in known:
         hint = nearest(str(key[-1]), known) or f"axes are: {', '.join(known) or 'none'}"
         raise document.error(key, "no axis has this name", hint)
 
 
-def check_value(document: Document, known: Known, key: Key, shown: Scalar, *position: int) -> None:
+def check_value(document: Document, known: _Known, key: Key, shown: Scalar, *position: int) -> None:
     """Raise ProfileError unless the axis at the end of the key has this value.
 
     ``position`` is the value's index in a list. ``--set`` may have replaced the values of the axis.

@@ -32,7 +32,7 @@ from benchctl.profile.values import (
     Moment,
     Name,
     RateRange,
-    Targets,
+    TargetNames,
 )
 from benchctl.run.condition import REFERENCES
 from benchctl.run.planned import LOCAL, Hook, Outside, Peer, Severity, Way, When
@@ -134,7 +134,7 @@ FLOW_KEYS = tuple(field.alias or name for name, field in FlowTable.model_fields.
 class AxisTable(TomlTable):
     """One swept parameter, in long form: what it sets, and its values."""
 
-    sets: Targets | None = Field(
+    sets: TargetNames | None = Field(
         None,
         description='keys that the axis sets, such as "to", "streams" or "main.window"; default: '
         "the name of the axis",

@@ -97,7 +97,7 @@ AxisScalars = Annotated[
     BeforeValidator(_one_as_list, json_schema_input_type=AxisScalar | list[AxisScalar]),
 ]
 """One value of an axis, or several."""
-Targets = Annotated[
+TargetNames = Annotated[
     list[str],
     Field(min_length=1),
     BeforeValidator(_one_as_list, json_schema_input_type=str | list[str]),

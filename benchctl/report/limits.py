@@ -15,7 +15,7 @@ EXAMPLE = 'for example: --fail-on "throughput_bps worse by 5%"'
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
+class ChangeLimit:
     """A metric may not change in this way, by this share or more.
 
     Of a ratio, ``share`` are percentage points.
@@ -33,7 +33,7 @@ class Limit:
         return change is None or abs(change) >= self.share
 
 
-def parse_limit(text: str, known: Collection[str]) -> Limit:
+def parse_limit(text: str, known: Collection[str]) -> ChangeLimit:
     """Parse a limit on one of the known metrics, which were compared. Raises UsageError."""
     match = _LIMIT.fullmatch(text)
     if match is None:
@@ -44,6 +44,6 @@ def parse_limit(text: str, known: Collection[str]) -> Limit:
             f"--fail-on: no metric {quoted(metric)} was compared", nearest(metric, known) or EXAMPLE
         )
     try:
-        return Limit(metric, Verdict(way), parse_ratio(share))
+        return ChangeLimit(metric, Verdict(way), parse_ratio(share))
     except ValueError as error:
         raise UsageError(f"--fail-on {quoted(text)}: {error}", EXAMPLE) from None

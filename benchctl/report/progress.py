@@ -16,7 +16,7 @@ from rich.text import Text
 from benchctl.analysis.pace import Timing, extra_s
 from benchctl.metrics import Fold
 from benchctl.report.detail import trial_title
-from benchctl.report.terminal import Frame
+from benchctl.report.terminal import TerminalStatus
 from benchctl.run.record import Run, Trial
 from benchctl.run.status import Status
 from benchctl.store.follow import (
@@ -115,7 +115,7 @@ class LiveNarrator:
         self._run = run
         self._clock = clock
         self._console = Console(file=stream)
-        self._frame = Frame(stream, environment)
+        self._frame = TerminalStatus(stream, environment)
         self._plain = PlainNarrator(run, coloured(self._console))
         self._progress = Progress(
             TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(),

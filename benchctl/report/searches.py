@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from benchctl.analysis.found import Found
 from benchctl.analysis.rising import PROBES
-from benchctl.analysis.search import Outcome
+from benchctl.analysis.search import SearchOutcome
 from benchctl.report.pivot import Pivot
 from benchctl.report.report import Report
 from benchctl.run.planned import Search
@@ -48,11 +48,11 @@ def search_table(report: Report) -> Pivot | None:
 def rate_text(search: Search, one: Found) -> str:
     """Write the highest rate that passes: ``at least 1.00 Gbit/s`` at the end of the range."""
     match one.finding.outcome:
-        case Outcome.AT_LEAST:
+        case SearchOutcome.AT_LEAST:
             return f"at least {_rate(search.high_bps)}"
-        case Outcome.BELOW:
+        case SearchOutcome.BELOW:
             return f"below {_rate(search.low_bps)}"
-        case Outcome.FOUND | Outcome.OPEN:
+        case SearchOutcome.FOUND | SearchOutcome.OPEN:
             return _rate(one.finding.passing_bps)
 
 
@@ -85,12 +85,12 @@ def unanswered(report: Report, *, ends: bool = False) -> Iterator[str]:
         at = f" at {where}" if where else ""
         name = f"search{at}{f', repeat {one.repeat}' * (one.repeat > 1)}"
         finding, rate = one.finding, rate_text(search, one)
-        if finding.outcome is Outcome.OPEN:
+        if finding.outcome is SearchOutcome.OPEN:
             why = f": {finding.why}" if finding.why else ""
             yield f"{name}: not found in {finding.tries} tries{why}"
         elif not finding.confirmed:
             yield f"{name}: {rate}, not confirmed in {finding.tries} tries"
-        elif ends and finding.outcome is not Outcome.FOUND:
+        elif ends and finding.outcome is not SearchOutcome.FOUND:
             yield f"{name}: {rate}"
 
 

@@ -44,7 +44,7 @@ def _version(environment: Mapping[str, str], name: str) -> tuple[int, ...]:
     return tuple(int(part) for part in parts) if all(map(str.isdecimal, parts)) else ()
 
 
-class Frame:
+class TerminalStatus:
     """The title and the progress of a terminal while something runs."""
 
     def __init__(self, stream: IO[str], environment: Mapping[str, str]) -> None:

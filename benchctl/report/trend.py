@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from benchctl.analysis.steps import LEAST_SERIES
 from benchctl.analysis.summary import SummaryRow
-from benchctl.analysis.trend import Change, Trend
+from benchctl.analysis.trend import ChangePoint, Trend
 from benchctl.metrics import title_of
 from benchctl.report.comparison import NOT_VALID, NOTHING, signed
 from benchctl.report.differences import differences
@@ -44,7 +44,7 @@ def trend_table(runs: Sequence[Run], trends: Sequence[Trend]) -> Pivot:
     return Pivot(heads, numeric, tuple(rows))
 
 
-def _occasions(trend: Trend) -> Iterator[tuple[int, SummaryRow, Change | None]]:
+def _occasions(trend: Trend) -> Iterator[tuple[int, SummaryRow, ChangePoint | None]]:
     changes = {change.run: change for change in trend.changes}
     for place, row in trend.rows.items():
         yield place, row, changes.get(place)
@@ -54,7 +54,7 @@ def _begun(run: Run) -> float:
     return run.started_time or run.created_time
 
 
-def _change(change: Change | None) -> str:
+def _change(change: ChangePoint | None) -> str:
     if change is None:
         return ""
     levels = change.levels
@@ -103,7 +103,7 @@ def trend_entries(runs: Sequence[Run], trends: Sequence[Trend]) -> Iterator[Entr
             }
 
 
-def _levels(change: Change) -> Entry:
+def _levels(change: ChangePoint) -> Entry:
     levels = change.levels
     values = (levels.mean_a, levels.mean_b, str(levels.verdict), change.confidence)
     return dict(zip(CHANGE, values, strict=True))

@@ -33,7 +33,7 @@ _RELATIVE = re.compile(r"\s*(?:(\d*\.?\d+)\s*\*\s*)?([A-Za-z_]+)\s*", re.A)
 _EXAMPLES = '"loss_ratio < 0.1%" or "rtt_s.p95 <= 50ms"'
 
 
-class Comparison(StrEnum):
+class Comparator(StrEnum):
     """How a figure is compared with a bound."""
 
     BELOW = "<"
@@ -43,10 +43,10 @@ class Comparison(StrEnum):
 
 
 _OPERATORS = {
-    Comparison.BELOW: operator.lt,
-    Comparison.AT_MOST: operator.le,
-    Comparison.ABOVE: operator.gt,
-    Comparison.AT_LEAST: operator.ge,
+    Comparator.BELOW: operator.lt,
+    Comparator.AT_MOST: operator.le,
+    Comparator.ABOVE: operator.gt,
+    Comparator.AT_LEAST: operator.ge,
 }
 
 
@@ -55,7 +55,7 @@ class Condition:
     """A bound on one metric, in its SI unit; ``aggregate`` is empty for the figure itself."""
 
     metric: str
-    comparison: Comparison
+    comparison: Comparator
     bound: float
     aggregate: str = ""
 
@@ -77,7 +77,7 @@ def parse_condition(text: object) -> Condition:
     figure, comparison, written = match.groups()
     metric, aggregate = parse_figure(figure)
     bound = parse_value(metric, written if unit_of(metric) else _number(written))
-    return Condition(metric, Comparison(comparison), bound, aggregate)
+    return Condition(metric, Comparator(comparison), bound, aggregate)
 
 
 def parse_figure(text: str) -> tuple[str, str]:

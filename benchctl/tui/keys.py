@@ -9,7 +9,7 @@ from benchctl.tui.app import BenchApp
 from benchctl.tui.registry import SCREENS
 from benchctl.tui.screens.detail import TrialWindow
 from benchctl.tui.screens.modals import Ask, Dialog, Help
-from benchctl.tui.widgets.flowtable import FlowTable
+from benchctl.tui.widgets.flowpicker import FlowPicker
 from benchctl.tui.widgets.scrolled import Scrolled
 from benchctl.tui.widgets.table import Table
 
@@ -17,6 +17,6 @@ from benchctl.tui.widgets.table import Table
 def all_bindings() -> dict[str, Binding]:
     """Return our bindings by id, in the order of the documents."""
     owners: list[type[DOMNode]] = [BenchApp, *(entry.load() for entry in SCREENS.values())]
-    owners += [FlowTable, Table, Scrolled, Dialog, TrialWindow, Help, Ask]
+    owners += [FlowPicker, Table, Scrolled, Dialog, TrialWindow, Help, Ask]
     bindings = [binding for owner in owners for binding in owner.BINDINGS]
     return {one.id: one for one in bindings if isinstance(one, Binding) and one.id is not None}

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ScreenEntry:
     """One screen: its name, its key, and the minimum number of runs."""
 
     key: str
@@ -31,9 +31,9 @@ class Entry:
 
 
 SCREENS = {
-    "plan": Entry("1", "Plan", 0, "plan:PlanScreen"),
-    "live": Entry("2", "Live or replay", 1, "live:LiveScreen"),
-    "summary": Entry("3", "Summary", 1, "summary:SummaryScreen"),
-    "history": Entry("4", "History", 0, "history:HistoryScreen"),
-    "compare": Entry("5", "Compare", 2, "compare:CompareScreen"),
+    "plan": ScreenEntry("1", "Plan", 0, "plan:PlanScreen"),
+    "live": ScreenEntry("2", "Live or replay", 1, "live:LiveScreen"),
+    "summary": ScreenEntry("3", "Summary", 1, "summary:SummaryScreen"),
+    "history": ScreenEntry("4", "History", 0, "history:HistoryScreen"),
+    "compare": ScreenEntry("5", "Compare", 2, "compare:CompareScreen"),
 }

@@ -79,7 +79,7 @@ def variables(theme: Theme) -> dict[str, str]:
 NONE, BOLD, FAINT, SWAPPED = (Style(), Style(bold=True), Style(dim=True), Style(reverse=True))
 
 
-class Look(NamedTuple):
+class RoleStyle(NamedTuple):
     """How a role looks: a colour of the theme, the share of it, emphasis, and a background."""
 
     colour: str = "foreground"
@@ -89,29 +89,29 @@ class Look(NamedTuple):
 
 
 LOOKS = {
-    "axis": Look(share=0.5),
-    "label": Look(share=0.75),
-    "dim": Look(share=0.6),
-    "strong": Look(emphasis=BOLD),
-    "title": Look("text-accent", emphasis=BOLD),
-    "cursor": Look("block-cursor-foreground", emphasis=BOLD, ground="block-cursor-background"),
-    "good": Look("text-success"),
-    "bad": Look("text-error", emphasis=BOLD),
-    "warn": Look("text-warning"),
-    "running": Look("text-primary", emphasis=BOLD),
-    "keys": Look("footer-key-foreground", emphasis=BOLD),
-    **{f"curve-{n}": Look(f"curve-{n}") for n in range(CURVES)},
-    **{f"faint-curve-{n}": Look(f"curve-{n}", 0.55) for n in range(CURVES)},
-    **{f"heat-{n}": Look("heat-text", ground=f"heat-{n}") for n in range(HEATS)},
+    "axis": RoleStyle(share=0.5),
+    "label": RoleStyle(share=0.75),
+    "dim": RoleStyle(share=0.6),
+    "strong": RoleStyle(emphasis=BOLD),
+    "title": RoleStyle("text-accent", emphasis=BOLD),
+    "cursor": RoleStyle("block-cursor-foreground", emphasis=BOLD, ground="block-cursor-background"),
+    "good": RoleStyle("text-success"),
+    "bad": RoleStyle("text-error", emphasis=BOLD),
+    "warn": RoleStyle("text-warning"),
+    "running": RoleStyle("text-primary", emphasis=BOLD),
+    "keys": RoleStyle("footer-key-foreground", emphasis=BOLD),
+    **{f"curve-{n}": RoleStyle(f"curve-{n}") for n in range(CURVES)},
+    **{f"faint-curve-{n}": RoleStyle(f"curve-{n}", 0.55) for n in range(CURVES)},
+    **{f"heat-{n}": RoleStyle("heat-text", ground=f"heat-{n}") for n in range(HEATS)},
 }
 """The look of every role."""
 # The terminal's own colours have no shares.
 LOOKS_ANSI = {
     **LOOKS,
-    **dict.fromkeys(("axis", "label", "dim"), Look("ansi_default", emphasis=FAINT)),
-    "strong": Look("ansi_default", emphasis=BOLD),
-    "cursor": Look("ansi_default", emphasis=SWAPPED, ground="ansi_default"),
-    **{f"faint-curve-{n}": Look(f"curve-{n}", emphasis=FAINT) for n in range(CURVES)},
+    **dict.fromkeys(("axis", "label", "dim"), RoleStyle("ansi_default", emphasis=FAINT)),
+    "strong": RoleStyle("ansi_default", emphasis=BOLD),
+    "cursor": RoleStyle("ansi_default", emphasis=SWAPPED, ground="ansi_default"),
+    **{f"faint-curve-{n}": RoleStyle(f"curve-{n}", emphasis=FAINT) for n in range(CURVES)},
 }
 
 

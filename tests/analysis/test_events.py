@@ -6,7 +6,7 @@ import random
 import pytest
 
 from benchctl.analysis.events import events_of, find_events
-from benchctl.analysis.figures import FlowFold, Series
+from benchctl.analysis.figures import FlowFold, MetricSeries
 from benchctl.analysis.regular import regular
 from benchctl.api import Sample
 from benchctl.run.record import Happening
@@ -116,7 +116,7 @@ def test_an_event_has_the_other_metrics_of_its_time():
 
 
 def test_intervals_of_other_lengths_keep_what_was_carried():
-    series = Series()
+    series = MetricSeries()
     for start, end, value in ((0, 1, 10.0), (1, 2, 20.0), (2, 3, 30.0), (3, 3.5, 40.0)):
         series.starts_s.append(start)
         series.ends_s.append(end)
@@ -126,7 +126,7 @@ def test_intervals_of_other_lengths_keep_what_was_carried():
 
 
 def test_samples_without_length_have_no_events():
-    series = Series()
+    series = MetricSeries()
     for values in (series.starts_s, series.ends_s, series.values):
         values.extend([1.0, 1.0])
     assert regular(series) is None

@@ -11,7 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.analysis.search import Finding, Outcome, Try, finding, most_needed, next_rate
+from benchctl.analysis.search import (
+    SearchFinding,
+    SearchOutcome,
+    Try,
+    finding,
+    most_needed,
+    next_rate,
+)
 from benchctl.run.condition import parse_condition
 from benchctl.run.planned import Search
 from benchctl.units import parse_rate, write_rate
@@ -39,7 +46,7 @@ def link(capacity_bps: float, queue_s: float = 0.0, *, tells: bool = True) -> Ca
     return tried
 
 
-def searched(wanted: Search, tried: Callable[[float], Try]) -> tuple[Finding, list[Try]]:
+def searched(wanted: Search, tried: Callable[[float], Try]) -> tuple[SearchFinding, list[Try]]:
     tries: list[Try] = []
     while (rate := next_rate(wanted, tries)) is not None:
         assert wanted.low_bps <= rate <= wanted.high_bps
@@ -57,7 +64,7 @@ def test_a_link_is_found_within_the_precision_and_what_its_queue_and_the_bound_h
     capacity_bps: float, queue_s: float
 ) -> None:
     found, tries = searched(search(), link(capacity_bps, queue_s))
-    assert found.outcome is Outcome.FOUND
+    assert found.outcome is SearchOutcome.FOUND
     assert found.confirmed
     hidden = (1 + queue_s / TRY_S) / (1 - LOSS)
     assert capacity_bps / 1.01 <= found.passing_bps < capacity_bps * hidden * 1.0001
@@ -72,7 +79,7 @@ def test_without_any_estimate_bisection_finds_it_in_the_tries_that_it_needs(
     wanted = search(precision=precision, confirm=confirm)
     wanted = search(precision=precision, confirm=confirm, most=most_needed(wanted))
     found, _ = searched(wanted, link(capacity_bps, queue_s, tells=False))
-    assert found.outcome is Outcome.FOUND
+    assert found.outcome is SearchOutcome.FOUND
     assert found.confirmed
 
 
@@ -130,23 +137,23 @@ def test_a_search_that_is_resumed_anywhere_goes_on_as_if_it_never_stopped(
 
 
 @pytest.mark.parametrize(
-    ("capacity_bps", "outcome"), [(5e9, Outcome.AT_LEAST), (0.5e6, Outcome.BELOW)]
+    ("capacity_bps", "outcome"), [(5e9, SearchOutcome.AT_LEAST), (0.5e6, SearchOutcome.BELOW)]
 )
 def test_a_range_that_passes_or_fails_as_a_whole_is_said_to(
-    capacity_bps: float, outcome: Outcome
+    capacity_bps: float, outcome: SearchOutcome
 ) -> None:
     found, tries = searched(search(), link(capacity_bps))
     assert (found.outcome, found.confirmed) == (outcome, True)
     assert len(tries) == 3
-    assert (found.passing_bps is None) is (outcome is Outcome.BELOW)
-    assert (found.failing_bps is None) is (outcome is Outcome.AT_LEAST)
+    assert (found.passing_bps is None) is (outcome is SearchOutcome.BELOW)
+    assert (found.failing_bps is None) is (outcome is SearchOutcome.AT_LEAST)
 
 
 def test_two_tries_in_a_row_that_measure_nothing_end_the_search_with_their_reason() -> None:
     found, tries = searched(search(), lambda rate: Try(rate, None, None, "connection refused"))
     assert [one.rate_bps for one in tries] == [31.62e6] * 2
     assert (found.outcome, found.confirmed, found.why) == (
-        Outcome.OPEN, False, "connection refused",
+        SearchOutcome.OPEN, False, "connection refused",
     )  # fmt: skip
 
 
@@ -157,7 +164,7 @@ def test_a_sender_that_cannot_keep_up_ends_the_search_but_confirms_nothing() -> 
         return Try(rate_bps, False, rate_bps, "only 600 Mbit/s were sent", doubtful=True)
 
     found, _ = searched(search(), slow)
-    assert found.outcome is Outcome.FOUND
+    assert found.outcome is SearchOutcome.FOUND
     assert found.passing_bps == pytest.approx(600e6, rel=0.011)
     assert not found.confirmed
     assert found.why == "only 600 Mbit/s were sent"

@@ -15,13 +15,21 @@ PACKAGE = ROOT / "benchctl"
 
 
 @cache
+def files():
+    """Return the syntax tree of each file of the house."""
+    return {
+        path.relative_to(PACKAGE): ast.parse(path.read_text(encoding="utf-8"))
+        for path in PACKAGE.rglob("*.py")
+    }
+
+
+@cache
 def libraries_of():
     """Return what each folder imports, or each module at the top: names of whole libraries."""
     found = defaultdict(set)
-    for path in PACKAGE.rglob("*.py"):
-        place = path.relative_to(PACKAGE)
+    for place, tree in files().items():
         folder = place.parts[0] if len(place.parts) > 1 else place.stem
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(tree):
             if isinstance(node, ast.Import):
                 found[folder] |= {alias.name.partition(".")[0] for alias in node.names}
             elif isinstance(node, ast.ImportFrom):
@@ -70,3 +78,21 @@ def test_every_file_that_is_named_is_there():
         folder = path.rpartition("/")[0]
         missing += [] if (PACKAGE / path).is_file() else [path]
     assert missing == []
+
+
+def test_no_two_things_have_one_name():
+    """A type that is imported says by its name alone which one it is."""
+    named = defaultdict(list)
+    for place, tree in files().items():
+        for node in tree.body:
+            names = [node.name] if isinstance(node, ast.ClassDef) else []
+            if isinstance(node, ast.Assign):
+                names = [target.id for target in node.targets if isinstance(target, ast.Name)]
+            for name in names:
+                if re.fullmatch("[A-Z][A-Za-z]*[a-z][A-Za-z]*", name):
+                    named[name].append(str(place))
+    # What a command takes is read as `options.Profile`.
+    named = {
+        name: [one for one in found if one != "cli/options.py"] for name, found in named.items()
+    }
+    assert {name: found for name, found in named.items() if len(found) > 1} == {}

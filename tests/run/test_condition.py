@@ -13,7 +13,7 @@ from benchctl.run.codec import from_json, to_json
 from benchctl.run.condition import (
     AGGREGATES,
     REFERENCES,
-    Comparison,
+    Comparator,
     Condition,
     EventRule,
     Relative,
@@ -28,12 +28,12 @@ from benchctl.run.record import Happening
 @pytest.mark.parametrize(
     ("text", "read"),
     [
-        ("loss_ratio < 0.1%", Condition("loss_ratio", Comparison.BELOW, 0.001)),
-        ("loss_ratio<=2 %", Condition("loss_ratio", Comparison.AT_MOST, 0.02)),
-        (" rtt_s.p95 <= 50ms ", Condition("rtt_s", Comparison.AT_MOST, 0.05, "p95")),
-        ("throughput_bps >= 1.5Gbit/s", Condition("throughput_bps", Comparison.AT_LEAST, 1.5e9)),
-        ("retransmits > 10", Condition("retransmits", Comparison.ABOVE, 10.0)),
-        ("packets_lost <= 0", Condition("packets_lost", Comparison.AT_MOST, 0.0)),
+        ("loss_ratio < 0.1%", Condition("loss_ratio", Comparator.BELOW, 0.001)),
+        ("loss_ratio<=2 %", Condition("loss_ratio", Comparator.AT_MOST, 0.02)),
+        (" rtt_s.p95 <= 50ms ", Condition("rtt_s", Comparator.AT_MOST, 0.05, "p95")),
+        ("throughput_bps >= 1.5Gbit/s", Condition("throughput_bps", Comparator.AT_LEAST, 1.5e9)),
+        ("retransmits > 10", Condition("retransmits", Comparator.ABOVE, 10.0)),
+        ("packets_lost <= 0", Condition("packets_lost", Comparator.AT_MOST, 0.0)),
     ],
 )
 def test_a_condition_is_a_metric_a_comparison_and_a_bound_with_its_unit(
@@ -72,12 +72,12 @@ def test_any_text_is_read_or_rejected(text: str) -> None:
 
 @given(
     st.sampled_from(["loss_ratio", "rtt_s", "throughput_bps", "cwnd_bytes", "retransmits"]),
-    st.sampled_from([*Comparison]),
+    st.sampled_from([*Comparator]),
     st.sampled_from(["", *AGGREGATES]),
     st.integers(0, 1000).map(lambda thousandths: thousandths / 1000),
 )
 def test_what_a_condition_writes_reads_back(
-    metric: str, comparison: Comparison, aggregate: str, bound: float
+    metric: str, comparison: Comparator, aggregate: str, bound: float
 ) -> None:
     bound = float(round(bound * 1000)) if metric == "cwnd_bytes" else bound
     again = parse_condition(str(Condition(metric, comparison, bound, aggregate)))

@@ -6,7 +6,7 @@ import pytest
 from tui.made_runs import BEGIN, MadeRun, whole_run
 
 from benchctl.backends import FILES_VARIABLE, installed
-from benchctl.engine.health import Finding
+from benchctl.engine.health import HealthFinding
 from benchctl.store.locks import Liveness
 from benchctl.store.manage import set_tags
 
@@ -42,7 +42,7 @@ def toy_profiles(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv(FILES_VARIABLE, str(TOY))
     monkeypatch.setattr("benchctl.tui.screens.plan.packaged_profiles", lambda: shipped)
-    finding = Finding("clock", "note", "not synchronised", "timedatectl set-ntp true")
+    finding = HealthFinding("clock", "note", "not synchronised", "timedatectl set-ntp true")
     monkeypatch.setattr("benchctl.tui.screens.drawn.examine", lambda registry: [finding])
     # The backends are looked for once in a process.
     installed.cache_clear()

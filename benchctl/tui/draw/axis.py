@@ -86,7 +86,7 @@ class PlotAxis:
         return f"{scaled:.0f}" if abs(scaled) >= 100 else f"{scaled:.3g}"
 
 
-class Candidate(NamedTuple):
+class RatedAxis(NamedTuple):
     """An axis, the share of it that the values fill, and what its division is worth less."""
 
     fill: float

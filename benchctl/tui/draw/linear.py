@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from benchctl.tui.draw.axis import (
     EPS,
-    Candidate,
     PlotAxis,
+    RatedAxis,
     axis_of,
     base_of,
     divisions,
@@ -32,7 +32,7 @@ _MOST_BINARY = 2.0**50
 
 def linear_axes(
     metric: str, low: float, high: float, cells: int, apart: int
-) -> Iterator[Candidate]:
+) -> Iterator[RatedAxis]:
     """Yield the closest axis of each division."""
     low, high = _with_room(metric, low, high)
     magnitude = max(abs(low), abs(high))
@@ -60,7 +60,7 @@ def linear_axes(
                 counts = [((first + last) // 2 + n) * factor for n in range(parts + 1)]
                 labelled = _binary_axis if base == 2 else _decimal_axis
                 axis = labelled(metric, counts, exponent, one, every)
-                yield Candidate((high - low) / (parts * step), lost, axis)
+                yield RatedAxis((high - low) / (parts * step), lost, axis)
                 break
 
 

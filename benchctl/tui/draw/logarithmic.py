@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from benchctl.tui.draw.axis import (
     EPS,
-    Candidate,
     PlotAxis,
+    RatedAxis,
     axis_of,
     base_of,
     divisions,
@@ -31,7 +31,7 @@ _MINOR = ((20, range(2, 10)), (4, (2, 5)))
 
 def logarithmic_axes(
     metric: str, low: float, high: float, cells: int, apart: int
-) -> Iterator[Candidate]:
+) -> Iterator[RatedAxis]:
     """Yield the closest axes of each division."""
     base = base_of(metric)
     one = unit_at(metric, high)[0] if base == 10 else 1.0
@@ -52,12 +52,12 @@ def logarithmic_axes(
             between = [v * float(base) ** n * one for v in values[:-1] for n in range(1, powers)]
         fill = span / math.log(values[-1] / values[0])
         axis = _log_axis(metric, [v * one for v in values], every, between)
-        yield Candidate(fill, lost - _POWERS, axis)
+        yield RatedAxis(fill, lost - _POWERS, axis)
         if base == 10:
             for begin, most in _DOUBLINGS:
                 if values := _doublings(begin, most, low, high, parts):
                     axis = _log_axis(metric, [v * one for v in values], every)
-                    yield Candidate(span / math.log(2**parts), lost, axis)
+                    yield RatedAxis(span / math.log(2**parts), lost, axis)
 
 
 def _doublings(begin: float, most: int, low: float, high: float, parts: int) -> list[float]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from benchctl.analysis.rising import PROBES
 from benchctl.api import Role
-from benchctl.engine.health import Finding
+from benchctl.engine.health import HealthFinding
 from benchctl.engine.planning import Planned, expected_traffic
 from benchctl.engine.preflight import commands_of
 from benchctl.engine.trust import user_name
@@ -25,7 +25,7 @@ SHOWN = 50
 
 
 def plan_lines(
-    prepared: Planned, findings: Sequence[Finding] = (), most: int | None = SHOWN
+    prepared: Planned, findings: Sequence[HealthFinding] = (), most: int | None = SHOWN
 ) -> list[Line]:
     """Return a plan with its first ``most`` trials (None: all) as lines of text of any length."""
     plan = prepared.plan
@@ -81,7 +81,7 @@ def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
-def _checks(prepared: Planned, findings: Sequence[Finding]) -> Iterator[Line]:
+def _checks(prepared: Planned, findings: Sequence[HealthFinding]) -> Iterator[Line]:
     for (name, role), tool in prepared.tools.items():
         end = "" if role is Role.CLIENT else " (server)"
         if isinstance(tool, MissingError):

@@ -80,7 +80,7 @@ class Plot:
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class PlotFrame:
     """Where a plot is drawn: its time axis, its rows, and the room at its right for marks."""
 
     times: TimeAxis
@@ -102,7 +102,7 @@ def letter(number: int) -> str:
 
 def frame_of(
     view: View, width: int, height: int, *, with_times: bool, glyphs: Glyphs, room: int
-) -> Frame | None:
+) -> PlotFrame | None:
     """Return the frame of a plot in ``height`` lines of ``width`` characters; None if too small.
 
     ``room`` is the length of the longest mark of all plots, so that their time axes are aligned.
@@ -112,10 +112,10 @@ def frame_of(
     if rows < 1 or columns < 2:
         return None
     times = time_axis(view.from_s, view.to_s, columns)
-    return Frame(times, rows, room + columns - times.cells, glyphs)
+    return PlotFrame(times, rows, room + columns - times.cells, glyphs)
 
 
-def strips_of(plot: Plot, view: View, frame: Frame) -> list[Strip]:
+def strips_of(plot: Plot, view: View, frame: PlotFrame) -> list[Strip]:
     """Return every curve by columns of dots."""
     dots, end_s = frame.times.cells * frame.glyphs.columns, frame.times.end_s
     return [
@@ -187,7 +187,7 @@ def draw(
     return lines
 
 
-def _rows(plot: Plot, drawn: Sequence[Strip], axis: PlotAxis, frame: Frame) -> list[list[Cell]]:
+def _rows(plot: Plot, drawn: Sequence[Strip], axis: PlotAxis, frame: PlotFrame) -> list[list[Cell]]:
     """Return the cells of the axis with all curves, their marks, and the expected values.
 
     A curve's mark is at its end; several that end side by side share a ``+``.
@@ -223,7 +223,7 @@ def _expected(plot: Plot, axis: PlotAxis, value: float) -> str:
 
 
 def _beyond(
-    plot: Plot, drawn: Sequence[Strip], axis: PlotAxis, frame: Frame, end: int
+    plot: Plot, drawn: Sequence[Strip], axis: PlotAxis, frame: PlotFrame, end: int
 ) -> Iterator[Beyond]:
     """Yield what lies beyond the upper end of the axis (1), or the lower one (-1)."""
     low, high = axis.limits
@@ -242,7 +242,7 @@ def _beyond(
             yield Beyond(0, end * value - limit, value, _role_of(plot, value), text)
 
 
-def _events(plot: Plot, view: View, frame: Frame) -> Iterator[Beyond]:
+def _events(plot: Plot, view: View, frame: PlotFrame) -> Iterator[Beyond]:
     """Yield the events that are in sight, the first of several side by side as the most important.
 
     A word has its curve's mark if there are other curves.

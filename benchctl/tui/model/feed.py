@@ -15,7 +15,7 @@ from benchctl.errors import StoreError
 from benchctl.store.bulk import Bulk
 from benchctl.store.follow import Follower, RunEvent
 from benchctl.store.read import Reader
-from benchctl.tui.model.lines import Known, Lines
+from benchctl.tui.model.lines import LastSeen, Lines
 from benchctl.tui.model.runview import PLANNED, RunView
 from benchctl.tui.model.traces import TimeWindow, Traces
 
@@ -93,7 +93,7 @@ class Feed:
                 finished=trial.finished,
                 timer=self._timer,
                 until=until,
-                known=None if new else Known(trial.attempt, self._latest),
+                known=None if new else LastSeen(trial.attempt, self._latest),
             )
             if new:
                 self._latest = max(self._latest, lines.last)

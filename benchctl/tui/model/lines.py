@@ -10,7 +10,7 @@ from benchctl.store.bulk import Bulk, PackedSample, SeriesSource
 from benchctl.tui.model.traces import TimeWindow, Traces
 
 
-class Known(NamedTuple):
+class LastSeen(NamedTuple):
     """What was known at some moment: the trial's attempt, and the id of the last sample."""
 
     attempt: int
@@ -68,7 +68,7 @@ class Lines:
         finished: bool,
         timer: Callable[[], float],
         until: float,
-        known: Known | None = None,
+        known: LastSeen | None = None,
     ) -> bool:
         """Read new data until the timer expires; returns whether there is more.
 
@@ -102,7 +102,7 @@ class Lines:
         """Discard a failed read; the next one continues after the last good one."""
         self._batches = None
 
-    def _look(self, known: Known | None) -> None:
+    def _look(self, known: LastSeen | None) -> None:
         """Find the current series and their last sample; another attempt starts anew."""
         attempt = known.attempt if known is not None else None
         sources = self._bulk.sources(self.trial_id, attempt)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from benchctl.engine.health import Finding, examine
+from benchctl.engine.health import HealthFinding, examine
 from benchctl.engine.planning import Planned, planned
 from benchctl.engine.preflight import first_missing
 from benchctl.errors import BenchctlError
@@ -43,7 +43,7 @@ def draw_plan(profile: str) -> Drawn:
     return Drawn([title, *([Span(line, "dim")] for line in about), *lines], prepared)
 
 
-def _concerns(finding: Finding, prepared: Planned) -> bool:
+def _concerns(finding: HealthFinding, prepared: Planned) -> bool:
     """Return whether a note is relevant to a plan, whose own tools are checked separately."""
     of_labs = finding.subject.startswith("lab") and prepared.topology is None
     of_tools = finding.subject in prepared.registry.candidates

@@ -28,7 +28,7 @@ from benchctl.tui.screens.page import Surroundings
 from benchctl.tui.screens.plots import PLOT_KEYS
 from benchctl.tui.screens.steering import KEYS
 from benchctl.tui.widgets.chartview import ChartView, Tiles
-from benchctl.tui.widgets.flowtable import FlowTable
+from benchctl.tui.widgets.flowpicker import FlowPicker
 from benchctl.tui.widgets.notes import Notes
 from benchctl.tui.widgets.table import Table
 
@@ -131,7 +131,7 @@ class LiveScreen(ListsPage):
         """Whether time stood when the screen was last shown: a replay's end is shown too."""
         self._tiles = Tiles(id="tiles")
         self._charts = ChartView(id="charts")
-        self._flows = FlowTable(id="flows", empty="no flow has begun yet")
+        self._flows = FlowPicker(id="flows", empty="no flow has begun yet")
         self._trials = Table(id="trials", empty="no trials")
         self._table = Table(id="results", empty="no trial has ended yet")
         self._remarks = Table(id="remarks", empty="no remarks; n notes one")

@@ -14,7 +14,7 @@ from benchctl.tui.model.zoom import Zoom
 from benchctl.tui.screens.page import Surroundings
 from benchctl.tui.screens.steering import SteeringPage
 from benchctl.tui.widgets.chartview import ChartView
-from benchctl.tui.widgets.flowtable import FlowTable
+from benchctl.tui.widgets.flowpicker import FlowPicker
 
 PLOT_KEYS = [
     Binding("plus,equals_sign", "zoom(1)", "Zoom", key_display="+", id="live.zoom_in"),
@@ -82,6 +82,6 @@ class PlotPage(SteeringPage):
         after = names[(names.index(self._choice.glyphs.name) + 1) % len(names)]
         self._change(replace(self._choice, glyphs=SETS[after]))
 
-    def on_flow_table_picked(self, event: FlowTable.Picked) -> None:
+    def on_flow_picker_picked(self, event: FlowPicker.Picked) -> None:
         """Draw other lines."""
         self._change(event.choice)

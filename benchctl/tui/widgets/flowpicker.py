@@ -12,7 +12,7 @@ from benchctl.tui.draw.flowlist import FlowList
 from benchctl.tui.widgets.table import Table
 
 
-class FlowTable(Table):
+class FlowPicker(Table):
     """A list of flows: a click or enter hides a line or shows it."""
 
     CLICKS = 1
