@@ -16,7 +16,7 @@ from benchctl.errors import nearest
 from benchctl.metrics import METRICS, OF_TRIALS, Fold, Metric
 from benchctl.plan.matrix import Matrix, Value, check_value
 from benchctl.profile.load import Document
-from benchctl.profile.model import ExpectTable
+from benchctl.profile.figures import ExpectTable
 from benchctl.run.condition import (
     Condition,
     Relative,

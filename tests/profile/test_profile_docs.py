@@ -13,7 +13,7 @@ from benchctl.backends import installed
 from benchctl.errors import ProfileError
 from benchctl.lab.topology import load_topology
 from benchctl.plan.plan import MOST_TRIALS, make_plan
-from benchctl.profile import model
+from benchctl.profile import figures, model
 from benchctl.profile.find import packaged_profiles
 from benchctl.profile.load import load_profile
 from benchctl.profile.schema import json_schema
@@ -126,8 +126,8 @@ MODELS = {
     "lab.changes": model.ChangeTable,
     "A table with sets and values": model.AxisTable,
     "Searching for a rate": model.SearchTable,
-    "Expectations": model.ExpectTable,
-    "Reported figures": model.ReportedTable,
+    "Expectations": figures.ExpectTable,
+    "Reported figures": figures.ReportedTable,
 }
 
 
