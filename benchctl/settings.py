@@ -24,11 +24,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import platformdirs
+from msgspec import Struct
 
 from benchctl.errors import ProfileError, UsageError, nearest
 from benchctl.units import parse_display
@@ -40,8 +40,7 @@ FILE_VARIABLE = "BENCHCTL_SETTINGS"
 LOG_VARIABLE, JSON_LOG_VARIABLE = "BENCHCTL_LOG", "BENCHCTL_LOG_JSON"
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(Struct, frozen=True):
     """A value, and where it comes from: a variable, a line of the file, or "default"."""
 
     value: Any

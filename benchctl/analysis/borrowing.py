@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from statistics import fmean
+
+from msgspec import Struct
 
 from benchctl.analysis.distributions import digamma, trigamma, trigamma_inverse
 from benchctl.analysis.statistics import variance
@@ -23,8 +24,7 @@ LEAST_POINTS = 6
 CAUTION = 2.0
 
 
-@dataclass(frozen=True, slots=True)
-class Scatter:
+class Scatter(Struct, frozen=True):
     """A variance, and the degrees of freedom that it is known with."""
 
     variance: float

@@ -10,10 +10,12 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from statistics import fmean
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from benchctl.analysis.borrowing import Scatter, borrowed
 from benchctl.analysis.distributions import t975, t_quantile, t_two_sided
@@ -40,8 +42,7 @@ class Verdict(StrEnum):
     FEW = "too little data"
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Struct, frozen=True):
     """One metric of one flow at one point, in two runs; in SI base units.
 
     ``a`` and ``b`` are the repeats, empty if a run has none. ``difference`` is the mean of b minus

@@ -9,9 +9,10 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Container, Iterable, Sequence
-from dataclasses import dataclass
 from statistics import NormalDist, fmean, median
 from typing import Any
+
+from msgspec import Struct
 
 from benchctl.analysis.families import holm
 from benchctl.analysis.results import TrialReport
@@ -25,8 +26,7 @@ Placed = tuple[int, float]
 """The position of a trial in the order of execution, and a figure."""
 
 
-@dataclass(frozen=True, slots=True)
-class Drift:
+class Drift(Struct, frozen=True):
     """The trend of one metric of a flow in one direction over the order of the trials.
 
     ``change`` is relative, from the first trial to the last. ``p`` is for this figure alone,

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import groupby, pairwise
 from statistics import fmean, median
+
+from msgspec.structs import replace
 
 from benchctl.analysis.distributions import beta_share
 from benchctl.analysis.figures import FlowFold, MetricSeries

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from benchctl.analysis.results import TrialReport
 from benchctl.analysis.search import SearchFinding, SearchOutcome, finding
@@ -17,8 +18,7 @@ FOUND_RATE = "found_rate_bps"
 """The metric of what searches found, for summaries and comparisons."""
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """The result of one search.
 
     ``point`` is without the searched axis. ``expected_bps`` is the rate that theory expects, None

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
+
+from msgspec import Struct
 
 from benchctl.analysis.results import asked_bps
 from benchctl.metrics import Aspect, of_aspect
@@ -47,8 +48,7 @@ class Limiter(StrEnum):
     UNKNOWN = "not known"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limit:
+class Limit(Struct, frozen=True, kw_only=True):
     """What limited a flow in one direction, and the bounds beside its rate, all streams together.
 
     ``share_bps`` is what theory expects of the lab. ``held_ratio`` is the share of its busy time

@@ -8,10 +8,11 @@ counts as a plain value; of several, its scatter counts too (Welch's interval of
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
 from statistics import fmean
 from typing import Any
+
+from msgspec import Struct
 
 from benchctl.analysis.compare import comparison_key, welch_interval
 from benchctl.analysis.summary import Measured, SummaryRow, is_at, point_key, summarize
@@ -31,8 +32,7 @@ class Answer(StrEnum):
     UNDECIDED = "undecided"
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """Whether one expectation was met by one flow at one point.
 
     ``met`` is whether the mean alone meets it, None if there is nothing to compare with; ``why``
@@ -44,7 +44,7 @@ class Outcome:
     answer: Answer
     severity: Severity = Severity.ERROR
     why: str = ""
-    point: Mapping[str, Any] = field(default_factory=dict)
+    point: Mapping[str, Any] = {}
     flow: str = ""
     direction: str = ""
     figure: str = ""
@@ -136,8 +136,7 @@ def _of_figures(
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Margin:
+class _Margin(Struct, frozen=True):
     """By how much the mean is on the right side of a bound, with its interval; and the bound."""
 
     mean: float

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from statistics import median
+
+from msgspec import Struct
 
 from benchctl.analysis.figures import FlowFold, MetricSeries
 from benchctl.metrics import Aspect, of_aspect
@@ -13,8 +14,7 @@ from benchctl.metrics import Aspect, of_aspect
 MOST_INTERVALS = 100_000
 
 
-@dataclass(frozen=True, slots=True)
-class Regular:
+class Regular(Struct, frozen=True):
     """A rate in intervals of equal length, all streams together."""
 
     start_s: float

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from benchctl.run.record import Figures, FlowEvent, RecordedFlow, Trial
 
@@ -20,8 +21,7 @@ def asked_bps(flow: RecordedFlow, parameter: str = "rate") -> float | None:
     return total_bps
 
 
-@dataclass(frozen=True, slots=True)
-class FlowReport:
+class FlowReport(Struct, frozen=True):
     """One flow of a trial, by its last attempt."""
 
     flow: RecordedFlow
@@ -29,8 +29,7 @@ class FlowReport:
     events: Sequence[FlowEvent] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class TrialReport:
+class TrialReport(Struct, frozen=True):
     """A trial that has ended, and its flows."""
 
     trial: Trial

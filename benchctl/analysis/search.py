@@ -18,8 +18,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from enum import StrEnum
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from benchctl.run.planned import Search
 
@@ -27,8 +29,7 @@ from benchctl.run.planned import Search
 _HALVES = 0.9
 
 
-@dataclass(frozen=True, slots=True)
-class Try:
+class Try(Struct, frozen=True):
     """One trial of a search at ``rate_bps``.
 
     ``passed`` is None if it measured nothing. ``carried_bps`` is the part of the rate that arrived,
@@ -56,8 +57,7 @@ class SearchOutcome(StrEnum):
     """The tries so far do not decide."""
 
 
-@dataclass(frozen=True, slots=True)
-class SearchFinding:
+class SearchFinding(Struct, frozen=True):
     """What the tries of one search show.
 
     ``passing_bps`` is the highest rate that passes, ``failing_bps`` the lowest that fails, and

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from statistics import fmean, median
+
+from msgspec import Struct
 
 from benchctl.analysis.distributions import binomial_at_most, t975
 
@@ -59,8 +60,7 @@ def outliers(values: Sequence[float]) -> tuple[float, ...]:
     return tuple(value for value in values if abs(value - middle) > 3.5 * unit)
 
 
-@dataclass(frozen=True, slots=True)
-class Spread:
+class Spread(Struct, frozen=True):
     """The statistics of one figure over its repeats.
 
     ``ci95_low`` and ``ci95_high`` bound the mean with 95 % confidence by Student's t; ``stdev`` is

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from operator import mul
 from statistics import fmean, median
+
+from msgspec import Struct
 
 from benchctl.analysis.distributions import t_two_sided
 
@@ -29,8 +30,7 @@ MOST_ROUNDS = 8
 MOST_PHI = 0.97
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """A change of level: the index of its first sample, the levels, and the confidence in it.
 
     Levels are medians of the samples between this step and its neighbours.
@@ -42,8 +42,7 @@ class Step:
     confidence: float
 
 
-@dataclass(frozen=True, slots=True)
-class Noise:
+class Noise(Struct, frozen=True):
     """AR(1) noise: ``phi``, and the standard deviation of what is new in each sample."""
 
     phi: float

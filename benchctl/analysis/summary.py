@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct
 
 from benchctl.analysis.statistics import Spread, spread
 from benchctl.run.planned import Reported
@@ -12,8 +13,7 @@ from benchctl.run.record import Figure, Figures, FlowEvent
 from benchctl.run.status import Status
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
+class Measured(Struct, frozen=True):
     """What one flow of one trial measured, or a whole trial: then ``flow`` is empty."""
 
     point: Mapping[str, Any]
@@ -45,8 +45,7 @@ def measured_in(
         yield Measured(point, "", whole)
 
 
-@dataclass(frozen=True, slots=True)
-class SummaryRow:
+class SummaryRow(Struct, frozen=True):
     """One metric of one flow at one point, over all repeats.
 
     ``values`` are those of the repeats; a distribution (``rtt_s``) contributes its mean of each.
@@ -60,7 +59,7 @@ class SummaryRow:
     metric: str
     values: Sequence[float]
     spread: Spread
-    beside: Mapping[str, float] = field(default_factory=dict)
+    beside: Mapping[str, float] = {}
     valid: bool = True
 
 

@@ -7,8 +7,9 @@ flow (`steps`). Any false change in a whole table has a chance of 5 % at most.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from benchctl.analysis.compare import Comparison, comparison_key, judge
 from benchctl.analysis.steps import FALSE_ALARMS, find_steps
@@ -17,8 +18,7 @@ from benchctl.analysis.summary import SummaryRow
 ERROR = 0.05
 
 
-@dataclass(frozen=True, slots=True)
-class ChangePoint:
+class ChangePoint(Struct, frozen=True):
     """A change of level: the place of the first run after it, both levels, and the confidence.
 
     Of ``levels``, A is the level before, B that after, each the median of its runs' means.
@@ -29,8 +29,7 @@ class ChangePoint:
     confidence: float
 
 
-@dataclass(frozen=True, slots=True)
-class Trend:
+class Trend(Struct, frozen=True):
     """One figure of one flow at one point: its rows by the places of their runs, and changes."""
 
     rows: Mapping[int, SummaryRow]

@@ -8,10 +8,11 @@ from __future__ import annotations
 import re
 import sysconfig
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from textwrap import fill, indent
 from typing import Any
+
+from msgspec import Struct
 
 from benchctl import __version__
 
@@ -34,8 +35,7 @@ FILES: tuple[Item, ...] = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+class Section(Struct, frozen=True):
     """A part of a page: a heading, paragraphs, and a list of terms."""
 
     title: str
@@ -43,8 +43,7 @@ class Section:
     items: tuple[Item, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ManPage:
+class ManPage(Struct, frozen=True):
     """A page of section 1: a name such as ``benchctl-run``, a line about it, its parts."""
 
     name: str

@@ -8,9 +8,10 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, nullcontext, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
+
+from msgspec import Struct
 
 from benchctl.cli import options, streams
 from benchctl.cli.colour import coloured
@@ -65,8 +66,7 @@ class _Asked:
         self.times += 1
 
 
-@dataclass(frozen=True, slots=True)
-class Showing:
+class Showing(Struct, frozen=True):
     """How a run is shown: its result, its progress, and its end; what its exit code takes for met.
 
     ``junit`` takes its expectations in that format.

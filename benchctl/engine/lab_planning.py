@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from ipaddress import ip_address
+
+from msgspec.structs import replace
 
 from benchctl.errors import ProfileError
 from benchctl.lab.expect import path

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from ipaddress import ip_address
 from typing import Any, TypeVar
 
+from msgspec import Struct
+from msgspec.structs import replace
 from pydantic import ValidationError
 
 from benchctl.api import Demand, Flow, Role, Tool
@@ -19,8 +20,7 @@ T = TypeVar("T")
 LOCAL_IPV6 = "::1"
 
 
-@dataclass(frozen=True, slots=True)
-class BoundFlow:
+class BoundFlow(Struct, frozen=True):
     """A flow with its backend, and its parameters as the backend's own model."""
 
     plan: PlannedFlow
@@ -94,8 +94,7 @@ class BoundFlow:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class BoundTrial:
+class BoundTrial(Struct, frozen=True):
     """A trial whose flows are bound, in the order of the plan."""
 
     plan: PlannedTrial

@@ -7,16 +7,17 @@ exist. The analysis decides whether the bounds are met. Reported figures do not 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, TypeVar
+
+from msgspec.structs import replace
 
 from benchctl.backends import AnyBackend
 from benchctl.errors import nearest
 from benchctl.metrics import METRICS, OF_TRIALS, Fold, Metric
 from benchctl.plan.matrix import Matrix, Value, check_value
-from benchctl.profile.load import Document
 from benchctl.profile.figures import ExpectTable
+from benchctl.profile.load import Document
 from benchctl.run.condition import (
     Condition,
     Relative,

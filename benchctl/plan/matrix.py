@@ -11,8 +11,10 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from benchctl.analysis.search import first_rate
 from benchctl.errors import UsageError, nearest
@@ -27,8 +29,7 @@ Assignment = tuple[str, Any, Key]
 """One assignment: a target, its setting, and the key that wrote it."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Value:
+class Value(Struct, frozen=True, eq=False):
     """One value of one axis: its label, what it sets, and where it was written."""
 
     axis: str
@@ -44,8 +45,7 @@ _Known = Mapping[str, Mapping[Scalar, Value]]
 """The values of the product, by axis and label."""
 
 
-@dataclass(frozen=True, slots=True)
-class Matrix:
+class Matrix(Struct, frozen=True):
     """Axes in the order of the profile, as dimensions: a single axis, or a zipped group."""
 
     axes: tuple[str, ...]

@@ -11,8 +11,9 @@ import math
 import random
 from array import array
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from benchctl.backends import Registry
 from benchctl.errors import UsageError
@@ -47,8 +48,7 @@ MOST_POINTS = 1_000_000
 MOST_PLANNED = 20_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """All trials of a profile, in order."""
 
     document: Document

@@ -10,8 +10,10 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from statistics import fmean
+
+from msgspec import Struct
 
 from benchctl.api import Demand
 from benchctl.lab.expect import (
@@ -41,8 +43,7 @@ LinkChange = tuple[str, Change]
 MOMENTS = 100
 
 
-@dataclass(frozen=True, slots=True)
-class _DirectedFlow:
+class _DirectedFlow(Struct, frozen=True):
     """One direction of a flow that carries data: its demand, and the payload's share of it."""
 
     flow: str

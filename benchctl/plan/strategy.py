@@ -7,8 +7,10 @@ result is given once, so a strategy keeps what it needs of them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from benchctl.analysis.results import TrialReport
 from benchctl.analysis.search import Try, next_rate
@@ -38,13 +40,12 @@ def strategy_of(settings: Settings) -> Strategy | None:
     return None if settings.until is None else UntilKnown(settings.until)
 
 
-@dataclass(slots=True)
-class _Repeats:
+class _Repeats(Struct):
     """The trials of one point, and the values of a metric by flow and direction."""
 
     last: Trial
     count: int = 0
-    values: dict[tuple[str, str], list[float]] = field(default_factory=dict)
+    values: dict[tuple[str, str], list[float]] = {}
     settled: bool = False
 
 
@@ -80,12 +81,11 @@ class UntilKnown:
         return _again(own.last, repeat=own.count + 1)
 
 
-@dataclass(slots=True)
-class _Tries:
+class _Tries(Struct):
     """The tries of one search, its last trial, and the rate that is next."""
 
     last: Trial
-    tries: list[Try] = field(default_factory=list)
+    tries: list[Try] = []
     next_bps: float | None = None
 
 
@@ -130,6 +130,6 @@ def with_rate(search: Search, trial: PlannedTrial, rate_bps: float) -> PlannedTr
 
 def _again(trial: Trial, **changes: Any) -> PlannedTrial:
     fields: Mapping[str, Any] = {
-        name: getattr(trial, name) for name in PlannedTrial.__dataclass_fields__
+        name: getattr(trial, name) for name in PlannedTrial.__struct_fields__
     }
     return replace(PlannedTrial(**fields), **changes)

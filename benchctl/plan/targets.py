@@ -8,8 +8,9 @@ an error. So is a field that two axes set: one of the two would be shown and not
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from benchctl.backends import AnyBackend, Registry
 from benchctl.errors import MissingError, nearest
@@ -24,8 +25,7 @@ LAB = "lab."
 CHOICE = "flows"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Writes:
+class Writes(Struct, frozen=True, eq=False):
     """The assignments of one axis value, or of ``--set``.
 
     ``routes`` and ``parameters`` map flows to settings of their own keys, and of their backends'

@@ -75,7 +75,7 @@ RateRange = Annotated[
 """The lowest and the highest of the rates to search in, in bits per second."""
 Bound = Annotated[
     Condition,
-    BeforeValidator(parse_condition),
+    PlainValidator(parse_condition),
     WithJsonSchema({"type": "string", "pattern": "[<>]", "examples": ["loss_ratio < 0.1%"]}),
 ]
 """A condition on a figure."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from benchctl.analysis.results import FlowReport
 from benchctl.run.planned import PlannedFlow
@@ -12,8 +13,7 @@ from benchctl.store.read import Reader
 from benchctl.units import unit_of, without_unit
 
 
-@dataclass(frozen=True, slots=True)
-class TrialDetail:
+class TrialDetail(Struct, frozen=True):
     """A trial in any state; ``flows`` are those of all attempts, in the order of their start."""
 
     run: Run

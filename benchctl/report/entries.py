@@ -7,8 +7,9 @@ documents the keys. ``schema_version`` changes if the meaning of a key changes.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import asdict
 from typing import Any
+
+from msgspec.structs import asdict
 
 from benchctl.analysis.compare import Comparison
 from benchctl.analysis.found import Found

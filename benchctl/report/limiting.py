@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
 from typing import Any
+
+from msgspec.structs import asdict
 
 from benchctl.analysis.limiting import Limit, Limiter, limit_of
 from benchctl.analysis.results import FlowReport

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from benchctl.analysis.compare import Comparison, Verdict
 from benchctl.errors import UsageError, nearest
@@ -14,8 +15,7 @@ _LIMIT = re.compile(r"\s*(\S+)\s+(better|worse|different)\s+by\s+(\S+)\s*")
 EXAMPLE = 'for example: --fail-on "throughput_bps worse by 5%"'
 
 
-@dataclass(frozen=True, slots=True)
-class ChangeLimit:
+class ChangeLimit(Struct, frozen=True):
     """A metric may not change in this way, by this share or more.
 
     Of a ratio, ``share`` are percentage points.

@@ -8,8 +8,9 @@ requested, expected and reported values if known. Everything else is in the JSON
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from benchctl.analysis.results import MISSED
 from benchctl.analysis.summary import SummaryRow, point_key
@@ -25,8 +26,7 @@ _Group = dict[str, SummaryRow]
 """The figures of one flow and direction at one point, by metric."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pivot:
+class Pivot(Struct, frozen=True):
     """A table of text: the headings of its columns, and its rows.
 
     ``numeric`` says which columns are right-aligned.

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from benchctl.analysis.drift import Drift, drifts_in
 from benchctl.analysis.found import Found, found_in, found_rates
@@ -30,8 +32,7 @@ from benchctl.store.read import Reader
 from benchctl.units import parse_rate
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(Struct, frozen=True):
     """The measured part of a run.
 
     ``trials`` are in the order of execution; ``summary`` is over their repeats, in the order of the
@@ -56,8 +57,7 @@ class Report:
         return [replace(row, valid=valid.get(point_key(row.point), True)) for row in rows]
 
 
-@dataclass(frozen=True, slots=True)
-class StoredRun:
+class StoredRun(Struct, frozen=True):
     """A run in a store: the input of exports."""
 
     reader: Reader

@@ -14,8 +14,9 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Collection
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from benchctl.errors import nearest
 from benchctl.units import parse_value, quoted, scale_of, unit_of
@@ -50,8 +51,7 @@ _OPERATORS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Condition:
+class Condition(Struct, frozen=True):
     """A bound on one metric, in its SI unit; ``aggregate`` is empty for the figure itself."""
 
     metric: str
@@ -94,8 +94,7 @@ def parse_figure(text: str) -> tuple[str, str]:
     return metric, aggregate or ""
 
 
-@dataclass(frozen=True, slots=True)
-class Relative:
+class Relative(Struct, frozen=True):
     """A bound that is a multiple of a reference, one of `REFERENCES`."""
 
     factor: float
@@ -117,8 +116,7 @@ def parse_bound(metric: str, written: object) -> float | Relative:
     return parse_value(metric, written)
 
 
-@dataclass(frozen=True, slots=True)
-class EventRule:
+class EventRule(Struct, frozen=True):
     """A kind of event that has to occur in every repeat, or in none.
 
     ``kind`` is one of `Happening`, or `ANY_EVENT` for all.

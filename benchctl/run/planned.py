@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal, NamedTuple, Protocol
+
+from msgspec import Struct
 
 from benchctl.errors import MissingError
 from benchctl.metrics import Direction, Metric
@@ -15,8 +16,7 @@ Scalar = str | int | float | bool
 """A value of an axis."""
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedFlow:
+class PlannedFlow(Struct, frozen=True):
     """One flow of a trial: names and parameters as written in the profile.
 
     ``delay_s`` is its own start, after the trial's common one.
@@ -32,8 +32,7 @@ class PlannedFlow:
     parameters: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedTrial:
+class PlannedTrial(Struct, frozen=True):
     """One point of the matrix, one repeat.
 
     ``position`` counts from 0 in the order of execution, ``repeat`` from 1. ``lab`` holds settings
@@ -63,8 +62,7 @@ class Peer(NamedTuple):
     ports: tuple[int, int] | None
 
 
-@dataclass(frozen=True, slots=True)
-class Host:
+class Host(Struct, frozen=True):
     """A place where commands run.
 
     The other end of a flow reaches it at ``address``. The words of ``prefix`` go before a command
@@ -76,7 +74,7 @@ class Host:
     name: str
     address: str
     prefix: tuple[str, ...] = ()
-    interfaces: Mapping[str, Way] = field(default_factory=dict)
+    interfaces: Mapping[str, Way] = {}
     shares_ports: bool = True
     taken_ports: frozenset[int] = frozenset()
 
@@ -84,8 +82,7 @@ class Host:
 LOCAL = Host("local", "127.0.0.1")
 
 
-@dataclass(frozen=True, slots=True)
-class Network:
+class Network(Struct, frozen=True):
     """Every host, peer and interface that the flows of a run may name.
 
     A peer takes precedence over a host of the same name: a server of the profile stays one that
@@ -93,8 +90,8 @@ class Network:
     """
 
     hosts: Mapping[str, Host]
-    peers: Mapping[str, Peer] = field(default_factory=dict)
-    interfaces: Mapping[str, Way] = field(default_factory=dict)
+    peers: Mapping[str, Peer] = {}
+    interfaces: Mapping[str, Way] = {}
 
     def target(self, to: str) -> Host | None:
         """Return the host at the far end of a flow; None for a server that somebody else runs."""
@@ -117,13 +114,12 @@ class Network:
         return ways[flow.interface]
 
 
-@dataclass(frozen=True, slots=True)
-class Outside:
+class Outside(Struct, frozen=True):
     """The network given by a profile without a lab; ``hosts`` maps names to addresses."""
 
     hosts: Mapping[str, str]
-    peers: Mapping[str, Peer] = field(default_factory=dict)
-    interfaces: Mapping[str, Way] = field(default_factory=dict)
+    peers: Mapping[str, Peer] = {}
+    interfaces: Mapping[str, Way] = {}
 
     @property
     def network(self) -> Network:
@@ -132,8 +128,7 @@ class Outside:
         return Network(hosts, self.peers, self.interfaces)
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedChange:
+class PlannedChange(Struct, frozen=True):
     """A change of a link of the lab during a trial, with the names of the profile's keys.
 
     In SI units; ``at`` counts from the common start. None means unchanged. ``at_share`` and
@@ -151,8 +146,7 @@ class PlannedChange:
     ramp_share: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class LabSettings:
+class LabSettings(Struct, frozen=True):
     """The topology file, and the profile's settings of the lab."""
 
     path: str
@@ -169,8 +163,7 @@ class Severity(StrEnum):
     WARNING = "warning"
 
 
-@dataclass(frozen=True, slots=True)
-class Expectation:
+class Expectation(Struct, frozen=True):
     """Bounds on the mean of a metric over the repeats of a point, or what may happen in its flows.
 
     If ``flow`` is None, every flow that has the metric must meet it. ``where`` maps axes to the
@@ -181,7 +174,7 @@ class Expectation:
 
     metric: str
     flow: str | None = None
-    where: Mapping[str, Scalar] = field(default_factory=dict)
+    where: Mapping[str, Scalar] = {}
     at_least: float | None = None
     at_most: float | None = None
     aggregate: str = ""
@@ -196,8 +189,7 @@ class Expectation:
         return f"{self.metric}.{self.aggregate}" if self.aggregate else self.metric
 
 
-@dataclass(frozen=True, slots=True)
-class Reported:
+class Reported(Struct, frozen=True):
     """Figures by metric that others reported, in SI units.
 
     ``flow`` and ``direction`` are None if they apply to all; ``where`` maps axes to the value that
@@ -219,8 +211,7 @@ class When(StrEnum):
     CLEANUP_RUN = "cleanup_run"
 
 
-@dataclass(frozen=True, slots=True)
-class Hook:
+class Hook(Struct, frozen=True):
     """A shell command that runs on a host before or after each trial or the run."""
 
     host: str
@@ -228,8 +219,7 @@ class Hook:
     command: str
 
 
-@dataclass(frozen=True, slots=True)
-class Until:
+class Until(Struct, frozen=True):
     """Every point is repeated until half the interval of a metric is under a share of its mean.
 
     Of every flow that has the metric; from ``least`` to ``most`` repeats.
@@ -241,8 +231,7 @@ class Until:
     most: int
 
 
-@dataclass(frozen=True, slots=True)
-class Search:
+class Search(Struct, frozen=True):
     """At every point of the other axes, the highest rate is searched at which a condition holds.
 
     ``axis`` is the searched one; ``sets`` maps the flows that it concerns to their parameter.
@@ -263,8 +252,7 @@ class Search:
     overflow_s: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(Struct, frozen=True):
     """The settings that all trials of a run share.
 
     ``values`` are those of every axis, in the order of the profile; of the searched one its range.
@@ -284,7 +272,7 @@ class Settings:
     lab: LabSettings | None = None
     reported: tuple[Reported, ...] = ()
     metrics: tuple[Metric, ...] = ()
-    headlines: Mapping[str, str] = field(default_factory=dict)
+    headlines: Mapping[str, str] = {}
     server_wait_s: float = 0.0
     hooks: tuple[Hook, ...] = ()
     until: Until | None = None
@@ -299,8 +287,7 @@ class PlannedTrials(Protocol):
     def __iter__(self) -> Iterator[PlannedTrial]: ...
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedRun:
+class PlannedRun(Struct, frozen=True):
     """A whole run before it is recorded."""
 
     profile: str

@@ -1,4 +1,4 @@
-"""A run as the store holds it: one frozen dataclass for each table, one field for each column.
+"""A run as the store holds it: one frozen type for each table, one field for each column.
 
 Times are Unix times in seconds, and their names end in ``_time``; durations end in ``_s``.
 
@@ -19,9 +19,10 @@ gets both when it is next written to. Before that, readers find the default, or 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, TypedDict
+
+from msgspec import Struct
 
 from benchctl.metrics import Vocabulary
 from benchctl.run.planned import Hook, PlannedTrial, Scalar, Settings
@@ -33,8 +34,7 @@ Facts = Mapping[str, Any]
 """The properties of a machine, as JSON-like data, without those that its system lacks."""
 
 
-@dataclass(frozen=True, slots=True)
-class HookOutcome(Hook):
+class HookOutcome(Hook, frozen=True):
     """A host's command that ran: its exit code (negative for a signal), and the end of its output.
 
     The code is None if it could not be started.
@@ -59,8 +59,7 @@ class HookOutcome(Hook):
         return f"{self.when} on {self.host} {how}{f': {said[-1]}' if said else ''}"
 
 
-@dataclass(frozen=True, slots=True)
-class RunOutline:
+class RunOutline(Struct, frozen=True):
     """The columns of a run that a list of runs shows."""
 
     id: int
@@ -72,8 +71,7 @@ class RunOutline:
     tags: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Run(RunOutline):
+class Run(RunOutline, frozen=True):
     """One execution of a profile."""
 
     title: str
@@ -122,8 +120,7 @@ LinkTraffic = TypedDict(
 """
 
 
-@dataclass(frozen=True, slots=True)
-class FairWindow:
+class FairWindow(Struct, frozen=True):
     """Jain's index of a trial's flows in a part of the time that all of them share.
 
     ``start_s`` and ``end_s`` count from the beginning of that time.
@@ -134,8 +131,7 @@ class FairWindow:
     jain: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trial(PlannedTrial):
+class Trial(PlannedTrial, frozen=True, kw_only=True):
     """A trial and its outcome."""
 
     id: int
@@ -151,8 +147,7 @@ class Trial(PlannedTrial):
     fair_windows: tuple[FairWindow, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedFlow:
+class RecordedFlow(Struct, frozen=True):
     """One attempt of one flow."""
 
     id: int
@@ -179,8 +174,7 @@ class RecordedFlow:
     stderr: str
 
 
-@dataclass(frozen=True, slots=True)
-class Figure:
+class Figure(Struct, frozen=True):
     """A flow's final figure of one metric, in SI base units.
 
     ``value`` is the figure, or the mean of a distribution whose other figures are in ``spread``
@@ -189,7 +183,7 @@ class Figure:
 
     value: float
     origin: str
-    spread: Mapping[str, float] = field(default_factory=dict)
+    spread: Mapping[str, float] = {}
 
 
 Figures = Mapping[tuple[str, str], Figure]
@@ -207,8 +201,7 @@ class Happening(StrEnum):
     RISING_DELAY = "rising delay"
 
 
-@dataclass(frozen=True, slots=True)
-class FlowEvent:
+class FlowEvent(Struct, frozen=True):
     """Something that happened within a flow, seen in one of its rates; in SI base units.
 
     ``at_s`` and ``until_s`` count from the flow's second 0; ``until_s`` is None for a change of
@@ -227,11 +220,10 @@ class FlowEvent:
     level_after: float
     confidence: float | None = None
     period_s: float | None = None
-    beside: Mapping[str, float] = field(default_factory=dict)
+    beside: Mapping[str, float] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
+class Note(Struct, frozen=True):
     """A note about a run, one of its trials or flows."""
 
     id: int

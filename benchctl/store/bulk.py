@@ -9,10 +9,11 @@ from __future__ import annotations
 import sys
 from array import array
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
+
+from msgspec import Struct
 
 from benchctl.run.codec import from_json
 from benchctl.run.planned import PlannedFlow
@@ -33,8 +34,7 @@ BATCH = 1000
 ENOUGH = 500
 
 
-@dataclass(frozen=True, slots=True)
-class SeriesSource:
+class SeriesSource(Struct, frozen=True):
     """The source of a series of samples; ``metrics`` names the packed values, in order.
 
     ``delay_s`` is the flow's start after that of its trial; ``streams`` is the requested number.
@@ -50,8 +50,7 @@ class SeriesSource:
     streams: int
 
 
-@dataclass(frozen=True, slots=True)
-class SeriesColumns:
+class SeriesColumns(Struct, frozen=True):
     """All samples of a series of a flow, a column each; ``values`` by metric."""
 
     role: str
@@ -64,8 +63,7 @@ class SeriesColumns:
     values: dict[str, array[float]]
 
 
-@dataclass(frozen=True, slots=True)
-class Outline:
+class Outline(Struct, frozen=True):
     """The columns of a trial that a list of trials shows."""
 
     id: int
@@ -76,8 +74,7 @@ class Outline:
     duration_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class FlowRow:
+class FlowRow(Struct, frozen=True):
     """A flow of a trial by its last attempt, with some of its figures by direction and metric.
 
     ``point`` is JSON, the same text for the same point.

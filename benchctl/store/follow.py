@@ -12,39 +12,37 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from itertools import groupby
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from benchctl.run.record import Figures, Note, RecordedFlow, Run, Trial
 from benchctl.run.status import Status
 from benchctl.store.read import Reader, StoredSample
 
 
-@dataclass(frozen=True, slots=True)
-class TrialStarted:
+class TrialStarted(Struct, frozen=True):
     """The first attempt of a trial began."""
 
     trial: Trial
 
 
-@dataclass(frozen=True, slots=True)
-class FlowStarted:
+class FlowStarted(Struct, frozen=True):
     """An attempt of a flow began."""
 
     trial: Trial
     flow: RecordedFlow
 
 
-@dataclass(frozen=True, slots=True)
-class Sampled:
+class Sampled(Struct, frozen=True):
     """A sample arrived."""
 
     flow: RecordedFlow
     sample: StoredSample
 
 
-@dataclass(frozen=True, slots=True)
-class FlowEnded:
+class FlowEnded(Struct, frozen=True):
     """An attempt of a flow ended; ``figures`` are its final ones."""
 
     trial: Trial
@@ -52,29 +50,25 @@ class FlowEnded:
     figures: Figures
 
 
-@dataclass(frozen=True, slots=True)
-class TrialEnded:
+class TrialEnded(Struct, frozen=True):
     """A trial ended, after its last attempt."""
 
     trial: Trial
 
 
-@dataclass(frozen=True, slots=True)
-class Noted:
+class Noted(Struct, frozen=True):
     """A note about the run was stored."""
 
     note: Note
 
 
-@dataclass(frozen=True, slots=True)
-class RunEnded:
+class RunEnded(Struct, frozen=True):
     """The run ended, or its runner died."""
 
     run: Run
 
 
-@dataclass(frozen=True, slots=True)
-class RunResumed:
+class RunResumed(Struct, frozen=True):
     """A run that had ended, or whose runner had died, is to be measured further.
 
     ``planned`` are the positions of the trials before the last that are measured again.
@@ -89,8 +83,7 @@ RunEvent = (
 )
 
 
-@dataclass(slots=True)
-class _Told:
+class _Told(Struct):
     """How far a trial was reported: the last attempts that started and ended, the last sample."""
 
     started: bool = False

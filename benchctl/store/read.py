@@ -1,6 +1,6 @@
 """Queries: runs, their trials, flows, figures, samples and notes.
 
-Rows come back as frozen dataclasses with their JSON decoded. A reader never blocks the runner and
+Rows come back as frozen records with their JSON decoded. A reader never blocks the runner and
 may poll at any rate; `samples` and `notes` take the last id seen, and continue from there.
 """
 
@@ -10,10 +10,12 @@ import math
 import sqlite3
 import struct
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from benchctl.errors import StoreError, UsageError
 from benchctl.run.codec import convert, from_json, from_row
@@ -35,11 +37,10 @@ from benchctl.store.schema import LAST_ATTEMPT, OPEN, UNFINISHED
 
 T = TypeVar("T")
 R = TypeVar("R", bound=RunOutline)
-_OUTLINE = ", ".join(field.name for field in fields(RunOutline))
+_OUTLINE = ", ".join(RunOutline.__struct_fields__)
 
 
-@dataclass(frozen=True, slots=True)
-class StoredSample:
+class StoredSample(Struct, frozen=True):
     """The measurements of one interval of one stream."""
 
     id: int

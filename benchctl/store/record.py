@@ -13,10 +13,11 @@ import sqlite3
 import struct
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import astuple, fields, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import astuple, replace
 
 from benchctl.errors import StoreBusyError
 from benchctl.run.codec import to_json
@@ -203,7 +204,7 @@ class Recorder:
     def add_events(self, flow_id: int, events: Iterable[FlowEvent]) -> None:
         """Write what happened within a flow."""
         rows = [_encoded(astuple(event)) for event in events]
-        names = [field.name for field in fields(FlowEvent)]
+        names = FlowEvent.__struct_fields__
         statement = (
             f"INSERT INTO event (flow_id,{','.join(names)}) VALUES ({_marks(1 + len(names))})"
         )

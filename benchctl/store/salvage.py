@@ -10,9 +10,10 @@ import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, field
 
 from benchctl.errors import StoreDamagedError, StoreError, UsageError
 from benchctl.run.codec import convert, from_json, from_row
@@ -41,8 +42,7 @@ def _check_figure(row: sqlite3.Row) -> None:
         raise ValueError(f"flow {row['flow_id']}: {figure.value}")
 
 
-@dataclass(frozen=True, slots=True)
-class _Table:
+class _Table(Struct, frozen=True):
     """A table: the column and the table of its parent, and how a row is checked."""
 
     name: str
@@ -69,12 +69,11 @@ _SAMPLES = (
 )
 
 
-@dataclass(slots=True)
-class Findings:
+class Findings(Struct):
     """The readable content of a store, by table, and the errors in the rest."""
 
     readable: Counter[str] = field(default_factory=Counter)
-    problems: list[str] = field(default_factory=list)
+    problems: list[str] = []
 
     def text(self) -> str:
         """Write how much is readable: ``3 runs, 12 trials, 24 flows, 960 samples``."""

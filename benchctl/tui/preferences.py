@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct
 
 from benchctl.errors import ProfileError, UsageError, nearest
 from benchctl.settings import UserSettings
@@ -11,13 +12,12 @@ from benchctl.toml.source import Key
 from benchctl.tui.draw.glyphs import BRAILLE, SETS, Glyphs
 
 
-@dataclass(frozen=True, slots=True)
-class Preferences:
+class Preferences(Struct, frozen=True):
     """Theme (None: chosen by the terminal), characters of the plots, keys by their id."""
 
     theme: str | None = None
     glyphs: Glyphs = BRAILLE
-    keys: Mapping[str, str] = field(default_factory=dict)
+    keys: Mapping[str, str] = {}
 
 
 def preferences_of(settings: UserSettings) -> Preferences:

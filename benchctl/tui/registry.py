@@ -5,16 +5,16 @@ A screen's module is imported when it is first opened.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from benchctl.tui.screens.page import Page
 
 
-@dataclass(frozen=True, slots=True)
-class ScreenEntry:
+class ScreenEntry(Struct, frozen=True):
     """One screen: its name, its key, and the minimum number of runs."""
 
     key: str

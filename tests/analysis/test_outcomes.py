@@ -1,10 +1,9 @@
 """Expectations: met, not met, or undecided, by the interval of the mean."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from benchctl.analysis.outcomes import Answer, outcomes_of
 from benchctl.analysis.statistics import spread

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from analysis.sample_tries import SEARCH, ended, tried
+from msgspec.structs import replace
 
 from benchctl.analysis.tries import expected_bps, try_of
 from benchctl.run.condition import parse_condition

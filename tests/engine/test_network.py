@@ -1,12 +1,13 @@
 """Names of a profile become hosts, peers, ways out and ports."""
 
+import dataclasses
 import socket
 from contextlib import ExitStack, suppress
-from dataclasses import replace
 
 import pytest
 from engine.fakes import FakeBackend
 from engine.virtual import flow
+from msgspec.structs import replace
 
 from benchctl.api import Capabilities, Direction, Duration, Field, Parameters, Role, Tool
 from benchctl.engine import network as network_module
@@ -56,7 +57,7 @@ def listening(stack, address="127.0.0.1", port=0, kind=socket.SOCK_STREAM):
 
 def backend_on(port):
     backend = FakeBackend()
-    backend.capabilities = replace(backend.capabilities, default_port=port)
+    backend.capabilities = dataclasses.replace(backend.capabilities, default_port=port)
     return backend
 
 
@@ -92,7 +93,7 @@ def test_a_tool_that_starts_no_server_finds_its_peer_on_the_tools_own_port():
     with ExitStack() as stack:
         backend = PeerRunsBackend()
         port = listening(stack)
-        backend.capabilities = replace(backend.capabilities, default_port=port)
+        backend.capabilities = dataclasses.replace(backend.capabilities, default_port=port)
         assert ports_of(bind_flow(flow(), backend), HERE, {port}) == [port]
 
 
@@ -122,7 +123,7 @@ def test_a_flow_over_ipv6_to_this_machine_looks_for_its_port_and_server_there():
     with ExitStack() as stack:
         port = listening(stack, "::1", a_free_port("::1"))
         backend = VersionedBackend()
-        backend.capabilities = replace(backend.capabilities, default_port=port)
+        backend.capabilities = dataclasses.replace(backend.capabilities, default_port=port)
         assert ports_of(bind_flow(six, backend), HERE, ()) != [port]
         assert ports_of(bind_flow(flow(), backend), HERE, ()) == [port]
     described = bind_flow(six, backend).described(HERE, port, TOOLS, Role.CLIENT)

@@ -1,10 +1,10 @@
 """What theory expects of flows in a lab, worked out by hand."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from engine.fakes import FakeBackend
+from msgspec.structs import replace
 
 from benchctl.api import Capabilities, Demand, Direction
 from benchctl.backends import installed

@@ -2,10 +2,10 @@
 
 import asyncio
 from contextlib import closing
-from dataclasses import replace
 
 import pytest
 from engine.fakes import EPOCH
+from msgspec.structs import replace
 
 from benchctl.backends import installed
 from benchctl.engine.runner import Runner

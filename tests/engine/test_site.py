@@ -3,11 +3,11 @@
 import asyncio
 import threading
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from engine.fakes import FakeBackend
+from msgspec.structs import replace
 
 from benchctl.api import Direction
 from benchctl.backends import Candidate, Registry

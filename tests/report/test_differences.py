@@ -1,8 +1,7 @@
 """What differs between two runs beside their figures, and limits for automatic checks."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 from report.sample_report import RUN
 
 from benchctl.analysis.compare import Comparison, Verdict

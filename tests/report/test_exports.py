@@ -1,10 +1,9 @@
 """Golden files hold every format's bytes; ``pytest --update-golden`` writes them anew."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from report.sample_report import ONE, REPORT, RUN, SUMMARY, TRIALS, TWO, Stored, row
 
 from benchctl.report.exports import EXPORTS, FORMATS

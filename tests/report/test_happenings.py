@@ -1,8 +1,7 @@
 """What happened within flows, in words."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 from report.sample_report import RUN, TRIALS
 
 from benchctl.report.entries import report_entry

@@ -2,11 +2,11 @@
 
 import re
 import xml.etree.ElementTree as ET
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from report.sample_report import REPORT, RUN
 
 from benchctl.analysis.outcomes import Answer, Outcome

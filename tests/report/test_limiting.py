@@ -1,8 +1,7 @@
 """What limited the flows of a run stands in lines, sentences and the JSON."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 from report.sample_report import RUN, TRIALS
 
 from benchctl.report.entries import report_entry

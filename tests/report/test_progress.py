@@ -1,9 +1,9 @@
 """The progress line: how long a run still takes; and what else a terminal shows of it."""
 
 import io
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 from store.store_support import NOW, new_run
 
 from benchctl.report.progress import LiveNarrator

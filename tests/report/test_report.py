@@ -1,8 +1,7 @@
 """A report: trials that ended, rows over repeats, and the values beside them."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 from report.sample_report import ONE, RUN, TRIALS, TWO
 
 from benchctl.report.pivot import pivot

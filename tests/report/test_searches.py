@@ -1,10 +1,10 @@
 """What searches found is shown: the rates, why the next one fails, and what is not known."""
 
 import json
-from dataclasses import replace
 
 import pytest
 from analysis.sample_tries import SEARCH, tried
+from msgspec.structs import replace
 from report.sample_report import RUN, Stored
 
 from benchctl.plan.strategy import strategy_of

@@ -2,12 +2,12 @@
 
 import re
 import struct
-from dataclasses import replace
 from itertools import product
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from benchctl.metrics import Vocabulary
 from benchctl.store.bulk import SeriesSource

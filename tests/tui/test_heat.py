@@ -1,5 +1,4 @@
-from dataclasses import replace
-
+from msgspec.structs import replace
 from report.sample_report import REPORT
 from tui.made_runs import whole_run
 

@@ -1,10 +1,10 @@
 import math
-from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from benchctl.tui.draw.glyphs import ASCII, BLOCKS, BRAILLE, SETS
 from benchctl.tui.draw.plot import Curve, Plot, draw, letter, role_of

@@ -1,8 +1,7 @@
 """Figures of a lab that did not keep its promises are marked wherever they are compared."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 from report.sample_report import REPORT
 from tui.made_runs import whole_run
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from benchctl.units import format_value, scale_of
 
@@ -26,8 +28,7 @@ class Tick(NamedTuple):
     text: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class PlotAxis:
+class PlotAxis(Struct, frozen=True):
     """The values from ``low``, the middle of the first cell, to ``high``, that of the last.
 
     It covers ``cells``, at most those that were offered. ``unit`` is common to all labels, and has

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Literal, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from benchctl.metrics import Direction, Fold, title_of
 from benchctl.tui.draw.glyphs import BRAILLE, Glyphs
@@ -50,8 +52,7 @@ Expected = Mapping[tuple[str, str, str], float]
 """The theoretical values by flow, direction and metric."""
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Struct, frozen=True):
     """What the user chose to see.
 
     ``first`` is the place of the first plot among the metrics; ``picked`` names the lines, None for
@@ -63,7 +64,7 @@ class Choice:
     picked: frozenset[Pick] | None = None
     log: bool = False
     smooth: bool = True
-    bounds: Mapping[str, Bounds] = field(default_factory=dict)
+    bounds: Mapping[str, Bounds] = {}
     glyphs: Glyphs = BRAILLE
 
     @property

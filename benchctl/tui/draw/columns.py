@@ -7,7 +7,9 @@ about stay.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from benchctl.tui.draw.spans import PLAIN, Span, fit
 
@@ -18,8 +20,7 @@ GAP = "  "
 LEAST_TEXT = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(Struct, frozen=True):
     """A heading and a width in characters; figures are right-aligned.
 
     A ``fixed`` column says what its row is about: it stays while the others scroll.
@@ -31,8 +32,7 @@ class Column:
     fixed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Sight:
+class Sight(Struct, frozen=True):
     """The columns of a table that are visible, each with its place among all of them."""
 
     columns: Sequence[tuple[int, Column]]

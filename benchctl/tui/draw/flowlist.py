@@ -10,8 +10,9 @@ list with sparklines as text 3 ms (``python bench widgets``).
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
+
+from msgspec import Struct
 
 from benchctl.metrics import Fold, title_of
 from benchctl.tui.draw.charts import Choice, Pick, mark_of
@@ -31,8 +32,7 @@ FIGURE_WIDTH = 11
 LEAST_SPARK, MOST_SPARK = 8, 24
 
 
-@dataclass(frozen=True, slots=True)
-class FlowList:
+class FlowList(Struct, frozen=True):
     """The rows for the flows of one trial, for a list of some width."""
 
     traces: Traces

@@ -7,11 +7,11 @@ in its grid. Which dots are set is given as bits, column by column, from the top
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class Glyphs:
+class Glyphs(Struct, frozen=True):
     """One set: ``columns`` x ``rows`` dots a cell, and a character for every value of the bits."""
 
     name: str

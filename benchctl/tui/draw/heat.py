@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from benchctl.analysis.found import FOUND_RATE
 from benchctl.analysis.summary import SummaryRow
@@ -27,8 +29,7 @@ Measurand = tuple[str, str, str]
 """Flow, direction and metric."""
 
 
-@dataclass(frozen=True, slots=True)
-class Arrangement:
+class Arrangement(Struct, frozen=True):
     """How the summary is arranged: indexes of the line and of the varying axes.
 
     ``across`` is the axis of the columns; without one there is a single column.
@@ -52,8 +53,7 @@ class Arrangement:
         return replace(self, down=0, across=(self.across + 1) % (len(summary.axes) + 1))
 
 
-@dataclass(frozen=True, slots=True)
-class Grid:
+class Grid(Struct, frozen=True):
     """One metric of the arranged summary: title, headings of the columns, and rows of cells."""
 
     about: str

@@ -9,10 +9,11 @@ never the only distinction.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
 from string import ascii_lowercase
+
+from msgspec import Struct
 
 from benchctl.tui.draw.axis import PlotAxis
 from benchctl.tui.draw.edges import Beyond, edge_row
@@ -35,8 +36,7 @@ LEAST_ROWS = 3
 MOST_BANDS = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Curve:
+class Curve(Struct, frozen=True):
     """One line of a plot: its name and its mark, and the number of its flow, for the colour.
 
     ``smooth_s`` is the time that its means are over, 0 for none. A line ``of_means`` has its range
@@ -54,8 +54,7 @@ class Curve:
     happened: Sequence[tuple[float, str]] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Plot:
+class Plot(Struct, frozen=True):
     """Curves of one metric, and which values are shown: ``bounds``, or what suits the curves.
 
     The axis starts ``from_zero``, or where the values do. It is ``robust`` if a few far values may
@@ -79,8 +78,7 @@ class Plot:
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class PlotFrame:
+class PlotFrame(Struct, frozen=True):
     """Where a plot is drawn: its time axis, its rows, and the room at its right for marks."""
 
     times: TimeAxis

@@ -7,7 +7,7 @@ power of ten, and powers of two where the units' prefixes are.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from benchctl.tui.draw.axis import PlotAxis
 from benchctl.tui.draw.linear import linear_axes

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from benchctl.metrics import Aspect, Direction, of_aspect, title_of
 from benchctl.run.record import Note, RecordedFlow, Run

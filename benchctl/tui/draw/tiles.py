@@ -7,7 +7,9 @@ Of Textual's Digits each is a widget: a change of seven, as with every tick, tak
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from benchctl.tui.draw.spans import Line, Span, shorten, whole
 
@@ -24,8 +26,7 @@ _DOTS = {
 _HALVES = " ▀▄█"
 
 
-@dataclass(frozen=True, slots=True)
-class Tile:
+class Tile(Struct, frozen=True):
     """One figure: its name, its value with unit, and whether it is good or bad.
 
     It is at least ``width`` wide, and as its name; its width does not change with the figure.

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from benchctl.analysis.compare import Comparison, compare
 from benchctl.analysis.statistics import spread
@@ -23,8 +24,7 @@ ADDED_UP = (Fold.RATE, Fold.COUNT)
 WAYS = (Direction.SEND, Direction.RECEIVE, Direction.ROUND_TRIP)
 
 
-@dataclass(frozen=True, slots=True)
-class KeyFigure:
+class KeyFigure(Struct, frozen=True):
     """The key figure of a run: its metric, what it is of, and a row for each point."""
 
     metric: str = ""
@@ -37,8 +37,7 @@ class KeyFigure:
         return f"{title_of(self.metric)} of {self.of}" if self.metric else ""
 
 
-@dataclass(frozen=True, slots=True)
-class Past:
+class Past(Struct, frozen=True):
     """One run in the history; ``compared`` with its baseline point by point, if it has one."""
 
     run: Run

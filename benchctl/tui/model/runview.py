@@ -10,9 +10,11 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from benchctl.analysis.pace import LATELY, Timing, extra_s
 from benchctl.analysis.results import FlowReport, TrialReport
@@ -35,8 +37,7 @@ from benchctl.store.follow import (
 PLANNED, RUNNING, OK, DIED = Status.PLANNED, Status.RUNNING, Status.OK, Status.DIED
 
 
-@dataclass(slots=True)
-class TrialView:
+class TrialView(Struct):
     """One trial, from planned to its end.
 
     A run may have many: they keep the main figures, and no commands.
@@ -45,7 +46,7 @@ class TrialView:
     outline: Outline
     trial: Trial | None = None
     """The latest version; None while it is planned."""
-    flows: dict[str, FlowReport] = field(default_factory=dict)
+    flows: dict[str, FlowReport] = {}
     """The flows of its last attempt so far."""
     failure: RecordedFlow | None = None
     """The flow that made its last failed attempt fail."""

@@ -12,10 +12,11 @@ import math
 import sys
 from array import array
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import zip_longest
 from operator import itemgetter
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from benchctl.metrics import Fold, Metric, Vocabulary
 from benchctl.store.bulk import Happened, PackedSample, SeriesSource
@@ -37,8 +38,7 @@ class LineKey(NamedTuple):
     stream: int = ALL
 
 
-@dataclass(frozen=True, slots=True)
-class TimeWindow:
+class TimeWindow(Struct, frozen=True):
     """The part of a trial's time that is kept, in seconds from its start."""
 
     from_s: float
@@ -105,8 +105,7 @@ def _median(ordered: Sequence[float]) -> float:
     return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2
 
 
-@dataclass(slots=True)
-class _Sink:
+class _Sink(Struct):
     """The destination of the values of one metric of one series."""
 
     is_rate: bool
@@ -136,8 +135,7 @@ class _Sink:
             self.own.extend(times_s, values, weights)
 
 
-@dataclass(slots=True)
-class Traces:
+class Traces(Struct):
     """All lines of one trial within a window.
 
     ``split`` names the flows whose streams have lines of their own.
@@ -152,17 +150,17 @@ class Traces:
     """Length of the shortest interval so far."""
     end_s: float = 0.0
     """End of the latest interval."""
-    meanings: dict[str, Metric] = field(default_factory=dict)
+    meanings: dict[str, Metric] = {}
     """The meaning of each metric."""
-    streams: set[tuple[str, int]] = field(default_factory=set)
+    streams: set[tuple[str, int]] = set()
     """Every flow and stream with samples."""
-    delays_s: dict[str, float] = field(default_factory=dict)
+    delays_s: dict[str, float] = {}
     """The start of each flow after that of its trial."""
     events: Sequence[Happened] = ()
     """What happened within the flows; empty until the trial has ended."""
-    _series: dict[tuple[str, LineKey], Series] = field(default_factory=dict)
-    _joints: dict[tuple[str, LineKey], _Joint] = field(default_factory=dict)
-    _sinks: dict[int, list[_Sink]] = field(default_factory=dict)
+    _series: dict[tuple[str, LineKey], Series] = {}
+    _joints: dict[tuple[str, LineKey], _Joint] = {}
+    _sinks: dict[int, list[_Sink]] = {}
 
     def add(self, sources: Mapping[int, SeriesSource], rows: Iterable[PackedSample]) -> None:
         """Take samples in order of arrival. ``sources`` describes every series among them."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from benchctl.tui.model.series import CAPACITY
 from benchctl.tui.model.traces import TimeWindow
@@ -14,8 +15,7 @@ STEP = 1 / 8
 LEAST_S = 0.5
 
 
-@dataclass(frozen=True, slots=True)
-class View:
+class View(Struct, frozen=True):
     """The part of time that a plot shows, in seconds from the trial's start."""
 
     from_s: float
@@ -24,8 +24,7 @@ class View:
     """Nothing from here on is drawn: the position of a replay, or of a frozen screen."""
 
 
-@dataclass(frozen=True, slots=True)
-class Zoom:
+class Zoom(Struct, frozen=True):
     """The whole trial at level 0; at level 1 the half of it that ends at the moment shown."""
 
     level: int = 0

@@ -7,7 +7,8 @@ plans imports this.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from benchctl.engine.health import HealthFinding, examine
 from benchctl.engine.planning import Planned, planned
@@ -17,8 +18,7 @@ from benchctl.tui.draw.plantext import plan_lines
 from benchctl.tui.draw.spans import Line, Span
 
 
-@dataclass(frozen=True, slots=True)
-class Drawn:
+class Drawn(Struct, frozen=True):
     """A drawn plan, or the error."""
 
     lines: Sequence[Line]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
+from msgspec import Struct
 from textual import work
 from textual.app import ComposeResult
 from textual.message import Message
@@ -26,8 +26,7 @@ from benchctl.tui.widgets.notes import Notes
 TICK_S = 0.25
 
 
-@dataclass(frozen=True, slots=True)
-class Surroundings:
+class Surroundings(Struct, frozen=True):
     """Shared by all screens: the store, the clock (Unix time), the characters of the plots."""
 
     store: Path

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Literal
 
+from msgspec.structs import replace
 from textual.binding import Binding
 
 from benchctl.tui.draw.charts import Choice

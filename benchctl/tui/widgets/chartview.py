@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from types import MappingProxyType
 from typing import Literal
+
+from msgspec.structs import replace
 
 from benchctl.tui.draw.charts import Choice, Expected, compose, rescaled
 from benchctl.tui.draw.columns import see
