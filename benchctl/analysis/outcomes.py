@@ -15,7 +15,7 @@ from typing import Any
 from msgspec import Struct
 
 from benchctl.analysis.compare import comparison_key, welch_interval
-from benchctl.analysis.summary import Measured, SummaryRow, is_at, point_key, summarize
+from benchctl.analysis.summary import Measured, SummaryRow, at_point, is_at, point_key, summarize
 from benchctl.run.condition import ANY_EVENT, EventRule, Relative
 from benchctl.run.planned import Expectation, Severity
 from benchctl.run.record import BASELINE
@@ -218,5 +218,4 @@ def _count(rule: EventRule, one: Measured) -> int:
 
 
 def _where(what: str, point: Mapping[str, Any]) -> str:
-    where = ", ".join(f"{axis}={value}" for axis, value in point.items())
-    return f"{what} at {where or 'its point'}"
+    return f"{what}{at_point(point) or ' at its point'}"

@@ -68,6 +68,12 @@ def point_key(point: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
     return tuple(sorted(point.items()))
 
 
+def at_point(point: Mapping[str, Any], form: str = " at {}") -> str:
+    """Write a point in a form: `` at streams=4, window=1M``; nothing if it has no axes."""
+    text = ", ".join(f"{axis}={value}" for axis, value in point.items())
+    return form.format(text) if text else ""
+
+
 def summarize(
     measured: Iterable[Measured], metric: str = "", aggregate: str = ""
 ) -> list[SummaryRow]:

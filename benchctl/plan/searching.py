@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from benchctl.analysis.search import most_needed
+from benchctl.analysis.summary import at_point
 from benchctl.plan.bind import Binder
 from benchctl.plan.bound import BoundTrial, accepted
 from benchctl.plan.matrix import Point
@@ -48,8 +49,7 @@ def _check_ends(document: Document, key: Key, search: Search, trial: BoundTrial)
     """Raise ProfileError unless the flows of a point take both ends of the range."""
     backends = {flow.plan.name: flow.backend for flow in trial.flows}
     if not search.sets.keys() & backends.keys():
-        where = ", ".join(f"{axis}={value}" for axis, value in trial.plan.point.items())
-        raise document.error(key, f"no flow has this parameter at {where}")
+        raise document.error(key, f"no flow has this parameter{at_point(trial.plan.point)}")
     for rate_bps in (search.low_bps, search.high_bps):
         for flow in with_rate(search, trial.plan, rate_bps).flows:
             try:

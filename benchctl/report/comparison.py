@@ -10,8 +10,8 @@ from string import ascii_uppercase
 
 from benchctl.analysis.compare import Comparison, compare_all, comparison_key
 from benchctl.analysis.families import CORRECTIONS
-from benchctl.metrics import OF_TRIALS, title_of
-from benchctl.report.pivot import Pivot
+from benchctl.metrics import OF_TRIALS
+from benchctl.report.pivot import Pivot, figure_name
 from benchctl.report.report import Report, is_repeated
 from benchctl.run.record import Run
 from benchctl.units import format_mean, format_ratio, format_value, scale_of, without_unit
@@ -60,11 +60,9 @@ def explanation(shown: Sequence[Comparison], correction: str = "holm") -> list[s
     open_ones = [one for one in shown if one.repeats_needed is not None]
     if open_ones:
         least = min(open_ones, key=lambda one: one.repeats_needed or 0)
-        point = ", ".join(f"{axis}={value}" for axis, value in least.point.items())
-        what = f"{title_of(least.metric)}{f' of {least.flow}' if least.flow else ''}"
         lines.append(
-            f"of the figures without a verdict, {what}{f' at {point}' if point else ''} may differ"
-            f" most: {least.repeats_needed} repeats of each run would show it with a chance of 80 %"
+            f"of the figures without a verdict, {figure_name(least)} may differ most:"
+            f" {least.repeats_needed} repeats of each run would show it with a chance of 80 %"
         )
     return lines
 

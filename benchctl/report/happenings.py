@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from benchctl.analysis.summary import at_point
 from benchctl.metrics import title_of
 from benchctl.report.report import Report
 from benchctl.run.record import FlowEvent, Happening
@@ -19,8 +20,7 @@ def event_lines(report: Report) -> Iterator[str]:
     for one in report.trials:
         found = [(flow.flow.name, event) for flow in one.flows for event in flow.events]
         if found:
-            point = ", ".join(f"{axis}={value}" for axis, value in one.trial.point.items())
-            where = f" ({point})" if point else ""
+            where = at_point(one.trial.point, " ({})")
             yield f"trial {one.trial.position + 1}{where}, repeat {one.trial.repeat}"
         for name, event in found:
             yield f"  {name} {event.direction}, {event_text(event)}"

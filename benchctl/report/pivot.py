@@ -8,16 +8,20 @@ requested, expected and reported values if known. Everything else is in the JSON
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
 from benchctl.analysis.results import MISSED
-from benchctl.analysis.summary import SummaryRow, point_key
+from benchctl.analysis.summary import SummaryRow, at_point, point_key
+from benchctl.metrics import title_of
 from benchctl.report.report import Report
 from benchctl.run.record import Run
 from benchctl.units import format_mean, format_value, without_unit
 from benchctl.visible import visible
+
+if TYPE_CHECKING:
+    from benchctl.analysis.compare import Comparison
 
 # The values beside a figure, in this order.
 BESIDE = ("asked", "expected", "reported")
@@ -97,6 +101,11 @@ def _missed(figure: SummaryRow) -> bool:
 def with_interval(row: SummaryRow) -> str:
     """Format the mean of a figure with half its 95 % interval."""
     return format_mean(row.metric, row.spread.mean, row.spread.half)
+
+
+def figure_name(one: SummaryRow | Comparison) -> str:
+    """Name a figure: ``throughput of main at streams=4``."""
+    return f"{title_of(one.metric)}{f' of {one.flow}' if one.flow else ''}{at_point(one.point)}"
 
 
 def align(heads: Sequence[str], rows: Iterable[Sequence[str]], numeric: Sequence[bool] = ()) -> str:

@@ -8,9 +8,10 @@ from statistics import fmean
 from benchctl.analysis.outcomes import Answer
 from benchctl.analysis.sharing import fair_after_s
 from benchctl.analysis.statistics import FEW
+from benchctl.analysis.summary import at_point
 from benchctl.metrics import Aspect, of_aspect, title_of
 from benchctl.report.happenings import tally
-from benchctl.report.pivot import with_interval
+from benchctl.report.pivot import figure_name, with_interval
 from benchctl.report.report import Report, is_repeated, is_settled
 from benchctl.report.searches import search_remarks
 from benchctl.run.record import Trial
@@ -24,7 +25,7 @@ def remarks(report: Report) -> list[str]:
     lines = [*search_remarks(report)]
     hints: set[str] = set()
     for trial, flows in ((one.trial, one.flows) for one in report.trials):
-        name = f"trial {trial.position + 1}{_where(trial.point, ' ({})')}, repeat {trial.repeat}"
+        name = f"trial {trial.position + 1}{at_point(trial.point, ' ({})')}, repeat {trial.repeat}"
         if trial.status is not Status.OK:
             error = f": {trial.error}" if trial.error else ""
             # Of a hundred failures with one remedy, the first shows it.
@@ -64,7 +65,7 @@ def _sharing(report: Report) -> Iterator[str]:
         if index.spread.n > 1:
             line += f" at most; single trials scatter by {_scatter(report, index.point)}"
         alone = alone or index.spread.n == 1
-        yield f"{_where(index.point, '{}: ')}{line}"
+        yield f"{at_point(index.point, '{}: ')}{line}"
     if alone:
         yield "one trial is not enough to show how flows share a link; use --repeat 5"
 
@@ -85,9 +86,9 @@ def _unknown(report: Report) -> Iterator[str]:
     for row in report.summary:
         if until is not None and is_settled(report.run, row) is False:
             known = format_ratio((row.spread.half or 0.0) / abs(row.spread.mean or 1.0))
-            what = f"{title_of(row.metric)} of {row.flow}{_where(row.point, ' at {}')}"
             wanted = format_ratio(until.share)
-            yield f"{what} is known to ±{known} after {row.spread.n} repeats, not to ±{wanted}"
+            name, n = figure_name(row), row.spread.n
+            yield f"{name} is known to ±{known} after {n} repeats, not to ±{wanted}"
 
 
 def _drifting(report: Report) -> Iterator[str]:
@@ -115,11 +116,13 @@ def _outliers(report: Report) -> Iterator[str]:
     if found:
         _, value, row = max(found, key=lambda one: one[0])
         far, median = (format_value(row.metric, one) for one in (value, row.spread.median))
-        where = f"{title_of(row.metric)} of {row.flow}{_where(row.point, ' at {}')}"
         them = "1 repeat is an outlier, and counts" if len(found) == 1 else (
             f"{len(found)} repeats are outliers, and count"
         )  # fmt: skip
-        yield f"{them} like all others; the farthest is {far}, {where}; the median is {median}"
+        yield (
+            f"{them} like all others; the farthest is {far}, {figure_name(row)};"
+            f" the median is {median}"
+        )
 
 
 def _too_few(report: Report) -> Iterator[str]:
@@ -136,8 +139,3 @@ def _scatter(report: Report, point: Mapping[str, object]) -> str:
         if found := [one.stdev / one.mean for one in rates if one.stdev is not None and one.mean]:
             return format_ratio(max(found))
     return format_ratio(0.0)
-
-
-def _where(point: Mapping[str, object], form: str) -> str:
-    text = ", ".join(f"{axis}={value}" for axis, value in point.items())
-    return form.format(text) if text else ""

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from benchctl.analysis.found import Found
 from benchctl.analysis.rising import PROBES
 from benchctl.analysis.search import SearchOutcome
+from benchctl.analysis.summary import at_point
 from benchctl.report.pivot import Pivot
 from benchctl.report.report import Report
 from benchctl.run.planned import Search
@@ -81,9 +82,7 @@ def unanswered(report: Report, *, ends: bool = False) -> Iterator[str]:
     if search is None:
         return
     for one in report.found:
-        where = ", ".join(f"{axis}={value}" for axis, value in one.point.items())
-        at = f" at {where}" if where else ""
-        name = f"search{at}{f', repeat {one.repeat}' * (one.repeat > 1)}"
+        name = f"search{at_point(one.point)}{f', repeat {one.repeat}' * (one.repeat > 1)}"
         finding, rate = one.finding, rate_text(search, one)
         if finding.outcome is SearchOutcome.OPEN:
             why = f": {finding.why}" if finding.why else ""

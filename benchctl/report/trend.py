@@ -7,12 +7,11 @@ from collections.abc import Iterator, Sequence
 from benchctl.analysis.steps import LEAST_SERIES
 from benchctl.analysis.summary import SummaryRow
 from benchctl.analysis.trend import ChangePoint, Trend
-from benchctl.metrics import title_of
 from benchctl.report.comparison import NOT_VALID, NOTHING, signed
 from benchctl.report.differences import differences
 from benchctl.report.entries import Entry, moment, summary_entry
 from benchctl.report.exports.csv import FIGURES, NAMES
-from benchctl.report.pivot import Pivot, with_interval
+from benchctl.report.pivot import Pivot, figure_name, with_interval
 from benchctl.run.record import Run
 from benchctl.units import format_ratio, format_time, format_value
 
@@ -74,11 +73,9 @@ def trend_remarks(runs: Sequence[Run], trends: Sequence[Trend]) -> list[str]:
         before = dict(zip([*trend.rows][1:], trend.rows, strict=False))
         for change in trend.changes:
             levels, row = change.levels, trend.first
-            point = ", ".join(f"{axis}={value}" for axis, value in row.point.items())
-            what = f"{title_of(row.metric)}{f' of {row.flow}' if row.flow else ''}"
             a, b = (format_value(row.metric, one[0]) for one in (levels.a, levels.b))
             lines.append(
-                f"{what}{f' at {point}' if point else ''} went from {a} to {b} with run"
+                f"{figure_name(row)} went from {a} to {b} with run"
                 f" {runs[change.run].name}; confidence"
                 f" {format_ratio(min(change.confidence, 0.999))} or more"
             )

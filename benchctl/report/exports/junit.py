@@ -11,6 +11,7 @@ from time import localtime, strftime
 from xml.sax.saxutils import escape, quoteattr
 
 from benchctl.analysis.outcomes import Answer, Outcome
+from benchctl.analysis.summary import at_point
 from benchctl.report.report import Report, StoredRun
 from benchctl.run.record import Trial
 from benchctl.run.status import Status
@@ -70,8 +71,7 @@ def _case(profile: str, one: Outcome, *, strict: bool) -> str:
 
 
 def _trial_case(profile: str, trial: Trial) -> str:
-    point = ", ".join(f"{axis}={value}" for axis, value in trial.point.items())
-    name = f"trial {trial.position + 1}{f' at {point}' if point else ''}, repeat {trial.repeat}"
+    name = f"trial {trial.position + 1}{at_point(trial.point)}, repeat {trial.repeat}"
     return _test(profile, name, "error", f"{trial.status}: {trial.error}", str(trial.status))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from benchctl.analysis.compare import Comparison, Verdict
+from benchctl.analysis.summary import at_point
 from benchctl.metrics import title_of
 from benchctl.report.comparison import NOT_VALID as NO_VERDICT
 from benchctl.report.comparison import interval, signed
@@ -39,12 +40,11 @@ def verdict_of(one: Comparison) -> Span:
 
 def described(one: Comparison) -> list[Span]:
     """Return a comparison as one line, for when its columns do not fit."""
-    point = ", ".join(f"{axis}={value}" for axis, value in one.point.items())
     share = f" ({one.relative * 100:+.1f} %)" if one.relative is not None else ""
     invalid = [] if one.valid else [Span("; not valid: an emulator did not keep up", "bad")]
     return [
         Span(f"{title_of(one.metric)}{f' of {one.flow}' if one.flow else ''}", "strong"),
-        Span(f" at {point}" if point else ""),
+        Span(at_point(one.point)),
         Span(f": {signed(one.metric, one.difference)}{share}, 95 % {interval(one)}; "),
         Span(str(one.verdict), role_of(one.verdict)),
         *invalid,

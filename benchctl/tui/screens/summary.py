@@ -11,6 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
 from benchctl.analysis.outcomes import Answer
+from benchctl.analysis.summary import at_point
 from benchctl.report.report import Report, read_report
 from benchctl.report.searches import unanswered
 from benchctl.run.status import Status
@@ -94,8 +95,7 @@ class SummaryScreen(ReportPage):
         ]
         notes += [[Span(f"! {text}", "warn")] for text in unanswered(report, ends=True)]
         for trial in failed:
-            where = ", ".join(f"{axis}={value}" for axis, value in trial.point.items())
-            text = f"  trial {trial.position + 1} ({where}) {trial.error}"
+            text = f"  trial {trial.position + 1}{at_point(trial.point, ' ({})')} {trial.error}"
             notes.append([state(trial.status), Span(text)])
         self.notes.show(notes)
         done = Span(f"  {len(report.trials)}/{self._run.trials} trials")
