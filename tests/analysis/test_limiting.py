@@ -3,6 +3,7 @@
 import math
 
 import pytest
+from msgspec.structs import replace
 from report.sample_report import flow
 
 from benchctl.analysis.limiting import Limiter, limit_of, mathis_bps, padhye_bps
@@ -11,11 +12,12 @@ RTT = {"tcp_rtt_s": 0.0102, "tcp_min_rtt_s": 0.01}
 
 
 def limit(figures, requested=None, expected=None, effective=None):
-    one = flow("bulk").flow
-    for name, value in (("requested", requested), ("effective", effective)):
-        object.__setattr__(one, name, value or {})
-    share = {"send": {"throughput_bps": expected}} if expected else {}
-    object.__setattr__(one, "expected", share)
+    one = replace(
+        flow("bulk").flow,
+        requested=requested or {},
+        effective=effective or {},
+        expected={"send": {"throughput_bps": expected}} if expected else {},
+    )
     return limit_of(one, "send", figures)
 
 
