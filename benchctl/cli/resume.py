@@ -39,7 +39,7 @@ def resume(
     """
     from benchctl.cli.log import keep_log
     from benchctl.cli.watch import Showing, measure
-    from benchctl.engine.launch import free_host, left_to_resume
+    from benchctl.engine.launch import check_free, free_host, left_to_resume
     from benchctl.report.output import Output
 
     keep_log(log, as_json=log_json, verbose=verbose)
@@ -50,6 +50,8 @@ def resume(
             "--verbose": verbose, "--notify": notify, "--strict": strict, "--junit": junit,
         }  # fmt: skip
         options.reject_beside("--detach", of_results)
+    if no_wait:
+        check_free(store)
     with options.open_reader(store) as reader:
         run = reader.find(name)
         left = left_to_resume(reader, run, trust=trust, failed=failed)

@@ -66,7 +66,7 @@ def run(
     """Run every trial of a profile, then print the summary."""
     from benchctl.cli.log import keep_log
     from benchctl.cli.watch import Showing, attach_to, measure
-    from benchctl.engine.launch import free_host
+    from benchctl.engine.launch import check_free, free_host
     from benchctl.engine.planning import planned
     from benchctl.engine.preflight import first_missing
     from benchctl.engine.prepare import record_plan
@@ -99,6 +99,8 @@ def run(
         options.open_junit(junit) as cases,
         ExitStack() as until_started,
     ):
+        if no_wait:  # who must not wait for a run should not wait for the plan either
+            check_free(store)
         prepared = planned(profile, assignments, only, repeats, yes, lab)
         if missing := first_missing(prepared.tools):
             raise missing

@@ -92,16 +92,20 @@ def measure(
 ) -> int:
     """Start the runner of a run, watch it to its end and print its result.
 
-    With ``failed``, failed trials are measured again. With ``detach``, only the run's name is
-    printed once its runner has begun. ``started`` is called when it holds its run. Returns the exit
-    code of the result. Raises StoreError.
+    Of a resumed run, only what is measured now is shown on the way. With ``failed``, failed trials
+    are measured again. With ``detach``, only the run's name is printed once its runner has begun.
+    ``started`` is called when it holds its run. Returns the exit code of the result. Raises
+    StoreError.
     """
     with options.open_reader(store) as reader:
         if detach:
             launch_detached(store, run_id, failed=failed, wait=True)
             print(reader.run(run_id).name)
             return 0
-        watch = _Watch(reader, reader.run(run_id), showing)
+        run = reader.run(run_id)
+        watch = _Watch(reader, run, showing)
+        if run.status.has_ended:
+            watch.follower.pass_over()
         with watch.asked.listening(), closing(launch(store, run_id, failed=failed)) as runner:
             started()
             watch.follow(runner)
@@ -138,6 +142,7 @@ class _Watch:
 
     def __init__(self, reader: Reader, run: Run, showing: Showing) -> None:
         self.asked = _Asked()
+        self.follower = Follower(reader, run.id)
         self._reader, self._run_id, self._showing = reader, run.id, showing
         self._begun_s = time.monotonic()
         self._narrator = _narrator(reader, run, showing.quiet)
@@ -145,8 +150,7 @@ class _Watch:
 
     def follow(self, runner: _Runner) -> None:
         """Show what happens until the runner has ended; pass on interrupts."""
-        follower = Follower(self._reader, self._run_id)
-        _watch(runner, follower, self._narrator, self._events, self.asked)
+        _watch(runner, self.follower, self._narrator, self._events, self.asked)
 
     def conclude(self, exit_code: int) -> int:
         """Print how the run ended, and its result; returns the exit code of the command."""

@@ -95,14 +95,15 @@ def left_to_resume(reader: Reader, run: Run, *, trust: bool, failed: bool = Fals
 def free_host(store: Path) -> Iterator[None]:
     """Keep other runs that would be alone from starting until the block ends.
 
-    Raises UsageError if a run is being measured on this machine, as far as this can be seen.
+    Raises UsageError as `check_free`.
     """
     with alone_at_start():
-        _check_free(store)
+        check_free(store)
         yield
 
 
-def _check_free(store: Path) -> None:
+def check_free(store: Path) -> None:
+    """Raise UsageError if a run is being measured on this machine, as far as this can be seen."""
     if store.exists():
         with closing(Reader(store)) as reader:
             if run := reader.measured_now():

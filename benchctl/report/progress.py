@@ -24,6 +24,7 @@ from benchctl.store.follow import (
     FlowStarted,
     Noted,
     RunEvent,
+    RunResumed,
     Sampled,
     TrialEnded,
     TrialStarted,
@@ -139,6 +140,8 @@ class LiveNarrator:
         match event:
             case TrialStarted(trial):
                 self._trial = trial
+            case RunResumed():
+                self._to_come, self._to_come_s = self._remaining()
             case FlowStarted():
                 self._now.clear()
             case Sampled(flow, sample):

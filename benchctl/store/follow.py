@@ -118,6 +118,18 @@ class Follower:
         """Whether the end of the run was the last event."""
         return self._end is not None
 
+    def pass_over(self) -> None:
+        """Take what happened in a run before it is resumed as reported."""
+        run = self._reader.run(self._run_id)
+        for trial in self._reader.trials(self._run_id):
+            attempts = 0 if trial.status is Status.OK else self._reader.attempts(trial.id)
+            self._keep(trial, _Told(started_attempt=attempts, ended_attempt=attempts))
+            self._position = trial.position + 1
+        for note in self._reader.notes(self._run_id):
+            self._last_note = note.id
+        self._polled = True
+        self._end = run.runner_pid, run.finished_time
+
     def poll(self) -> Iterator[RunEvent]:
         """Yield the events since the last poll; after the end of the run, only if it is resumed."""
         run = self._reader.run(self._run_id)

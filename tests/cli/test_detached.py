@@ -105,7 +105,8 @@ def test_an_ended_run_is_shown_and_a_run_that_nobody_started_is_rejected(benchct
 
 
 def test_no_wait_fails_where_another_run_is_measured_and_records_nothing(benchctl, detached):
-    for words in (["run", "p.toml"], ["run", "p.toml", "--detach"]):
+    asked = ["run", "p.toml"], ["run", "p.toml", "--detach"], ["run", "-"], ["resume", "none"]
+    for words in asked:  # also before a plan is made, or a run looked for
         result = benchctl(*words, "--no-wait")
         assert result.returncode == 2
         assert f"run {detached} is being measured" in result.stderr

@@ -102,18 +102,20 @@ def test_a_failed_trial_does_not_stop_the_run_and_ends_with_code_1(benchctl):
 
 
 def test_resume_failed_measures_failed_trials_again_and_only_those(benchctl):
-    text = (
-        OK.replace('"ok"', '"ok", "fail", "hang"') + "attempts = 1\ndeadline = '500ms'\nseed = 1\n"
-    )
+    text = OK.replace('"ok"', '"ok", "fail", "refuse"') + "attempts = 1\nseed = 1\n"
     benchctl("run", benchctl.profile(text), "-q")
     assert "--failed measures its failed trials again" in benchctl("resume").stderr
     with closing(sqlite3.connect(benchctl.store)) as connection, connection:
+        connection.execute("UPDATE trial SET status = 'timed_out' WHERE flows LIKE '%refuse%'")
         connection.execute(
-            "UPDATE trial SET flows = replace(replace(flows, 'fail', 'ok'), 'hang', 'ok')"
+            "UPDATE trial SET flows = replace(replace(flows, 'fail', 'ok'), 'refuse', 'ok')"
         )
     result = benchctl("resume", "--failed")
     assert (result.returncode, result.stdout.count("9.00 kbit/s ±0")) == (0, 3)
     assert "4 of 6 trials left" in result.stderr
+    told = [line.split(": ")[1] for line in result.stderr.splitlines() if line.startswith("[")]
+    assert told == ["ok main send 9.00 kbit/s"] * 4
+    assert "attempt 1" not in result.stderr  # which failed before
     shown = benchctl("show", "last", "--trials").stdout
     assert shown.count("main, attempt 1: ok") == 2
     assert shown.count("main, attempt 2: ok") == 4

@@ -1,6 +1,7 @@
 """The real program on loopback: the reports of both ends must agree."""
 
 import hashlib
+import itertools
 import os
 import selectors
 import signal
@@ -12,6 +13,7 @@ from dataclasses import replace
 
 import pytest
 from iperf3.iperf3_support import effective, only, samples, summary
+from waiting import DEADLINE_S
 
 from benchctl.api import (
     Channel,
@@ -34,7 +36,6 @@ pytestmark = [
 ]
 
 ADDRESS = "127.0.0.1"
-DEADLINE_S = 20
 
 
 class End:
@@ -148,6 +149,16 @@ def counted(events, name, direction=Direction.SEND):
     return sum(sample.metrics[name] for sample in samples(events) if sample.direction is direction)
 
 
+def assert_rate(client, receiver, way, rate_bps):
+    """Compare a throughput with what arrived by then, and with the rate that was asked for."""
+    metrics = summary(client, way)
+    lasted_s = max(sample.end_s for sample in samples(receiver) if sample.direction is way)
+    arrived_bps = metrics["bytes_received"] * 8 / lasted_s
+    assert metrics["throughput_bps"] == pytest.approx(arrived_bps, rel=0.05)
+    # A busy machine may send less, and half of it would be another mistake.
+    assert 0.55 * rate_bps < metrics["throughput_bps"] < 1.05 * rate_bps
+
+
 def assert_ends_agree(client, server, direction, streams):
     """Compare what both ends counted in one direction, interval by interval and in all."""
     sender, receiver = (client, server) if direction is Direction.SEND else (server, client)
@@ -178,7 +189,7 @@ def test_tcp_one_way(bench, direction, streams):
     way = Direction(direction)
     assert_ends_agree(client, server, way, streams)
     metrics = summary(client, way)
-    assert metrics["throughput_bps"] == pytest.approx(metrics["bytes_received"] * 8, rel=0.05)
+    assert_rate(client, server if way is Direction.SEND else client, way, streams * 50e6)
     for sample in samples(client if way is Direction.SEND else server):
         assert sample.metrics["cwnd_bytes"] > 0
         assert not bench.tells_details or 0 < sample.metrics["tcp_rtt_s"] < 1
@@ -193,7 +204,7 @@ def test_both_ways_at_once(bench, protocol, rate_mbps):
     client, server = bench.run("both", protocol=protocol, rate=f"{rate_mbps}Mbit", streams=2)
     for way in (Direction.SEND, Direction.RECEIVE):
         assert_ends_agree(client, server, way, 2)
-        assert summary(client, way)["throughput_bps"] == pytest.approx(2e6 * rate_mbps, rel=0.1)
+        assert_rate(client, server if way is Direction.SEND else client, way, 2e6 * rate_mbps)
 
 
 @pytest.mark.parametrize("direction", ["send", "receive"])
@@ -202,7 +213,7 @@ def test_udp_keeps_its_rate_and_counts_every_datagram(bench, direction):
     way = Direction(direction)
     assert_ends_agree(client, server, way, 1)
     metrics = summary(client, way)
-    assert metrics["throughput_bps"] == pytest.approx(20e6, rel=0.05)
+    assert_rate(client, server if way is Direction.SEND else client, way, 20e6)
     assert metrics["packets_lost"] == pytest.approx(
         metrics["loss_ratio"] * (metrics["packets_received"] + metrics["packets_lost"])
     )
@@ -217,9 +228,10 @@ def test_omitted_seconds_lie_before_zero_at_both_ends(bench):
         assert [sample.end_s <= 0 for sample in samples(events)] == [
             sample.omitted for sample in samples(events)
         ]
-        assert omitted[0].start_s == pytest.approx(-1, abs=0.05)
-        # The end of the omitted part may come a moment before its last interval is told.
-        assert len(omitted) in (4, 5)
+        # A busy machine omits more than it was asked to, and its intervals are longer.
+        assert omitted[0].start_s < -0.95
+        for before, after in itertools.pairwise(omitted):
+            assert before.end_s == pytest.approx(after.start_s)
 
 
 def test_a_byte_count_ends_the_run(bench):
@@ -365,10 +377,10 @@ def test_a_login_without_a_password_says_where_to_put_it(bench, login, monkeypat
 
 
 def test_source_port_burst_and_options_reach_the_program(bench):
-    client, _ = bench.run(
+    client, server = bench.run(
         source_port=Bench().port, rate="20Mbit", burst=4, options=["--no-fq-socket-pacing"]
     )
-    assert summary(client)["throughput_bps"] == pytest.approx(20e6, rel=0.2)
+    assert_rate(client, server, Direction.SEND, 20e6)
 
 
 def test_an_option_that_iperf3_does_not_have_is_a_parameter_error(bench):

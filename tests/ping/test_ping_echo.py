@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from cli.conftest import Benchctl
 from needs import PYTHONS
+from waiting import DEADLINE_S
 
 from benchctl.api import Direction, FailureKind, Flow, replay
 from benchctl_ping import BACKEND, echo
@@ -24,7 +25,8 @@ def test_it_runs_from_standard_input_with_nothing_but_python(python, tmp_path):
     with FILE.open() as text:
         done = subprocess.run(
             [python, "-I", "-", "-c", "2", "-i", "0.01", "127.0.0.1"],
-            stdin=text, capture_output=True, text=True, timeout=20, check=True, cwd=tmp_path,
+            stdin=text, capture_output=True, text=True, timeout=DEADLINE_S, check=True,
+            cwd=tmp_path,
         )  # fmt: skip
     assert "2 packets transmitted, 2 received, 0% packet loss" in done.stdout
 
@@ -136,7 +138,7 @@ def ping_without_rights(group_range, *options):
     words = ["unshare", "--map-root-user", "--net", "sh", "-ec", WITHOUT_RIGHTS, "sh", group_range]
     return subprocess.run(
         [*words, sys.executable, "-I", "-S", FILE, *options],
-        capture_output=True, text=True, timeout=20, check=False,
+        capture_output=True, text=True, timeout=DEADLINE_S, check=False,
     )  # fmt: skip
 
 

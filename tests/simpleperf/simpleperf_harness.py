@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from hypothesis import settings
+from waiting import DEADLINE_S
 
 import benchctl_simpleperf
 from benchctl_simpleperf.simpleperf.control_client import run_control_client
@@ -66,7 +67,7 @@ class Notes(ResultOutput):
     def wait_for_results(self, count):
         """Wait until so many measurements are over; returns their results."""
         with self.more:
-            assert self.more.wait_for(lambda: len(self.results) >= count, timeout=10)
+            assert self.more.wait_for(lambda: len(self.results) >= count, timeout=DEADLINE_S)
             return self.results
 
 
@@ -87,15 +88,15 @@ class Running:
     def stop(self):
         self.waker.interrupted = True
         self.waker.wake()
-        self._thread.join(10)
+        self._thread.join(DEADLINE_S)
         assert not self._thread.is_alive()
         assert not [text for text in self.notes.warnings if "defect" in text]
         self.waker.close()
 
     def connect(self, source=None):
-        """Return a connection to the server, which gives up after 5 s."""
+        """Return a connection to the server, which gives up in the end."""
         from_where = (source, 0) if source else None
-        return socket.create_connection((self.host, self.port), 5, from_where)
+        return socket.create_connection((self.host, self.port), DEADLINE_S, from_where)
 
     def measure(
         self, key=None, source=None, start_at_s=None, server_window_bytes=None, **asked
@@ -120,7 +121,7 @@ class Running:
         return notes
 
     def target(self, source=None):
-        return Target(self.host, self.port, source=source, timeout_s=5)
+        return Target(self.host, self.port, source=source, timeout_s=DEADLINE_S)
 
 
 def _settings(asked):
@@ -196,7 +197,7 @@ def server_program(*flags, command=COMMAND, **options):
         yield process, json.loads(process.stdout.readline())["port"]
     finally:
         process.terminate()
-        process.communicate(timeout=10)
+        process.communicate(timeout=DEADLINE_S)
 
 
 def client_program(port, *flags, command=COMMAND, **options):
@@ -205,7 +206,7 @@ def client_program(port, *flags, command=COMMAND, **options):
         [*command, "-c", "-p", str(port), *flags],
         capture_output=True,
         text=True,
-        timeout=20,
+        timeout=DEADLINE_S,
         check=False,
         **options,
     )

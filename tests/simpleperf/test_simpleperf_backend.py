@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 from simpleperf.simpleperf_harness import REPEATABLE
+from waiting import DEADLINE_S
 
 from benchctl.api import (
     METRICS,
@@ -403,9 +404,9 @@ def test_the_commands_measure_and_their_lines_are_understood(direction, protocol
     server, client = BACKEND.server(the_flow), BACKEND.client(the_flow)
     with subprocess.Popen(server.argv, stdout=subprocess.PIPE) as peer:
         assert server.parser.feed(peer.stdout.readline()) == [Ready()]
-        done = subprocess.run(client.argv, capture_output=True, timeout=20, check=False)
+        done = subprocess.run(client.argv, capture_output=True, timeout=DEADLINE_S, check=False)
         events = replay(client.parser, done.stdout, done.stderr, done.returncode)
-        assert peer.wait(10) == 0
+        assert peer.wait(DEADLINE_S) == 0
         told = server.parser.feed(peer.stdout.read())
     assert not [event for event in events if isinstance(event, Failure)]
     assert isinstance(events[0], Started)

@@ -5,6 +5,7 @@ import struct
 import threading
 
 import pytest
+from waiting import DEADLINE_S
 
 from benchctl_simpleperf.simpleperf.datagrams import HEADER, SECOND_0
 from benchctl_simpleperf.simpleperf.measurement import Measurement
@@ -48,7 +49,7 @@ def received(pair, datagrams, packets, omitted, **asked):
     for data in datagrams:
         far.send(data)
     side.expect([packets], None if omitted is None else [omitted])
-    assert over.wait(10)
+    assert over.wait(DEADLINE_S)
     figures = side.figures()
     side.close()
     return list(side.rows), figures["streams"][0]
@@ -132,7 +133,7 @@ def test_the_stamps_tell_the_omitted_part_as_the_sender_counts_it():
     sender = UdpSender(0, timeline, wire, settings, {})
     measurement = Measurement([sender], timeline, lambda: None)
     measurement.start()
-    measurement.join(10)
+    measurement.join(DEADLINE_S)
     heads = [HEADER.unpack_from(data) for data in wire.sent]
     assert [number for number, _ in heads] == list(range(sender.packets))
     omitted = [number for number, stamp_ns in heads if stamp_ns < SECOND_0]

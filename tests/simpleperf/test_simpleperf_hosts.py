@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from simpleperf.simpleperf_harness import COMMAND, client_program, server_program
 from simpleperf.simpleperf_hosts import two_hosts
+from waiting import DEADLINE_S
 
 pytestmark = pytest.mark.netns
 
@@ -41,7 +42,7 @@ def shell(host, command, path):
         yield process
     finally:
         os.killpg(process.pid, 15)
-        process.communicate(timeout=10)
+        process.communicate(timeout=DEADLINE_S)
 
 
 @pytest.mark.parametrize("by_ssh", [False, True], ids=["by hand", "by ssh"])
@@ -101,7 +102,7 @@ def test_a_server_stops_sending_to_a_host_that_has_gone_without_a_word(hosts):
                 # From now on no frame reaches the client, and no answer comes from it.
                 gone = f"neighbour replace {client.address} lladdr 02:00:00:00:00:99 dev eth0"
                 server.configure(f"{gone} nud permanent")
-                assert serving.wait(20) == 0
+                assert serving.wait(DEADLINE_S) == 0
             finally:
                 server.run("ip", "neighbour", "del", client.address, "dev", "eth0")
                 measuring.kill()

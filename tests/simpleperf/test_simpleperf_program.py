@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from needs import PYTHONS
 from simpleperf.simpleperf_harness import COMMAND, TOOL, client_program, server_program
+from waiting import DEADLINE_S
 
 from benchctl_simpleperf.simpleperf.errors import Problem
 from benchctl_simpleperf.simpleperf.flags import parse_flags, settings_of
@@ -24,7 +25,12 @@ from benchctl_simpleperf.simpleperf.pacing import shares_core
 
 def run(*flags, **options):
     return subprocess.run(
-        [*COMMAND, *flags], capture_output=True, text=True, timeout=20, check=False, **options
+        [*COMMAND, *flags],
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+        check=False,
+        **options,
     )
 
 
@@ -217,7 +223,7 @@ def test_the_program_runs_by_its_path_without_anything_else(python, tmp_path):
     with server_program("--one-off", command=command, cwd=tmp_path) as (server, port):
         done = client_program(port, "-t", "0.2", "--json", command=command, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
-        assert server.wait(10) == 0
+        assert server.wait(DEADLINE_S) == 0
     assert json.loads(done.stdout)["throughput_bps"] > 0
 
 
@@ -237,7 +243,7 @@ def test_the_one_file_form_runs_from_standard_input_and_from_a_file(python, tmp_
             done = client_program(port, "-u", "-n", "100KB", "-r", "50M", command=command,
                                   cwd=tmp_path)  # fmt: skip
             assert done.returncode == 0, done.stderr
-            assert server.wait(10) == 0
+            assert server.wait(DEADLINE_S) == 0
     assert "0/70 (0.00%)" in done.stdout
     assert list(tmp_path.iterdir()) == []
 
@@ -305,7 +311,7 @@ def interrupt(process, number):
     while "interval" not in told:
         told += process.stdout.readline()
     process.send_signal(number)
-    rest, errors = process.communicate(timeout=10)
+    rest, errors = process.communicate(timeout=DEADLINE_S)
     assert "Traceback" not in errors
     return told + rest
 
@@ -335,8 +341,8 @@ def test_a_server_that_is_asked_to_end_ends_with_0(number):
         client = start_client(port, "-t", "60", "-i", "0.05", "--events")
         client.stdout.readline()
         server.send_signal(number)
-        assert server.wait(10) == 0
-        told, _ = client.communicate(timeout=10)
+        assert server.wait(DEADLINE_S) == 0
+        told, _ = client.communicate(timeout=DEADLINE_S)
     assert client.returncode == 1
     assert json.loads(told.splitlines()[-1])["kind"] == "peer"
 
@@ -372,7 +378,7 @@ def test_a_one_off_server_ends_after_one_measurement_and_not_after_a_stranger():
             with socket.create_connection(("127.0.0.1", port)) as stranger:
                 stranger.sendall(sent)
         assert client_program(port, "--plain", "-n", "1MB", "-P", "3").returncode == 0
-        assert server.wait(10) == 0
+        assert server.wait(DEADLINE_S) == 0
 
 
 def test_a_reader_that_went_away_ends_the_program_quietly():
@@ -380,7 +386,7 @@ def test_a_reader_that_went_away_ends_the_program_quietly():
         client = start_client(port, "-t", "60", "-i", "0.05", "--events")
         client.stdout.readline()
         client.stdout.close()
-        assert client.wait(10) == 1
+        assert client.wait(DEADLINE_S) == 1
         assert client.stderr.read() == ""
         client.stderr.close()
 

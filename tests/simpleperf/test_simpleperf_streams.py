@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 from simpleperf.simpleperf_harness import running_server
+from waiting import DEADLINE_S, wait_until
 
 from benchctl_simpleperf.simpleperf import control_client, pacing
 from benchctl_simpleperf.simpleperf import measurement as clock_module
@@ -35,7 +36,7 @@ class Counting(Stream):
 
     def move(self):
         self.begin()
-        self._end.wait(10)
+        self._end.wait(DEADLINE_S)
 
     def stop(self):
         super().stop()
@@ -97,7 +98,7 @@ def test_every_sample_of_a_blocked_sender_is_a_reading_of_its_own():
     stream = Counting(Schedule(0, 200 * MS, 10 * MS), asks_the_kernel=True)
     measurement = Measurement([stream], stream.timeline, lambda: None)
     measurement.start()
-    measurement.join(10)
+    measurement.join(DEADLINE_S)
     rows = list(measurement.rows)
     assert all(row.metrics["reading"] > 0 for row in rows)
     assert all(before.end_s == after.start_s for before, after in itertools.pairwise(rows))
@@ -119,12 +120,12 @@ def test_a_sender_counts_what_the_kernel_sent_and_not_what_it_took():
     sender = TcpSender(0, timeline, near, settings, {})
     measurement = Measurement([sender], timeline, lambda: None)
     measurement.start()
-    measurement.join(10)
+    measurement.join(DEADLINE_S)
     # Nobody read: what left is what the peer's window took.
     measurement.close()
     arrived = 0
     with far:
-        far.settimeout(5)
+        far.settimeout(DEADLINE_S)
         try:
             while data := far.recv(1 << 20):
                 arrived += len(data)
@@ -139,21 +140,25 @@ def test_a_sender_of_bytes_ends_when_all_are_acknowledged():
     with socket.create_server(("127.0.0.1", 0)) as listener:
         near = socket.create_connection(listener.getsockname())
         far, _ = listener.accept()
-    far.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    # One buffer holds all of it, the other a part.
+    near.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 22)
+    far.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 15)
+    total = 300_000
     settings = MeasurementSettings()._replace(
-        duration_s=None, total_bytes=1_000_000, interval_s=0.0
+        duration_s=None, total_bytes=total, interval_s=0.0, length_bytes=10_000
     )
     timeline = Timeline(settings.schedule())
     sender = TcpSender(0, timeline, near, settings, {})
     measurement = Measurement([sender], timeline, lambda: None)
     measurement.start()
+    wait_until(lambda: sender.moved_bytes == total)
+    assert measurement.totals is None
     arrived = 0
     with far:
         while data := far.recv(1 << 16):
-            assert measurement.totals is None or arrived + len(data) == 1_000_000
             arrived += len(data)
-    measurement.join(10)
-    assert measurement.totals.streams[0]["bytes_sent"] == arrived == 1_000_000
+    measurement.join(DEADLINE_S)
+    assert measurement.totals.streams[0]["bytes_sent"] == arrived == total
     measurement.close()
 
 
@@ -249,7 +254,7 @@ def test_who_may_not_go_first_measures_all_the_same(monkeypatch):
     stream = Counting(Schedule(0, 20 * MS, 10 * MS), asks_the_kernel=True)
     measurement = Measurement([stream], stream.timeline, lambda: None)
     measurement.start()
-    measurement.join(10)
+    measurement.join(DEADLINE_S)
     assert asked == [os.SCHED_RR]
     assert measurement.totals.duration_s >= 0.02
 

@@ -202,11 +202,14 @@ def test_a_follower_goes_on_with_a_run_that_is_resumed_and_repeats_nothing(
         left = {t.id: plan[t.id] for t in reader.trials(run_id) if t.status != "ok"}
         if not left:
             return
+        newcomer = Follower(reader, run_id)
+        newcomer.pass_over()
         reopen_run(store, run_id)
         alive.append(True)
         resumed = Session(store, run_id, left)
         resumed.clock = session.clock
         after = watched(resumed, follower, again, None, alive)
+        assert without_notes(newcomer.poll()) == without_notes(after)
         assert [type(event).__name__ for event in after].count("RunResumed") == 1
         assert isinstance(after[0], RunResumed)
         ended = [json.loads(line)["index"] for line in of_kind("trial_ended", [*before, *after])]
@@ -262,22 +265,26 @@ def test_failed_trials_that_are_measured_again_are_followed_and_no_other(
     end_trial(recorder, 2, "ok", NOW + 1)
     recorder.update_run(status="failed", finished_time=NOW + 2)
     list(follower.poll())
+    resumer_reader, resumer = follow(store, 1, alive)
+    resumer.pass_over()
     reopen_run(store, 1, failed=True)
-    (resumed,) = follower.poll()
-    assert resumed.planned == {0}
+    for one in (follower, resumer):
+        (resumed,) = one.poll()
+        assert resumed.planned == {0}
     # Who comes now knows already what was measured after it.
     newcomer_reader, newcomer = follow(store, 1, alive)
     assert numbered(newcomer.poll()) == ["TrialStarted 1", "TrialEnded 1"]
     recorder.update_run(status="running", runner_pid=2)
     recorder.update_trial(1, status="running", started_time=NOW + 3)
-    for one in (follower, newcomer):
+    for one in (follower, resumer, newcomer):
         assert numbered(one.poll()) == ["TrialStarted 0"]
         assert numbered(one.poll()) == []
     recorder.update_trial(1, status="ok", finished_time=NOW + 4)
     recorder.update_run(status="ok", finished_time=NOW + 4)
-    for one in (follower, newcomer):
+    for one in (follower, resumer, newcomer):
         assert numbered(one.poll()) == ["TrialEnded 0", "RunEnded"]
     newcomer_reader.close()
+    resumer_reader.close()
 
 
 def test_a_failed_trial_that_is_not_measured_again_is_not_repeated(store, recorder, follower):

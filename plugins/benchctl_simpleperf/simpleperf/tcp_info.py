@@ -3,45 +3,33 @@
 from __future__ import annotations
 
 import struct
-from typing import Callable
+from collections.abc import Sequence
+from functools import cache
 
 TCP_INFO_BYTES = 256
 
-_Scale = Callable[[float], float]
-
-
-def _micro(value: float) -> float:
-    return value / 1e6
-
-
-def _bytes_to_bits(value: float) -> float:
-    return value * 8
-
-
-def _same(value: float) -> float:
-    return value
-
-
-# Later kernels only append to the struct, so an offset means the same everywhere.
-_COUNTS: tuple[tuple[str, str, int, _Scale], ...] = (
-    ("retransmits", "=I", 100, _same),
-    ("busy_s", "=Q", 168, _micro),
-    ("rwnd_limited_s", "=Q", 176, _micro),
-    ("sndbuf_limited_s", "=Q", 184, _micro),
-    ("bytes_sent", "=Q", 200, _same),
-    ("bytes_resent", "=Q", 208, _same),
+# Later kernels only append to the struct, so an offset means the same everywhere. Times, whose
+# names end with _s, are in microseconds there.
+_MEMBERS: tuple[tuple[str, str, int], ...] = (
+    ("mss_bytes", "I", 16),
+    ("segments_lost", "I", 32),
+    ("path_mtu_bytes", "I", 60),
+    ("tcp_rtt_s", "I", 68),
+    ("tcp_rttvar_s", "I", 72),
+    ("cwnd_segments", "I", 80),
+    ("reordering", "I", 88),
+    ("retransmits", "I", 100),
+    ("tcp_min_rtt_s", "I", 148),
+    ("delivery_rate_bps", "Q", 160),
+    ("busy_s", "Q", 168),
+    ("rwnd_limited_s", "Q", 176),
+    ("sndbuf_limited_s", "Q", 184),
+    ("bytes_sent", "Q", 200),
+    ("bytes_resent", "Q", 208),
+    ("peer_window_bytes", "I", 228),
 )
-_VALUES: tuple[tuple[str, str, int, _Scale], ...] = (
-    ("segments_lost", "=I", 32, _same),
-    ("path_mtu_bytes", "=I", 60, _same),
-    ("tcp_rtt_s", "=I", 68, _micro),
-    ("tcp_rttvar_s", "=I", 72, _micro),
-    ("reordering", "=I", 88, _same),
-    ("tcp_min_rtt_s", "=I", 148, _micro),
-    ("delivery_rate_bps", "=Q", 160, _bytes_to_bits),
-    ("peer_window_bytes", "=I", 228, _same),
-)
-_MSS_OFFSET, _CWND_OFFSET = 16, 80
+_COUNTS = ("retransmits", "busy_s", "rwnd_limited_s", "sndbuf_limited_s", "bytes_sent")
+_NEVER_MEASURED_S = 0xFFFFFFFF / 1e6
 _UNACKED_OFFSET, _UNSENT_OFFSET = 24, 144
 
 
@@ -52,16 +40,20 @@ def read_tcp_info(data: bytes) -> tuple[dict[str, float], dict[str, float]]:
     tcpi_bytes_retrans, Linux 4.19). A member that this kernel lacks is left out, and so is a
     minimum round-trip time before the first measurement (all ones).
     """
-    counts, values = _read(data, _COUNTS), _read(data, _VALUES)
-    if "bytes_resent" in counts:
-        counts["bytes_sent"] -= counts.pop("bytes_resent")
-    else:
-        counts.pop("bytes_sent", None)
-    mss, cwnd = (struct.unpack_from("=I", data, at)[0] for at in (_MSS_OFFSET, _CWND_OFFSET))
-    values["cwnd_bytes"] = cwnd * mss
-    if values.get("tcp_min_rtt_s") == 0xFFFFFFFF / 1e6:
+    layout, names, times = _layout(len(data))
+    values: dict[str, float] = dict(zip(names, layout.unpack_from(data)))
+    for name in times:
+        values[name] /= 1e6
+    if "delivery_rate_bps" in values:
+        values["delivery_rate_bps"] *= 8
+    values["cwnd_bytes"] = values.pop("cwnd_segments") * values.pop("mss_bytes")
+    if values.get("tcp_min_rtt_s") == _NEVER_MEASURED_S:
         del values["tcp_min_rtt_s"]
-    return counts, values
+    if "bytes_resent" in values:
+        values["bytes_sent"] -= values.pop("bytes_resent")
+    else:
+        values.pop("bytes_sent", None)
+    return {name: values.pop(name) for name in _COUNTS if name in values}, values
 
 
 def read_waiting(data: bytes) -> tuple[int, int]:
@@ -70,9 +62,16 @@ def read_waiting(data: bytes) -> tuple[int, int]:
     return unsent, struct.unpack_from("=I", data, _UNACKED_OFFSET)[0]
 
 
-def _read(data: bytes, fields: tuple[tuple[str, str, int, _Scale], ...]) -> dict[str, float]:
-    return {
-        name: scale(struct.unpack_from(form, data, offset)[0])
-        for name, form, offset, scale in fields
-        if offset + struct.calcsize(form) <= len(data)
-    }
+@cache
+def _layout(size: int) -> tuple[struct.Struct, Sequence[str], Sequence[str]]:
+    """Return the struct of the members within a size, their names, and those of the times.
+
+    One call that reads all costs a tenth of a call for each, and streams read many times a second.
+    """
+    form, names, end = "=", [], 0
+    for name, kind, offset in _MEMBERS:
+        if offset + struct.calcsize("=" + kind) <= size:
+            form += f"{offset - end}x{kind}"
+            end = offset + struct.calcsize("=" + kind)
+            names.append(name)
+    return struct.Struct(form), names, [name for name in names if name.endswith("_s")]
