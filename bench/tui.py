@@ -39,7 +39,8 @@ STEP_S = 0.1
 HISTORY_S = 600
 # As often as the runner writes down what it was told.
 FLUSH_S = 0.25
-SIZE = (40, 120)
+# Lines and columns; keys are measured at both.
+SIZE, LARGE = (40, 120), (60, 200)
 WATCHED_S = 20
 FRAMES = 5
 HOUR_S = 3600
@@ -57,7 +58,7 @@ KEYS = (
 )  # fmt: skip
 # Keys that open something, and what shows that it is there.
 OPENING = {"1": "Plan", "3": "Summary", "4": "History", "2": "FROZEN"}
-WINDOWS = ("?", "n", "x", "k")
+WINDOWS = ("?", "n", "x", "K")
 PRESSES = 25
 TIMER_S = 0.01
 # Longer than the parts of one reaction are apart.
@@ -102,6 +103,10 @@ def _live(store: Path) -> None:
             share = (screen.cpu_s() - before) / (time.monotonic() - begun)
             table.row("share of a core while the run goes on", share * 100, 12, "%")
             _keys(screen)
+        with Screen(store, "--attach", size=LARGE) as screen:
+            screen.seen("elapsed")
+            screen.settle()
+            _keys(screen, " at 200x60")
         alone, watched = [], []
         for _ in range(ROUNDS):
             alone.append(_lateness_s())
@@ -115,7 +120,7 @@ def _live(store: Path) -> None:
     table.row(f"the difference, median of {ROUNDS} pairs", difference_s * 1e3, 0.2, "ms")
 
 
-def _keys(screen: Screen) -> None:
+def _keys(screen: Screen, where: str = "") -> None:
     """Print the 99th percentile from each key to its reaction, and that of all."""
     took: dict[str, list[float]] = {}
     screen.press(" ")
@@ -130,10 +135,10 @@ def _keys(screen: Screen) -> None:
             screen.reaction_s("\x1b")  # slow: it waits for the rest of a sequence
     names = {" ": "space", "\r": "enter"}
     for key, reactions in took.items():
-        table.row(f"key {names.get(key, key)} to its reaction, p99 of {len(reactions)}",
-                  _p99(reactions) * 1e3, 100, "ms")  # fmt: skip
+        what = f"key {names.get(key, key)} to its reaction{where}, p99 of {len(reactions)}"
+        table.row(what, _p99(reactions) * 1e3, 100, "ms")
     whole = [one for reactions in took.values() for one in reactions]
-    table.row(f"all keys, p99 of {len(whole)}", _p99(whole) * 1e3, 100, "ms")
+    table.row(f"all keys{where}, p99 of {len(whole)}", _p99(whole) * 1e3, 100, "ms")
 
 
 def _p99(values: list[float]) -> float:
@@ -274,14 +279,15 @@ class Runner:
 class Screen:
     """``benchctl tui`` in a pseudo terminal, and all that it has written, with when."""
 
-    def __init__(self, store: Path, *arguments: str) -> None:
+    def __init__(self, store: Path, *arguments: str, size: tuple[int, int] = SIZE) -> None:
+        self._size = size
         self._argv = [sys.executable, "-m", "benchctl", "tui", "--store", str(store), *arguments]
         self.said: list[tuple[float, bytes]] = []
         self._new = threading.Condition()
 
     def __enter__(self) -> Screen:
         self._terminal, end = pty.openpty()
-        fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", *SIZE, 0, 0))
+        fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", *self._size, 0, 0))
         environment = {**os.environ, "TERM": "xterm-256color", "COLORTERM": "truecolor"}
         self._begun = time.monotonic()
         self._process = subprocess.Popen(

@@ -86,21 +86,22 @@ class _Forwarder:
 
     def deliver(self) -> int:
         """Send the frames that are due; returns the time of the next check."""
-        due_ns = self.way.next_ns()
-        if due_ns > self._now_ns:
-            return due_ns
+        next_ns = self.way.next_ns()
+        if next_ns > self._now_ns:
+            return next_ns
         frames = self.way.due(self._now_ns)
-        late_ns = time.monotonic_ns() - due_ns
         self.crowded = len(frames) > 1
-        for frame in frames:
+        if frames:
+            now_ns, (first_ns, _) = time.monotonic_ns(), frames[0]
+            self._late_max_ns = max(self._late_max_ns, now_ns - first_ns)
+            if now_ns - first_ns > _LATE_NS:
+                self._late += sum(now_ns - due_ns > _LATE_NS for due_ns, _ in frames)
+        for _, frame in frames:
             try:
                 self._send(frame)
             except OSError:
                 # The far device is down or its backlog is full: a cable would lose the frame, too.
                 self._refused += 1
-        if frames:
-            self._late_max_ns = max(self._late_max_ns, late_ns)
-            self._late += len(frames) if late_ns > _LATE_NS else 0
         return self.way.next_ns()
 
     def counters(self) -> DirectionCounters:

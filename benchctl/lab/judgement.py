@@ -244,7 +244,7 @@ def due_of(settings: LinkSettings, frame_bytes: int, sent_ns: Sequence[int]) -> 
         way.arrive(now_ns, frame_bytes, number)
     due: dict[int, int] = {}
     while (next_ns := way.next_ns()) < NEVER_NS:
-        due |= dict.fromkeys(way.due(next_ns), next_ns)
+        due |= {number: due_ns for due_ns, number in way.due(next_ns)}
     return due
 
 

@@ -204,14 +204,14 @@ class OneWay(Generic[Frame]):
         else:
             counters.dropped += 1
 
-    def due(self, now_ns: int) -> list[Frame]:
-        """Return the frames that arrive at the far end by ``now_ns``, in order of arrival."""
+    def due(self, now_ns: int) -> list[tuple[int, Frame]]:
+        """Return what arrives at the far end by ``now_ns``, in order: times and frames."""
         if self._waiting:
             self._serve(now_ns)
         flying = self._flying
         frames = []
         while flying and flying[0][0] <= now_ns:
-            frames.append(flying.popleft()[1])
+            frames.append(flying.popleft())
         self.counters.delivered += len(frames)
         return frames
 

@@ -8,9 +8,11 @@ of a link:
   TCP to halve its window: over 22 ms, Reno keeps 100 Mbit/s full only below 4 losses in 100,000
   (Mathis et al., "The Macroscopic Behavior of the TCP Congestion Avoidance Algorithm", 1997).
 - **At most one frame in 200 is late** (delivered more than 1 ms after it was due), and **none by
-  more than 10 ms.** So the error of a mean delay is at most 50 us, that of the 95th percentile over
-  a path of ten directions is 0, and no interval of 100 ms, as the tools report them, loses more
-  than a tenth of its time.
+  more than 20 ms.** So the error of a mean delay is at most 100 us, that of the 95th percentile
+  over a path of ten directions is 0, and no interval of 100 ms, as the tools report them, loses
+  more than a fifth of its time. What a link delivers together after such a stall fits in the next
+  queue if that holds a round trip of 20 ms, as all of the portfolio do. docs/lab.md has figures of
+  trials with stalls of 4 to 78 ms.
 
 What an emulator does not count breaks no rule.
 """
@@ -26,7 +28,7 @@ from benchctl.lab.segments import Hop
 from benchctl.units import format_duration
 
 LATE_RATIO = 1 / 200
-LATE_MOST_NS = 10_000_000
+LATE_MOST_NS = 20_000_000
 
 _SINCE_EVER = ("arrived", "delivered", "dropped", "lost", "late", "missed", "refused")
 

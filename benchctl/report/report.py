@@ -71,7 +71,7 @@ class StoredRun(Struct, frozen=True):
 
 def read_report(reader: Reader, run: Run) -> Report:
     """Read a run, finished or not, from its store. Raises StoreError."""
-    return report_of(run, _ended(reader, run), _baseline(reader, run))
+    return report_of(run, read_ended(reader, run), _baseline(reader, run))
 
 
 def _baseline(reader: Reader, run: Run) -> Iterator[TrialReport]:
@@ -80,10 +80,11 @@ def _baseline(reader: Reader, run: Run) -> Iterator[TrialReport]:
     if any(bound is not None and bound.of == BASELINE for bound in bounds):
         run_id = reader.baselines().get(run.profile, run.id)
         if run_id != run.id:
-            yield from _ended(reader, reader.run(run_id))
+            yield from read_ended(reader, reader.run(run_id))
 
 
-def _ended(reader: Reader, run: Run) -> Iterator[TrialReport]:
+def read_ended(reader: Reader, run: Run) -> Iterator[TrialReport]:
+    """Yield the trials of a run that have ended. Raises StoreError."""
     for trial in reader.trials(run.id):
         if trial.status.has_ended:
             flows = reader.flows(trial.id)

@@ -33,7 +33,7 @@ class BenchApp(App[None]):
 
     TITLE = "benchctl"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("question_mark", "keys", "Keys", key_display="?", id="app.keys"),
+        Binding("question_mark,f1", "keys", "Keys", id="app.keys"),
         *(
             Binding(entry.key, f"show('{name}')", entry.title, show=False, id=f"app.{name}")
             for name, entry in SCREENS.items()
@@ -41,7 +41,10 @@ class BenchApp(App[None]):
         Binding("y", "copy_command", "Copy the command", show=False, id="app.copy"),
         Binding("s", "save", "Save a picture", show=False, id="app.save"),
         Binding("escape", "leave", "Back to the screen before", show=False, id="app.back"),
-        Binding("q", "quit", "Quit; the run continues", show=False, id="app.quit"),
+        Binding("q,ctrl+c", "quit", "Quit; the run continues", show=False, id="app.quit"),
+        Binding(
+            "ctrl+z", "suspend_process", "To the shell; fg returns", show=False, id="app.suspend"
+        ),
     ]
 
     def __init__(

@@ -47,7 +47,7 @@ def carried(settings, sent_ns, frame_bytes=BYTES, seed="seed", late_ns=0):
         way.arrive(at_ns, frame_bytes, number)
     got = []
     while (next_ns := way.next_ns()) < NEVER_NS:
-        got += [(number, next_ns + late_ns) for number in way.due(next_ns)]
+        got += [(number, due_ns + late_ns) for due_ns, number in way.due(next_ns)]
     return Train(frame_bytes, sent_ns, got)
 
 

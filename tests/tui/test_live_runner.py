@@ -13,7 +13,7 @@ from benchctl.store.read import Reader
 from benchctl.store.record import reopen_run
 
 
-@pytest.mark.parametrize(("key", "number"), [("k", SIGUSR1), ("x", SIGINT)])
+@pytest.mark.parametrize(("key", "number"), [("K", SIGUSR1), ("x", SIGINT)])
 def test_skip_and_stop_ask_and_then_signal_the_runner(store, live, monkeypatch, key, number):
     sent = []
     monkeypatch.setattr("os.kill", lambda *what: sent.append(what))
@@ -44,14 +44,14 @@ def test_a_run_of_another_user_cannot_be_stopped_and_the_screen_says_so(store, l
 def test_a_run_that_dies_while_it_is_watched_is_said_to_have_died(store, live, monkeypatch):
     async def script(pilot):
         assert "▶ running" in shown(pilot)
+        assert "K Skip  x Stop  ?" in shown(pilot)
         monkeypatch.setattr(Liveness, "is_alive", lambda self, run_id: False)
         monkeypatch.setattr("benchctl.tui.model.feed.LOOK_S", 0.0)  # a second has passed
         await settle(pilot)
         assert "✗ died" in shown(pilot).splitlines()[0]
         assert "the runner died" in shown(pilot)
         assert "benchctl resume" in shown(pilot)
-        await press(pilot, "x")
-        assert "the run has ended" in notices(pilot)
+        assert "Metric  r Resume  ? Keys" in await press(pilot, "x")
 
     drive(store, open_live(store, 1, Clock(live.now)), script, clock=Clock(live.now))
 

@@ -1,6 +1,8 @@
 """The program around the screens: its keys, its palette, and what holds for every screen."""
 
 import asyncio
+import os
+import signal
 from collections import Counter
 
 import pytest
@@ -34,6 +36,7 @@ from benchctl.tui.screens.live import LiveScreen
 from benchctl.tui.screens.page import Surroundings
 from benchctl.tui.screens.plan import PlanScreen
 from benchctl.tui.screens.summary import SummaryScreen
+from benchctl.tui.widgets.table import Table
 from benchctl.tui.widgets.words import Words
 
 
@@ -71,6 +74,13 @@ def test_every_key_of_the_program_does_what_it_says(three, tmp_path, monkeypatch
         pilot.app.clear_notifications()
         await tell("app.compare", "5")
         assert "mark two or more runs" in notices(pilot)
+        signals = []
+        monkeypatch.setattr(pilot.app._driver.__class__, "can_suspend", True)
+        monkeypatch.setattr("os.kill", lambda *what: signals.append(what))
+        await tell("app.suspend", "ctrl+z")
+        assert signals == [(os.getpid(), signal.SIGTSTP)]
+        assert "Keys, and what is shown" in await press(pilot, "f1")
+        assert "Keys, and what is shown" not in await press(pilot, "q")
         tried.add("app.quit")
         await pilot.press("q")
         assert pilot.app.return_code == 0
@@ -79,6 +89,20 @@ def test_every_key_of_the_program_does_what_it_says(three, tmp_path, monkeypatch
 
     clock = Clock()
     drive(three, open_replay(three, 1, clock, 30.0), script, clock=clock)
+
+
+def test_keys_of_other_programs_move_close_and_quit(three):
+    async def script(pilot):
+        runs = pilot.app.screen.query_one(Table)
+        await press(pilot, "j", "j", "k")
+        assert runs.index == 1
+        await press(pilot, "d")
+        assert "Delete" in shown(pilot)
+        assert "Delete 2" not in await press(pilot, "q")
+        await pilot.press("ctrl+c")
+        assert pilot.app.return_code == 0
+
+    drive(three, open_page(three, "history"), script)
 
 
 def test_every_key_of_a_screen_is_in_the_palette(three):
@@ -90,7 +114,7 @@ def test_every_key_of_a_screen_is_in_the_palette(three):
         await until(pilot, lambda: pilot.app.screen is pilot.app.page)
         assert "paused" in await press(pilot)
         names = [command.title for command in pilot.app.get_system_commands(pilot.app.screen)]
-        assert {"Theme", "Freeze", "Zoom out", "Skip", "History"} <= set(names)
+        assert {"Theme", "Freeze", "Zoom out", "Remark", "History"} <= set(names)
 
     clock = Clock()
     drive(three, open_replay(three, 1, clock, 30.0), script, clock=clock)
@@ -127,7 +151,8 @@ def test_the_footer_shows_the_six_keys_that_matter_in_80_columns(three, name):
             binding for _, binding, _, _ in pilot.app.screen.active_bindings.values()
             if binding.show and binding.id != "app.keys"
         ]  # fmt: skip
-        assert len({binding.action for binding in shown_keys}) == 6
+        # Of an ended run, none can be skipped or stopped.
+        assert len({binding.action for binding in shown_keys}) == (4 if name == "live" else 6)
 
     drive(three, open_page(three, name, *range(1, SCREENS[name].runs + 1)), script)
 

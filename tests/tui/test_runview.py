@@ -137,7 +137,8 @@ def test_notes_are_known_from_when_they_were_written(tmp_path, watch):
 
 def test_the_results_so_far_are_those_of_the_trials_that_have_ended(tmp_path, watch):
     whole_run(tmp_path / "runs.sqlite")
-    results = Results(watch().poll())
+    view = watch().poll()
+    results = Results(view, view.report_at)
     assert results.at(BEGIN + 10) is None
     first = results.at(BEGIN + 30)
     assert [row[:4] for row in first.rows] == [

@@ -6,12 +6,14 @@ history is read over many calls, and keys are handled in between.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
 
 from benchctl.errors import StoreError
+from benchctl.report.report import Report, read_ended, report_of
 from benchctl.store.bulk import Bulk
 from benchctl.store.follow import Follower, RunEvent
 from benchctl.store.read import Reader
@@ -177,6 +179,19 @@ class Feed:
         """Whether the run is being measured, or waits for its turn."""
         run = self._reader.run(self.view.run.id)
         return run.status == PLANNED or self._reader.is_alive(run)
+
+    def report_at(self, time: float) -> Report:
+        """Return the report of the trials that had ended at a moment.
+
+        The tries of a search are judged by more than the view keeps.
+        """
+        run = self.view.run
+        if run.settings.search is None:
+            return self.view.report_at(time)
+        ended = read_ended(self._reader, run)
+        return report_of(
+            run, [one for one in ended if (one.trial.finished_time or math.inf) <= time]
+        )
 
     @property
     def begin(self) -> float:

@@ -26,7 +26,7 @@ class TrialWindow(Dialog[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left_square_bracket", "trial(-1)", "Trial before", id="trial.before"),
         Binding("right_square_bracket", "trial(1)", "Trial after", id="trial.after"),
-        Binding("enter", "dismiss(None)", "Close", id="trial.close"),
+        Binding("enter,q", "dismiss(None)", "Close", id="trial.close"),
     ]
     DEFAULT_CSS = """
     TrialWindow > Vertical { width: 96%; height: 96%; max-height: 100%; }

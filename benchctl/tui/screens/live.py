@@ -119,10 +119,11 @@ class LiveScreen(ListsPage):
         self._playhead = Playhead(around.clock, *span)
         self._playhead.seek(feed.begin + at_s)
         self._following = True
-        self._results = Results(feed.view)
+        self._results = Results(feed.view, feed.report_at)
         self._problem = ""
         self._urgent = True
-        self._could_resume = False
+        self._could = (False, False)
+        """Whether the run could be resumed, and had ended, when the keys were last shown."""
         self._goes_on = True
         """Whether the run of a frozen screen is under way."""
         self._reading_on = False
@@ -239,8 +240,8 @@ class LiveScreen(ListsPage):
         if not self._playhead.live and not view.ended:
             notes.insert(0, [Span("! the run goes on: Follow shows it live", "warn")])
         self._notes.show(notes)
-        if self._could_resume != view.can_resume:
-            self._could_resume = view.can_resume
+        if self._could != (could := (view.can_resume, view.ended)):
+            self._could = could
             self.refresh_bindings()
         self._urgent = False
 

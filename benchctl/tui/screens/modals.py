@@ -49,7 +49,7 @@ class Help(Dialog[None]):
     """Every key of a screen, and the meaning of its plots and columns."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("question_mark,q", "dismiss(None)", "Close", show=False, id="help.close"),
+        Binding("question_mark,f1,q", "dismiss(None)", "Close", show=False, id="help.close"),
     ]
 
     def __init__(
@@ -82,7 +82,7 @@ class Ask(Dialog[bool]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "dismiss(True)", "Yes", id="ask.yes"),
-        Binding("n,enter", "dismiss(False)", "No", id="ask.no"),
+        Binding("n,enter,q", "dismiss(False)", "No", id="ask.no"),
     ]
 
     def __init__(self, question: str, detail: str = "") -> None:

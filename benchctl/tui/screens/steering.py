@@ -16,7 +16,7 @@ from benchctl.tui.model.runview import RunView
 from benchctl.tui.screens.page import Page
 
 KEYS = [
-    Binding("k", "skip", "Skip", id="live.skip"),
+    Binding("K", "skip", "Skip", id="live.skip"),
     Binding("x", "stop", "Stop", id="live.stop"),
     Binding("r", "resume", "Resume", id="live.resume"),
     Binding("n", "remark", "Remark", show=False, id="live.remark"),
@@ -32,7 +32,13 @@ class SteeringPage(Page):
         raise NotImplementedError
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        return self.view.can_resume if action == "resume" else True
+        match action:
+            case "resume":
+                return self.view.can_resume
+            case "skip" | "stop":
+                return not self.view.ended
+            case _:
+                return True
 
     def action_skip(self) -> None:
         """Ask, and skip the running trial."""
@@ -51,10 +57,6 @@ class SteeringPage(Page):
 
     def _steer(self, question: str, detail: str, step: Callable[[Path, int], bool]) -> None:
         from benchctl.tui.screens.modals import Ask
-
-        if self.view.ended:
-            self.notify("the run has ended")
-            return
 
         def answer(yes: bool | None) -> None:
             try:

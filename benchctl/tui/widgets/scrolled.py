@@ -21,8 +21,8 @@ class Scrolled(Scrolling):
     """A text that scrolls."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up", "move(-1)", "Line up", show=False, id="text.up"),
-        Binding("down", "move(1)", "Line down", show=False, id="text.down"),
+        Binding("up,k", "move(-1)", "Line up", show=False, id="text.up"),
+        Binding("down,j", "move(1)", "Line down", show=False, id="text.down"),
         Binding("pageup", "page(-1)", "Page up", show=False, id="text.page_up"),
         Binding("pagedown", "page(1)", "Page down", show=False, id="text.page_down"),
         Binding("home", "move(-1000000)", "Beginning", show=False, id="text.first"),

@@ -27,8 +27,8 @@ class Table(Scrolling):
     """How many clicks choose a row."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up", "move(-1)", "Row up", show=False, id="table.up"),
-        Binding("down", "move(1)", "Row down", show=False, id="table.down"),
+        Binding("up,k", "move(-1)", "Row up", show=False, id="table.up"),
+        Binding("down,j", "move(1)", "Row down", show=False, id="table.down"),
         Binding("pageup", "page(-1)", "Page up", show=False, id="table.page_up"),
         Binding("pagedown", "page(1)", "Page down", show=False, id="table.page_down"),
         Binding("home", "move(-1000000)", "First row", show=False, id="table.first"),

@@ -1,0 +1,105 @@
+"""The live screen of a search: its tries are trials, and what they found so far is the result."""
+
+from contextlib import closing
+
+import pytest
+from tui.driving import Clock, drive, open_replay, shown
+from tui.made_runs import BEGIN, plan_flow
+
+from benchctl.errors import StoreError
+from benchctl.report.report import read_report
+from benchctl.report.searches import search_table
+from benchctl.run.condition import parse_condition
+from benchctl.run.planned import PlannedRun, PlannedTrial, Search, Settings
+from benchctl.run.record import Figure, FlowEvent, Happening
+from benchctl.store.read import Reader
+from benchctl.store.record import Recorder, create_run
+from benchctl.tui.model.feed import Feed
+from benchctl.tui.model.results import Results
+from benchctl.units import parse_rate
+
+SEARCH = Search(
+    "rate", {"main": "rate"}, 1e6, 1e9, parse_condition("loss_ratio < 0.1%"), 0.02, 1, 20
+)
+# Each with its loss; that of the last shows only in the delay of its probes.
+TRIES = [("31.6Mbit", 0.08), ("29Mbit", 0.0), ("30Mbit", 0.01), ("29.5Mbit", 0.0)]
+RISING = FlowEvent("send", "owd_s", Happening.RISING_DELAY, 1.0, 9.0, 0.01, 0.2)
+
+
+@pytest.fixture
+def searched(store):
+    """Return a store with a search of four tries of 10 s, one after the other."""
+    flow = plan_flow("main", "simpleperf", "send")
+    settings = Settings({"rate": ("1Mbit..1Gbit",)}, "interleaved", (), search=SEARCH)
+    plan = [
+        PlannedTrial(n, 1, {"rate": rate}, (flow,), {}, 10.0, 20.0)
+        for n, (rate, _) in enumerate(TRIES)
+    ]
+    create_run(store, PlannedRun("a1", "", 1, settings, plan, ""), BEGIN)
+    with closing(Recorder(store, 1)) as recorder:
+        recorder.update_run(status="running", started_time=BEGIN)
+        for n, (rate, loss) in enumerate(TRIES):
+            begin = BEGIN + 10 * n
+            rate_bps = parse_rate(rate)
+            recorder.update_trial(n + 1, status="running", started_time=begin)
+            flow_id = recorder.add_flow(
+                n + 1, attempt=1, name="main", backend="simpleperf", source="local",
+                target="local", direction="send", status="ok", client=[], server=[],
+                requested={"rate": rate_bps},
+            )  # fmt: skip
+            figures = {"sent_bps": rate_bps, "throughput_bps": rate_bps * (1 - loss),
+                       "loss_ratio": loss}  # fmt: skip
+            recorder.add_figures(
+                flow_id, {("send", m): Figure(v, "tool") for m, v in figures.items()}
+            )
+            if rate == TRIES[-1][0]:
+                recorder.add_events(flow_id, [RISING])
+            recorder.update_trial(n + 1, status="ok", finished_time=begin + 10)
+        recorder.update_run(status="ok", finished_time=BEGIN + 40)
+    return store
+
+
+@pytest.fixture
+def results(searched):
+    with closing(Feed(searched, 1)) as feed:
+        while feed.poll(1.0):
+            pass
+        yield Results(feed.view, feed.report_at)
+
+
+@pytest.mark.parametrize(
+    ("at_s", "found"),
+    [
+        (15, ("-", "31.6 Mbit/s", "loss 8 %", "1", "no")),
+        (25, ("29.0 Mbit/s", "31.6 Mbit/s", "loss 8 %", "2", "no")),
+        # The delay of its probes rose, which is in no list of trials.
+        (45, ("29.0 Mbit/s", "29.5 Mbit/s", "OWD of main rose by 190 ms", "4", "yes")),
+    ],
+)
+def test_what_the_tries_so_far_found_is_the_result(results, at_s, found):
+    table = results.at(BEGIN + at_s)
+    assert table.heads == ("highest rate", "fails at", "by", "tries", "confirmed")
+    assert table.rows == (found,)
+
+
+def test_the_result_is_that_of_the_summary_and_on_the_live_screen(searched, results):
+    with closing(Reader(searched)) as reader:
+        assert results.at(BEGIN + 100) == search_table(read_report(reader, reader.run(1)))
+
+    async def script(pilot):
+        assert "highest rate" in shown(pilot)
+        assert "29.5 Mbit/s" in shown(pilot)
+
+    drive(searched, open_replay(searched, 1, Clock(), 45.0), script, size=(120, 40), clock=Clock())
+
+
+def test_a_store_that_cannot_be_read_leaves_the_result_and_is_tried_again(results, monkeypatch):
+    before = results.at(BEGIN + 15)
+
+    def locked(*_):
+        raise StoreError("database is locked", "")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Reader, "trials", locked)
+        assert results.at(BEGIN + 25) is before
+    assert results.at(BEGIN + 25) != before
