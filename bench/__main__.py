@@ -12,6 +12,7 @@ NAMES = (
     "plan",
     "store",
     "answers",
+    "pictures",
     "quick",
     "runner",
     "simpleperf",

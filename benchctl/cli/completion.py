@@ -8,12 +8,16 @@ A slash as the description stands for the files whose names start with the word.
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Any
 
+from typer import Context
 from typer.completion import get_completion_inspect_parameters
 
+from benchctl.errors import BenchctlError
+
 if TYPE_CHECKING:
+    from benchctl.run.record import Run
     from benchctl.store.read import Reader
 
 _BASH = """\
@@ -121,6 +125,34 @@ def metrics() -> list[str]:
 def runs() -> list[str]:
     """Return the names of the runs of the store, and their tags."""
     return [*_stored(lambda reader: [*reader.names()]), *tags()]
+
+
+def axes_of_run(context: Context) -> list[str]:
+    """Return the axes of the run that the command line names, and repeat."""
+    return _of_run(context, lambda _, run: [*run.values, "repeat"])
+
+
+def x_of_run(context: Context) -> list[str]:
+    """Return what can be the x-axis of a figure of the run that the command line names."""
+    return _of_run(context, lambda _, run: [*run.values, "time"])
+
+
+def metrics_of_run(context: Context) -> list[str]:
+    """Return the metrics that were measured in the run that the command line names."""
+    from benchctl.report.report import read_report
+
+    def measured(reader: Reader, run: Run) -> list[str]:
+        return [*dict.fromkeys(row.metric for row in read_report(reader, run).summary)]
+
+    return _of_run(context, measured)
+
+
+def _of_run(context: Context, told: Callable[[Reader, Run], list[str]]) -> list[str]:
+    """Return what is told of the run of a command; nothing of one that is not there."""
+    name = context.params.get("name") or "last"
+    with suppress(BenchctlError):
+        return _stored(lambda reader: told(reader, reader.find(name)))
+    return []
 
 
 def measured_profiles() -> list[str]:

@@ -26,7 +26,8 @@ from benchctl.visible import visible
 
 COMMANDS = (
     "run", "quick", "init", "plan", "check", "tui", "runs", "show", "compare", "baseline", "trend",
-    "export", "resume", "serve", "backends", "doctor", "schema", "settings", "store", "lab", "help",
+    "plot", "export", "resume", "serve", "backends", "doctor", "schema", "settings", "store", "lab",
+    "help",
 )  # fmt: skip
 
 

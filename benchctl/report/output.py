@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import secrets
+import stat
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -70,7 +71,7 @@ class Output:
         """Give the file its name, with the text so far; raises as `write` does."""
         with self._errors():
             self._file.flush()
-            if self._path is not None and self._file.seekable():
+            if self._path is not None and stat.S_ISREG(os.fstat(self._file.fileno()).st_mode):
                 self._file.truncate()  # in place, the file may have been longer before
             if self._beside is not None:
                 self._beside.replace(self._target)

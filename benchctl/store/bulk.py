@@ -227,15 +227,25 @@ class Bulk:
             rows = self._connection.execute(query, (run_id,)).fetchall()
         return sorted({name for (names,) in rows for name in self._json(names, tuple[str, ...])})
 
-    def columns(self, flow_id: int) -> Iterator[SeriesColumns]:
-        """Yield the series of a flow with all samples, in order of arrival."""
+    def columns(
+        self, flow_id: int, metrics: Collection[str] | None = None
+    ) -> Iterator[SeriesColumns]:
+        """Yield the series of a flow with all samples, in order of arrival.
+
+        With ``metrics`` only those of them that it has, and no series without any.
+        """
         with store_errors(self._path):
             told = self._connection.execute(
                 "SELECT id, role, stream, direction, metrics FROM series WHERE flow_id = ?",
                 (flow_id,),
             ).fetchall()
-        for series_id, role, stream, direction, metrics in told:
-            names = self._json(metrics, tuple[str, ...])
+        for series_id, role, stream, direction, named in told:
+            names = self._json(named, tuple[str, ...])
+            wanted = {
+                name: at for at, name in enumerate(names) if metrics is None or name in metrics
+            }
+            if not wanted:
+                continue
             with store_errors(self._path):
                 rows = self._connection.execute(
                     "SELECT start_s, end_s, omitted, data FROM sample WHERE series_id = ?"
@@ -248,7 +258,7 @@ class Bulk:
                 yield SeriesColumns(
                     role, stream, direction, array("d", (row[0] for row in rows)),
                     array("d", (row[1] for row in rows)), bytes(row[2] for row in rows),
-                    {name: packed[at :: len(names)] for at, name in enumerate(names)},
+                    {name: packed[at :: len(names)] for name, at in wanted.items()},
                 )  # fmt: skip
             except (TypeError, ValueError) as error:
                 raise damaged(self._path, f"samples of series {series_id}") from error

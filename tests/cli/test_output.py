@@ -11,6 +11,7 @@ import pytest
 
 from benchctl.cli.options import format_for
 from benchctl.errors import UsageError
+from benchctl.report.output import Output
 
 OK = '[flows.main]\nbackend = "toy"\n[axes]\nplan = ["ok"]\n'
 FAIL = OK.replace("ok", "fail") + "[run]\nattempts = 1\n"
@@ -97,8 +98,6 @@ def test_a_device_is_written_in_place(benchctl):
 
 
 def test_a_file_in_a_directory_that_takes_no_new_one_is_written_in_place(benchctl, monkeypatch):
-    from benchctl.report.output import Output
-
     file = benchctl.directory / "r.txt"
     file.write_text("a long text of yesterday")
     opened = os.open
@@ -148,3 +147,9 @@ def test_bytes_go_to_a_pipe_and_not_to_a_terminal(benchctl, monkeypatch):
     with pytest.raises(UsageError, match="--format sqlite is not for a terminal"):
         format_for("sqlite", None)
     assert format_for("sqlite", Path("run.sqlite")) == "sqlite"
+
+
+def test_a_result_can_go_to_a_device_that_cannot_be_cut():
+    with Output(Path("/dev/null")) as output:
+        output.write("nobody reads it\n")
+        output.publish()

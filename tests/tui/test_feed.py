@@ -6,12 +6,12 @@ import pytest
 from tui.made_runs import BEGIN, MadeRun, plan_flow, whole_run
 
 from benchctl.errors import StoreError
+from benchctl.report.traces import LineKey, TimeWindow
 from benchctl.run.planned import PlannedRun, PlannedTrial, Settings
 from benchctl.store import bulk
 from benchctl.store.bulk import Bulk
 from benchctl.store.record import create_run
 from benchctl.tui.model.feed import Feed
-from benchctl.tui.model.traces import LineKey, TimeWindow
 
 
 class Timer:

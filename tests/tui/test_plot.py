@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from benchctl.report.series import Series
 from benchctl.tui.draw.glyphs import ASCII, BLOCKS, BRAILLE, SETS
 from benchctl.tui.draw.plot import Curve, Plot, draw, letter, role_of
 from benchctl.tui.draw.spans import to_text
 from benchctl.tui.draw.times import time_axis
-from benchctl.tui.model.series import Series
 from benchctl.tui.model.zoom import View
 
 MINUTE = View(0.0, 60.0)

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from benchctl.report.series import Range
 from benchctl.tui.draw.ranges import bounds_of, panned, zoomed
 from benchctl.tui.draw.scale import axis_for
 from benchctl.tui.draw.strip import strip_of
-from benchctl.tui.model.series import Range
 
 VALUES = st.floats(-1e9, 1e9)
 LINES = st.lists(st.lists(VALUES, min_size=1, max_size=60), min_size=1, max_size=4)

@@ -3,8 +3,8 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.tui.model.series import CAPACITY
-from benchctl.tui.model.traces import TimeWindow
+from benchctl.report.series import CAPACITY
+from benchctl.report.traces import TimeWindow
 from benchctl.tui.model.zoom import View, Zoom, window_for
 
 WHOLE = TimeWindow(0.0, 600.0)

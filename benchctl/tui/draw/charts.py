@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from benchctl.metrics import Direction, Fold, title_of
+from benchctl.report.traces import ALL, LineKey, Traces
 from benchctl.tui.draw.glyphs import BRAILLE, Glyphs
 from benchctl.tui.draw.plot import (
     MARGIN,
@@ -25,7 +26,6 @@ from benchctl.tui.draw.plot import (
 from benchctl.tui.draw.ranges import Bounds, panned, zoomed
 from benchctl.tui.draw.spans import Line, Span, crop
 from benchctl.tui.draw.times import round_time, time_label
-from benchctl.tui.model.traces import ALL, LineKey, Traces
 from benchctl.tui.model.zoom import View
 from benchctl.units import format_value
 

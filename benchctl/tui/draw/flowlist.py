@@ -15,13 +15,13 @@ from itertools import pairwise
 from msgspec import Struct
 
 from benchctl.metrics import Fold, title_of
+from benchctl.report.series import Series
+from benchctl.report.traces import ALL, LineKey, Traces
 from benchctl.tui.draw.charts import Choice, Pick, mark_of
 from benchctl.tui.draw.columns import GAP, Cells, Column
 from benchctl.tui.draw.field import hole_after
 from benchctl.tui.draw.plot import role_of
 from benchctl.tui.draw.spans import Span, shorten
-from benchctl.tui.model.series import Series
-from benchctl.tui.model.traces import ALL, LineKey, Traces
 from benchctl.tui.model.zoom import View
 from benchctl.units import format_value
 

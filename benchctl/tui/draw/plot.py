@@ -15,6 +15,7 @@ from string import ascii_lowercase
 
 from msgspec import Struct
 
+from benchctl.report.series import Series
 from benchctl.tui.draw.axis import PlotAxis
 from benchctl.tui.draw.edges import Beyond, edge_row
 from benchctl.tui.draw.field import Cell, Field
@@ -24,7 +25,6 @@ from benchctl.tui.draw.scale import axis_for
 from benchctl.tui.draw.spans import CURVES, PLAIN, Line, Span, fit
 from benchctl.tui.draw.strip import Strip, strip_of
 from benchctl.tui.draw.times import TimeAxis, time_axis
-from benchctl.tui.model.series import Series
 from benchctl.tui.model.zoom import View
 
 # The width of the scale: as wide as "Mbit/s", the same in all plots, so that their time axes are

@@ -12,6 +12,8 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from benchctl.metrics import Aspect, Direction, of_aspect, title_of
+from benchctl.report.series import Series
+from benchctl.report.traces import ALL, LineKey, Traces
 from benchctl.run.record import Note, RecordedFlow, Run
 from benchctl.run.status import Status
 from benchctl.tui.draw.columns import Cells, Column
@@ -20,8 +22,6 @@ from benchctl.tui.draw.spans import WIDTH, Line, Span, state
 from benchctl.tui.draw.tiles import Tile
 from benchctl.tui.model.playhead import Playhead
 from benchctl.tui.model.runview import DIED, RUNNING, RunView, TrialView
-from benchctl.tui.model.series import Series
-from benchctl.tui.model.traces import ALL, LineKey, Traces
 from benchctl.units import format_duration, format_value, unit_of
 
 NOTHING = "-"

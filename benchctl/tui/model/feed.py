@@ -14,12 +14,12 @@ from pathlib import Path
 
 from benchctl.errors import StoreError
 from benchctl.report.report import Report, read_ended, report_of
+from benchctl.report.traces import TimeWindow, Traces
 from benchctl.store.bulk import Bulk
 from benchctl.store.follow import Follower, RunEvent
 from benchctl.store.read import Reader
 from benchctl.tui.model.lines import LastSeen, Lines
 from benchctl.tui.model.runview import PLANNED, RunView
-from benchctl.tui.model.traces import TimeWindow, Traces
 
 # A runner that dies does not change the store, so it is checked this often.
 LOOK_S = 1.0

@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from benchctl.metrics import Vocabulary
+from benchctl.report.traces import TimeWindow, Traces
 from benchctl.store.bulk import Bulk, PackedSample, SeriesSource
-from benchctl.tui.model.traces import TimeWindow, Traces
 
 
 class LastSeen(NamedTuple):

@@ -10,13 +10,13 @@ from typing import Literal
 
 from msgspec.structs import replace
 
+from benchctl.report.traces import Traces
 from benchctl.tui.draw.charts import Choice, Expected, compose, rescaled
 from benchctl.tui.draw.columns import see
 from benchctl.tui.draw.heat import Grid
 from benchctl.tui.draw.plot import MARGIN
 from benchctl.tui.draw.spans import Line, Span
 from benchctl.tui.draw.tiles import TALL, Tile, lay_out_tiles
-from benchctl.tui.model.traces import Traces
 from benchctl.tui.model.zoom import View
 from benchctl.tui.widgets.painted import Painted
 

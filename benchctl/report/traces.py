@@ -13,14 +13,14 @@ import sys
 from array import array
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
-from operator import itemgetter
+from operator import gt, itemgetter
 from typing import NamedTuple
 
 from msgspec import Struct
 
 from benchctl.metrics import Fold, Metric, Vocabulary
-from benchctl.store.bulk import Happened, PackedSample, SeriesSource
-from benchctl.tui.model.series import Series
+from benchctl.report.series import Series
+from benchctl.store.bulk import Happened, PackedSample, SeriesColumns, SeriesSource
 
 ALL = -1
 """The stream number that means all streams of a flow."""
@@ -118,8 +118,9 @@ class _Sink(Struct):
         stream: int,
         times_s: Sequence[float],
         values: Sequence[float],
-        weights: Sequence[float],
+        lengths_s: Sequence[float],
     ) -> None:
+        weights = lengths_s if self.is_rate else [1.0] * len(values)
         if not math.isfinite(sum(values)):
             finite = [index for index, value in enumerate(values) if math.isfinite(value)]
             times_s, values, weights = (
@@ -190,8 +191,24 @@ class Traces(Struct):
             values.byteswap()
         count = len(source.metrics)
         for place, sink in enumerate(self._sinks[series_id]):
-            weights = lengths_s if sink.is_rate else [1.0] * len(rows)
-            sink.extend(source.stream, times_s, values[place::count], weights)
+            sink.extend(source.stream, times_s, values[place::count], lengths_s)
+
+    def add_columns(self, source: SeriesSource, columns: SeriesColumns) -> None:
+        """Take all samples of a series at once, but for those of the omitted part."""
+        ends_s, from_s = columns.ends_s, self.window.from_s - source.delay_s
+        places: Sequence[int] = range(len(ends_s))
+        if any(columns.omitted) or min(ends_s, default=from_s) < from_s:
+            places = [at for at in places if not columns.omitted[at] and ends_s[at] >= from_s]
+        if any(map(gt, ends_s, ends_s[1:])):
+            places = sorted(places, key=ends_s.__getitem__)
+        if not places:
+            return
+        times_s = [ends_s[place] + source.delay_s for place in places]
+        lengths_s = [ends_s[place] - columns.starts_s[place] for place in places]
+        self.end_s = max(self.end_s, times_s[-1])
+        for metric, values in columns.values.items():
+            chosen = values if isinstance(places, range) else [values[at] for at in places]
+            self._open(source, metric).extend(source.stream, times_s, chosen, lengths_s)
 
     def _open(self, source: SeriesSource, metric: str) -> _Sink:
         meaning = self.meanings.setdefault(metric, self.vocabulary.describe(metric))

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from benchctl.api import Fold, Metric
 from benchctl.metrics import Vocabulary
+from benchctl.report.traces import LineKey, TimeWindow, Traces
 from benchctl.store.bulk import SeriesSource
-from benchctl.tui.model.traces import LineKey, TimeWindow, Traces
 
 
 def source(stream=0, metrics=("throughput_bps",), streams=1, role="client", delay_s=0.0, flow="f"):

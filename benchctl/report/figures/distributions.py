@@ -1,0 +1,133 @@
+"""Figures of how samples are distributed: cumulative shares (CDF), and boxes."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
+
+from msgspec import Struct, field
+
+from benchctl.analysis.results import FlowReport
+from benchctl.analysis.statistics import quantile
+from benchctl.metrics import Fold, Vocabulary, title_of
+from benchctl.report.figures.axes import named_axis, title_of_axis
+from benchctl.report.figures.figure import Axis, Box, Figure, Kind, Line, Panel
+from benchctl.report.figures.parts import Source, left_out, names_of
+from benchctl.report.figures.request import Request, numbered
+from benchctl.report.figures.times import ways_of
+from benchctl.report.report import place_of
+from benchctl.report.traces import ENDS
+from benchctl.store.bulk import Bulk, SeriesColumns
+
+
+class _Pool(Struct):
+    """The samples of one line at one place of the x-axis, of all its repeats."""
+
+    source: Source
+    values: array[float] = field(default_factory=lambda: array("d"))
+    trials: int = 0
+
+
+def distributed(request: Request, bulk: Bulk) -> Figure | None:
+    """Return the CDF or the boxes of a part's samples; None without any. Raises StoreError."""
+    metric, _ = request.metrics[0]
+    axis = request.x if request.kind is Kind.BOX else ""
+    pools = [*_pools(request, metric, bulk)]
+    if not pools:
+        return None
+    naming = names_of((pool.source for pool in pools), request.axes, axis)
+    numbers, count = numbered((naming.key(pool.source), pool.source) for pool in pools)
+    shown = [
+        (numbers[naming.key(pool.source)], sorted(pool.values), pool)
+        for pool in pools
+        if naming.key(pool.source) in numbers
+    ]
+    total = sum(len(values) for _, values, _ in shown)
+    trials = max(pool.trials for pool in pools)
+    of = f" of up to {trials} repeats, all together" if trials > 1 else ""
+    notes = [f"{total:,} samples{of}", *left_out(count, len(numbers), "lines")]
+    names = [", ".join(key) for key in numbers]
+    described = request.run.vocabulary.describe(metric)
+    low, high = min(one[0] for _, one, _ in shown), max(one[-1] for _, one, _ in shown)
+    values_axis = Axis(title_of(metric), metric, low, high)
+    if request.kind is Kind.CDF:
+        lines = [
+            Line(names[number], number, *_cumulated(values, request.columns))
+            for number, values, _ in shown
+        ]
+        share = Axis("share of samples", "share_ratio", 0.0, 1.0, from_zero=True)
+        return request.figure(values_axis, [Panel(share, lines)], names, naming.title, notes)
+    places = [*dict.fromkeys(str(pool.source.point.get(axis, "")) for _, _, pool in shown)]
+    if axis:
+        known = [str(value) for value in request.run.values[axis]]
+        places.sort(key=lambda text: known.index(text) if text in known else len(known))
+        x = named_axis(title_of_axis(axis), places)
+    else:
+        x = named_axis(naming.title, [name or request.run.profile for name in names])
+    boxes = []
+    for number, values, pool in shown:
+        place = places.index(str(pool.source.point.get(axis, ""))) if axis else number
+        p5, q1, middle, q3, p95 = (
+            quantile(values, share) for share in (0.05, 0.25, 0.5, 0.75, 0.95)
+        )
+        box = Box(
+            float(place), number if axis else 0, values[0], p5, q1, middle, q3, p95, values[-1],
+            len(values),
+        )  # fmt: skip
+        boxes.append(box)
+    notes.insert(0, "box: quartiles; whiskers: 5 % and 95 %; points: least and greatest")
+    from_zero = described.fold in (Fold.RATE, Fold.COUNT) and low >= 0
+    y = Axis(title_of(metric), metric, low, high, from_zero=from_zero)
+    named = (names, naming.title) if axis else ([""], "")
+    return request.figure(x, [Panel(y, boxes=boxes)], *named, notes)
+
+
+def _pools(request: Request, metric: str, bulk: Bulk) -> Iterator[_Pool]:
+    """Yield the samples of each point, flow and direction that has some."""
+    pools: dict[tuple[object, ...], _Pool] = {}
+    vocabulary = request.run.vocabulary
+    for one in request.trials:
+        for flow in one.flows:
+            for way in ways_of(flow, [metric]):
+                source = Source(one.trial.point, flow.flow.name, way)
+                key = (str(sorted(source.point.items())), source.flow, source.direction)
+                pool = pools.setdefault(key, _Pool(source))
+                before = len(pool.values)
+                pool.values.extend(_values(bulk, flow, way, metric, vocabulary))
+                pool.trials += len(pool.values) > before
+    found = [pool for pool in pools.values() if pool.values]
+    yield from sorted(found, key=lambda pool: place_of(request.run, pool.source.point))
+
+
+def _values(
+    bulk: Bulk, flow: FlowReport, way: str, metric: str, vocabulary: Vocabulary
+) -> Iterator[float]:
+    """Yield the samples of a flow: of a rate or a count the sums over its streams."""
+    series = [one for one in bulk.columns(flow.flow.id, [metric]) if one.direction == way]
+    role = next((role for role in ENDS if any(one.role == role for one in series)), "")
+    series = [one for one in series if one.role == role]
+    columns = [_measured(one, metric) for one in series]
+    if vocabulary.describe(metric).fold in (Fold.RATE, Fold.COUNT):
+        complete = zip_longest(*columns, fillvalue=math.nan)
+        found: Iterator[float] = (sum(values) for values in complete)
+    else:
+        found = (value for column in columns for value in column)
+    yield from filter(math.isfinite, found)
+
+
+def _measured(series: SeriesColumns, metric: str) -> list[float]:
+    """Return the values of a series without those of the omitted part."""
+    values = series.values[metric]
+    return [value for value, omitted in zip(values, series.omitted, strict=True) if not omitted]
+
+
+def _cumulated(ordered: Sequence[float], most: int) -> tuple[list[float], list[float]]:
+    """Return a CDF's steps: values, and the share of samples up to each.
+
+    Of more than ``most`` samples those at equal ranks, the first and the last among them.
+    """
+    n = len(ordered)
+    ranks = range(n) if n <= most else [round(k * (n - 1) / (most - 1)) for k in range(most)]
+    return [ordered[rank] for rank in ranks], [(rank + 1) / n for rank in ranks]

@@ -1,0 +1,169 @@
+"""What a figure shows, whoever draws it: axes with units, lines, boxes, cells, events, notes.
+
+A figure is data. `making.figures_of` makes it of a run; Matplotlib (`printed`), the terminal
+(`benchctl.tui.draw.figure`) and the report draw it. All values are in SI base units, and an axis
+says by which factor people read them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from benchctl.units import scale_of
+
+
+class Kind(StrEnum):
+    """The kinds of figures; a run has one that suits it."""
+
+    TIME = "time"
+    """Rates, delays and windows over the time of trials, with what happened."""
+    SWEEP = "sweep"
+    """A metric by the values of an axis: means with their 95 % intervals."""
+    BARS = "bars"
+    """The same for values without an order or a size, or for flows."""
+    HEAT = "heat"
+    """A metric by two axes: a cell for each pair of values."""
+    CDF = "cdf"
+    """The share of samples up to each value."""
+    BOX = "box"
+    """Quartiles of samples, 5th and 95th percentile, least and greatest."""
+    PLANE = "plane"
+    """Rate and round-trip time by the window in force, with the bounds of the path on both."""
+
+
+class Role(StrEnum):
+    """What the values of a line are."""
+
+    MEASURED = "measured"
+    EXPECTED = "expected"
+    """Of theory: dashed."""
+    REPORTED = "reported"
+    """By others, in the profile: open marks without a line."""
+    INVALID = "not valid"
+    """Measured in a lab that did not keep its promises: crosses over the marks."""
+
+
+class Tick(NamedTuple):
+    """A value of an axis that has a name, such as a window as the profile writes it."""
+
+    value: float
+    text: str
+
+
+class Axis(Struct, frozen=True):
+    """An axis in the SI unit of ``metric``, from the ``low`` to the ``high`` end of what it shows.
+
+    With ``ticks`` only these values are named, by texts that have their own units. Of an ``even``
+    axis, values are the numbers of its ticks from 0 on. ``from_zero`` is right for rates and
+    counts, whose parts mislead.
+    """
+
+    title: str
+    metric: str = ""
+    low: float = 0.0
+    high: float = 1.0
+    ticks: Sequence[Tick] = ()
+    even: bool = False
+    log: bool = False
+    from_zero: bool = False
+
+    @property
+    def scale(self) -> tuple[float, str]:
+        """The size and the name of the unit in which people read this axis."""
+        if self.ticks:
+            return 1.0, ""
+        return scale_of(self.metric, max(abs(self.low), abs(self.high)))
+
+    @property
+    def label(self) -> str:
+        """The title, with the unit."""
+        unit = self.scale[1]
+        return f"{self.title} ({unit})" if unit else self.title
+
+
+class Line(Struct, frozen=True):
+    """Values in order of ``xs``; a NaN in ``ys`` is a gap.
+
+    ``lows`` and ``highs`` are the 95 % interval of each mean, or the range of what a value over
+    time is the mean of; NaN without any, empty if no value has one. ``number`` decides the colour
+    and the mark; None is for theory that holds for every line.
+    """
+
+    name: str
+    number: int | None
+    xs: Sequence[float]
+    ys: Sequence[float]
+    lows: Sequence[float] = ()
+    highs: Sequence[float] = ()
+    role: Role = Role.MEASURED
+
+
+class Event(NamedTuple):
+    """What happened at a moment on a measured line, by its number."""
+
+    x: float
+    word: str
+    number: int
+
+
+class Box(Struct, frozen=True):
+    """The distribution of samples at a place of the x-axis, of the line with this number."""
+
+    x: float
+    number: int
+    least: float
+    p5: float
+    q1: float
+    median: float
+    q3: float
+    p95: float
+    greatest: float
+    count: int
+
+
+class Cell(Struct, frozen=True):
+    """The value at a column and a row, each counted from 0; None if nothing was measured."""
+
+    column: int
+    row: int
+    value: float | None
+    text: str
+    valid: bool = True
+
+
+class Panel(Struct, frozen=True):
+    """One of the plots of a figure, over the x-axis that all share.
+
+    ``cells`` are of a heat map: then ``y`` has the names of its rows, and ``heat`` is the scale of
+    its values.
+    """
+
+    y: Axis
+    lines: Sequence[Line] = ()
+    events: Sequence[Event] = ()
+    boxes: Sequence[Box] = ()
+    cells: Sequence[Cell] = ()
+    heat: Axis | None = None
+
+
+class Figure(Struct, frozen=True):
+    """One figure.
+
+    ``title`` is that of the run, ``about`` says which part of it this is; ``name`` is good for the
+    name of a file. ``names`` are those of the measured lines by their numbers, for the legend,
+    whose title is ``series``. ``notes`` say what was left out and what to know about the rest.
+    """
+
+    kind: Kind
+    name: str
+    title: str
+    about: str
+    x: Axis
+    panels: Sequence[Panel]
+    series: str = ""
+    names: Sequence[str] = ()
+    notes: Sequence[str] = ()

@@ -1,0 +1,277 @@
+"""Makes the figures of a run: `figures_of` is what everything that draws a run calls.
+
+What is not asked for is chosen by what the run is: what changes during its trials is shown over
+time, numbers of an axis as a curve, anything else as bars. A figure is made when it is asked for,
+so that of many only one is in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import closing
+from itertools import product
+from types import MappingProxyType
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from benchctl.errors import UsageError, nearest
+from benchctl.report.figures.axes import is_swept
+from benchctl.report.figures.distributions import distributed
+from benchctl.report.figures.figure import Figure, Kind
+from benchctl.report.figures.means import by_axis, heat, rows_of
+from benchctl.report.figures.parts import REPEAT, Part
+from benchctl.report.figures.plane import plane
+from benchctl.report.figures.request import OF_SAMPLES, Request
+from benchctl.report.figures.times import over_time, panels_of
+from benchctl.report.report import Report
+from benchctl.run.condition import parse_figure
+from benchctl.run.record import Run
+from benchctl.store.bulk import Bulk
+from benchctl.store.read import Reader
+from benchctl.units import quoted
+
+TIME = "time"
+"""The name of the x-axis of figures over time."""
+COLUMNS = 600
+"""Values of a line over time: about one for each dot that a figure in a paper has."""
+BY_AXIS = (Kind.SWEEP, Kind.BARS, Kind.HEAT, Kind.BOX)
+"""Their x-axis is one of the run."""
+
+
+class Wanted(Struct, frozen=True):
+    """What figures are asked for; what is empty is chosen by the run.
+
+    ``y`` are figures such as ``rtt_s`` or ``rtt_s.p95``. There is a figure for each value of the
+    axes ``by``; with ``every`` for each value of every axis, and for each repeat, that would not be
+    seen in one. ``only`` are the values of axes to show. Lines over time have ``columns`` values.
+    """
+
+    kind: Kind | None = None
+    x: str = ""
+    y: Sequence[str] = ()
+    series: str = ""
+    by: Sequence[str] = ()
+    only: Mapping[str, Collection[str]] = MappingProxyType({})
+    every: bool = False
+    columns: int = COLUMNS
+
+
+USUAL = Wanted()
+"""What suits a run."""
+
+
+def figures_of(reader: Reader, report: Report, wanted: Wanted = USUAL) -> Iterator[Figure]:
+    """Yield the figures of a run; at least one.
+
+    Raises UsageError for what the run does not have, and where nothing was measured; StoreError.
+    """
+    return _figures(reader, _only(report, wanted.only), wanted)
+
+
+def axes_of(report: Report) -> list[str]:
+    """Return what figures can be by: the axes of a run with several values, and its repeats."""
+    repeated = any(one.trial.repeat > 1 for one in report.trials)
+    return [*report.run.varying, *([REPEAT] if repeated else [])]
+
+
+def _figures(reader: Reader, report: Report, wanted: Wanted) -> Iterator[Figure]:
+    run = report.run
+    if not report.summary:
+        raise UsageError(
+            f"run {run.name}: nothing was measured, so there is nothing to draw",
+            f"see benchctl show {run.name} --trials",
+        )
+    with closing(Bulk(reader.path)) as bulk:
+        request = _resolved(report, wanted, bulk)
+        makers: Mapping[Kind, Callable[[Request], Figure | None]] = {
+            Kind.TIME: lambda one: over_time(one, bulk),
+            Kind.CDF: lambda one: distributed(one, bulk),
+            Kind.BOX: lambda one: distributed(one, bulk),
+            Kind.PLANE: plane,
+            Kind.HEAT: _if_measured(heat),
+            Kind.SWEEP: _if_measured(by_axis),
+            Kind.BARS: _if_measured(by_axis),
+        }
+        names: set[str] = set()
+        for part in _parts(report, request, wanted):
+            figure = makers[request.kind](replace(request, part=part))
+            if figure is not None:
+                name, number = figure.name, 2
+                while name in names:
+                    name, number = f"{figure.name}-{number}", number + 1
+                names.add(name)
+                yield replace(figure, name=name)
+        if not names:
+            raise UsageError(f"run {run.name}: {_nothing(request)}", _MISSING[request.kind])
+
+
+_MISSING: Mapping[Kind, str] = {
+    Kind.TIME: "--kind bars shows what its tools reported at their end",
+    Kind.CDF: "--kind bars shows what its tools reported at their end",
+    Kind.BOX: "--kind bars shows what its tools reported at their end",
+    Kind.PLANE: "it needs TCP flows whose sender's TCP_INFO was read",
+    Kind.HEAT: "--only may have left nothing",
+    Kind.SWEEP: "--only may have left nothing",
+    Kind.BARS: "--only may have left nothing",
+}
+
+
+def _nothing(request: Request) -> str:
+    if request.kind is Kind.PLANE:
+        return "no flow has a window and a round-trip time"
+    metrics = ", ".join(metric for metric, _ in request.metrics)
+    what = "sample" if request.kind in OF_SAMPLES else "figure"
+    return f"there is no {what} of {metrics}"
+
+
+def _if_measured(maker: Callable[[Request], Figure]) -> Callable[[Request], Figure | None]:
+    """Return a maker of means that makes nothing of no rows."""
+    return lambda request: maker(request) if any(rows_of(request)) else None
+
+
+def _only(report: Report, only: Mapping[str, Collection[str]]) -> Report:
+    """Return the part of a report with some values of axes. Raises UsageError."""
+    for axis, texts in only.items():
+        known = _axis(report.run, axis, "--only")
+        values = [str(value) for value in report.run.values[known]]
+        for text in texts:
+            if text not in values:
+                hint = nearest(text, values) or f"values are: {', '.join(values)}"
+                raise UsageError(f"--only: axis {known} has no value {quoted(text)}", hint)
+    wanted = {_axis(report.run, axis, "--only"): texts for axis, texts in only.items()}
+
+    def holds(point: Mapping[str, object]) -> bool:
+        return all(str(point.get(axis)) in texts for axis, texts in wanted.items())
+
+    return replace(
+        report,
+        trials=[one for one in report.trials if holds(one.trial.point)],
+        summary=[row for row in report.summary if holds(row.point)],
+        measured=[one for one in report.measured if holds(one.point)],
+    )
+
+
+def _resolved(report: Report, wanted: Wanted, bulk: Bulk) -> Request:
+    """Return the request that all parts share. Raises UsageError."""
+    run = report.run
+    by = [_axis(run, name, "--by") for name in wanted.by if name != REPEAT]
+    x = wanted.x if wanted.x in ("", TIME) else _axis(run, wanted.x, "--x")
+    series = wanted.series and _axis(run, wanted.series, "--series")
+    free = [axis for axis in run.varying if axis not in by and len(_there(report, axis)) > 1]
+    kind = wanted.kind or _kind(report, x, [axis for axis in free if axis != series], bulk)
+    if x and (x == TIME if kind in BY_AXIS else x != TIME or kind is not Kind.TIME):
+        raise UsageError(f"a figure of kind {kind} has not {x} as its x-axis", "remove --x")
+    if kind in BY_AXIS and not x:
+        others = [axis for axis in free if axis != series]
+        x = next((axis for axis in others if is_swept(run.values[axis])), "")
+        if not x or kind is Kind.BARS:
+            x = x or max(others, key=lambda axis: len(_there(report, axis)), default="")
+    if kind is Kind.SWEEP and not x:
+        raise UsageError(f"run {run.name}: no axis has several values to sweep", _axes_hint(run))
+    if not series:
+        others = [axis for axis in free if axis != x]
+        series = max(others, key=lambda axis: len(_there(report, axis)), default="")
+    if kind is Kind.HEAT and (not x or not series):
+        raise UsageError(f"run {run.name}: a heat map needs two axes", _axes_hint(run))
+    metrics = _metrics(report, wanted.y, kind, bulk)
+    return Request(report, kind, metrics, "" if x == TIME else x, series, Part(), wanted.columns)
+
+
+def _kind(report: Report, x: str, free: Sequence[str], bulk: Bulk) -> Kind:
+    """Return the kind that suits a run."""
+    run = report.run
+    lab = run.settings.lab
+    sampled = bool(bulk.metrics(run.id))
+    changes = (lab is not None and lab.changes) or any(one.events for one in run.settings.expect)
+    if x == TIME or (not x and sampled and (changes or not free)):
+        return Kind.TIME
+    swept = [x] if x else free
+    return Kind.SWEEP if any(is_swept(run.values[axis]) for axis in swept) else Kind.BARS
+
+
+def _there(report: Report, axis: str) -> set[str]:
+    """Return the values of an axis that were measured."""
+    return {str(row.point[axis]) for row in report.summary if axis in row.point}
+
+
+def _axis(run: Run, name: str, option: str) -> str:
+    """Return an axis of a run. Raises UsageError with the nearest name."""
+    if name in run.values:
+        return name
+    found = [axis for axis in run.values if name in axis]
+    if len(found) == 1:
+        return found[0]
+    hint = f"such as {', '.join(found)}" if found else nearest(name, run.values) or _axes_hint(run)
+    raise UsageError(f"{option}: run {run.name} has no axis {quoted(name)}", hint)
+
+
+def _axes_hint(run: Run) -> str:
+    return f"its axes are: {', '.join(run.values) or 'none'}"
+
+
+def _metrics(
+    report: Report, texts: Sequence[str], kind: Kind, bulk: Bulk
+) -> Sequence[tuple[str, str]]:
+    """Return the metrics of a figure, each with its aggregate. Raises UsageError."""
+    run = report.run
+    sampled = kind in (Kind.TIME, Kind.CDF, Kind.BOX)
+    known = [*dict.fromkeys(row.metric for row in report.summary)]
+    if sampled:
+        there = bulk.metrics(run.id)
+        known = there or known
+    wanted = ("found_rate_bps", *run.vocabulary.wanted)
+    known.sort(key=lambda name: wanted.index(name) if name in wanted else len(wanted))
+    found = []
+    for text in texts:
+        try:
+            metric, aggregate = parse_figure(text)
+        except ValueError as error:
+            raise UsageError(f"--y: {error}") from None
+        if metric not in known:
+            hint = nearest(metric, known) or f"measured are: {', '.join(known)}"
+            raise UsageError(f"--y: no metric {quoted(metric)} was measured", hint)
+        if aggregate and sampled:
+            raise UsageError(
+                f"--y {text}: a figure of kind {kind} shows every sample", f"write --y {metric}"
+            )
+        found.append((metric, aggregate))
+    if found:
+        return found[:1] if kind in (Kind.HEAT, Kind.CDF, Kind.BOX) else found
+    if kind is Kind.TIME:
+        return [(metric, "") for metric in panels_of(run.vocabulary, known)]
+    return [(known[0], "")]
+
+
+def _parts(report: Report, request: Request, wanted: Wanted) -> Iterator[Part]:
+    """Yield the parts of a run that have a figure each. Raises UsageError."""
+    run = report.run
+    by = [REPEAT if name == REPEAT else _axis(run, name, "--by") for name in wanted.by]
+    shown = {request.x, request.series}
+    if wanted.every:
+        by += [axis for axis in run.varying if axis not in {*by, *shown}]
+        if request.kind is Kind.TIME and REPEAT not in by:
+            by.append(REPEAT)
+    if twice := [axis for axis in by if axis in shown]:
+        raise UsageError(
+            f"--by {twice[0]}: each figure shows all values of it", "remove it, or --x or --series"
+        )
+    if REPEAT in by and request.kind not in OF_SAMPLES:
+        raise UsageError(
+            f"--by {REPEAT}: a figure of kind {request.kind} shows means over repeats",
+            "add --kind time",
+        )
+    fixed = {
+        _axis(run, axis, "--only"): text for axis, (text, *more) in wanted.only.items() if not more
+    }
+    axes = [axis for axis in by if axis != REPEAT and len(_there(report, axis)) > 1]
+    repeats = sorted({one.trial.repeat for one in report.trials}) if REPEAT in by else [0]
+    if len(repeats) == 1:
+        repeats = [0]
+    values = [
+        [str(value) for value in run.values[axis] if str(value) in _there(report, axis)]
+        for axis in axes
+    ]
+    for texts in product(*values):
+        where = {**fixed, **dict(zip(axes, texts, strict=True))}
+        yield from (Part(where, repeat) for repeat in repeats)

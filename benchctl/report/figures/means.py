@@ -1,0 +1,190 @@
+"""Figures of means over repeats: sweeps, bars and heat maps, from the rows of a run's summary."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from benchctl.analysis.summary import SummaryRow
+from benchctl.metrics import title_of
+from benchctl.report.figures.axes import named_axis, swept_axis, title_of_axis, value_axis
+from benchctl.report.figures.figure import Axis, Cell, Figure, Kind, Line, Panel, Role
+from benchctl.report.figures.parts import Naming, Source, left_out, names_of
+from benchctl.report.figures.request import Request, numbered
+from benchctl.units import parse_rate, scale_of
+
+Place = Callable[[SummaryRow], float]
+Rows = Sequence[SummaryRow]
+
+
+def rows_of(request: Request) -> list[list[SummaryRow]]:
+    """Return the rows of each metric of a request that have a place on its x-axis."""
+    return [
+        [
+            row
+            for row in request.report.rows_of(*metric)
+            if request.part.holds(row.point) and (not request.x or request.x in row.point)
+        ]
+        for metric in request.metrics
+    ]
+
+
+def by_axis(request: Request) -> Figure:
+    """Return a sweep, or bars at each value of the x-axis; without such an axis, of each flow."""
+    found = rows_of(request)
+    every = [row for rows in found for row in rows]
+    naming = names_of(map(_source, every), request.axes, request.x)
+    if not request.x:
+        return _by_line(request, found, naming)
+    values = _values(request, every)
+    if request.kind is Kind.BARS:
+        x = named_axis(title_of_axis(request.x), [str(value) for value in values])
+        places = [float(place) for place in range(len(values))]
+    else:
+        x, places = swept_axis(request.x, values)
+    at = dict(zip(map(str, values), places, strict=True))
+    numbers, count = numbered((naming.key(_source(row)), _source(row)) for row in every)
+    panels = [
+        _panel(request, metric, rows, numbers, naming, lambda row: at[str(row.point[request.x])], x)
+        for metric, rows in zip(request.metrics, found, strict=True)
+    ]
+    names = [", ".join(key) for key in numbers]
+    notes = [*_repeats(every), *left_out(count, len(numbers), "lines"), *_doubts(every)]
+    return request.figure(x, panels, names, naming.title, notes)
+
+
+def _by_line(request: Request, found: Sequence[Rows], naming: Naming) -> Figure:
+    """Return bars without an axis: a place for each flow."""
+    every = [row for rows in found for row in rows]
+    keys, count = numbered((naming.key(_source(row)), _source(row)) for row in every)
+    names = [", ".join(key) or request.run.profile for key in keys]
+    x = named_axis(naming.title, names)
+    panels = [
+        _panel(
+            request, metric, [row for row in rows if naming.key(_source(row)) in keys], {(): 0},
+            Naming(()), lambda row: float(keys[naming.key(_source(row))]), x,
+        )
+        for metric, rows in zip(request.metrics, found, strict=True)
+    ]  # fmt: skip
+    notes = [*_repeats(every), *left_out(count, len(keys), "bars"), *_doubts(every)]
+    return request.figure(x, panels, [""], "", notes)
+
+
+def _source(row: SummaryRow) -> Source:
+    return Source(row.point, row.flow, row.direction)
+
+
+def _values(request: Request, rows: Rows, axis: str = "") -> list[Any]:
+    """Return the values of an axis that rows have, in the order of the profile."""
+    axis = axis or request.x
+    there = {str(row.point[axis]): row.point[axis] for row in rows}
+    searched = request.run.settings.search
+    if searched is not None and axis == searched.axis:
+        return sorted(there.values(), key=parse_rate)
+    return [value for value in request.run.values[axis] if str(value) in there]
+
+
+def _panel(
+    request: Request, metric: tuple[str, str], rows: Rows, numbers: Mapping[tuple[str, ...], int],
+    naming: Naming, place: Place, x: Axis,
+) -> Panel:  # fmt: skip
+    lines: list[Line] = []
+    for key, number in numbers.items():
+        mine = sorted((row for row in rows if naming.key(_source(row)) == key), key=place)
+        if mine:
+            lines += _lines(", ".join(key), number, mine, place)
+    lines = [*_merged(line for line in lines if line.role is Role.EXPECTED),
+             *(line for line in lines if line.role is not Role.EXPECTED)]  # fmt: skip
+    described = request.run.vocabulary.describe(metric[0])
+    y = value_axis(described, lines, aggregate=metric[1], x_is_log=x.log)
+    return Panel(y, lines)
+
+
+def _lines(name: str, number: int, rows: Rows, place: Place) -> Iterator[Line]:
+    """Yield what was measured on a line, and what is beside it."""
+    xs = [place(row) for row in rows]
+    spreads = [row.spread for row in rows]
+    known = any(one.half is not None for one in spreads)
+    yield Line(
+        name, number, xs, [one.mean for one in spreads],
+        [_known(one.ci95_low) for one in spreads] if known else (),
+        [_known(one.ci95_high) for one in spreads] if known else (),
+    )  # fmt: skip
+    for role in (Role.EXPECTED, Role.REPORTED):
+        values = [_known(row.beside.get(role.value)) for row in rows]
+        if not all(map(math.isnan, values)):
+            yield Line(role.value, number, xs, values, role=role)
+    doubtful = [row for row in rows if not row.valid]
+    if doubtful:
+        yield Line(
+            Role.INVALID.value, number, [place(row) for row in doubtful],
+            [row.spread.mean for row in doubtful], role=Role.INVALID,
+        )  # fmt: skip
+
+
+def _known(value: float | None) -> float:
+    return math.nan if value is None else value
+
+
+def _merged(lines: Iterable[Line]) -> list[Line]:
+    """Return lines of theory; a single one, of no line in particular, if they never differ."""
+    lines = list(lines)
+    values: dict[float, set[float]] = {}
+    for line in lines:
+        for x, y in zip(line.xs, line.ys, strict=True):
+            if not math.isnan(y):
+                values.setdefault(x, set()).add(y)
+    if len(lines) < 2 or any(len(ys) > 1 for ys in values.values()):
+        return lines
+    xs = sorted(values)
+    ys = [y for x in xs for y in values[x]]
+    return [Line(Role.EXPECTED.value, None, xs, ys, role=Role.EXPECTED)]
+
+
+def _repeats(rows: Rows, interval: str = " with its 95 % interval") -> list[str]:
+    """Return a note about what the marks and their intervals are."""
+    counts = sorted({row.spread.n for row in rows})
+    if not counts:
+        return []
+    if counts[-1] == 1:
+        return [f"one measurement each{': no interval' if interval else ''}"]
+    many = " to ".join(str(count) for count in dict.fromkeys((counts[0], counts[-1])))
+    return [f"mean of {many} repeats{interval}"]
+
+
+def _doubts(rows: Rows) -> list[str]:
+    doubtful = sum(not row.valid for row in rows)
+    if not doubtful:
+        return []
+    return [f"{doubtful} of {len(rows)} values are not valid for this lab, which did not keep up"]
+
+
+def heat(request: Request) -> Figure:
+    """Return a heat map of the x-axis and the one of the series."""
+    (metric, aggregate), *_ = request.metrics
+    rows = [row for row in rows_of(request)[0] if request.series in row.point]
+    axes = [axis for axis in request.axes if axis != request.series]
+    naming = names_of(map(_source, rows), axes, request.x)
+    keys = [*dict.fromkeys(naming.key(_source(row)) for row in rows)]
+    rows = [row for row in rows if naming.key(_source(row)) == keys[0]]
+    across, down = _values(request, rows), _values(request, rows, request.series)
+    x = named_axis(title_of_axis(request.x), [str(value) for value in across])
+    y = named_axis(title_of_axis(request.series), [str(value) for value in down])
+    means = [row.spread.mean for row in rows]
+    title = title_of(metric) + (f", {aggregate}" if aggregate else "")
+    scale = Axis(title, metric, min(means), max(means))
+    factor, _ = scale_of(metric, max(map(abs, means)))
+    there = {(str(row.point[request.x]), str(row.point[request.series])): row for row in rows}
+    cells = []
+    for r, row_value in enumerate(down):
+        for c, value in enumerate(across):
+            one = there.get((str(value), str(row_value)))
+            mean = None if one is None else one.spread.mean
+            text = "" if mean is None else f"{mean / factor:.3g}"
+            cells.append(Cell(c, r, mean, text, one is None or one.valid))
+    notes = [*_repeats(rows, ""), *left_out(len(keys), 1, "maps"), *_doubts(rows)]
+    if keys[0] and len(keys) > 1:
+        notes.insert(0, f"{naming.title}: {', '.join(keys[0])}")
+    panel = Panel(y, cells=cells, heat=scale)
+    return request.figure(x, [panel], [], "", notes)

@@ -1,0 +1,104 @@
+"""Which trials and values a figure is of, and how its lines are called."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+from msgspec import Struct
+
+# More lines than eight colours with two sets of marks distinguish are read by nobody.
+MOST_LINES = 16
+REPEAT = "repeat"
+Point = Mapping[str, Any]
+
+
+class Part(Struct, frozen=True):
+    """The points that have these values of axes, and one repeat of them if it is not 0."""
+
+    where: Mapping[str, str] = MappingProxyType({})
+    """By the names of axes, as text."""
+    repeat: int = 0
+
+    def holds(self, point: Point) -> bool:
+        """Return whether a point is of this part."""
+        return all(str(point.get(axis)) == text for axis, text in self.where.items())
+
+    @property
+    def about(self) -> str:
+        """The part in words: ``direction=send, repeat 2``."""
+        words = [f"{axis}={text}" for axis, text in self.where.items()]
+        return ", ".join([*words, *([f"repeat {self.repeat}"] if self.repeat else [])])
+
+    @property
+    def name(self) -> str:
+        """The part as a piece of a file's name."""
+        words = [*self.where.items(), *([(REPEAT, str(self.repeat))] if self.repeat else [])]
+        return "-".join(_in_file(f"{axis}={text}") for axis, text in words)
+
+
+def _in_file(text: str) -> str:
+    """Return a text that any file system takes and no shell interprets."""
+    return re.sub(r"[^\w.=+]+", "_", text)[:60]
+
+
+class Source(Struct, frozen=True):
+    """What one line is of: a point, a flow and a direction of it."""
+
+    point: Point
+    flow: str = ""
+    direction: str = ""
+
+
+def names_of(sources: Iterable[Source], axes: Sequence[str], without: str = "") -> Naming:
+    """Return what distinguishes sources along these axes, but for the axis ``without``.
+
+    The flow and its direction are only named where the axes do not tell.
+    """
+    sources = list(sources)
+    shown = [
+        axis
+        for axis in axes
+        if axis != without and len({str(one.point.get(axis)) for one in sources}) > 1
+    ]
+    keys = {(str(one.point.get(without)), one.flow, one.direction,
+             *(str(one.point.get(axis)) for axis in shown)) for one in sources}  # fmt: skip
+    for flow, way in ((False, False), (True, False), (False, True), (True, True)):
+        naming = Naming(tuple(shown), flow=flow, way=way)
+        told = {(str(one.point.get(without)), naming.key(one)) for one in sources}
+        if len(told) == len(keys):
+            break
+    return naming
+
+
+class Naming(Struct, frozen=True):
+    """By what lines are distinguished: axes, the flow, its direction."""
+
+    axes: tuple[str, ...]
+    flow: bool = False
+    way: bool = False
+
+    def key(self, source: Source) -> tuple[str, ...]:
+        """Return what is the same for all points of a line."""
+        words = [str(source.point.get(axis, "-")) for axis in self.axes]
+        words += [source.flow] * self.flow + [source.direction] * self.way
+        return tuple(words)
+
+    def name(self, source: Source) -> str:
+        """Return the name of a line; empty if there is only one."""
+        return ", ".join(word for word in self.key(source) if word)
+
+    @property
+    def title(self) -> str:
+        """What the names are values of."""
+        words = [axis.replace("_", " ") for axis in self.axes]
+        return ", ".join([*words, *["flow"] * self.flow, *["direction"] * self.way])
+
+
+def left_out(count: int, shown: int, what: str) -> list[str]:
+    """Return a note about what a figure does not show, if it does not show all."""
+    if count <= shown:
+        return []
+    return [f"{count - shown} of {count} {what} are left out: --only AXIS=VALUE chooses"]

@@ -1,0 +1,402 @@
+"""Draws figures for paper with Matplotlib: SVG, PNG and PDF, the same bytes for the same figure.
+
+Colour is never the only distinction: lines have marks, bars have hatches. Theory is dashed, marks
+of what others reported are open, and crosses are over what is not valid.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import textwrap
+import unicodedata
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import groupby
+from typing import Any
+
+from benchctl.report.figures.figure import Axis, Event, Figure, Kind, Line, Panel, Role
+from benchctl.report.figures.library import missing_characters, styled
+
+FORMATS = ("svg", "png", "pdf")
+_METADATA: Mapping[str, Mapping[str, None]] = {
+    "svg": {"Date": None, "Creator": None},
+    "png": {"Software": None},
+    "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
+}
+# Without crosses, which mean "not valid".
+_MARKS = "os^Dv<P>phd*H8"
+_HATCHES = ("", "///", "...", "xxx", "\\\\\\", "+++", "ooo", "---")
+# Marks of a line over time, so that lines are told apart in black and white.
+_MARKS_OVER_TIME = 7
+# Two labels of an axis closer than this share of it would touch, for each character of a label.
+_LABEL_SHARE = 0.017
+_TITLE_WIDTH, _TITLE_LINES = 78, 2
+_NOTE_WIDTH = 105
+_NAME_WIDTH = 22
+_BAR = 0.8
+_PANEL_MORE = 0.62
+"""The height of each panel after the first, in shares of a figure with one."""
+# Words of events side by side, in shares of the width for each character, and their rows.
+_WORD_SHARE, _WORD_ROWS = 0.0125, 3
+_GREY = "#555555"
+
+
+@contextmanager
+def printer(style: str | None = None) -> Iterator[Callable[[Figure, str], bytes]]:
+    """Give a function that draws a figure in a format.
+
+    Raises MissingError without Matplotlib, and UsageError for a style that is none.
+    """
+    with styled(style) as matplotlib:
+        yield lambda figure, form: _Sheet(matplotlib, figure, form).save()
+
+
+class _Sheet:
+    """A figure on paper."""
+
+    def __init__(self, matplotlib: Any, figure: Figure, form: str) -> None:
+        self._matplotlib = matplotlib
+        self._figure = figure
+        self._form = form
+        rc = matplotlib.rcParams
+        self._colours = rc["axes.prop_cycle"].by_key().get("color", ["black"])
+        width, height = rc["figure.figsize"]
+        panels = len(figure.panels)
+        self._sheet = matplotlib.figure.Figure(
+            figsize=(width, height * (1 + _PANEL_MORE * (panels - 1))), layout="constrained"
+        )
+        grid = self._sheet.subplots(panels, 1, sharex=True, squeeze=False)
+        for axes, panel in zip(grid[:, 0], figure.panels, strict=True):
+            self._draw(axes, panel)
+        self._set_x(grid[-1, 0])
+        self._write_titles()
+        self._add_legend()
+
+    def save(self) -> bytes:
+        """Return the figure in its format."""
+        file = io.BytesIO()
+        self._sheet.savefig(file, format=self._form, metadata=_METADATA[self._form])
+        return file.getvalue()
+
+    def _text(self, text: str) -> str:
+        """Return a text as it can be drawn: what the font or its layout cannot is escaped.
+
+        Viewers of an SVG have fonts for every script, and order text by its direction.
+        """
+        if self._form == "svg" or text.isascii():
+            return text
+        missing = set(missing_characters(self._matplotlib, text))
+        return "".join(
+            one.encode("unicode_escape").decode()
+            if one in missing or unicodedata.bidirectional(one) in ("R", "AL")
+            else one
+            for one in text
+        )
+
+    def _colour(self, number: int | None) -> str:
+        if number is None:
+            return _GREY
+        colour: str = self._colours[number % len(self._colours)]
+        return colour
+
+    def _mark(self, number: int | None) -> str:
+        return _MARKS[(number or 0) % len(_MARKS)]
+
+    # What is in a panel.
+
+    def _draw(self, axes: Any, panel: Panel) -> None:
+        kind = self._figure.kind
+        if panel.heat is not None:
+            self._draw_cells(axes, panel, panel.heat)
+            return
+        factor = panel.y.scale[0]
+        for line in panel.lines:
+            if kind is Kind.BARS:
+                self._draw_bars(axes, line, factor)
+            else:
+                self._draw_line(axes, line, factor)
+        self._draw_boxes(axes, panel, factor)
+        axes.set_ylabel(self._text(panel.y.label))
+        if panel.y.log:
+            axes.set_yscale("log")
+            axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+            axes.yaxis.set_minor_formatter(lambda *_: "")
+        elif panel.y.from_zero:
+            axes.set_ylim(bottom=0.0)
+        if panel.y.metric == "share_ratio":
+            axes.set_ylim(top=100.0)
+        self._draw_events(axes, panel.events)
+
+    def _draw_line(self, axes: Any, line: Line, factor: float) -> None:
+        x_factor = self._figure.x.scale[0]
+        xs = [x / x_factor for x in line.xs]
+        ys = [y / factor for y in line.ys]
+        colour, mark = self._colour(line.number), self._mark(line.number)
+        kind = self._figure.kind
+        if line.role is not Role.MEASURED:
+            self._draw_beside(axes, line, xs, ys)
+        elif kind is Kind.CDF:
+            axes.step(
+                [xs[0], *xs], [0.0, *ys], where="post", color=colour, marker=mark,
+                markevery=self._every(line, len(xs) + 1),
+            )  # fmt: skip
+        elif kind is Kind.TIME:
+            if line.lows:
+                axes.fill_between(
+                    xs, [low / factor for low in line.lows], [high / factor for high in line.highs],
+                    color=colour, alpha=0.22, linewidth=0,
+                )  # fmt: skip
+            alone = len(self._figure.names) < 2 and len(xs) > 60
+            axes.plot(
+                xs, ys, color=colour, linewidth=1.0, marker="" if alone else mark,
+                markevery=self._every(line, len(xs)),
+            )  # fmt: skip
+        elif kind is Kind.PLANE:
+            axes.plot(xs, ys, color=colour, marker=mark, linestyle="none")
+        else:
+            axes.errorbar(
+                xs, ys, yerr=_errors(line, factor), color=colour, marker=mark, capsize=3,
+                elinewidth=1.0,
+            )  # fmt: skip
+
+    def _every(self, line: Line, count: int) -> Any:
+        """Return which of a line's points have a mark: few, and not those of other lines."""
+        step = max(1, count // _MARKS_OVER_TIME)
+        lines = max(1, len(self._figure.names))
+        return ((line.number or 0) * step // lines, step)
+
+    def _draw_beside(self, axes: Any, line: Line, xs: Sequence[float], ys: Sequence[float]) -> None:
+        """Draw what is beside the measured values: dashes, open marks or crosses."""
+        colour = self._colour(line.number)
+        match line.role:
+            case Role.EXPECTED:
+                axes.plot(xs, ys, color=colour, linestyle="--", linewidth=1.1, zorder=1.8)
+            case Role.REPORTED:
+                axes.plot(
+                    xs, ys, color=colour, linestyle="none", marker=self._mark(line.number),
+                    markerfacecolor="white", markersize=6, zorder=2.5,
+                )  # fmt: skip
+            case _:
+                axes.plot(xs, ys, color="black", linestyle="none", marker="x", markersize=7,
+                          zorder=3)  # fmt: skip
+
+    def _draw_bars(self, axes: Any, line: Line, factor: float) -> None:
+        lines = max(1, len(self._figure.names))
+        width = _BAR / lines
+        number = line.number
+        shift = 0.0 if number is None else (number - (lines - 1) / 2) * width
+        xs = [x + shift for x in line.xs]
+        ys = [y / factor for y in line.ys]
+        if line.role is Role.MEASURED:
+            axes.bar(
+                xs, ys, width, yerr=_errors(line, factor), capsize=2.5, color=self._colour(number),
+                edgecolor="black", linewidth=0.6, hatch=_HATCHES[(number or 0) % len(_HATCHES)],
+                error_kw={"elinewidth": 1.0},
+            )  # fmt: skip
+        elif line.role is Role.EXPECTED:
+            half = (_BAR if number is None else width) / 2
+            axes.hlines(ys, [x - half for x in xs], [x + half for x in xs], color="black",
+                        linestyle="--", linewidth=1.2)  # fmt: skip
+        elif line.role is Role.REPORTED:
+            axes.plot(xs, ys, linestyle="none", marker="o", markerfacecolor="white",
+                      markeredgecolor="black", markersize=6, zorder=4)  # fmt: skip
+        else:
+            axes.plot(xs, ys, color="black", linestyle="none", marker="x", markersize=8, zorder=4)
+
+    def _draw_boxes(self, axes: Any, panel: Panel, factor: float) -> None:
+        lines = max(1, len(self._figure.names))
+        width = _BAR / lines
+        for box in panel.boxes:
+            described = {
+                "whislo": box.p5, "q1": box.q1, "med": box.median, "q3": box.q3, "whishi": box.p95,
+            }  # fmt: skip
+            stats: dict[str, Any] = {key: value / factor for key, value in described.items()}
+            stats["fliers"] = [box.least / factor, box.greatest / factor]
+            drawn = axes.bxp(
+                [stats], positions=[box.x + (box.number - (lines - 1) / 2) * width],
+                widths=width * 0.8, patch_artist=True, manage_ticks=False,
+                flierprops={"marker": ".", "markersize": 3, "markerfacecolor": "black"},
+                medianprops={"color": "black", "linewidth": 1.6},
+            )  # fmt: skip
+            for patch in drawn["boxes"]:
+                patch.set_facecolor(self._colour(box.number))
+                patch.set_hatch(_HATCHES[box.number % len(_HATCHES)])
+
+    def _draw_cells(self, axes: Any, panel: Panel, heat: Axis) -> None:
+        columns, rows = len(self._figure.x.ticks), len(panel.y.ticks)
+        factor = heat.scale[0]
+        values = [[math.nan] * columns for _ in range(rows)]
+        for cell in panel.cells:
+            if cell.value is not None:
+                values[cell.row][cell.column] = cell.value / factor
+        drawn = axes.pcolormesh(
+            [column - 0.5 for column in range(columns + 1)],
+            [row - 0.5 for row in range(rows + 1)], values, cmap="cividis",
+            edgecolors="white", linewidth=0.5,
+        )  # fmt: skip
+        axes.grid(visible=False)
+        span = heat.high - heat.low
+        small = columns > 12
+        for cell in panel.cells:
+            share = 0.0 if cell.value is None or not span else (cell.value - heat.low) / span
+            missing = cell.value is None
+            text = "-" if missing else cell.text + ("" if cell.valid else " !")
+            axes.text(
+                cell.column, cell.row, text, ha="center", va="center",
+                fontsize="xx-small" if small else "small",
+                color="black" if missing or share > 0.55 else "white",
+            )  # fmt: skip
+        axes.set_yticks([tick.value for tick in panel.y.ticks],
+                        [_short(self._text(tick.text)) for tick in panel.y.ticks])  # fmt: skip
+        axes.set_ylabel(self._text(panel.y.label))
+        for spine in axes.spines.values():
+            spine.set_visible(False)
+        bar = self._sheet.colorbar(drawn, ax=axes)
+        bar.set_label(self._text(heat.label))
+        bar.outline.set_visible(False)
+
+    def _draw_events(self, axes: Any, events: Sequence[Event]) -> None:
+        """Draw a line for each event, and above the panel the words of those side by side."""
+        if not events:
+            return
+        factor = self._figure.x.scale[0]
+        span = (self._figure.x.high - self._figure.x.low) / factor or 1.0
+        for event in events:
+            axes.axvline(event.x / factor, color=self._colour(event.number), linestyle=":",
+                         linewidth=0.9, zorder=1.5)  # fmt: skip
+        ends: list[float] = [-math.inf] * _WORD_ROWS
+        close = 0.02 * span
+        groups: list[tuple[float, str, int]] = []
+        for word, same in groupby(sorted(events, key=lambda e: (e.word, e.x)), lambda e: e.word):
+            for event in same:
+                x = event.x / factor
+                if groups and groups[-1][1] == word and x - groups[-1][0] < close:
+                    groups[-1] = (groups[-1][0], word, groups[-1][2] + 1)
+                else:
+                    groups.append((x, word, 1))
+        for x, word, count in sorted(groups):
+            text = word if count == 1 else f"{count} x {word}"
+            half = len(text) * _WORD_SHARE * span / 2
+            row = next((n for n, end in enumerate(ends) if x - half > end), None)
+            if row is None:
+                continue  # its line is there; beside it are others' words
+            ends[row] = x + half
+            axes.annotate(
+                f"▾{text}", (x, 1.0), (0, 2 + 9 * row), xycoords=("data", "axes fraction"),
+                textcoords="offset points", ha="center", va="bottom", fontsize="x-small",
+                color=_GREY,
+            )  # fmt: skip
+
+    # What is around the panels.
+
+    def _set_x(self, axes: Any) -> None:
+        x = self._figure.x
+        axes.set_xlabel(self._text(x.label))
+        if x.log:
+            axes.set_xscale("log")
+            axes.xaxis.set_minor_formatter(lambda *_: "")
+            axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        if x.ticks:
+            self._set_ticks(axes)
+        if x.even and self._figure.kind is not Kind.HEAT:
+            axes.set_xlim(-0.6, len(x.ticks) - 0.4)
+        elif self._figure.kind is Kind.TIME:
+            axes.set_xlim(x.low, x.high / x.scale[0])
+        elif x.from_zero and not x.log:
+            axes.set_xlim(left=0.0)
+
+    def _set_ticks(self, axes: Any) -> None:
+        """Name the ticks; of those that would touch only the first, and slanted if all are long."""
+        x = self._figure.x
+        texts = [_short(self._text(tick.text)) for tick in x.ticks]
+        longest = max(map(_width, texts))
+        if x.even and longest * len(texts) * _LABEL_SHARE > 1:
+            axes.set_xticks([tick.value for tick in x.ticks], texts, rotation=35, ha="right",
+                            rotation_mode="anchor")  # fmt: skip
+            return
+        low, high = (math.log(v) if x.log else v for v in (x.low, x.high))
+        end = -math.inf
+        shown = []
+        for tick, text in zip(x.ticks, texts, strict=True):
+            value = math.log(tick.value) if x.log else tick.value
+            place = (value - low) / (high - low) if high > low else 0.5
+            half = _width(text) * _LABEL_SHARE / 2
+            free = place - half > end
+            end = place + half if free else end
+            shown.append(text if free else "")
+        axes.set_xticks([tick.value for tick in x.ticks], shown)
+        axes.minorticks_off()
+
+    def _write_titles(self) -> None:
+        figure = self._figure
+        lines = self._wrapped(figure.title, _TITLE_WIDTH, _TITLE_LINES)
+        lines += self._wrapped(figure.about, _TITLE_WIDTH, _TITLE_LINES)
+        self._sheet.suptitle("\n".join(lines))
+        notes = [line for note in figure.notes for line in self._wrapped(note, _NOTE_WIDTH, 3)]
+        if notes:
+            self._sheet.supxlabel(
+                "\n".join(notes), x=0.01, ha="left", fontsize="x-small", color=_GREY
+            )
+
+    def _wrapped(self, text: str, width: int, most: int) -> list[str]:
+        """Return a text in lines, as it can be drawn; an ellipsis ends the last if it has more."""
+        text = self._text(text)
+        if _width(text) > len(text):
+            width //= 2
+        return textwrap.wrap(text, width, max_lines=most, placeholder=" …")
+
+    def _add_legend(self) -> None:
+        handles = [*self._handles()]
+        if not handles:
+            return
+        names = ["\n".join(self._wrapped(name, _NAME_WIDTH, 3)) for _, name in handles]
+        title = "\n".join(self._wrapped(self._figure.series, _NAME_WIDTH, 2))
+        self._sheet.legend(
+            [handle for handle, _ in handles], names, title=title or None,
+            loc="outside right upper", alignment="left",
+        )  # fmt: skip
+
+    def _handles(self) -> Iterator[tuple[Any, str]]:
+        """Yield what stands for each line in the legend, and its name."""
+        from matplotlib.lines import Line2D
+        from matplotlib.patches import Patch
+
+        figure = self._figure
+        filled = figure.kind is Kind.BARS or any(panel.boxes for panel in figure.panels)
+        if any(figure.names):
+            for number, name in enumerate(figure.names):
+                colour, mark = self._colour(number), self._mark(number)
+                if filled:
+                    handle: Any = Patch(facecolor=colour, edgecolor="black", linewidth=0.6,
+                                        hatch=_HATCHES[number % len(_HATCHES)])  # fmt: skip
+                else:
+                    joined = "none" if figure.kind is Kind.PLANE else "-"
+                    handle = Line2D([], [], color=colour, marker=mark, linestyle=joined)
+                yield handle, name or "-"
+        roles = {line.role for panel in figure.panels for line in panel.lines}
+        if Role.EXPECTED in roles:
+            yield Line2D([], [], color=_GREY, linestyle="--", linewidth=1.1), "expected"
+        open_mark = {"linestyle": "none", "marker": "o", "markerfacecolor": "white"}
+        if Role.REPORTED in roles:
+            yield Line2D([], [], color=_GREY, **open_mark), "reported"
+        if Role.INVALID in roles:
+            yield Line2D([], [], color="black", linestyle="none", marker="x"), "not valid"
+
+
+def _errors(line: Line, factor: float) -> list[list[float]] | None:
+    """Return the lengths of the intervals' halves, below and above; None without any."""
+    if not line.lows:
+        return None
+    below = [(y - low) / factor for y, low in zip(line.ys, line.lows, strict=True)]
+    above = [(high - y) / factor for y, high in zip(line.ys, line.highs, strict=True)]
+    return [below, above]
+
+
+def _width(text: str) -> int:
+    """Return how many narrow characters a text is as wide as."""
+    return sum(2 if unicodedata.east_asian_width(one) in "WF" else 1 for one in text)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _NAME_WIDTH else text[: _NAME_WIDTH - 1] + "…"

@@ -1,0 +1,98 @@
+"""One figure that was asked for, with every name resolved, and what its makers share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from msgspec import Struct
+
+from benchctl.analysis.results import TrialReport
+from benchctl.report.figures.figure import Axis, Figure, Kind, Panel
+from benchctl.report.figures.parts import MOST_LINES, Part, Source
+from benchctl.report.report import Report
+from benchctl.run.record import Run
+from benchctl.run.status import Status
+from benchctl.visible import visible
+
+OF_SAMPLES = (Kind.TIME, Kind.CDF, Kind.BOX, Kind.PLANE)
+"""These show trials; the others means over repeats."""
+_LATE = ", which did not keep up"
+# As long as a file's name may be, without the ending, in bytes of any alphabet.
+_LONGEST_NAME = 200
+
+
+class Request(Struct, frozen=True):
+    """A figure of a ``kind``: of ``metrics``, each with its aggregate, in one ``part`` of a run.
+
+    ``x`` is an axis, or empty: flows for bars. ``series`` is the axis that lines are named by
+    first; in a heat map it goes down. Lines over time have ``columns`` values at most.
+    """
+
+    report: Report
+    kind: Kind
+    metrics: Sequence[tuple[str, str]]
+    x: str
+    series: str
+    part: Part
+    columns: int
+
+    @property
+    def run(self) -> Run:
+        """The run that the figure is of."""
+        return self.report.run
+
+    @property
+    def axes(self) -> list[str]:
+        """The axes that may distinguish lines, the most important first."""
+        axes = [axis for axis in self.run.varying if axis not in self.part.where]
+        return sorted(axes, key=lambda axis: axis != self.series)
+
+    def figure(
+        self, x: Axis, panels: Sequence[Panel], names: Sequence[str], series: str,
+        notes: Iterable[str],
+    ) -> Figure:  # fmt: skip
+        """Return the figure with its titles, its name and what can be said of every kind."""
+        run, about = self.run, self.part.about
+        name = "-".join(part for part in (self.kind.value, self._measured, self.part.name) if part)
+        while len(name.encode()) > _LONGEST_NAME:
+            name = name[:-1]
+        return Figure(
+            self.kind, name, visible(run.title or run.profile), visible(about), x, panels,
+            visible(series), [*map(visible, names)], [*map(visible, [*notes, *self._of_trials()])],
+        )  # fmt: skip
+
+    @property
+    def _measured(self) -> str:
+        if self.kind is Kind.PLANE or len(self.metrics) > 1:
+            return ""
+        return "-".join(".".join(filter(None, one)) for one in self.metrics)
+
+    @property
+    def trials(self) -> list[TrialReport]:
+        """The trials of the part."""
+        return [
+            one
+            for one in self.report.trials
+            if self.part.holds(one.trial.point) and self.part.repeat in (0, one.trial.repeat)
+        ]
+
+    def _of_trials(self) -> Iterator[str]:
+        """Yield notes about trials that measured nothing to their end, or nothing valid."""
+        trials = [one.trial for one in self.trials]
+        invalid = sum(not all(link["kept"] for link in trial.links) for trial in trials)
+        if invalid and self.kind in OF_SAMPLES:
+            yield f"{invalid} of {len(trials)} trials are not valid for this lab{_LATE}"
+        failed = sum(trial.status is not Status.OK for trial in trials)
+        if failed:
+            yield f"{failed} of {len(trials)} trials failed or were ended"
+
+
+def numbered(
+    sources: Iterable[tuple[tuple[str, ...], Source]], most: int = MOST_LINES
+) -> tuple[dict[tuple[str, ...], int], int]:
+    """Return the number of each line by its key, in order of appearance, and how many there are.
+
+    Only the first ``most`` have a number.
+    """
+    keys = [*dict.fromkeys(key for key, _ in sources)]
+    return {key: number for number, key in enumerate(keys[:most])}, len(keys)

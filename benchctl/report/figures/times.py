@@ -1,0 +1,204 @@
+"""Figures over time: what the flows of trials measured, and what happened to them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import pairwise
+from statistics import median
+
+from benchctl.analysis.results import FlowReport, TrialReport
+from benchctl.metrics import Vocabulary
+from benchctl.report.figures.axes import value_axis
+from benchctl.report.figures.figure import Axis, Event, Figure, Line, Panel, Role
+from benchctl.report.figures.parts import Naming, Source, left_out, names_of
+from benchctl.report.figures.request import Request
+from benchctl.report.report import place_of
+from benchctl.report.series import Range, Series
+from benchctl.report.traces import LineKey, TimeWindow, Traces
+from benchctl.store.bulk import Bulk, SeriesSource
+
+# A colour and a mark for each; more lines over time hide each other.
+MOST_LINES = 8
+MOST_PANELS = 3
+# A gap of this many usual distances means missing samples: nothing is drawn across.
+HOLE = 3.5
+LEAST_SPAN_S = 1.0
+
+
+def panels_of(vocabulary: Vocabulary, measured: Sequence[str]) -> list[str]:
+    """Return the metrics that a figure over time shows: headlines, and one of each aspect."""
+    shown: list[str] = []
+    aspects = set()
+    for name in vocabulary.plotted(measured):
+        aspect = vocabulary.describe(name).aspect
+        if name in vocabulary.headlines.values() or (aspect and aspect not in aspects):
+            shown.append(name)
+            aspects.add(aspect)
+    return (shown or list(measured))[:MOST_PANELS]
+
+
+def over_time(request: Request, bulk: Bulk) -> Figure | None:
+    """Return the figure of a part's trials; None if they have no sample of its metrics.
+
+    Of each point it shows the first repeat that has samples, if the part names none. Raises
+    StoreError.
+    """
+    trials = request.trials
+    metrics = [metric for metric, _ in request.metrics]
+    sources = [
+        Source(one.trial.point, flow.flow.name, way)
+        for one in trials
+        for flow in one.flows
+        for way in ways_of(flow, metrics)
+    ]
+    sources.sort(key=lambda source: place_of(request.run, source.point))
+    naming = names_of(sources, request.axes)
+    drawn = _Drawn(request, naming, metrics, map(naming.key, sources))
+    for one in sorted(trials, key=lambda one: one.trial.repeat):
+        drawn.add(one, bulk)
+    return drawn.figure()
+
+
+def ways_of(flow: FlowReport, metrics: Collection[str]) -> list[str]:
+    """Return the directions in which a flow has one of some metrics."""
+    return [*dict.fromkeys(way for way, metric in flow.figures if metric in metrics)]
+
+
+def read_traces(
+    bulk: Bulk, one: TrialReport, vocabulary: Vocabulary, metrics: Collection[str]
+) -> Traces:
+    """Return the lines of a trial's last attempt, of some metrics. Raises StoreError."""
+    trial = one.trial
+    delays_s = {flow.name: flow.delay_s for flow in trial.flows}
+    window = TimeWindow(0.0, max(trial.duration_s, LEAST_SPAN_S))
+    traces = Traces(window, (), vocabulary, [*delays_s])
+    for flow in (one.flow for one in one.flows):
+        streams = flow.requested.get("streams", 1)
+        for columns in bulk.columns(flow.id, metrics):
+            source = SeriesSource(
+                flow.name, flow.backend, columns.role, columns.stream, columns.direction,
+                (*columns.values,), delays_s.get(flow.name, 0.0),
+                streams if isinstance(streams, int) else 1,
+            )  # fmt: skip
+            traces.add_columns(source, columns)
+    traces.flush()
+    return traces
+
+
+class _Drawn:
+    """The lines of a figure, added trial by trial, so that only one trial is in memory."""
+
+    def __init__(
+        self, request: Request, naming: Naming, metrics: Sequence[str],
+        keys: Iterable[tuple[str, ...]],
+    ) -> None:  # fmt: skip
+        self._request = request
+        self._naming = naming
+        self._lines: dict[str, list[Line]] = {metric: [] for metric in metrics}
+        self._events: dict[str, list[Event]] = {metric: [] for metric in metrics}
+        every = [*dict.fromkeys(keys)]
+        self._numbers = {key: number for number, key in enumerate(every[:MOST_LINES])}
+        self._count = len(every)
+        self._repeats: dict[tuple[tuple[str, ...], str, str], int] = {}
+        self._left_repeats: set[int] = set()
+        self._banded = False
+        self._end_s = 0.0
+
+    def add(self, one: TrialReport, bulk: Bulk) -> None:
+        trial = one.trial
+        wanted = []
+        for flow in one.flows:
+            for way in ways_of(flow, self._lines):
+                key = self._naming.key(Source(trial.point, flow.flow.name, way))
+                if self._number(key, trial.repeat, flow.flow.name, way) is not None:
+                    wanted.append((flow, way, key))
+        if not wanted:
+            return
+        vocabulary = self._request.run.vocabulary
+        traces = read_traces(bulk, one, vocabulary, self._lines)
+        self._end_s = max(self._end_s, traces.end_s)
+        for flow, way, key in wanted:
+            number = self._numbers[key]
+            for metric, lines in self._lines.items():
+                series = traces.line(LineKey(flow.flow.name, way, metric))
+                if series is None:
+                    continue
+                lines.append(self._line(", ".join(key), number, series, trial.duration_s))
+                expected = flow.flow.expected.get(way, {}).get(metric)
+                if expected is not None:
+                    ends = [0.0, max(trial.duration_s, series.last_s)]
+                    lines.append(Line("expected", number, ends, [expected] * 2, role=Role.EXPECTED))
+            delay_s = traces.delays_s.get(flow.flow.name, 0.0)
+            for event in flow.events:
+                if event.direction == way and event.metric in self._events:
+                    here = Event(event.at_s + delay_s, event.kind.value, number)
+                    self._events[event.metric].append(here)
+
+    def _number(self, key: tuple[str, ...], repeat: int, flow: str, way: str) -> int | None:
+        """Return the number of a line; None if it is left out."""
+        first = self._repeats.setdefault((key, flow, way), repeat)
+        if first != repeat:
+            self._left_repeats.add(repeat)
+            return None
+        return self._numbers.get(key)
+
+    def _line(self, name: str, number: int, series: Series, duration_s: float) -> Line:
+        end_s = max(duration_s, series.last_s * (1 + 1e-9))
+        columns = series.columns(0.0, end_s, self._request.columns)
+        step_s = end_s / self._request.columns
+        points = [*_with_gaps(columns, step_s)]
+        banded = any(one.high > one.low for _, one in points)
+        self._banded |= banded
+        return Line(
+            name, number, [x for x, _ in points], [one.mean for _, one in points],
+            [one.low for _, one in points] if banded else (),
+            [one.high for _, one in points] if banded else (),
+        )  # fmt: skip
+
+    def figure(self) -> Figure | None:
+        vocabulary = self._request.run.vocabulary
+        panels = []
+        for metric, lines in self._lines.items():
+            if lines:
+                lines = [*_distinct(lines)]
+                y = value_axis(vocabulary.describe(metric), lines)
+                panels.append(Panel(y, lines, sorted(self._events[metric])))
+        if not panels:
+            return None
+        notes = ["a band is the range of the samples that the line is the mean of"] * self._banded
+        notes += left_out(self._count, len(self._numbers), "lines")
+        if self._left_repeats:
+            count = len(self._left_repeats)
+            which = "another repeat is" if count == 1 else f"{count} more repeats are"
+            notes.append(f"{which} left out: --all draws each")
+        x = Axis("time", "time_s", 0.0, self._end_s)
+        names = [", ".join(key) for key in self._numbers]
+        return self._request.figure(x, panels, names, self._naming.title, notes)
+
+
+def _with_gaps(columns: Sequence[Range | None], step_s: float) -> Iterator[tuple[float, Range]]:
+    """Yield the middle of each column with values; NaN in the middle of a hole."""
+    places = [place for place, one in enumerate(columns) if one is not None]
+    usual = median([after - before for before, after in pairwise(places)] or [1])
+    last = -1
+    for place in places:
+        if last >= 0 and place - last > HOLE * usual:
+            yield ((last + place) / 2 + 0.5) * step_s, Range(math.nan, math.nan, math.nan)
+        last = place
+        found = columns[place]
+        assert found is not None
+        yield (place + 0.5) * step_s, found
+
+
+def _distinct(lines: Sequence[Line]) -> Iterator[Line]:
+    """Yield lines; theory of one value for several lines once, of no line in particular."""
+    theory: dict[float, list[Line]] = {}
+    for line in lines:
+        if line.role is Role.EXPECTED:
+            theory.setdefault(line.ys[0], []).append(line)
+    for same in theory.values():
+        longest = max(same, key=lambda line: line.xs[-1])
+        number = None if len(same) > 1 else longest.number
+        yield Line(longest.name, number, longest.xs, longest.ys, role=Role.EXPECTED)
+    yield from (line for line in lines if line.role is not Role.EXPECTED)
