@@ -16,7 +16,7 @@ from benchctl.errors import UsageError
 from benchctl.visible import visible
 
 if TYPE_CHECKING:
-    from benchctl.report.figures.figure import Figure
+    from benchctl.report.figures.figure import Picture
 
 KindName = Literal["time", "sweep", "bars", "heat", "cdf", "box", "plane"]
 FormName = Literal["svg", "png", "pdf"]
@@ -122,7 +122,7 @@ def plot(
     store: options.Store,
 ) -> None:
     """Draw a run: over time, by an axis, as a distribution. On a terminal, if no file is named."""
-    from benchctl.report.figures.figure import Kind
+    from benchctl.report.figures.figure import PictureKind
     from benchctl.report.figures.making import Wanted, figures_of
     from benchctl.report.report import read_report
 
@@ -131,7 +131,7 @@ def plot(
         options.reject_beside("--terminal", {"-o": output, "--format": form, "--style": style})
     many = every or bool(by)
     form = form or _form_of(output, many=many)
-    chosen = Wanted(Kind(kind) if kind else None, x, y, series, by, _only(only), every)
+    chosen = Wanted(PictureKind(kind) if kind else None, x, y, series, by, _only(only), every)
     name, store = options.run_and_store(name, store)
     with options.open_reader(store) as reader:
         report = read_report(reader, reader.find(name))
@@ -170,7 +170,7 @@ def _form_of(output: Path | None, *, many: bool) -> FormName:
     )
 
 
-def _print(figures: Iterable[Figure]) -> None:
+def _print(figures: Iterable[Picture]) -> None:
     from benchctl.cli.colour import painted
     from benchctl.settings import settings
     from benchctl.tui.draw.figure import figure_lines
@@ -187,7 +187,12 @@ def _print(figures: Iterable[Figure]) -> None:
 
 
 def _write(
-    figures: Iterable[Figure], output: Path | None, form: FormName, style: str | None, *, many: bool
+    figures: Iterable[Picture],
+    output: Path | None,
+    form: FormName,
+    style: str | None,
+    *,
+    many: bool,
 ) -> None:
     """Write one figure to a file, or each into a directory; raises as `figures_of` does."""
     from benchctl.report.figures.printed import printer

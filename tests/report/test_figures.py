@@ -12,19 +12,19 @@ from store.store_support import measured_run, new_run
 
 from benchctl.errors import UsageError
 from benchctl.report.figures.axes import numbers_of, swept_axis
-from benchctl.report.figures.figure import Kind, Role
+from benchctl.report.figures.figure import LineRole, PictureKind
 from benchctl.report.figures.making import Wanted, figures_of
 from benchctl.report.report import read_report
 from benchctl.store.read import Reader
 
 KINDS = {
-    "time": Wanted(Kind.TIME, only={"window": ["5000B", "60000B"]}, columns=40),
+    "time": Wanted(PictureKind.TIME, only={"window": ["5000B", "60000B"]}, columns=40),
     "sweep": Wanted(),
-    "bars": Wanted(Kind.BARS, only={"streams": ["1"]}),
-    "heat": Wanted(Kind.HEAT),
-    "cdf": Wanted(Kind.CDF, y=("tcp_rtt_s",), only={"window": ["60000B"]}, columns=20),
-    "box": Wanted(Kind.BOX, y=("throughput_bps",)),
-    "plane": Wanted(Kind.PLANE),
+    "bars": Wanted(PictureKind.BARS, only={"streams": ["1"]}),
+    "heat": Wanted(PictureKind.HEAT),
+    "cdf": Wanted(PictureKind.CDF, y=("tcp_rtt_s",), only={"window": ["60000B"]}, columns=20),
+    "box": Wanted(PictureKind.BOX, y=("throughput_bps",)),
+    "plane": Wanted(PictureKind.PLANE),
 }
 
 
@@ -41,7 +41,7 @@ def draw(store, wanted=Wanted(), name="last"):  # noqa: B008
 
 
 def measured(panel):
-    return [line for line in panel.lines if line.role is Role.MEASURED]
+    return [line for line in panel.lines if line.role is LineRole.MEASURED]
 
 
 def of_role(panel, role):
@@ -77,28 +77,27 @@ def test_a_sweep_has_intervals_theory_what_was_reported_and_what_is_not_valid(st
     assert (figure.x.title, figure.series, figure.names) == ("window", "streams", ["1", "2"])
     assert one.xs == sorted(WINDOWS.values())
     assert all(low < y < high for low, y, high in zip(one.lows, one.ys, one.highs, strict=True))
-    assert [line.number for line in of_role(panel, Role.EXPECTED)] == [0, 1]
-    assert [line.number for line in of_role(panel, Role.REPORTED)] == [0]
-    assert [line.xs for line in of_role(panel, Role.INVALID)] == [[5000.0]]
+    assert [line.number for line in of_role(panel, LineRole.EXPECTED)] == [0, 1]
+    assert [line.number for line in of_role(panel, LineRole.REPORTED)] == [0]
+    assert [line.xs for line in of_role(panel, LineRole.INVALID)] == [[5000.0]]
     assert "1 of 24 trials failed or were ended" in figure.notes
     assert any("not valid" in note for note in figure.notes)
     assert two.number == 1
 
 
 def test_over_time_there_are_rate_delay_and_window_with_what_happened(store):
-    (figure,) = draw(store, Wanted(Kind.TIME, only={"window": ["20000B"]}))
+    (figure,) = draw(store, Wanted(PictureKind.TIME, only={"window": ["20000B"]}))
     assert [panel.y.metric for panel in figure.panels] == [
         "throughput_bps", "tcp_rtt_s", "cwnd_bytes",
     ]  # fmt: skip
     assert not figure.panels[0].events
-    (figure,) = draw(
-        store, Wanted(Kind.TIME, only={"window": ["60000B"], "streams": ["1"]}, by=["repeat"]),
-    )[:1]  # fmt: skip
+    only = {"window": ["60000B"], "streams": ["1"]}
+    figure, *_ = draw(store, Wanted(PictureKind.TIME, only=only, by=["repeat"]))
     assert [event.word for event in figure.panels[0].events] == ["drop"]
 
 
 def test_of_many_samples_in_a_column_the_range_is_kept(store):
-    (figure,) = draw(store, Wanted(Kind.TIME, only={"streams": ["1"]}, columns=5))
+    (figure,) = draw(store, Wanted(PictureKind.TIME, only={"streams": ["1"]}, columns=5))
     for line in measured(figure.panels[0]):
         assert len(line.xs) == 5
         assert all(low < y < high for low, y, high in zip(line.lows, line.ys, line.highs,
@@ -106,7 +105,7 @@ def test_of_many_samples_in_a_column_the_range_is_kept(store):
 
 
 def test_all_draws_every_point_and_repeat_and_nothing_is_left_out(store):
-    figures = draw(store, Wanted(Kind.TIME, series="window", every=True))
+    figures = draw(store, Wanted(PictureKind.TIME, series="window", every=True))
     assert [figure.about for figure in figures] == [
         f"streams={streams}, repeat {repeat}" for streams in (1, 2) for repeat in (1, 2, 3)
     ]
@@ -115,12 +114,12 @@ def test_all_draws_every_point_and_repeat_and_nothing_is_left_out(store):
 
 
 def test_by_makes_a_figure_for_each_value(store):
-    figures = draw(store, Wanted(by=["window"], kind=Kind.BARS))
+    figures = draw(store, Wanted(by=["window"], kind=PictureKind.BARS))
     assert [figure.about for figure in figures] == [f"window={name}" for name in WINDOWS]
 
 
 def test_what_one_figure_leaves_out_is_said(store):
-    (figure,) = draw(store, Wanted(Kind.TIME, only={"window": ["5000B"]}))
+    (figure,) = draw(store, Wanted(PictureKind.TIME, only={"window": ["5000B"]}))
     assert "2 more repeats are left out: --all draws each" in figure.notes
 
 
@@ -138,7 +137,7 @@ def test_the_kind_is_chosen_by_what_the_run_is(tmp_path):
     pictured_run(tmp_path / "one", values={}, repeats=1)
     pictured_run(tmp_path / "unsampled", values={}, repeats=1, samples=False)
     kinds = [draw(tmp_path / name)[0].kind for name in ("swept", "words", "one", "unsampled")]
-    assert kinds == [Kind.SWEEP, Kind.BARS, Kind.TIME, Kind.BARS]
+    assert kinds == [PictureKind.SWEEP, PictureKind.BARS, PictureKind.TIME, PictureKind.BARS]
 
 
 @pytest.mark.parametrize("status", ["failed", "interrupted"])
@@ -154,7 +153,7 @@ def test_a_run_that_never_began_has_one_clear_line(tmp_path):
         draw(tmp_path / "s")
 
 
-@pytest.mark.parametrize("kind", [Kind.TIME, Kind.CDF, Kind.BOX])
+@pytest.mark.parametrize("kind", [PictureKind.TIME, PictureKind.CDF, PictureKind.BOX])
 def test_without_samples_the_kinds_that_need_them_say_so(tmp_path, kind):
     pictured_run(tmp_path / "s", samples=False)
     with pytest.raises(UsageError, match="there is no sample of") as error:
@@ -173,7 +172,7 @@ def test_without_samples_the_kinds_that_need_them_say_so(tmp_path, kind):
         (Wanted(only={"streams": ["4"]}), "axis streams has no value", "values are: 1, 2"),
         (Wanted(by=["repeat"]), "shows means over repeats", "add --kind time"),
         (Wanted(x="window", by=["window"]), "each figure shows all values", "remove it"),
-        (Wanted(Kind.TIME, x="window"), "has not window as its x-axis", "remove --x"),
+        (Wanted(PictureKind.TIME, x="window"), "has not window as its x-axis", "remove --x"),
     ],
 )  # fmt: skip
 def test_what_the_run_does_not_have_is_rejected_with_the_nearest_name(store, wanted, message, hint):

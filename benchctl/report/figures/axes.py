@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 
 from benchctl.metrics import Fold, Metric, title_of
-from benchctl.report.figures.figure import Axis, Line, Tick
+from benchctl.report.figures.figure import Axis, NamedTick, PictureLine
 from benchctl.run.planned import Scalar
 from benchctl.units import parse_duration, parse_rate, parse_ratio, parse_size
 
@@ -50,7 +50,7 @@ def title_of_axis(name: str) -> str:
 
 def named_axis(title: str, names: Sequence[str]) -> Axis:
     """Return an axis of words at equal distances."""
-    ticks = [Tick(place, name) for place, name in enumerate(names)]
+    ticks = [NamedTick(place, name) for place, name in enumerate(names)]
     return Axis(title, low=0.0, high=max(1.0, len(names) - 1.0), ticks=ticks, even=True)
 
 
@@ -67,14 +67,14 @@ def swept_axis(name: str, values: Sequence[Scalar]) -> tuple[Axis, list[float]]:
     spans = max(above) / min(above) if above else 1.0
     if numbers is None or (from_zero and spans >= WIDE_FROM_ZERO):
         return named_axis(title, names), [float(place) for place in range(len(names))]
-    ticks = [Tick(value, text) for value, text in sorted(zip(found, names, strict=True))]
+    ticks = [NamedTick(value, text) for value, text in sorted(zip(found, names, strict=True))]
     low, high = min(found), max(found)
     log = not from_zero and spans >= WIDE and len(found) >= LEAST_VALUES
     return Axis(title, numbers[0], low, high, ticks, log=log), found
 
 
 def value_axis(
-    metric: Metric, lines: Iterable[Line], *, aggregate: str = "", x_is_log: bool = False
+    metric: Metric, lines: Iterable[PictureLine], *, aggregate: str = "", x_is_log: bool = False
 ) -> Axis:
     """Return the axis of a metric's values with room for all lines and their intervals.
 

@@ -13,9 +13,9 @@ from benchctl.analysis.results import FlowReport
 from benchctl.analysis.statistics import quantile
 from benchctl.metrics import Fold, Vocabulary, title_of
 from benchctl.report.figures.axes import named_axis, title_of_axis
-from benchctl.report.figures.figure import Axis, Box, Figure, Kind, Line, Panel
+from benchctl.report.figures.figure import Axis, Box, Panel, Picture, PictureKind, PictureLine
 from benchctl.report.figures.parts import Source, left_out, names_of
-from benchctl.report.figures.request import Request, numbered
+from benchctl.report.figures.request import PictureRequest, numbered
 from benchctl.report.figures.times import ways_of
 from benchctl.report.report import place_of
 from benchctl.report.traces import ENDS
@@ -30,10 +30,10 @@ class _Pool(Struct):
     trials: int = 0
 
 
-def distributed(request: Request, bulk: Bulk) -> Figure | None:
+def distributed(request: PictureRequest, bulk: Bulk) -> Picture | None:
     """Return the CDF or the boxes of a part's samples; None without any. Raises StoreError."""
     metric, _ = request.metrics[0]
-    axis = request.x if request.kind is Kind.BOX else ""
+    axis = request.x if request.kind is PictureKind.BOX else ""
     pools = [*_pools(request, metric, bulk)]
     if not pools:
         return None
@@ -52,9 +52,9 @@ def distributed(request: Request, bulk: Bulk) -> Figure | None:
     described = request.run.vocabulary.describe(metric)
     low, high = min(one[0] for _, one, _ in shown), max(one[-1] for _, one, _ in shown)
     values_axis = Axis(title_of(metric), metric, low, high)
-    if request.kind is Kind.CDF:
+    if request.kind is PictureKind.CDF:
         lines = [
-            Line(names[number], number, *_cumulated(values, request.columns))
+            PictureLine(names[number], number, *_cumulated(values, request.columns))
             for number, values, _ in shown
         ]
         share = Axis("share of samples", "share_ratio", 0.0, 1.0, from_zero=True)
@@ -84,7 +84,7 @@ def distributed(request: Request, bulk: Bulk) -> Figure | None:
     return request.figure(x, [Panel(y, boxes=boxes)], *named, notes)
 
 
-def _pools(request: Request, metric: str, bulk: Bulk) -> Iterator[_Pool]:
+def _pools(request: PictureRequest, metric: str, bulk: Bulk) -> Iterator[_Pool]:
     """Yield the samples of each point, flow and direction that has some."""
     pools: dict[tuple[object, ...], _Pool] = {}
     vocabulary = request.run.vocabulary

@@ -16,7 +16,7 @@ from msgspec import Struct
 from benchctl.units import scale_of
 
 
-class Kind(StrEnum):
+class PictureKind(StrEnum):
     """The kinds of figures; a run has one that suits it."""
 
     TIME = "time"
@@ -35,7 +35,7 @@ class Kind(StrEnum):
     """Rate and round-trip time by the window in force, with the bounds of the path on both."""
 
 
-class Role(StrEnum):
+class LineRole(StrEnum):
     """What the values of a line are."""
 
     MEASURED = "measured"
@@ -47,7 +47,7 @@ class Role(StrEnum):
     """Measured in a lab that did not keep its promises: crosses over the marks."""
 
 
-class Tick(NamedTuple):
+class NamedTick(NamedTuple):
     """A value of an axis that has a name, such as a window as the profile writes it."""
 
     value: float
@@ -66,7 +66,7 @@ class Axis(Struct, frozen=True):
     metric: str = ""
     low: float = 0.0
     high: float = 1.0
-    ticks: Sequence[Tick] = ()
+    ticks: Sequence[NamedTick] = ()
     even: bool = False
     log: bool = False
     from_zero: bool = False
@@ -85,7 +85,7 @@ class Axis(Struct, frozen=True):
         return f"{self.title} ({unit})" if unit else self.title
 
 
-class Line(Struct, frozen=True):
+class PictureLine(Struct, frozen=True):
     """Values in order of ``xs``; a NaN in ``ys`` is a gap.
 
     ``lows`` and ``highs`` are the 95 % interval of each mean, or the range of what a value over
@@ -99,10 +99,10 @@ class Line(Struct, frozen=True):
     ys: Sequence[float]
     lows: Sequence[float] = ()
     highs: Sequence[float] = ()
-    role: Role = Role.MEASURED
+    role: LineRole = LineRole.MEASURED
 
 
-class Event(NamedTuple):
+class PictureEvent(NamedTuple):
     """What happened at a moment on a measured line, by its number."""
 
     x: float
@@ -125,7 +125,7 @@ class Box(Struct, frozen=True):
     count: int
 
 
-class Cell(Struct, frozen=True):
+class HeatCell(Struct, frozen=True):
     """The value at a column and a row, each counted from 0; None if nothing was measured."""
 
     column: int
@@ -143,14 +143,14 @@ class Panel(Struct, frozen=True):
     """
 
     y: Axis
-    lines: Sequence[Line] = ()
-    events: Sequence[Event] = ()
+    lines: Sequence[PictureLine] = ()
+    events: Sequence[PictureEvent] = ()
     boxes: Sequence[Box] = ()
-    cells: Sequence[Cell] = ()
+    cells: Sequence[HeatCell] = ()
     heat: Axis | None = None
 
 
-class Figure(Struct, frozen=True):
+class Picture(Struct, frozen=True):
     """One figure.
 
     ``title`` is that of the run, ``about`` says which part of it this is; ``name`` is good for the
@@ -158,7 +158,7 @@ class Figure(Struct, frozen=True):
     whose title is ``series``. ``notes`` say what was left out and what to know about the rest.
     """
 
-    kind: Kind
+    kind: PictureKind
     name: str
     title: str
     about: str

@@ -18,11 +18,11 @@ from msgspec.structs import replace
 from benchctl.errors import UsageError, nearest
 from benchctl.report.figures.axes import is_swept
 from benchctl.report.figures.distributions import distributed
-from benchctl.report.figures.figure import Figure, Kind
+from benchctl.report.figures.figure import Picture, PictureKind
 from benchctl.report.figures.means import by_axis, heat, rows_of
 from benchctl.report.figures.parts import REPEAT, Part
 from benchctl.report.figures.plane import plane
-from benchctl.report.figures.request import OF_SAMPLES, Request
+from benchctl.report.figures.request import OF_SAMPLES, PictureRequest
 from benchctl.report.figures.times import over_time, panels_of
 from benchctl.report.report import Report
 from benchctl.run.condition import parse_figure
@@ -35,7 +35,7 @@ TIME = "time"
 """The name of the x-axis of figures over time."""
 COLUMNS = 600
 """Values of a line over time: about one for each dot that a figure in a paper has."""
-BY_AXIS = (Kind.SWEEP, Kind.BARS, Kind.HEAT, Kind.BOX)
+BY_AXIS = (PictureKind.SWEEP, PictureKind.BARS, PictureKind.HEAT, PictureKind.BOX)
 """Their x-axis is one of the run."""
 
 
@@ -47,7 +47,7 @@ class Wanted(Struct, frozen=True):
     seen in one. ``only`` are the values of axes to show. Lines over time have ``columns`` values.
     """
 
-    kind: Kind | None = None
+    kind: PictureKind | None = None
     x: str = ""
     y: Sequence[str] = ()
     series: str = ""
@@ -61,7 +61,7 @@ USUAL = Wanted()
 """What suits a run."""
 
 
-def figures_of(reader: Reader, report: Report, wanted: Wanted = USUAL) -> Iterator[Figure]:
+def figures_of(reader: Reader, report: Report, wanted: Wanted = USUAL) -> Iterator[Picture]:
     """Yield the figures of a run; at least one.
 
     Raises UsageError for what the run does not have, and where nothing was measured; StoreError.
@@ -75,7 +75,7 @@ def axes_of(report: Report) -> list[str]:
     return [*report.run.varying, *([REPEAT] if repeated else [])]
 
 
-def _figures(reader: Reader, report: Report, wanted: Wanted) -> Iterator[Figure]:
+def _figures(reader: Reader, report: Report, wanted: Wanted) -> Iterator[Picture]:
     run = report.run
     if not report.summary:
         raise UsageError(
@@ -84,14 +84,14 @@ def _figures(reader: Reader, report: Report, wanted: Wanted) -> Iterator[Figure]
         )
     with closing(Bulk(reader.path)) as bulk:
         request = _resolved(report, wanted, bulk)
-        makers: Mapping[Kind, Callable[[Request], Figure | None]] = {
-            Kind.TIME: lambda one: over_time(one, bulk),
-            Kind.CDF: lambda one: distributed(one, bulk),
-            Kind.BOX: lambda one: distributed(one, bulk),
-            Kind.PLANE: plane,
-            Kind.HEAT: _if_measured(heat),
-            Kind.SWEEP: _if_measured(by_axis),
-            Kind.BARS: _if_measured(by_axis),
+        makers: Mapping[PictureKind, Callable[[PictureRequest], Picture | None]] = {
+            PictureKind.TIME: lambda one: over_time(one, bulk),
+            PictureKind.CDF: lambda one: distributed(one, bulk),
+            PictureKind.BOX: lambda one: distributed(one, bulk),
+            PictureKind.PLANE: plane,
+            PictureKind.HEAT: _if_measured(heat),
+            PictureKind.SWEEP: _if_measured(by_axis),
+            PictureKind.BARS: _if_measured(by_axis),
         }
         names: set[str] = set()
         for part in _parts(report, request, wanted):
@@ -106,26 +106,28 @@ def _figures(reader: Reader, report: Report, wanted: Wanted) -> Iterator[Figure]
             raise UsageError(f"run {run.name}: {_nothing(request)}", _MISSING[request.kind])
 
 
-_MISSING: Mapping[Kind, str] = {
-    Kind.TIME: "--kind bars shows what its tools reported at their end",
-    Kind.CDF: "--kind bars shows what its tools reported at their end",
-    Kind.BOX: "--kind bars shows what its tools reported at their end",
-    Kind.PLANE: "it needs TCP flows whose sender's TCP_INFO was read",
-    Kind.HEAT: "--only may have left nothing",
-    Kind.SWEEP: "--only may have left nothing",
-    Kind.BARS: "--only may have left nothing",
+_MISSING: Mapping[PictureKind, str] = {
+    PictureKind.TIME: "--kind bars shows what its tools reported at their end",
+    PictureKind.CDF: "--kind bars shows what its tools reported at their end",
+    PictureKind.BOX: "--kind bars shows what its tools reported at their end",
+    PictureKind.PLANE: "it needs TCP flows whose sender's TCP_INFO was read",
+    PictureKind.HEAT: "--only may have left nothing",
+    PictureKind.SWEEP: "--only may have left nothing",
+    PictureKind.BARS: "--only may have left nothing",
 }
 
 
-def _nothing(request: Request) -> str:
-    if request.kind is Kind.PLANE:
+def _nothing(request: PictureRequest) -> str:
+    if request.kind is PictureKind.PLANE:
         return "no flow has a window and a round-trip time"
     metrics = ", ".join(metric for metric, _ in request.metrics)
     what = "sample" if request.kind in OF_SAMPLES else "figure"
     return f"there is no {what} of {metrics}"
 
 
-def _if_measured(maker: Callable[[Request], Figure]) -> Callable[[Request], Figure | None]:
+def _if_measured(
+    maker: Callable[[PictureRequest], Picture],
+) -> Callable[[PictureRequest], Picture | None]:
     """Return a maker of means that makes nothing of no rows."""
     return lambda request: maker(request) if any(rows_of(request)) else None
 
@@ -152,7 +154,7 @@ def _only(report: Report, only: Mapping[str, Collection[str]]) -> Report:
     )
 
 
-def _resolved(report: Report, wanted: Wanted, bulk: Bulk) -> Request:
+def _resolved(report: Report, wanted: Wanted, bulk: Bulk) -> PictureRequest:
     """Return the request that all parts share. Raises UsageError."""
     run = report.run
     by = [_axis(run, name, "--by") for name in wanted.by if name != REPEAT]
@@ -160,34 +162,38 @@ def _resolved(report: Report, wanted: Wanted, bulk: Bulk) -> Request:
     series = wanted.series and _axis(run, wanted.series, "--series")
     free = [axis for axis in run.varying if axis not in by and len(_there(report, axis)) > 1]
     kind = wanted.kind or _kind(report, x, [axis for axis in free if axis != series], bulk)
-    if x and (x == TIME if kind in BY_AXIS else x != TIME or kind is not Kind.TIME):
+    if x and (x == TIME if kind in BY_AXIS else x != TIME or kind is not PictureKind.TIME):
         raise UsageError(f"a figure of kind {kind} has not {x} as its x-axis", "remove --x")
     if kind in BY_AXIS and not x:
         others = [axis for axis in free if axis != series]
         x = next((axis for axis in others if is_swept(run.values[axis])), "")
-        if not x or kind is Kind.BARS:
+        if not x or kind is PictureKind.BARS:
             x = x or max(others, key=lambda axis: len(_there(report, axis)), default="")
-    if kind is Kind.SWEEP and not x:
+    if kind is PictureKind.SWEEP and not x:
         raise UsageError(f"run {run.name}: no axis has several values to sweep", _axes_hint(run))
     if not series:
         others = [axis for axis in free if axis != x]
         series = max(others, key=lambda axis: len(_there(report, axis)), default="")
-    if kind is Kind.HEAT and (not x or not series):
+    if kind is PictureKind.HEAT and (not x or not series):
         raise UsageError(f"run {run.name}: a heat map needs two axes", _axes_hint(run))
     metrics = _metrics(report, wanted.y, kind, bulk)
-    return Request(report, kind, metrics, "" if x == TIME else x, series, Part(), wanted.columns)
+    return PictureRequest(
+        report, kind, metrics, "" if x == TIME else x, series, Part(), wanted.columns
+    )
 
 
-def _kind(report: Report, x: str, free: Sequence[str], bulk: Bulk) -> Kind:
+def _kind(report: Report, x: str, free: Sequence[str], bulk: Bulk) -> PictureKind:
     """Return the kind that suits a run."""
     run = report.run
     lab = run.settings.lab
     sampled = bool(bulk.metrics(run.id))
     changes = (lab is not None and lab.changes) or any(one.events for one in run.settings.expect)
     if x == TIME or (not x and sampled and (changes or not free)):
-        return Kind.TIME
+        return PictureKind.TIME
     swept = [x] if x else free
-    return Kind.SWEEP if any(is_swept(run.values[axis]) for axis in swept) else Kind.BARS
+    return (
+        PictureKind.SWEEP if any(is_swept(run.values[axis]) for axis in swept) else PictureKind.BARS
+    )
 
 
 def _there(report: Report, axis: str) -> set[str]:
@@ -211,11 +217,11 @@ def _axes_hint(run: Run) -> str:
 
 
 def _metrics(
-    report: Report, texts: Sequence[str], kind: Kind, bulk: Bulk
+    report: Report, texts: Sequence[str], kind: PictureKind, bulk: Bulk
 ) -> Sequence[tuple[str, str]]:
     """Return the metrics of a figure, each with its aggregate. Raises UsageError."""
     run = report.run
-    sampled = kind in (Kind.TIME, Kind.CDF, Kind.BOX)
+    sampled = kind in (PictureKind.TIME, PictureKind.CDF, PictureKind.BOX)
     known = [*dict.fromkeys(row.metric for row in report.summary)]
     if sampled:
         there = bulk.metrics(run.id)
@@ -237,20 +243,20 @@ def _metrics(
             )
         found.append((metric, aggregate))
     if found:
-        return found[:1] if kind in (Kind.HEAT, Kind.CDF, Kind.BOX) else found
-    if kind is Kind.TIME:
+        return found[:1] if kind in (PictureKind.HEAT, PictureKind.CDF, PictureKind.BOX) else found
+    if kind is PictureKind.TIME:
         return [(metric, "") for metric in panels_of(run.vocabulary, known)]
     return [(known[0], "")]
 
 
-def _parts(report: Report, request: Request, wanted: Wanted) -> Iterator[Part]:
+def _parts(report: Report, request: PictureRequest, wanted: Wanted) -> Iterator[Part]:
     """Yield the parts of a run that have a figure each. Raises UsageError."""
     run = report.run
     by = [REPEAT if name == REPEAT else _axis(run, name, "--by") for name in wanted.by]
     shown = {request.x, request.series}
     if wanted.every:
         by += [axis for axis in run.varying if axis not in {*by, *shown}]
-        if request.kind is Kind.TIME and REPEAT not in by:
+        if request.kind is PictureKind.TIME and REPEAT not in by:
             by.append(REPEAT)
     if twice := [axis for axis in by if axis in shown]:
         raise UsageError(

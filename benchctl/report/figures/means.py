@@ -9,16 +9,24 @@ from typing import Any
 from benchctl.analysis.summary import SummaryRow
 from benchctl.metrics import title_of
 from benchctl.report.figures.axes import named_axis, swept_axis, title_of_axis, value_axis
-from benchctl.report.figures.figure import Axis, Cell, Figure, Kind, Line, Panel, Role
+from benchctl.report.figures.figure import (
+    Axis,
+    HeatCell,
+    LineRole,
+    Panel,
+    Picture,
+    PictureKind,
+    PictureLine,
+)
 from benchctl.report.figures.parts import Naming, Source, left_out, names_of
-from benchctl.report.figures.request import Request, numbered
+from benchctl.report.figures.request import PictureRequest, numbered
 from benchctl.units import parse_rate, scale_of
 
-Place = Callable[[SummaryRow], float]
+XOf = Callable[[SummaryRow], float]
 Rows = Sequence[SummaryRow]
 
 
-def rows_of(request: Request) -> list[list[SummaryRow]]:
+def rows_of(request: PictureRequest) -> list[list[SummaryRow]]:
     """Return the rows of each metric of a request that have a place on its x-axis."""
     return [
         [
@@ -30,7 +38,7 @@ def rows_of(request: Request) -> list[list[SummaryRow]]:
     ]
 
 
-def by_axis(request: Request) -> Figure:
+def by_axis(request: PictureRequest) -> Picture:
     """Return a sweep, or bars at each value of the x-axis; without such an axis, of each flow."""
     found = rows_of(request)
     every = [row for rows in found for row in rows]
@@ -38,7 +46,7 @@ def by_axis(request: Request) -> Figure:
     if not request.x:
         return _by_line(request, found, naming)
     values = _values(request, every)
-    if request.kind is Kind.BARS:
+    if request.kind is PictureKind.BARS:
         x = named_axis(title_of_axis(request.x), [str(value) for value in values])
         places = [float(place) for place in range(len(values))]
     else:
@@ -54,7 +62,7 @@ def by_axis(request: Request) -> Figure:
     return request.figure(x, panels, names, naming.title, notes)
 
 
-def _by_line(request: Request, found: Sequence[Rows], naming: Naming) -> Figure:
+def _by_line(request: PictureRequest, found: Sequence[Rows], naming: Naming) -> Picture:
     """Return bars without an axis: a place for each flow."""
     every = [row for rows in found for row in rows]
     keys, count = numbered((naming.key(_source(row)), _source(row)) for row in every)
@@ -75,7 +83,7 @@ def _source(row: SummaryRow) -> Source:
     return Source(row.point, row.flow, row.direction)
 
 
-def _values(request: Request, rows: Rows, axis: str = "") -> list[Any]:
+def _values(request: PictureRequest, rows: Rows, axis: str = "") -> list[Any]:
     """Return the values of an axis that rows have, in the order of the profile."""
     axis = axis or request.x
     there = {str(row.point[axis]): row.point[axis] for row in rows}
@@ -86,40 +94,40 @@ def _values(request: Request, rows: Rows, axis: str = "") -> list[Any]:
 
 
 def _panel(
-    request: Request, metric: tuple[str, str], rows: Rows, numbers: Mapping[tuple[str, ...], int],
-    naming: Naming, place: Place, x: Axis,
+    request: PictureRequest, metric: tuple[str, str], rows: Rows,
+    numbers: Mapping[tuple[str, ...], int], naming: Naming, place: XOf, x: Axis,
 ) -> Panel:  # fmt: skip
-    lines: list[Line] = []
+    lines: list[PictureLine] = []
     for key, number in numbers.items():
         mine = sorted((row for row in rows if naming.key(_source(row)) == key), key=place)
         if mine:
             lines += _lines(", ".join(key), number, mine, place)
-    lines = [*_merged(line for line in lines if line.role is Role.EXPECTED),
-             *(line for line in lines if line.role is not Role.EXPECTED)]  # fmt: skip
+    lines = [*_merged(line for line in lines if line.role is LineRole.EXPECTED),
+             *(line for line in lines if line.role is not LineRole.EXPECTED)]  # fmt: skip
     described = request.run.vocabulary.describe(metric[0])
     y = value_axis(described, lines, aggregate=metric[1], x_is_log=x.log)
     return Panel(y, lines)
 
 
-def _lines(name: str, number: int, rows: Rows, place: Place) -> Iterator[Line]:
+def _lines(name: str, number: int, rows: Rows, place: XOf) -> Iterator[PictureLine]:
     """Yield what was measured on a line, and what is beside it."""
     xs = [place(row) for row in rows]
     spreads = [row.spread for row in rows]
     known = any(one.half is not None for one in spreads)
-    yield Line(
+    yield PictureLine(
         name, number, xs, [one.mean for one in spreads],
         [_known(one.ci95_low) for one in spreads] if known else (),
         [_known(one.ci95_high) for one in spreads] if known else (),
     )  # fmt: skip
-    for role in (Role.EXPECTED, Role.REPORTED):
+    for role in (LineRole.EXPECTED, LineRole.REPORTED):
         values = [_known(row.beside.get(role.value)) for row in rows]
         if not all(map(math.isnan, values)):
-            yield Line(role.value, number, xs, values, role=role)
+            yield PictureLine(role.value, number, xs, values, role=role)
     doubtful = [row for row in rows if not row.valid]
     if doubtful:
-        yield Line(
-            Role.INVALID.value, number, [place(row) for row in doubtful],
-            [row.spread.mean for row in doubtful], role=Role.INVALID,
+        yield PictureLine(
+            LineRole.INVALID.value, number, [place(row) for row in doubtful],
+            [row.spread.mean for row in doubtful], role=LineRole.INVALID,
         )  # fmt: skip
 
 
@@ -127,7 +135,7 @@ def _known(value: float | None) -> float:
     return math.nan if value is None else value
 
 
-def _merged(lines: Iterable[Line]) -> list[Line]:
+def _merged(lines: Iterable[PictureLine]) -> list[PictureLine]:
     """Return lines of theory; a single one, of no line in particular, if they never differ."""
     lines = list(lines)
     values: dict[float, set[float]] = {}
@@ -139,7 +147,7 @@ def _merged(lines: Iterable[Line]) -> list[Line]:
         return lines
     xs = sorted(values)
     ys = [y for x in xs for y in values[x]]
-    return [Line(Role.EXPECTED.value, None, xs, ys, role=Role.EXPECTED)]
+    return [PictureLine(LineRole.EXPECTED.value, None, xs, ys, role=LineRole.EXPECTED)]
 
 
 def _repeats(rows: Rows, interval: str = " with its 95 % interval") -> list[str]:
@@ -160,7 +168,7 @@ def _doubts(rows: Rows) -> list[str]:
     return [f"{doubtful} of {len(rows)} values are not valid for this lab, which did not keep up"]
 
 
-def heat(request: Request) -> Figure:
+def heat(request: PictureRequest) -> Picture:
     """Return a heat map of the x-axis and the one of the series."""
     (metric, aggregate), *_ = request.metrics
     rows = [row for row in rows_of(request)[0] if request.series in row.point]
@@ -182,7 +190,7 @@ def heat(request: Request) -> Figure:
             one = there.get((str(value), str(row_value)))
             mean = None if one is None else one.spread.mean
             text = "" if mean is None else f"{mean / factor:.3g}"
-            cells.append(Cell(c, r, mean, text, one is None or one.valid))
+            cells.append(HeatCell(c, r, mean, text, one is None or one.valid))
     notes = [*_repeats(rows, ""), *left_out(len(keys), 1, "maps"), *_doubts(rows)]
     if keys[0] and len(keys) > 1:
         notes.insert(0, f"{naming.title}: {', '.join(keys[0])}")

@@ -12,7 +12,6 @@ from msgspec import Struct
 # More lines than eight colours with two sets of marks distinguish are read by nobody.
 MOST_LINES = 16
 REPEAT = "repeat"
-Point = Mapping[str, Any]
 
 
 class Part(Struct, frozen=True):
@@ -22,7 +21,7 @@ class Part(Struct, frozen=True):
     """By the names of axes, as text."""
     repeat: int = 0
 
-    def holds(self, point: Point) -> bool:
+    def holds(self, point: Mapping[str, Any]) -> bool:
         """Return whether a point is of this part."""
         return all(str(point.get(axis)) == text for axis, text in self.where.items())
 
@@ -47,7 +46,7 @@ def _in_file(text: str) -> str:
 class Source(Struct, frozen=True):
     """What one line is of: a point, a flow and a direction of it."""
 
-    point: Point
+    point: Mapping[str, Any]
     flow: str = ""
     direction: str = ""
 

@@ -14,9 +14,9 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 
 from benchctl.report.figures.axes import WIDE, value_axis
-from benchctl.report.figures.figure import Axis, Figure, Line, Panel, Role
+from benchctl.report.figures.figure import Axis, LineRole, Panel, Picture, PictureLine
 from benchctl.report.figures.parts import Source, left_out, names_of
-from benchctl.report.figures.request import Request, numbered
+from benchctl.report.figures.request import PictureRequest, numbered
 from benchctl.report.limiting import limits_of
 from benchctl.report.report import place_of
 
@@ -39,15 +39,15 @@ class _Spot(Struct, frozen=True):
     valid: bool
 
 
-def plane(request: Request) -> Figure | None:
+def plane(request: PictureRequest) -> Picture | None:
     """Return the figure; None if no flow of the part has a window and a round-trip time."""
     spots = sorted(_spots(request), key=lambda spot: place_of(request.run, spot.source.point))
     if not spots:
         return None
     naming = names_of((spot.source for spot in spots), request.axes)
     numbers, count = numbered((naming.key(spot.source), spot.source) for spot in spots)
-    rates: list[Line] = []
-    rtts: list[Line] = []
+    rates: list[PictureLine] = []
+    rtts: list[PictureLine] = []
     shown = [spot for spot in spots if naming.key(spot.source) in numbers]
     for key, number in numbers.items():
         mine = sorted(
@@ -56,15 +56,17 @@ def plane(request: Request) -> Figure | None:
         )
         xs = [spot.window_bytes for spot in mine]
         name = ", ".join(key)
-        rates.append(Line(name, number, xs, [spot.rate_bps for spot in mine]))
-        rtts.append(Line(name, number, xs, [spot.rtt_s for spot in mine]))
+        rates.append(PictureLine(name, number, xs, [spot.rate_bps for spot in mine]))
+        rtts.append(PictureLine(name, number, xs, [spot.rtt_s for spot in mine]))
         if doubtful := [spot for spot in mine if not spot.valid]:
             xs = [spot.window_bytes for spot in doubtful]
             for lines, ys in (
                 (rates, [spot.rate_bps for spot in doubtful]),
                 (rtts, [spot.rtt_s for spot in doubtful]),
             ):
-                lines.append(Line(Role.INVALID.value, number, xs, ys, role=Role.INVALID))
+                lines.append(
+                    PictureLine(LineRole.INVALID.value, number, xs, ys, role=LineRole.INVALID)
+                )
     low = min(spot.window_bytes for spot in shown)
     high = max(spot.window_bytes for spot in shown)
     log = high / low >= WIDE
@@ -74,8 +76,8 @@ def plane(request: Request) -> Figure | None:
         windows = _windows(low, high, share_bps * least_rtt_s / 8, log=log)
         bound = [min(window * 8 / least_rtt_s, share_bps) for window in windows]
         queued = [max(least_rtt_s, window * 8 / share_bps) for window in windows]
-        rates.append(Line("bound", None, windows, bound, role=Role.EXPECTED))
-        rtts.append(Line("bound", None, windows, queued, role=Role.EXPECTED))
+        rates.append(PictureLine("bound", None, windows, bound, role=LineRole.EXPECTED))
+        rtts.append(PictureLine("bound", None, windows, queued, role=LineRole.EXPECTED))
     known = request.run.vocabulary.describe
     panels = [
         Panel(value_axis(known("throughput_bps"), rates, x_is_log=log), rates),
@@ -92,7 +94,7 @@ def plane(request: Request) -> Figure | None:
     return request.figure(x, panels, names, naming.title, notes)
 
 
-def _spots(request: Request) -> Iterator[_Spot]:
+def _spots(request: PictureRequest) -> Iterator[_Spot]:
     for one in request.trials:
         valid = all(link["kept"] for link in one.trial.links)
         for flow in one.flows:

@@ -15,7 +15,15 @@ from contextlib import contextmanager
 from itertools import groupby
 from typing import Any
 
-from benchctl.report.figures.figure import Axis, Event, Figure, Kind, Line, Panel, Role
+from benchctl.report.figures.figure import (
+    Axis,
+    LineRole,
+    Panel,
+    Picture,
+    PictureEvent,
+    PictureKind,
+    PictureLine,
+)
 from benchctl.report.figures.library import missing_characters, styled
 
 FORMATS = ("svg", "png", "pdf")
@@ -43,7 +51,7 @@ _GREY = "#555555"
 
 
 @contextmanager
-def printer(style: str | None = None) -> Iterator[Callable[[Figure, str], bytes]]:
+def printer(style: str | None = None) -> Iterator[Callable[[Picture, str], bytes]]:
     """Give a function that draws a figure in a format.
 
     Raises MissingError without Matplotlib, and UsageError for a style that is none.
@@ -55,7 +63,7 @@ def printer(style: str | None = None) -> Iterator[Callable[[Figure, str], bytes]
 class _Sheet:
     """A figure on paper."""
 
-    def __init__(self, matplotlib: Any, figure: Figure, form: str) -> None:
+    def __init__(self, matplotlib: Any, figure: Picture, form: str) -> None:
         self._matplotlib = matplotlib
         self._figure = figure
         self._form = form
@@ -112,7 +120,7 @@ class _Sheet:
             return
         factor = panel.y.scale[0]
         for line in panel.lines:
-            if kind is Kind.BARS:
+            if kind is PictureKind.BARS:
                 self._draw_bars(axes, line, factor)
             else:
                 self._draw_line(axes, line, factor)
@@ -128,20 +136,20 @@ class _Sheet:
             axes.set_ylim(top=100.0)
         self._draw_events(axes, panel.events)
 
-    def _draw_line(self, axes: Any, line: Line, factor: float) -> None:
+    def _draw_line(self, axes: Any, line: PictureLine, factor: float) -> None:
         x_factor = self._figure.x.scale[0]
         xs = [x / x_factor for x in line.xs]
         ys = [y / factor for y in line.ys]
         colour, mark = self._colour(line.number), self._mark(line.number)
         kind = self._figure.kind
-        if line.role is not Role.MEASURED:
+        if line.role is not LineRole.MEASURED:
             self._draw_beside(axes, line, xs, ys)
-        elif kind is Kind.CDF:
+        elif kind is PictureKind.CDF:
             axes.step(
                 [xs[0], *xs], [0.0, *ys], where="post", color=colour, marker=mark,
                 markevery=self._every(line, len(xs) + 1),
             )  # fmt: skip
-        elif kind is Kind.TIME:
+        elif kind is PictureKind.TIME:
             if line.lows:
                 axes.fill_between(
                     xs, [low / factor for low in line.lows], [high / factor for high in line.highs],
@@ -152,7 +160,7 @@ class _Sheet:
                 xs, ys, color=colour, linewidth=1.0, marker="" if alone else mark,
                 markevery=self._every(line, len(xs)),
             )  # fmt: skip
-        elif kind is Kind.PLANE:
+        elif kind is PictureKind.PLANE:
             axes.plot(xs, ys, color=colour, marker=mark, linestyle="none")
         else:
             axes.errorbar(
@@ -160,19 +168,21 @@ class _Sheet:
                 elinewidth=1.0,
             )  # fmt: skip
 
-    def _every(self, line: Line, count: int) -> Any:
+    def _every(self, line: PictureLine, count: int) -> Any:
         """Return which of a line's points have a mark: few, and not those of other lines."""
         step = max(1, count // _MARKS_OVER_TIME)
         lines = max(1, len(self._figure.names))
         return ((line.number or 0) * step // lines, step)
 
-    def _draw_beside(self, axes: Any, line: Line, xs: Sequence[float], ys: Sequence[float]) -> None:
+    def _draw_beside(
+        self, axes: Any, line: PictureLine, xs: Sequence[float], ys: Sequence[float]
+    ) -> None:
         """Draw what is beside the measured values: dashes, open marks or crosses."""
         colour = self._colour(line.number)
         match line.role:
-            case Role.EXPECTED:
+            case LineRole.EXPECTED:
                 axes.plot(xs, ys, color=colour, linestyle="--", linewidth=1.1, zorder=1.8)
-            case Role.REPORTED:
+            case LineRole.REPORTED:
                 axes.plot(
                     xs, ys, color=colour, linestyle="none", marker=self._mark(line.number),
                     markerfacecolor="white", markersize=6, zorder=2.5,
@@ -181,24 +191,24 @@ class _Sheet:
                 axes.plot(xs, ys, color="black", linestyle="none", marker="x", markersize=7,
                           zorder=3)  # fmt: skip
 
-    def _draw_bars(self, axes: Any, line: Line, factor: float) -> None:
+    def _draw_bars(self, axes: Any, line: PictureLine, factor: float) -> None:
         lines = max(1, len(self._figure.names))
         width = _BAR / lines
         number = line.number
         shift = 0.0 if number is None else (number - (lines - 1) / 2) * width
         xs = [x + shift for x in line.xs]
         ys = [y / factor for y in line.ys]
-        if line.role is Role.MEASURED:
+        if line.role is LineRole.MEASURED:
             axes.bar(
                 xs, ys, width, yerr=_errors(line, factor), capsize=2.5, color=self._colour(number),
                 edgecolor="black", linewidth=0.6, hatch=_HATCHES[(number or 0) % len(_HATCHES)],
                 error_kw={"elinewidth": 1.0},
             )  # fmt: skip
-        elif line.role is Role.EXPECTED:
+        elif line.role is LineRole.EXPECTED:
             half = (_BAR if number is None else width) / 2
             axes.hlines(ys, [x - half for x in xs], [x + half for x in xs], color="black",
                         linestyle="--", linewidth=1.2)  # fmt: skip
-        elif line.role is Role.REPORTED:
+        elif line.role is LineRole.REPORTED:
             axes.plot(xs, ys, linestyle="none", marker="o", markerfacecolor="white",
                       markeredgecolor="black", markersize=6, zorder=4)  # fmt: skip
         else:
@@ -256,7 +266,7 @@ class _Sheet:
         bar.set_label(self._text(heat.label))
         bar.outline.set_visible(False)
 
-    def _draw_events(self, axes: Any, events: Sequence[Event]) -> None:
+    def _draw_events(self, axes: Any, events: Sequence[PictureEvent]) -> None:
         """Draw a line for each event, and above the panel the words of those side by side."""
         if not events:
             return
@@ -299,9 +309,9 @@ class _Sheet:
             axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
         if x.ticks:
             self._set_ticks(axes)
-        if x.even and self._figure.kind is not Kind.HEAT:
+        if x.even and self._figure.kind is not PictureKind.HEAT:
             axes.set_xlim(-0.6, len(x.ticks) - 0.4)
-        elif self._figure.kind is Kind.TIME:
+        elif self._figure.kind is PictureKind.TIME:
             axes.set_xlim(x.low, x.high / x.scale[0])
         elif x.from_zero and not x.log:
             axes.set_xlim(left=0.0)
@@ -363,7 +373,7 @@ class _Sheet:
         from matplotlib.patches import Patch
 
         figure = self._figure
-        filled = figure.kind is Kind.BARS or any(panel.boxes for panel in figure.panels)
+        filled = figure.kind is PictureKind.BARS or any(panel.boxes for panel in figure.panels)
         if any(figure.names):
             for number, name in enumerate(figure.names):
                 colour, mark = self._colour(number), self._mark(number)
@@ -371,20 +381,20 @@ class _Sheet:
                     handle: Any = Patch(facecolor=colour, edgecolor="black", linewidth=0.6,
                                         hatch=_HATCHES[number % len(_HATCHES)])  # fmt: skip
                 else:
-                    joined = "none" if figure.kind is Kind.PLANE else "-"
+                    joined = "none" if figure.kind is PictureKind.PLANE else "-"
                     handle = Line2D([], [], color=colour, marker=mark, linestyle=joined)
                 yield handle, name or "-"
         roles = {line.role for panel in figure.panels for line in panel.lines}
-        if Role.EXPECTED in roles:
+        if LineRole.EXPECTED in roles:
             yield Line2D([], [], color=_GREY, linestyle="--", linewidth=1.1), "expected"
         open_mark = {"linestyle": "none", "marker": "o", "markerfacecolor": "white"}
-        if Role.REPORTED in roles:
+        if LineRole.REPORTED in roles:
             yield Line2D([], [], color=_GREY, **open_mark), "reported"
-        if Role.INVALID in roles:
+        if LineRole.INVALID in roles:
             yield Line2D([], [], color="black", linestyle="none", marker="x"), "not valid"
 
 
-def _errors(line: Line, factor: float) -> list[list[float]] | None:
+def _errors(line: PictureLine, factor: float) -> list[list[float]] | None:
     """Return the lengths of the intervals' halves, below and above; None without any."""
     if not line.lows:
         return None

@@ -7,21 +7,21 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec import Struct
 
 from benchctl.analysis.results import TrialReport
-from benchctl.report.figures.figure import Axis, Figure, Kind, Panel
+from benchctl.report.figures.figure import Axis, Panel, Picture, PictureKind
 from benchctl.report.figures.parts import MOST_LINES, Part, Source
 from benchctl.report.report import Report
 from benchctl.run.record import Run
 from benchctl.run.status import Status
 from benchctl.visible import visible
 
-OF_SAMPLES = (Kind.TIME, Kind.CDF, Kind.BOX, Kind.PLANE)
+OF_SAMPLES = (PictureKind.TIME, PictureKind.CDF, PictureKind.BOX, PictureKind.PLANE)
 """These show trials; the others means over repeats."""
 _LATE = ", which did not keep up"
 # As long as a file's name may be, without the ending, in bytes of any alphabet.
 _LONGEST_NAME = 200
 
 
-class Request(Struct, frozen=True):
+class PictureRequest(Struct, frozen=True):
     """A figure of a ``kind``: of ``metrics``, each with its aggregate, in one ``part`` of a run.
 
     ``x`` is an axis, or empty: flows for bars. ``series`` is the axis that lines are named by
@@ -29,7 +29,7 @@ class Request(Struct, frozen=True):
     """
 
     report: Report
-    kind: Kind
+    kind: PictureKind
     metrics: Sequence[tuple[str, str]]
     x: str
     series: str
@@ -50,20 +50,20 @@ class Request(Struct, frozen=True):
     def figure(
         self, x: Axis, panels: Sequence[Panel], names: Sequence[str], series: str,
         notes: Iterable[str],
-    ) -> Figure:  # fmt: skip
+    ) -> Picture:  # fmt: skip
         """Return the figure with its titles, its name and what can be said of every kind."""
         run, about = self.run, self.part.about
         name = "-".join(part for part in (self.kind.value, self._measured, self.part.name) if part)
         while len(name.encode()) > _LONGEST_NAME:
             name = name[:-1]
-        return Figure(
+        return Picture(
             self.kind, name, visible(run.title or run.profile), visible(about), x, panels,
             visible(series), [*map(visible, names)], [*map(visible, [*notes, *self._of_trials()])],
         )  # fmt: skip
 
     @property
     def _measured(self) -> str:
-        if self.kind is Kind.PLANE or len(self.metrics) > 1:
+        if self.kind is PictureKind.PLANE or len(self.metrics) > 1:
             return ""
         return "-".join(".".join(filter(None, one)) for one in self.metrics)
 

@@ -10,9 +10,9 @@ from statistics import median
 from benchctl.analysis.results import FlowReport, TrialReport
 from benchctl.metrics import Vocabulary
 from benchctl.report.figures.axes import value_axis
-from benchctl.report.figures.figure import Axis, Event, Figure, Line, Panel, Role
+from benchctl.report.figures.figure import Axis, LineRole, Panel, Picture, PictureEvent, PictureLine
 from benchctl.report.figures.parts import Naming, Source, left_out, names_of
-from benchctl.report.figures.request import Request
+from benchctl.report.figures.request import PictureRequest
 from benchctl.report.report import place_of
 from benchctl.report.series import Range, Series
 from benchctl.report.traces import LineKey, TimeWindow, Traces
@@ -38,7 +38,7 @@ def panels_of(vocabulary: Vocabulary, measured: Sequence[str]) -> list[str]:
     return (shown or list(measured))[:MOST_PANELS]
 
 
-def over_time(request: Request, bulk: Bulk) -> Figure | None:
+def over_time(request: PictureRequest, bulk: Bulk) -> Picture | None:
     """Return the figure of a part's trials; None if they have no sample of its metrics.
 
     Of each point it shows the first repeat that has samples, if the part names none. Raises
@@ -90,13 +90,13 @@ class _Drawn:
     """The lines of a figure, added trial by trial, so that only one trial is in memory."""
 
     def __init__(
-        self, request: Request, naming: Naming, metrics: Sequence[str],
+        self, request: PictureRequest, naming: Naming, metrics: Sequence[str],
         keys: Iterable[tuple[str, ...]],
     ) -> None:  # fmt: skip
         self._request = request
         self._naming = naming
-        self._lines: dict[str, list[Line]] = {metric: [] for metric in metrics}
-        self._events: dict[str, list[Event]] = {metric: [] for metric in metrics}
+        self._lines: dict[str, list[PictureLine]] = {metric: [] for metric in metrics}
+        self._events: dict[str, list[PictureEvent]] = {metric: [] for metric in metrics}
         every = [*dict.fromkeys(keys)]
         self._numbers = {key: number for number, key in enumerate(every[:MOST_LINES])}
         self._count = len(every)
@@ -128,11 +128,15 @@ class _Drawn:
                 expected = flow.flow.expected.get(way, {}).get(metric)
                 if expected is not None:
                     ends = [0.0, max(trial.duration_s, series.last_s)]
-                    lines.append(Line("expected", number, ends, [expected] * 2, role=Role.EXPECTED))
+                    lines.append(
+                        PictureLine(
+                            "expected", number, ends, [expected] * 2, role=LineRole.EXPECTED
+                        )
+                    )
             delay_s = traces.delays_s.get(flow.flow.name, 0.0)
             for event in flow.events:
                 if event.direction == way and event.metric in self._events:
-                    here = Event(event.at_s + delay_s, event.kind.value, number)
+                    here = PictureEvent(event.at_s + delay_s, event.kind.value, number)
                     self._events[event.metric].append(here)
 
     def _number(self, key: tuple[str, ...], repeat: int, flow: str, way: str) -> int | None:
@@ -143,20 +147,20 @@ class _Drawn:
             return None
         return self._numbers.get(key)
 
-    def _line(self, name: str, number: int, series: Series, duration_s: float) -> Line:
+    def _line(self, name: str, number: int, series: Series, duration_s: float) -> PictureLine:
         end_s = max(duration_s, series.last_s * (1 + 1e-9))
         columns = series.columns(0.0, end_s, self._request.columns)
         step_s = end_s / self._request.columns
         points = [*_with_gaps(columns, step_s)]
         banded = any(one.high > one.low for _, one in points)
         self._banded |= banded
-        return Line(
+        return PictureLine(
             name, number, [x for x, _ in points], [one.mean for _, one in points],
             [one.low for _, one in points] if banded else (),
             [one.high for _, one in points] if banded else (),
         )  # fmt: skip
 
-    def figure(self) -> Figure | None:
+    def figure(self) -> Picture | None:
         vocabulary = self._request.run.vocabulary
         panels = []
         for metric, lines in self._lines.items():
@@ -191,14 +195,14 @@ def _with_gaps(columns: Sequence[Range | None], step_s: float) -> Iterator[tuple
         yield (place + 0.5) * step_s, found
 
 
-def _distinct(lines: Sequence[Line]) -> Iterator[Line]:
+def _distinct(lines: Sequence[PictureLine]) -> Iterator[PictureLine]:
     """Yield lines; theory of one value for several lines once, of no line in particular."""
-    theory: dict[float, list[Line]] = {}
+    theory: dict[float, list[PictureLine]] = {}
     for line in lines:
-        if line.role is Role.EXPECTED:
+        if line.role is LineRole.EXPECTED:
             theory.setdefault(line.ys[0], []).append(line)
     for same in theory.values():
         longest = max(same, key=lambda line: line.xs[-1])
         number = None if len(same) > 1 else longest.number
-        yield Line(longest.name, number, longest.xs, longest.ys, role=Role.EXPECTED)
-    yield from (line for line in lines if line.role is not Role.EXPECTED)
+        yield PictureLine(longest.name, number, longest.xs, longest.ys, role=LineRole.EXPECTED)
+    yield from (line for line in lines if line.role is not LineRole.EXPECTED)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from benchctl.report.figures.figure import Axis, Figure, Kind, Line, Panel, Role
+from benchctl.report.figures.figure import Axis, LineRole, Panel, Picture, PictureKind, PictureLine
 from benchctl.report.series import Series
 from benchctl.tui.draw.axis import PlotAxis
 from benchctl.tui.draw.field import DASH, Cell, Field
@@ -30,12 +30,12 @@ APART = 10
 LEAST_ROWS = 5
 
 
-def figure_lines(figure: Figure, width: int, height: int, glyphs: Glyphs = BRAILLE) -> list[Text]:
+def figure_lines(figure: Picture, width: int, height: int, glyphs: Glyphs = BRAILLE) -> list[Text]:
     """Draw a figure in ``width`` characters; plots share ``height`` lines, rows take their own."""
     lines: list[Text] = [*wrap([Span(figure.title, "strong")], width, 0)]
     if figure.about:
         lines += wrap([Span(figure.about, "dim")], width, 0)
-    drawn_in_rows = figure.kind in (Kind.BARS, Kind.BOX, Kind.HEAT)
+    drawn_in_rows = figure.kind in (PictureKind.BARS, PictureKind.BOX, PictureKind.HEAT)
     if not drawn_in_rows:
         lines += wrap([*_legend(figure)], width)
     for panel in figure.panels:
@@ -46,15 +46,17 @@ def figure_lines(figure: Figure, width: int, height: int, glyphs: Glyphs = BRAIL
     return lines
 
 
-def _panel(figure: Figure, panel: Panel, width: int, height: int, glyphs: Glyphs) -> Iterator[Text]:
+def _panel(
+    figure: Picture, panel: Panel, width: int, height: int, glyphs: Glyphs
+) -> Iterator[Text]:
     match figure.kind:
-        case Kind.BARS:
+        case PictureKind.BARS:
             yield from bar_rows(figure, panel, width)
-        case Kind.BOX:
+        case PictureKind.BOX:
             yield from box_rows(figure, panel, width)
-        case Kind.HEAT:
+        case PictureKind.HEAT:
             yield from heat_rows(figure, panel, width)
-        case Kind.TIME:
+        case PictureKind.TIME:
             yield crop([Span(panel.y.title, "strong")], width)
             yield from _over_time(figure, panel, width, height - 1, glyphs)
         case _:
@@ -62,25 +64,29 @@ def _panel(figure: Figure, panel: Panel, width: int, height: int, glyphs: Glyphs
             yield from _curves(figure, panel, width, height - 1, glyphs)
 
 
-def _legend(figure: Figure) -> Iterator[Span]:
+def _legend(figure: Picture) -> Iterator[Span]:
     """Yield the letters with the names of the lines, and the other signs that are there."""
     if any(figure.names):
         yield Span(f"{figure.series}:  " if figure.series else "", "label")
         for number, name in enumerate(figure.names):
             yield Span(f"{letter(number)} {name}  ", role_of(number))
     roles = {line.role for panel in figure.panels for line in panel.lines}
-    signs = ((Role.EXPECTED, "- -"), (Role.REPORTED, REPORTED), (Role.INVALID, INVALID))
+    signs = ((LineRole.EXPECTED, "- -"), (LineRole.REPORTED, REPORTED), (LineRole.INVALID, INVALID))
     yield from (Span(f"{sign} {role.value}  ", "label") for role, sign in signs if role in roles)
 
 
-def _over_time(figure: Figure, panel: Panel, width: int, height: int, glyphs: Glyphs) -> list[Text]:
+def _over_time(
+    figure: Picture, panel: Panel, width: int, height: int, glyphs: Glyphs
+) -> list[Text]:
     """Draw a panel as the live screen does."""
     theory = {
-        line.number: line.ys[0] for line in panel.lines if line.role is Role.EXPECTED and line.ys
+        line.number: line.ys[0]
+        for line in panel.lines
+        if line.role is LineRole.EXPECTED and line.ys
     }
     curves = []
     for line in panel.lines:
-        if line.role is Role.MEASURED and line.number is not None:
+        if line.role is LineRole.MEASURED and line.number is not None:
             happened = [(one.x, one.word) for one in panel.events if one.number == line.number]
             curves.append(
                 Curve(
@@ -93,7 +99,7 @@ def _over_time(figure: Figure, panel: Panel, width: int, height: int, glyphs: Gl
     return draw(plot, View(figure.x.low, figure.x.high), width, height, glyphs=glyphs)
 
 
-def _series(line: Line, end_s: float) -> Series:
+def _series(line: PictureLine, end_s: float) -> Series:
     series = Series(0.0, end_s)
     lows, highs = (line.lows or line.ys), (line.highs or line.ys)
     points = [
@@ -132,7 +138,7 @@ class _Across(NamedTuple):
         return [(self.place(tick.value), tick.text) for tick in self.axis.ticks]
 
 
-def _curves(figure: Figure, panel: Panel, width: int, height: int, glyphs: Glyphs) -> list[Text]:
+def _curves(figure: Picture, panel: Panel, width: int, height: int, glyphs: Glyphs) -> list[Text]:
     """Draw lines over any axis: the letters are at their values."""
     columns, rows = width - MARGIN - 1, height - 3
     across = _across(figure.x, columns)
@@ -145,15 +151,15 @@ def _curves(figure: Figure, panel: Panel, width: int, height: int, glyphs: Glyph
     for line in panel.lines:
         role = "label" if line.number is None else role_of(line.number)
         points = [(across.place(x), v) for x, v in zip(line.xs, line.ys, strict=True) if v == v]
-        joined = line.role in (Role.MEASURED, Role.EXPECTED)
-        if joined and not (figure.kind is Kind.PLANE and line.role is Role.MEASURED):
-            strip = _strip(figure.kind, points, glyphs, y, dashed=line.role is Role.EXPECTED)
+        joined = line.role in (LineRole.MEASURED, LineRole.EXPECTED)
+        if joined and not (figure.kind is PictureKind.PLANE and line.role is LineRole.MEASURED):
+            strip = _strip(figure.kind, points, glyphs, y, dashed=line.role is LineRole.EXPECTED)
             field.add_line(role, None, strip)
         sign = {
-            Role.MEASURED: letter(line.number or 0), Role.REPORTED: REPORTED,
-            Role.INVALID: INVALID, Role.EXPECTED: "",
+            LineRole.MEASURED: letter(line.number or 0), LineRole.REPORTED: REPORTED,
+            LineRole.INVALID: INVALID, LineRole.EXPECTED: "",
         }[line.role]  # fmt: skip
-        if sign and figure.kind is not Kind.CDF:
+        if sign and figure.kind is not PictureKind.CDF:
             marks += [(x, value, (role, sign)) for x, value in points]
         elif sign and points:
             marks.append((*points[len(points) // 2], (role, sign)))
@@ -189,7 +195,12 @@ def _across(x: Axis, columns: int) -> _Across:
 
 
 def _strip(
-    kind: Kind, points: Sequence[tuple[float, float]], glyphs: Glyphs, y: PlotAxis, *, dashed: bool
+    kind: PictureKind,
+    points: Sequence[tuple[float, float]],
+    glyphs: Glyphs,
+    y: PlotAxis,
+    *,
+    dashed: bool,
 ) -> Strip:
     """Return the dots of a line through points: straight between two, or in steps for a CDF."""
     dots: dict[int, float] = {}
@@ -198,7 +209,7 @@ def _strip(
         first, last = round((x0 + 0.5) * wide), round((x1 + 0.5) * wide)
         for dot in range(first, last + 1):
             share = (dot - first) / (last - first) if last > first else 1.0
-            between = y0 if kind is Kind.CDF else _between(y0, y1, share, log=y.log)
+            between = y0 if kind is PictureKind.CDF else _between(y0, y1, share, log=y.log)
             dots[dot] = y1 if dot == last else between
     if dashed:
         dots = {dot: value for dot, value in dots.items() if dot % DASH < DASH // 2}

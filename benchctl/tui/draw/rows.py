@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 
-from benchctl.report.figures.figure import Box, Figure, Line, Panel, Role
+from benchctl.report.figures.figure import Box, LineRole, Panel, Picture, PictureLine
 from benchctl.tui.draw.heat import INVALID, NOTHING, STEPS
 from benchctl.tui.draw.plot import role_of
 from benchctl.tui.draw.scale import axis_for
@@ -17,11 +17,11 @@ _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _NAME, _LEAST_BAR, _APART = 28, 10, 10
 
 
-def bar_rows(figure: Figure, panel: Panel, width: int) -> Iterator[Text]:
+def bar_rows(figure: Picture, panel: Panel, width: int) -> Iterator[Text]:
     """Yield a row for each bar: name, bar, mean and interval, what is beside it."""
     yield crop([Span(panel.y.title, "strong")], width)
     metric = panel.y.metric
-    beside: dict[Role, Mapping[tuple[int | None, float], float]] = {
+    beside: dict[LineRole, Mapping[tuple[int | None, float], float]] = {
         role: {
             (line.number, x): y
             for line in panel.lines
@@ -29,9 +29,9 @@ def bar_rows(figure: Figure, panel: Panel, width: int) -> Iterator[Text]:
             for x, y in zip(line.xs, line.ys, strict=True)
             if not math.isnan(y)
         }
-        for role in Role
+        for role in LineRole
     }
-    measured = beside[Role.MEASURED]
+    measured = beside[LineRole.MEASURED]
     intervals = _intervals(panel.lines)
     rows = []
     for tick in figure.x.ticks:
@@ -40,13 +40,13 @@ def bar_rows(figure: Figure, panel: Panel, width: int) -> Iterator[Text]:
             if value is None:
                 continue
             texts = [format_mean(metric, value, intervals.get((number, tick.value)))]
-            for role in (Role.EXPECTED, Role.REPORTED):
+            for role in (LineRole.EXPECTED, LineRole.REPORTED):
                 places = ((number, tick.value), (None, tick.value))
                 here = next((beside[role][at] for at in places if at in beside[role]), None)
                 if here is not None:
                     texts.append(f"{role.value} {format_value(metric, here)}")
-            if (number, tick.value) in beside[Role.INVALID]:
-                texts.append(Role.INVALID.value)
+            if (number, tick.value) in beside[LineRole.INVALID]:
+                texts.append(LineRole.INVALID.value)
             named = "  ".join(part for part in (tick.text, name) if part)
             rows.append((shorten(named, _NAME), number, value, ", ".join(texts)))
     if not rows:
@@ -67,14 +67,14 @@ def _intervals(lines: object) -> dict[tuple[int | None, float], float]:
     found = {}
     assert isinstance(lines, list | tuple)
     for line in lines:
-        if isinstance(line, Line) and line.role is Role.MEASURED and line.lows:
+        if isinstance(line, PictureLine) and line.role is LineRole.MEASURED and line.lows:
             for x, low, high in zip(line.xs, line.lows, line.highs, strict=True):
                 if not math.isnan(low):
                     found[line.number, x] = (high - low) / 2
     return found
 
 
-def box_rows(figure: Figure, panel: Panel, width: int) -> Iterator[Text]:
+def box_rows(figure: Picture, panel: Panel, width: int) -> Iterator[Text]:
     """Yield a row for each box over one axis, and the axis."""
     names = {
         (box.x, box.number): "  ".join(
@@ -119,7 +119,7 @@ def _box(box: Box, places: object, count: int) -> str:
     return "".join(cells)
 
 
-def heat_rows(figure: Figure, panel: Panel, width: int) -> Iterator[Text]:
+def heat_rows(figure: Picture, panel: Panel, width: int) -> Iterator[Text]:
     """Yield a heat map: a row for each value of the axis that goes down."""
     assert panel.heat is not None
     heat = panel.heat
