@@ -26,13 +26,22 @@ from typing import Annotated, Any, Generic, TypeVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from benchctl.metrics import METRICS, Direction, Fold, Metric, Sample, Summary
-from benchctl.units import parse_duration, parse_rate, parse_ratio, parse_size
+from benchctl.units import (
+    parse_duration,
+    parse_rate,
+    parse_ratio,
+    parse_size,
+    write_duration,
+    write_rate,
+    write_size,
+)
 
 __all__ = [
     "METRICS", "Backend", "Capabilities", "Channel", "Command", "Demand", "Direction", "Dscp",
     "Duration", "Effective", "Event", "Failure", "FailureKind", "Field", "Flow", "Fold",
     "LineParser", "Metric", "Parameters", "Parser", "ParserError", "Probe", "Rate", "Ratio",
-    "Ready", "Role", "Sample", "Size", "Started", "Summary", "Tool", "Warn", "replay",
+    "Ready", "Recording", "Role", "Sample", "Size", "Started", "Summary", "Tool", "Warn", "replay",
+    "write_duration", "write_rate", "write_size",
 ]  # fmt: skip
 
 
@@ -258,6 +267,32 @@ def replay(
     return [*events, *parser.close(exit_code)]
 
 
+# --- recordings ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """One measurement that a tool wrote to a file some time ago, see `Backend.recorded`.
+
+    ``events`` are those of its parser: a fault of the file is a `Warn` among them, and a
+    measurement that failed, or whose end is missing, has its `Failure`. ``parameters`` are the
+    settings that the file reports, with the names and values of a profile (`write_size` and
+    others); one that is None is known of other files only. ``source`` and ``target`` name the two
+    ends as far as known, ``port`` is the server's. ``started_time`` is the second 0 as Unix time;
+    None if the file does not report it. ``facts`` are those of the host that measured, such as
+    ``{"hostname": ..., "kernel": ...}``.
+    """
+
+    events: Sequence[Event]
+    direction: Direction = Direction.SEND
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    source: str = ""
+    target: str = ""
+    port: int | None = None
+    started_time: float | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
 # --- backends --------------------------------------------------------------------------------
 
 P = TypeVar("P", bound=Parameters)
@@ -419,6 +454,14 @@ class Backend(ABC, Generic[P]):
 
         It runs on the ``to`` host and should end by itself after one client, unless the flow is
         ``lasting``.
+        """
+        return None
+
+    def recorded(self, data: bytes) -> Sequence[Recording] | None:
+        """Return the measurements in a file of the tool's output, for ``benchctl import``.
+
+        None if the file is not the tool's, by its content; this one knows no file. Raises
+        ParserError if it is the tool's and cannot be read.
         """
         return None
 

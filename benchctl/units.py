@@ -325,10 +325,32 @@ def format_rate(value_bps: float) -> str:
 
 
 def write_rate(value_bps: float) -> str:
-    """Write a finite rate exactly, as profiles do: ``29.15Mbit``."""
+    """Write a rate exactly, as profiles do: ``29.15Mbit``."""
+    if math.isinf(value_bps):
+        return "unlimited"
     units = reversed(_UNITS["rate"].items())
     power, unit = next((p, unit) for unit, (p, _) in units if value_bps >= 10**p or not p)
     return f"{Decimal(repr(value_bps)).scaleb(-power).normalize():f}{unit}"
+
+
+def write_duration(value_s: float) -> str:
+    """Write a duration as profiles do, in the largest unit that it fills: ``250ms``.
+
+    To 12 digits.
+    """
+    factor, unit = next((s for s in _QUANTITIES["_s"].steps if value_s >= s[0]), (1.0, "s"))
+    return f"{Decimal(f'{value_s / factor:.12g}'):f}{unit}"
+
+
+def write_size(value_bytes: float) -> str:
+    """Write a size as profiles and iperf3 do: ``256K``, and ``1448B`` if it is no binary multiple.
+
+    Whole bytes.
+    """
+    whole = round(value_bytes)
+    multiples = ((unit, 2**power) for unit, power in (("G", 30), ("M", 20), ("K", 10)))
+    unit, factor = next((one for one in multiples if whole and not whole % one[1]), ("B", 1))
+    return f"{whole // factor}{unit}"
 
 
 def format_duration(value_s: float) -> str:

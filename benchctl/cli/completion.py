@@ -115,6 +115,15 @@ def backends() -> list[str]:
     return sorted(installed().candidates)
 
 
+def kinds() -> list[str]:
+    """Return the kinds of files that can be imported."""
+    from benchctl import imports
+    from benchctl.backends import installed
+    from benchctl.imports.stores import STORE
+
+    return [*imports.kinds(installed()), STORE]
+
+
 def metrics() -> list[str]:
     """Return the metrics that all backends share."""
     from benchctl.metrics import METRICS, OF_TRIALS

@@ -12,6 +12,7 @@ import signal
 import sys
 from collections.abc import Callable, MutableMapping
 from importlib import import_module
+from keyword import iskeyword
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -26,13 +27,15 @@ from benchctl.visible import visible
 
 COMMANDS = (
     "run", "quick", "init", "plan", "check", "tui", "runs", "show", "compare", "baseline", "trend",
-    "plot", "export", "resume", "serve", "backends", "doctor", "schema", "settings", "store", "lab",
-    "help",
+    "plot", "import", "export", "resume", "serve", "backends", "doctor", "schema", "settings",
+    "store", "lab", "help",
 )  # fmt: skip
 
 
 def load(name: str) -> Any:
     """Import the function, or the group, of a command."""
+    if iskeyword(name):
+        name += "_"
     return getattr(import_module(f"benchctl.cli.{name}"), name)
 
 

@@ -68,7 +68,8 @@ def _print_head(run: Run) -> None:
     print(visible(f"run {run.name}  {run.profile}{f': {run.title}' if run.title else ''}"))
     started = format_time(run.started_time) if run.started_time is not None else "-"
     print(f"started {started}  {run.status}", end="")
-    print(f"  {run.trials} trials, {run.settings.order}, seed {run.seed}\n")
+    how = f"imported from {run.origin}" if run.origin else f"{run.settings.order}, seed {run.seed}"
+    print(visible(f"  {run.trials} trials, {how}"), end="\n\n")
 
 
 def _print_limits(report: Report) -> None:

@@ -102,14 +102,15 @@ def _runs(reader: Reader, text: str, since: str | None) -> list[Run]:
     part = Path(text).stem if text.endswith(".toml") else text
     name = unique(part, names, "profile", f"profiles are: {', '.join(names) or 'none'}")
     earliest = 0.0 if since is None else read_time(since)
-    ids = [
-        one.id
+    # By their time, not by their place in the store: old measurements are imported later.
+    begun = sorted(
+        (one.created_time, one.id)
         for one in outlines
         if one.profile == name and one.status.has_ended and one.created_time >= earliest
-    ]
-    if not ids:
+    )
+    if not begun:
         raise UsageError(f"no run of {name} has ended", "see benchctl runs")
-    return [reader.run(run_id) for run_id in reversed(ids)]
+    return [reader.run(run_id) for _, run_id in begun]
 
 
 def _figure(text: str | None, known: dict[str, None], wanted: tuple[str, ...]) -> tuple[str, str]:

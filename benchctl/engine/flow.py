@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
-from benchctl.analysis.events import events_of
 from benchctl.analysis.figures import FlowFold
-from benchctl.analysis.loaded import Period, loaded_figures
-from benchctl.analysis.rising import rises_of
-from benchctl.analysis.steady import steady_figures
 from benchctl.api import (
     Channel,
     Command,
-    Effective,
     Event,
     Failure,
     FailureKind,
@@ -25,12 +17,10 @@ from benchctl.api import (
     ParserError,
     Ready,
     Role,
-    Started,
-    Warn,
 )
+from benchctl.engine.tally import Tally, check
 from benchctl.hosts.secrets import read_secrets
 from benchctl.hosts.spawn import Process, Spawner, has_ended, stop
-from benchctl.metrics import Sample, Summary
 from benchctl.run.planned import Host
 from benchctl.run.status import Status
 from benchctl.store.record import Recorder
@@ -58,7 +48,7 @@ class End:
     """Set when the parser failed: later output cannot be understood."""
 
 
-class FlowAttempt:
+class FlowAttempt(Tally):
     """Runs the two ends of a flow once and passes their events to the store.
 
     The trial calls, in this order: `start_server` if there is one, `start_client` (up to its gate),
@@ -74,41 +64,17 @@ class FlowAttempt:
         recorder: Recorder,
         wall_clock: Callable[[], float],
     ) -> None:
+        super().__init__(flow_id, fold, recorder, wall_clock)
         self.name = name
-        self.flow_id = flow_id
-        self.fold = fold
-        self.status = Status.PLANNED
         self.has_ended = False
         """Whether the client has ended by itself."""
-        self.second_0: float | None = None
-        """Unix time of the measurement's own start."""
-        self.server_second_0: float | None = None
-        """That of what the server sends, by the server's clock."""
         self._spawner = spawner
-        self._recorder = recorder
-        self._wall = wall_clock
         self._ends: dict[Role, End] = {}
-        self._failures: dict[Role, Failure] = {}
         self._ready = asyncio.Event()
         self._failed = asyncio.Event()
-        self._common_start = self._begun = 0.0
-        self._told_start = self._sampled = False
-        self._effective: dict[str, Any] = {}
-        self._reason, self._ended = "", 0.0
-
-    @property
-    def failure(self) -> Failure | None:
-        """Why the flow failed; the client's reason takes precedence over the server's."""
-        return self._failures.get(Role.CLIENT) or self._failures.get(Role.SERVER)
-
-    @property
-    def has_measured(self) -> bool:
-        """Whether the client has reported data, or has ended well."""
-        return self._sampled or self.status is Status.OK
 
     def fail(self, failure: Failure, role: Role = Role.CLIENT) -> None:
-        """Note why the flow failed; the first reason of each end counts."""
-        self._failures.setdefault(role, failure)
+        super().fail(failure, role)
         self._failed.set()
 
     def blame(self, failure: Failure) -> None:
@@ -153,8 +119,7 @@ class FlowAttempt:
 
     def begin(self, common_start: float) -> None:
         """Open the client's gate. ``common_start`` is the trial's second 0, in Unix time."""
-        self._common_start = common_start
-        self._begun = self._wall()
+        super().begin(common_start)
         self._running_client().begin()
 
     async def finished(self) -> None:
@@ -190,15 +155,15 @@ class FlowAttempt:
             await stop(server.process, server.command.stop_signal)
             await self._take_end(server)
             if by_itself and server.exit_code:
-                self._note(f"the server {_how_it_ended(server)}")
+                self.note(f"the server {_how_it_ended(server)}")
         if not self.has_ended:
             said = self._failures.get(Role.CLIENT)
             self._failures = failures  # a tool's reaction to our signal is not a failure
             silent = cut_short is Status.TIMED_OUT and not self.has_measured
             if silent and said and said.kind is not FailureKind.TOOL:
                 self._failures[Role.CLIENT] = said  # but it may give the reason for the wait
-        self._judge(cut_short)
-        self._reason, self._ended = reason, self._wall()
+        self._exit_code = client.exit_code if client else None
+        self.judge(cut_short, reason)
 
     # --- events of the ends ---------------------------------------------------------------
 
@@ -230,113 +195,16 @@ class FlowAttempt:
             )
             return
         for event in events:
-            self._take(end.role, event)
+            self.take(end.role, event)
 
-    def _take(self, role: Role, event: Event) -> None:
-        match event:
-            case Sample():
-                self._take_sample(role, event)
-            case Summary():
-                self.fold.add_summary(event)
-            case Effective():
-                self._effective.update(event.settings)
-            case Started() if role is Role.SERVER:
-                self.server_second_0 = event.epoch_s
-            case Started():
-                self.second_0 = event.epoch_s
-                self._told_start = True
-            case Warn():
-                self._note(event.message)
-            case Failure():
-                self.fail(event, role)
-            case Ready() if role is Role.SERVER:
-                self._ready.set()
+    def take(self, role: Role, event: Event) -> None:
+        if isinstance(event, Ready) and role is Role.SERVER:
+            self._ready.set()
+        super().take(role, event)
 
-    def _take_sample(self, role: Role, sample: Sample) -> None:
-        now = self._wall()
-        self._sampled |= role is Role.CLIENT
-        if role is Role.CLIENT and not self._told_start:
-            # A sample cannot arrive before its interval ends: the smallest difference is the
-            # closest.
-            start = now - sample.end_s
-            self.second_0 = start if self.second_0 is None else min(self.second_0, start)
-        self.fold.add_sample(role, sample)
-        self._recorder.add_sample(
-            self.flow_id, role, sample.stream, sample.direction, sample.start_s, sample.end_s,
-            now - self._common_start, sample.omitted, sample.metrics,
-        )  # fmt: skip
-
-    def _note(self, text: str) -> None:
-        self._recorder.add_note(text, "warning", self._wall(), None, self.flow_id)
-
-    # --- outcome --------------------------------------------------------------------------
-
-    def _judge(self, cut_short: Status | None) -> None:
-        if cut_short:
-            self.status = cut_short
-            return
-        figures = self.fold.figures()
-        moved = [f.value for (_, name), f in figures.items() if name == "throughput_bps"]
-        if not self.failure and not figures:
-            self.fail(Failure(FailureKind.TOOL, "ended without any result"))
-        elif not self.failure and moved and min(moved) <= 0:
-            self.fail(Failure(FailureKind.TOOL, "moved no data"))
-        self.status = Status.FAILED if self.failure else Status.OK
-        for text in self.fold.disagreements() if self.status is Status.OK else ():
-            self._note(text)
-
-    def write(self, loads: Sequence[Period], *, rises: bool = False) -> None:
-        """Write the flow's result; ``loads`` are when the flows of the trial carried data.
-
-        With ``rises``, its events include delays that rise, the sign of overload for a search.
-        To be called when nothing of the trial runs any more: a long flow takes tens of
-        milliseconds.
-        """
-        failure, client = self.failure, self._ends.get(Role.CLIENT)
-        loaded = loaded_figures(self.fold, self.second_0, loads) if self.second_0 else {}
-        figures = {**self.fold.figures(), **steady_figures(self.fold), **loaded}
-        self._recorder.add_figures(self.flow_id, figures)
-        found = [*events_of(self.fold), *(rises_of(self.fold) if rises else ())]
-        self._recorder.add_events(self.flow_id, found)
-        self._recorder.update_flow(
-            self.flow_id,
-            status=self.status,
-            failure=str(failure.kind) if failure else "",
-            error=": ".join(filter(None, (self._reason, failure.message if failure else ""))),
-            hint=failure.hint if failure else "",
-            effective=self._effective,
-            started_time=self.second_0 or self._begun or None,
-            finished_time=self._ended,
-            exit_code=client.exit_code if client else None,
-            stderr="".join(_stderr(self._ends[role]) for role in Role if role in self._ends),
-        )
-
-
-def check(event: Event) -> Event:
-    """Return an event of a plugin unchanged.
-
-    Raises ValueError or TypeError if it cannot be stored: JSON and statistics have no NaN and no
-    infinity.
-    """
-    match event:
-        case Sample():
-            _check_numbers({"start_s": event.start_s, "end_s": event.end_s, **event.metrics})
-        case Summary():
-            for name, value in event.metrics.items():
-                _check_numbers(value if isinstance(value, Mapping) else {name: value})
-        case Started():
-            _check_numbers({"epoch_s": event.epoch_s})
-        case Effective():
-            json.dumps(dict(event.settings), allow_nan=False)
-        case _:
-            pass
-    return event
-
-
-def _check_numbers(values: Mapping[str, float]) -> None:
-    for name, value in values.items():
-        if not math.isfinite(value):
-            raise ValueError(f"{name} is {value}")
+    @property
+    def stderr(self) -> str:
+        return "".join(_stderr(self._ends[role]) for role in Role if role in self._ends)
 
 
 def _how_it_ended(end: End) -> str:

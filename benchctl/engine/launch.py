@@ -80,6 +80,10 @@ def left_to_resume(reader: Reader, run: Run, *, trust: bool, failed: bool = Fals
     """
     if reader.is_alive(run):
         raise UsageError(f"run {run.name} is in progress", "wait until it ends")
+    if run.origin:
+        raise UsageError(
+            f"run {run.name} was imported", "it has no profile by which it could be measured again"
+        )
     statuses = [trial.status for trial in reader.trials(run.id)]
     left = sum(one.is_open or (failed and one in FAILURES) for one in statuses)
     if not left:

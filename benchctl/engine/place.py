@@ -12,6 +12,7 @@ from benchctl.analysis.sharing import WINDOWS, fair_windows
 from benchctl.analysis.statistics import fairness_jain
 from benchctl.api import FailureKind, Role, Tool
 from benchctl.engine.flow import FlowAttempt
+from benchctl.engine.tally import Tally
 from benchctl.metrics import Aspect, Direction, of_aspect
 from benchctl.plan.bound import BoundFlow
 from benchctl.run.planned import Host, Network
@@ -101,11 +102,8 @@ def loads(places: list[FlowPlace], flows: list[FlowAttempt]) -> list[Period]:
     """Return when each flow that measures a rate carried data, in Unix time."""
     spans = []
     for place, flow in zip(places, flows, strict=True):
-        windows = [flow.fold.window_s(name) for name in of_aspect(Aspect.RATE)]
-        window = next((one for one in windows if one is not None), None)
-        if window is not None and flow.second_0 is not None:
-            begin = window[0] - place.flow.demand.omitted_s
-            spans.append((flow.second_0 + begin, flow.second_0 + window[1]))
+        if (span := flow.load) is not None:
+            spans.append((span[0] - place.flow.demand.omitted_s, span[1]))
     return spans
 
 
@@ -120,7 +118,7 @@ class Shares:
     end: float
 
     @classmethod
-    def of(cls, flows: list[FlowAttempt]) -> Shares | None:
+    def of(cls, flows: Sequence[Tally]) -> Shares | None:
         """Return None if fewer than two flows measured a rate, or none at the same time."""
         for name in of_aspect(Aspect.RATE):
             told = [(flow, flow.fold.window_s(name)) for flow in flows]

@@ -113,6 +113,7 @@ def run_entry(run: Run) -> Entry:
         "profile_sha256": run.profile_sha256,
         "facts": run.facts,
         "tags": run.tags,
+        "origin": run.origin,
         "hooks": [asdict(hook) for hook in run.hooks],
     }
 
@@ -134,6 +135,7 @@ def trial_entry(trial: Trial) -> Entry:
         "links": trial.links,
         "hooks": [asdict(hook) for hook in trial.hooks],
         "links_kept": all(link["kept"] for link in trial.links) if trial.links else None,
+        "file": trial.file,
     }
 
 

@@ -12,8 +12,9 @@ gets both when it is next written to. Before that, readers find the default, or 
   host ``local``, where the runner is;
 - a clock with its error: a table by run, host and time; a flow names the clocks of its two ends;
 - a file of a run (a trace, a figure): a table by run, with its name, type and bytes;
-- an imported run: a run with an ``origin`` column; its trials have their status from the start, no
-  parameters as written, and never a runner.
+
+An imported run has an ``origin``. Its trials have their status from the start, and never a runner;
+each names its ``file``.
 """
 
 from __future__ import annotations
@@ -85,6 +86,8 @@ class Run(RunOutline, frozen=True):
     facts: Facts
     runner_pid: int | None
     hooks: tuple[HookOutcome, ...] = ()
+    origin: str = ""
+    """What wrote the files that the run was imported from, such as iperf3; empty if measured."""
 
     @property
     def vocabulary(self) -> Vocabulary:
@@ -145,6 +148,9 @@ class Trial(PlannedTrial, frozen=True, kw_only=True):
     links: tuple[LinkTraffic, ...] = ()
     hooks: tuple[HookOutcome, ...] = ()
     fair_windows: tuple[FairWindow, ...] = ()
+    file: str = ""
+    """The file that it was imported from, as it was named."""
+    file_sha256: str = ""
 
 
 class RecordedFlow(Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""Copies one run to a store of its own."""
+"""Copies one run from a store to another."""
 
 from __future__ import annotations
 
@@ -6,41 +6,82 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from benchctl.store.database import connect, store_errors, transaction
+from benchctl.store.database import connect, damaged, store_errors, transaction
 
-_TRIALS = "SELECT id FROM trial WHERE run_id = ?"
+_TRIALS = "SELECT id FROM trial WHERE run_id = :run"
 _FLOWS = f"SELECT id FROM flow WHERE trial_id IN ({_TRIALS})"
 _ROWS = {
-    "run": "id = ?",
-    "trial": "run_id = ?",
+    "run": "id = :run",
+    "trial": "run_id = :run",
     "flow": f"trial_id IN ({_TRIALS})",
     "series": f"flow_id IN ({_FLOWS})",
     "sample": f"series_id IN (SELECT id FROM series WHERE flow_id IN ({_FLOWS}))",
     "figure": f"flow_id IN ({_FLOWS})",
     "event": f"flow_id IN ({_FLOWS})",
-    "note": "run_id = ?",
+    "note": "run_id = :run",
 }
 """The rows of a run in each table, parents before their children."""
 
 
-def copy_run(path: Path, run_id: int, copy: Path) -> None:
+def copy_run(path: Path, run_id: int, copy: Path) -> int:
     """Copy a run with all that belongs to it to a store that does not have it.
 
-    Raises StoreError if either store fails.
+    All or nothing. Returns its id there. Raises StoreError if either store fails.
     """
     with closing(connect(path)) as source, closing(connect(copy, write=True)) as target:
         with store_errors(path):
             source.execute("BEGIN")  # one state of a run that may still go on
             there = {row["name"] for row in source.execute("SELECT name FROM sqlite_master")}
+        moved: dict[str, int] = {}
         with store_errors(copy), transaction(target):
             for table, where in _ROWS.items():
                 if table not in there:
                     continue  # of an earlier program
-                names = ",".join(_columns(source, table) & _columns(target, table))
+                names = sorted(_columns(source, table) & _columns(target, table))
                 with store_errors(path):
-                    rows = source.execute(f"SELECT {names} FROM {table} WHERE {where}", (run_id,))
-                marks = ",".join("?" * len(rows.description))
-                target.executemany(f"INSERT INTO {table} ({names}) VALUES ({marks})", rows)
+                    if "id" in names:
+                        moved[table] = _shift(source, target, table, where, run_id)
+                    values = ",".join(_moved(name, table, moved) for name in names)
+                    rows = source.execute(
+                        f"SELECT {values} FROM {table} WHERE {where}", {"run": run_id}
+                    )
+                target.executemany(
+                    f"INSERT INTO {table} ({','.join(names)}) VALUES ({_marks(len(names))})", rows
+                )
+    return run_id + moved["run"]
+
+
+def check_tables(path: Path) -> None:
+    """Check that a store of others holds its rows itself: a view may compute them without end.
+
+    Raises StoreError.
+    """
+    with closing(connect(path)) as source, store_errors(path):
+        rows = source.execute("SELECT name, type, sql FROM sqlite_master").fetchall()
+        for row in rows:
+            plain = row["type"] == "table" and not str(row["sql"]).startswith("CREATE VIRTUAL")
+            if row["name"] in _ROWS and not plain:
+                raise damaged(path, f"{row['name']} is no table")
+
+
+def _shift(
+    source: sqlite3.Connection, target: sqlite3.Connection, table: str, where: str, run_id: int
+) -> int:
+    """Return what to add to the ids of a run's rows: they follow those of the target."""
+    query = f"SELECT min(id) FROM {table} WHERE {where}"
+    (first,) = source.execute(query, {"run": run_id}).fetchone()
+    (last,) = target.execute(f"SELECT coalesce(max(id), 0) FROM {table}").fetchone()
+    return int(last + 1 - (first or 0))
+
+
+def _moved(name: str, table: str, moved: dict[str, int]) -> str:
+    """Return a column as SQL: an id, or the id of a parent, with its shift."""
+    parent = table if name == "id" else name.removesuffix("_id")
+    return f"{name} + {moved[parent]}" if parent in moved and name.endswith("id") else name
+
+
+def _marks(count: int) -> str:
+    return ",".join("?" * count)
 
 
 def _columns(connection: sqlite3.Connection, table: str) -> set[str]:

@@ -20,6 +20,7 @@ from benchctl.store.schema import ADDED, TABLES, VERSION
 # Longer than any batch takes to commit, and short enough for a user to wait.
 BUSY_TIMEOUT_S = 5.0
 _WAL_RETRY_S = 0.01
+_LONGEST_TOLD = 200
 PRIVATE = 0o600
 """The mode of a store: it holds commands, addresses and the facts of hosts."""
 
@@ -37,7 +38,9 @@ def store_errors(path: Path) -> Iterator[None]:
         # The low byte is the kind (sqlite.org/rescode.html); the module's own errors have none.
         code = getattr(error, "sqlite_errorcode", None)
         kind = None if code is None else code & 0xFF
-        text = f"store {path}: {error}"
+        # SQLite may quote a whole statement of a damaged schema.
+        said = " ".join(str(error).split())[:_LONGEST_TOLD]
+        text = f"store {path}: {said}"
         if kind in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             hint = "another program has locked it; wait, or choose another store with --store"
             raise StoreBusyError(text, hint) from error
@@ -45,7 +48,7 @@ def store_errors(path: Path) -> Iterator[None]:
             hint = "the file is damaged or not a store; choose another with --store"
             raise StoreDamagedError(text, hint) from error
         if kind in (sqlite3.SQLITE_CORRUPT, None):
-            raise damaged(path, str(error)) from error
+            raise damaged(path, said) from error
         raise StoreError(text, _HINTS.get(kind, "")) from error
 
 
@@ -172,12 +175,14 @@ def _version(connection: sqlite3.Connection, path: Path) -> int:
 def _missing(connection: sqlite3.Connection) -> list[str]:
     """Return the statements that create what a store lacks: everything of a new one."""
     there = {row["name"] for row in connection.execute("SELECT name FROM sqlite_master")}
-    statements = [one for one in TABLES.strip().split(";\n") if one.split()[2] not in there]
+    statements = []
     for table, column, kind in ADDED:
         columns = {row["name"] for row in connection.execute(f"PRAGMA table_info({table})")}
         if table in there and column not in columns:
             statements.append(f"ALTER TABLE {table} ADD COLUMN {column} {kind}")
-    return statements
+    # After the columns, of which there may be indexes.
+    made = [one for one in TABLES.strip().split(";\n") if one.split()[2] not in there]
+    return statements + made
 
 
 def _use_wal(connection: sqlite3.Connection) -> None:

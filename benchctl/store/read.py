@@ -223,6 +223,18 @@ class Reader:
         whose = f"{', '.join(profiles)} has" if profiles else "there is"
         raise UsageError(f"{whose} no baseline", "set one: benchctl baseline set RUN")
 
+    def imported(self, file_sha256: str) -> str | None:
+        """Return the name of the run that has the trials of a file; None if there is none."""
+        column = "SELECT count(*) FROM pragma_table_info('trial') WHERE name = 'file_sha256'"
+        if not self._value(column):
+            return None  # of an earlier program
+        query = (
+            "SELECT run.name FROM trial JOIN run ON run.id = run_id"
+            " WHERE file_sha256 = ? AND file_sha256 != ''"
+        )
+        row = next(self._rows(query, file_sha256), None)
+        return None if row is None else str(row["name"])
+
     def is_alive(self, run: RunOutline) -> bool:
         """Return whether a runner is measuring this run now."""
         return self._liveness.is_alive(run.id)

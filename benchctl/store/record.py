@@ -44,7 +44,7 @@ def create_run(
 ) -> tuple[int, str]:
     """Write a planned run and its trials; returns its id and its name. Raises StoreError."""
     with writing(path) as connection:
-        name = _free_name(connection, now)
+        name = free_name(connection, now)
         cursor = connection.execute(
             "INSERT INTO run (name, profile, title, created_time, status, seed, trials,"
             " settings, profile_text, profile_sha256, tags) VALUES (?,?,?,?,?,?,?,?,?,?,?)",
@@ -69,7 +69,8 @@ def _columns(run_id: int, trial: PlannedTrial) -> tuple[Any, ...]:
     )  # fmt: skip
 
 
-def _free_name(connection: sqlite3.Connection, now: float) -> str:
+def free_name(connection: sqlite3.Connection, now: float) -> str:
+    """Return a name for a run that begins now, which no other run has."""
     stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(now))
     while True:
         name = f"{stamp}-{secrets.token_hex(3)}"

@@ -26,6 +26,9 @@ ADDED = (
     ("trial", "hooks", "TEXT NOT NULL DEFAULT '[]'"),
     ("run", "hooks", "TEXT NOT NULL DEFAULT '[]'"),
     ("trial", "fair_windows", "TEXT NOT NULL DEFAULT '[]'"),
+    ("run", "origin", "TEXT NOT NULL DEFAULT ''"),
+    ("trial", "file", "TEXT NOT NULL DEFAULT ''"),
+    ("trial", "file_sha256", "TEXT NOT NULL DEFAULT ''"),
 )
 """Columns that stores of earlier programs of this version lack until they are written to.
 
@@ -51,7 +54,8 @@ CREATE TABLE run (
     facts TEXT NOT NULL DEFAULT '{}',   -- JSON: the hosts as they were
     runner_pid INTEGER,                 -- the process that measures; takes signals
     tags TEXT NOT NULL DEFAULT '[]',    -- JSON list
-    hooks TEXT NOT NULL DEFAULT '[]'    -- JSON: the hosts' commands around the run that ran
+    hooks TEXT NOT NULL DEFAULT '[]',   -- JSON: the hosts' commands around the run that ran
+    origin TEXT NOT NULL DEFAULT ''     -- what wrote the files it was imported from; '' if measured
 );
 CREATE INDEX outline_of_run ON run (    -- a list of runs reads no pages of profiles and facts
     id, name, profile, created_time, status, trials, tags
@@ -75,8 +79,11 @@ CREATE TABLE trial (
     links TEXT NOT NULL DEFAULT '[]',   -- JSON: what each link of a lab carried
     hooks TEXT NOT NULL DEFAULT '[]',   -- JSON: the hosts' commands around it that ran
     fair_windows TEXT NOT NULL DEFAULT '[]', -- JSON: Jain's index over time
+    file TEXT NOT NULL DEFAULT '',      -- of an imported trial
+    file_sha256 TEXT NOT NULL DEFAULT '',
     UNIQUE (run_id, position)
 );
+CREATE INDEX trial_of_file ON trial (file_sha256) WHERE file_sha256 != '';
 CREATE TABLE flow (                     -- one attempt of one flow
     id INTEGER PRIMARY KEY,
     trial_id INTEGER NOT NULL REFERENCES trial ON DELETE CASCADE,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-import re
+from collections.abc import Sequence
 from dataclasses import replace
 
 from benchctl.api import (
@@ -14,30 +14,22 @@ from benchctl.api import (
     Direction,
     Flow,
     Probe,
+    Recording,
     Role,
     Tool,
 )
 from benchctl_iperf3.errors import ended
 from benchctl_iperf3.parameters import Iperf3Parameters, interval_s
+from benchctl_iperf3.recorded import recorded
 from benchctl_iperf3.stream import JsonStream
 from benchctl_iperf3.text import TextClient, TextServer
+from benchctl_iperf3.version import VERSION, tool_of
 from benchctl_iperf3.weigh import METRICS
 
 # --bidir came with 3.7, and the text has not changed since.
 OLDEST = (3, 7)
 
-# The first version that can do, or does, each of these (see `faults`) ...
-_SINCE = {
-    "prompt-start": (3, 10),
-    "debug-levels": (3, 12),
-    "omitted-losses": (3, 14),
-    "late-end": (3, 16),
-    "json-stream": (3, 17),
-    "long-omit": (3, 18),
-    "mptcp": (3, 19),
-    "large-mss": (3, 21),
-}
-# ... and the build options that `iperf3 --version` reports.
+# The build options that `iperf3 --version` reports, beside what its version implies.
 _BUILT_WITH = {
     "bind to device": "bind-device",
     "TCP congestion algorithm setting": "congestion-control",
@@ -46,8 +38,6 @@ _BUILT_WITH = {
     "SCTP": "sctp",
     "support IPv4 don't fragment": "dont-fragment",
 }
-
-_VERSION = re.compile(r"^iperf (\d+)\.(\d+)(\S*)", re.MULTILINE)
 
 _DIRECTION_FLAGS = {Direction.SEND: (), Direction.RECEIVE: ("-R",), Direction.BOTH: ("--bidir",)}
 
@@ -87,16 +77,15 @@ class Iperf3(Backend[Iperf3Parameters]):
         )
 
     def read_probe(self, role: Role, exit_code: int, output: str) -> Tool:
-        match = _VERSION.search(output)
+        match = VERSION.search(output)
         if exit_code or not match:
             raise ValueError(f"iperf3 --version says {output.strip()[:80]!r} ({ended(exit_code)})")
-        version = (int(match[1]), int(match[2]))
-        if version < OLDEST:
+        if (int(match[1]), int(match[2])) < OLDEST:
             least = ".".join(map(str, OLDEST))
             raise ValueError(f"iperf3 {match[1]}.{match[2]} is too old; the minimum is {least}")
-        features = {name for name, since in _SINCE.items() if version >= since}
-        features |= {name for words, name in _BUILT_WITH.items() if words in output}
-        return Tool(f"{match[1]}.{match[2]}{match[3]}", frozenset(features))
+        tool = tool_of(output)
+        built = {name for words, name in _BUILT_WITH.items() if words in output}
+        return replace(tool, features=tool.features | built)
 
     def client(self, flow: Flow[Iperf3Parameters]) -> Command:
         _check(flow)
@@ -125,6 +114,9 @@ class Iperf3(Backend[Iperf3Parameters]):
             interval = ("-i", f"{interval_s(flow):g}")
             argv = ("iperf3", "-s", "-1", *where, *interval, *_text_flags(flow))
         return Command(argv, TextServer(flow), stop_signal="SIGTERM")
+
+    def recorded(self, data: bytes) -> Sequence[Recording] | None:
+        return recorded(data)
 
     def duration_s(self, params: Iperf3Parameters) -> float:
         return params.omit + (params.duration or _transfer_s(params))

@@ -46,6 +46,7 @@ _CPU: _Fields = (
     ("host_total", "cpu_client_ratio", 100),
     ("remote_total", "cpu_server_ratio", 100),
 )
+_CPU_OF_SERVER: _Fields = (("host_total", "cpu_server_ratio", 100),)
 _NEVER_ZERO = {"tcp_rtt_s", "min", "mean", "max"}
 
 _START_SETTINGS = (
@@ -62,16 +63,19 @@ _TEST_SETTINGS = (
 
 
 class JsonStream(ReportParser):
-    """The client's parser for versions with ``--json-stream``."""
+    """The parser for versions with ``--json-stream``; a server's only from its file."""
 
-    def __init__(self, flow: Flow[Iperf3Parameters]) -> None:
-        super().__init__(flow, Role.CLIENT)
+    def __init__(self, flow: Flow[Iperf3Parameters], role: Role = Role.CLIENT) -> None:
+        super().__init__(flow, role)
 
     def report(self, text: str) -> Iterable[Event]:
         if not text.startswith("{"):
             self.remark(text)
             return ()
-        document = load(text)
+        return self.take(load(text))
+
+    def take(self, document: JsonObject) -> Iterable[Event]:
+        """Return the events of one object of the stream."""
         data = document.get("data")
         match document.get("event"):
             case "start":
@@ -111,6 +115,8 @@ class JsonStream(ReportParser):
             # The sums of a single direction have no suffix, whichever direction it is.
             suffix = "_bidir_reverse" if both and direction is Direction.RECEIVE else ""
             sent = as_object(data.get(f"sum_sent{suffix}", {}))
+            if self.role is Role.SERVER:
+                sent = {}  # its zeros are not the client's count
             received = as_object(data.get(f"sum_received{suffix}", {}))
             final = Final(
                 {**_metrics(sent, _SENT), **_metrics(received, _RECEIVED), **_arrivals(received)},
@@ -124,7 +130,8 @@ class JsonStream(ReportParser):
             self.finals[direction] = final
         # CPU time belongs to the hosts, not to a direction: it is reported once.
         cpu = as_object(data.get("cpu_utilization_percent", {}))
-        self.finals[self.directions[0]].metrics |= _metrics(cpu, _CPU)
+        shares = _CPU if self.role is Role.CLIENT else _CPU_OF_SERVER
+        self.finals[self.directions[0]].metrics |= _metrics(cpu, shares)
         ends = [string(data, f"{end}_tcp_congestion") for end in ("sender", "receiver")]
         # In both directions, iperf3 refers to the second one here, in which the server sends.
         own, peer = reversed(ends) if both else ends

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from ipaddress import ip_address
 from typing import Literal
 
@@ -33,12 +34,14 @@ from benchctl.api import (
     Parameters,
     Parser,
     Probe,
+    Recording,
     Role,
     Size,
     Tool,
 )
 from benchctl_owping.machine import HEADER_BYTES, MachineParser
 from benchctl_owping.raw import RawParser
+from benchctl_owping.recorded import recorded
 
 # The default duration of throughput tests; with the default interval it is owping's own 100.
 DEFAULT_DURATION_S = 10.0
@@ -176,6 +179,9 @@ class Owping(Backend[OwpingParameters]):
             output = ["-R", "-t" if flow.direction is Direction.SEND else "-f"]
         argv = ("owping", *output, *_options(flow), _target(flow))
         return Command(argv, parser, {"LC_ALL": "C"}, "SIGINT")
+
+    def recorded(self, data: bytes) -> Sequence[Recording] | None:
+        return recorded(data, MOST_PACKETS)
 
     def duration_s(self, params: OwpingParameters) -> float:
         timeout_s = params.timeout or DEFAULT_TIMEOUT_S

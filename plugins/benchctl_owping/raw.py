@@ -39,7 +39,7 @@ from benchctl_owping.figures import pdv_p95_p50_s
 UNIX_EPOCH_S = 2_208_988_800
 
 _ERROR = r"\d{1,12}(?:\.\d{1,12})?(?:e[+-]\d{1,2})?"
-_PACKET = re.compile(
+PACKET = re.compile(
     rf"(?P<seq>\d{{1,10}}) (?P<sent>\d{{1,20}}) (?P<ssync>[01]) (?P<serr>{_ERROR})"
     rf" (?P<received>\d{{1,20}}) (?P<rsync>[01]) (?P<rerr>{_ERROR}) (?P<ttl>\d{{1,3}})"
 )
@@ -70,7 +70,7 @@ class RawParser(LineParser):
     def line(self, text: str, channel: Channel) -> Iterable[Event]:
         if channel is Channel.STDERR:
             self._complaints.add(text)
-        elif match := _PACKET.fullmatch(text):
+        elif match := PACKET.fullmatch(text):
             return self._packet(match)
         elif text and not text.startswith("Approximately "):
             self._garbled = self._garbled or text

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import re
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
@@ -30,11 +31,13 @@ from benchctl.api import (
     Metric,
     Parameters,
     Probe,
+    Recording,
     Role,
     Size,
     Tool,
 )
 from benchctl_ping.parser import PingParser
+from benchctl_ping.recorded import recorded
 
 # The default duration of throughput tests, so that ping beside one covers it.
 DEFAULT_DURATION_S = 10.0
@@ -173,6 +176,9 @@ class Ping(Backend[PingParameters]):
         parser = PingParser(params.probes, params.interval, first_seq=1 if iputils else 0)
         program = _OWN if "own" in flow.tool.features else ("ping",)
         return Command((*program, *options, flow.address), parser, {"LC_ALL": "C"}, "SIGINT")
+
+    def recorded(self, data: bytes) -> Sequence[Recording] | None:
+        return recorded(data, MOST_PROBES)
 
     def duration_s(self, params: PingParameters) -> float:
         return params.probes * (FLOOD_INTERVAL_S if params.flood else params.interval)

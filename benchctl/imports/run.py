@@ -1,0 +1,275 @@
+"""Builds the run of some files in a store of its own, which is then copied as a whole.
+
+So an import that fails leaves nothing behind, and another program waits for the store only while
+the run is copied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from benchctl.analysis.figures import FlowFold
+from benchctl.api import Effective, Event, Failure, ParserError, Recording, Role, Warn
+from benchctl.engine.place import Shares
+from benchctl.engine.tally import Tally, check
+from benchctl.imports import Kind, Trials
+from benchctl.imports.axes import UNKNOWN, Measured, order
+from benchctl.imports.files import File
+from benchctl.imports.result import Result
+from benchctl.metrics import Sample
+from benchctl.plan.bound import accepted
+from benchctl.run.planned import LOCAL, PlannedFlow, PlannedRun, PlannedTrial, Scalar, Settings
+from benchctl.run.status import Status
+from benchctl.store.arrange import Place, arrange
+from benchctl.store.copy import copy_run
+from benchctl.store.record import Recorder, create_run
+
+IMPORTED = "imported"
+"""The order of the trials of an imported run, beside those of profiles."""
+# The years 1970 to 9892, as the store has them.
+_LATEST_TIME = 2.5e11
+# Three years. A longer one is a wrong number, and would stretch every plot.
+_LONGEST_S = 1e8
+# Its square must not overflow.
+_LARGEST = 1e100
+_LONGEST_TEXT = 500
+
+
+class _Clock:
+    """The time at which something in the file happened."""
+
+    def __init__(self, now: float) -> None:
+        self.now = now
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class _Flow(NamedTuple):
+    """A flow of a trial: as planned, as recorded, and its parameters in SI units."""
+
+    planned: PlannedFlow
+    recording: Recording
+    requested: Mapping[str, Any]
+
+
+class ImportedRun:
+    """The run of some files of one kind; to be closed."""
+
+    def __init__(
+        self, store: Path, kind: Kind, profile: str, flow: str, tags: Sequence[str]
+    ) -> None:
+        """``store`` is the file to build it in; ``flow`` names the flow of a backend's tool.
+
+        Raises StoreError, as all methods do.
+        """
+        self._store = store
+        self._kind = kind
+        self._profile = profile
+        self._flow = flow
+        plan = PlannedRun(profile, "", 0, Settings({}, IMPORTED, ()), (), "")
+        self._run_id, _ = create_run(store, plan, 0.0, tags)
+        self._recorder = Recorder(store, self._run_id)
+        self._recorder.update_run(origin=kind.name, status=Status.RUNNING)
+        self._measured: list[Measured] = []
+        self._facts: list[Mapping[str, Any]] = []
+        self._last_time = 0.0
+        self._failed = 0
+
+    def __len__(self) -> int:
+        """Return how many trials it has."""
+        return len(self._measured)
+
+    def add(self, file: File, trials: Trials) -> None:
+        """Add the trials of a file. Raises ParserError for a wrong value, and adds none then."""
+        told = []
+        for trial in trials:
+            flows = [self._flow_of(name, checked(one)) for name, one in trial.items()]
+            told.append(flows)
+        if not any(told):
+            raise ParserError("it has no measurement")
+        for flows in told:
+            self._add_trial(file, flows)
+
+    def _flow_of(self, name: str, one: Recording) -> _Flow:
+        backend = self._kind.backend
+        given = {key: value for key, value in one.parameters.items() if value is not None}
+        if backend is not None and name == backend.name:
+            name = self._flow or name
+        source, target = one.source or LOCAL.name, one.target or UNKNOWN
+        planned = PlannedFlow(
+            name, self._kind.name, source, target, None, one.direction, 0.0, given
+        )
+        requested: Mapping[str, Any] = given
+        if backend is not None:
+            try:
+                requested = accepted(planned, backend).requested
+            except ValueError as error:
+                raise ParserError(f"settings that {backend.name} cannot have: {error}") from None
+        # Without defaults, which the file does not report.
+        return _Flow(planned, one, {key: requested[key] for key in given})
+
+    def _add_trial(self, file: File, flows: Sequence[_Flow]) -> None:
+        recordings = [flow.recording for flow in flows]
+        length_s = max(map(_length_s, recordings))
+        times = [one.started_time for one in recordings if one.started_time is not None]
+        started = min(times) if times else max(0.0, file.changed_time - length_s)
+        planned = tuple(flow.planned for flow in flows)
+        self._recorder.add_trial(PlannedTrial(0, 1, {}, planned, {}, length_s, length_s))
+        # Trials of a new store are numbered from 1.
+        trial_id = len(self._measured) + 1
+        tallies = [self._tally(trial_id, flow, started, file.name) for flow in flows]
+        if not times:
+            text = f"{file.name}: has no time; that of its last change stands for its end"
+            self._recorder.add_note(text, "warning", started, trial_id, None)
+        loads = [tally.load for tally in tallies if tally.load is not None]
+        for tally in tallies:
+            tally.write(loads)
+        failures = [
+            f"{flow.planned.name}: {tally.failure.message}"
+            for flow, tally in zip(flows, tallies, strict=True)
+            if tally.failure is not None
+        ]
+        status = Status.FAILED if failures else Status.OK
+        shares = None if failures else Shares.of(tallies)
+        self._recorder.update_trial(trial_id, status=Status.RUNNING)
+        self._recorder.update_trial(
+            trial_id,
+            status=status,
+            error="".join(failures[:1]),
+            started_time=started,
+            finished_time=started + length_s,
+            fairness_jain=shares and shares.jain,
+            fair_windows=shares.windows if shares else [],
+            file=file.name,
+            file_sha256=file.sha256,
+        )
+        self._failed += bool(failures)
+        self._last_time = max(self._last_time, started + length_s)
+        self._measured.append(Measured(started, *_settings(recordings)))
+        self._facts += [one.facts for one in recordings]
+
+    def _tally(self, trial_id: int, flow: _Flow, started: float, file: str) -> Tally:
+        """Write an attempt of a flow, but for its result."""
+        planned, recording, backend = flow.planned, flow.recording, self._kind.backend
+        begun = started if recording.started_time is None else recording.started_time
+        flow_id = self._recorder.add_flow(
+            trial_id, attempt=1, name=planned.name, backend=planned.backend, source=planned.source,
+            target=planned.to, direction=str(planned.direction), port=recording.port,
+            status=Status.RUNNING, client=(), server=(), requested=flow.requested,
+        )  # fmt: skip
+        clock = _Clock(begun)
+        fold = FlowFold(backend.capabilities.metrics if backend else ())
+        tally = Tally(flow_id, fold, self._recorder, clock)
+        tally.begin(started)
+        for event in recording.events:
+            clock.now = begun + (event.end_s if isinstance(event, Sample) else 0.0)
+            if isinstance(event, Warn):
+                event = Warn(f"{file}: {event.message}")
+            tally.take(Role.CLIENT, event)
+        clock.now = begun + _length_s(recording)
+        tally.judge()
+        return tally
+
+    def finish(self, into: Path | None) -> Result:
+        """Put the trials in order, and copy the run to a store; to none for None."""
+        self._recorder.settle()
+        axes, ordered = order(self._measured)
+        places = [
+            Place(one.index + 1, position, one.repeat, one.point)
+            for position, one in enumerate(ordered)
+        ]
+        backend = self._kind.backend
+        settings = Settings(
+            axes, IMPORTED, (),
+            metrics=backend.capabilities.metrics if backend else (),
+            headlines={backend.name: backend.capabilities.headline} if backend else {},
+        )  # fmt: skip
+        begin = min(one.started_time for one in self._measured)
+        span = begin, self._last_time
+        name = arrange(self._store, self._run_id, places, settings, _common(self._facts), span)
+        if into is not None:
+            copy_run(self._store, self._run_id, into)
+        return Result(name, self._profile, self._kind.name, len(places), self._failed, axes)
+
+    def close(self) -> None:
+        """Close the store that it is built in."""
+        self._recorder.close()
+
+
+def _settings(flows: Sequence[Recording]) -> tuple[dict[str, Scalar | None], bool]:
+    """Return the settings that all flows of a trial share, and whether none are reported."""
+    told = [
+        {"from": one.source or None, "to": one.target or None}
+        | ({"direction": str(one.direction), **one.parameters} if one.parameters else {})
+        for one in flows
+    ]
+    shared = {
+        name: value
+        for name, value in told[0].items()
+        if all(name in one and one[name] == value for one in told)
+    }
+    return shared, not any(len(one) > 2 for one in told)
+
+
+def _length_s(one: Recording) -> float:
+    return max((event.end_s for event in one.events if isinstance(event, Sample)), default=0.0)
+
+
+def _common(facts: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """Return the facts that are the same in all files that report them."""
+    names = dict.fromkeys(name for one in facts for name in one)
+    values = {name: [one[name] for one in facts if name in one] for name in names}
+    return {
+        name: told[0] for name, told in values.items() if all(value == told[0] for value in told)
+    }
+
+
+def checked(one: Recording) -> Recording:
+    """Return a recording as it can be stored. Raises ParserError for a value that cannot be."""
+    time = one.started_time
+    if time is not None and not 0 <= time < _LATEST_TIME:
+        raise ParserError(f"it began {time:.6g} s after 1970, which cannot be")
+    for event in one.events:
+        try:
+            check(event)
+        except (ValueError, TypeError) as error:
+            raise ParserError(f"it has a value that cannot be: {error}") from None
+        if isinstance(event, Sample):
+            possible = -_LONGEST_S < event.start_s <= event.end_s < _LONGEST_S
+            if not possible or any(abs(value) > _LARGEST for value in event.metrics.values()):
+                times = f"{event.start_s:.6g} to {event.end_s:.6g} s"
+                raise ParserError(f"it has an interval that cannot be, from {times}")
+    return replace(
+        one,
+        events=[_storable(event) for event in one.events],
+        parameters=clean(one.parameters),
+        source=clean(one.source),
+        target=clean(one.target),
+        facts=clean(one.facts),
+    )
+
+
+def _storable(event: Event) -> Event:
+    match event:
+        case Warn():
+            return Warn(clean(event.message))
+        case Failure():
+            return replace(event, message=clean(event.message), hint=clean(event.hint))
+        case Effective():
+            return Effective(clean(event.settings))
+    return event
+
+
+def clean(value: Any) -> Any:
+    """Return data with texts that UTF-8 can hold, and that are not too long."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()[:_LONGEST_TEXT]
+    if isinstance(value, Mapping):
+        return {clean(name): clean(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [clean(one) for one in value]
+    return value

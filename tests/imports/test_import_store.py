@@ -1,0 +1,128 @@
+"""``benchctl import`` of another store: every run as it is there, once."""
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from imports.reports import imported, report, write
+from store.store_support import NOW, add_flow, add_sample, figures, measured_run, new_run
+
+from benchctl.report.exports import EXPORTS
+from benchctl.report.report import StoredRun
+from benchctl.run.record import FlowEvent, Happening
+from benchctl.store.read import Reader
+from benchctl.store.record import Recorder
+
+OLD = Path(__file__).parents[1] / "store" / "version-0.1.0.db"
+
+
+def whole(store, name, form):
+    with closing(Reader(store)) as reader:
+        pieces = [*EXPORTS[form].pieces(StoredRun(reader, reader.find(name)))]
+    return b"".join(pieces) if EXPORTS[form].binary else "".join(pieces)
+
+
+@pytest.fixture
+def stores(tmp_path):
+    """Two stores: one with a run that has one of everything, and one with other runs."""
+    one, other = tmp_path / "one.sqlite", tmp_path / "other.sqlite"
+    for n in range(3):
+        measured_run(other, {1: (1e6 + n, 2e6)}, now=NOW - 100 + n)
+    name = measured_run(one, {1: (95e6, 96e6), 2: (None,)}, tags=("old",), facts={"kernel": "6.1"})
+    with closing(Recorder(one, 1)) as recorder:
+        flow_id = add_flow(recorder, 2, attempt=2)
+        for n in range(5):
+            add_sample(recorder, flow_id, n / 10, {"throughput_bps": n + 1 / 3, "tcp_rtt_s": 1e-7})
+        recorder.add_figures(flow_id, figures())
+        recorder.add_events(
+            flow_id, [FlowEvent("send", "throughput_bps", Happening.DROP, 1.0, None, 2.0, 1.0)]
+        )
+        recorder.add_note("it rained", "remark", NOW, None, None)
+        recorder.add_note("of a flow", "warning", NOW, 2, flow_id)
+    return one, other, name
+
+
+@pytest.mark.parametrize("form", ["json", "jsonl", "samples", "influx", "csv", "parquet"])
+def test_a_run_is_the_same_in_the_other_store(stores, form):
+    one, other, name = stores
+    before = whole(one, name, form)
+    ((run,), left) = imported(other, one)
+    assert (run.name, run.trials, run.failed, left) == (name, 3, 1, [])
+    assert whole(other, name, form) == before
+    with closing(Reader(other)) as reader:
+        assert len(reader.runs()) == 4
+        assert [note.text for note in reader.notes(4)] == ["it rained", "of a flow"]
+
+
+def test_the_file_of_an_export_comes_back_as_it_was(stores, tmp_path):
+    one, _, name = stores
+    (tmp_path / "run.sqlite").write_bytes(whole(one, name, "sqlite"))
+    third = tmp_path / "third.sqlite"
+    imported(third, tmp_path / "run.sqlite")
+    assert json.loads(whole(third, name, "json")) == json.loads(whole(one, name, "json"))
+
+
+def test_an_imported_run_keeps_its_origin_through_a_store(tmp_path):
+    one, other = tmp_path / "one.sqlite", tmp_path / "other.sqlite"
+    path = write(tmp_path / "a.json", report())
+    ((run,), _) = imported(one, path)
+    imported(other, one)
+    assert whole(other, run.name, "json") == whole(one, run.name, "json")
+    assert [left.why for left in imported(other, path)[1]] == [f"is there already: {run.name}"]
+
+
+def test_a_run_that_is_there_is_not_imported_again(stores):
+    one, other, name = stores
+    imported(other, one)
+    runs, (left,) = imported(other, one)
+    assert runs == []
+    assert (left.file, left.why, left.is_fault) == (f"{one} {name}", "is there already", False)
+
+
+def test_tags_are_added_to_those_that_a_run_has(stores):
+    one, other, _ = stores
+    imported(other, one, tags=("imported",))
+    with closing(Reader(other)) as reader:
+        assert reader.run(4).tags == ("old", "imported")
+
+
+def test_a_store_of_an_earlier_program_is_imported(tmp_path):
+    runs, left = imported(tmp_path / "new.sqlite", OLD)
+    assert runs
+    assert left == []
+    for run in runs:
+        assert whole(tmp_path / "new.sqlite", run.name, "json") == whole(OLD, run.name, "json")
+
+
+def test_a_store_that_is_damaged_or_of_others_ends_in_a_line(stores, tmp_path):
+    one, other, _ = stores
+    (tmp_path / "cut.sqlite").write_bytes(one.read_bytes()[:10_000])
+    with closing(sqlite3.connect(tmp_path / "foreign.sqlite")) as foreign:
+        foreign.execute("CREATE TABLE bookmarks (url)")
+        foreign.commit()
+    runs, left = imported(other, tmp_path / "cut.sqlite", tmp_path / "foreign.sqlite")
+    assert runs == []
+    assert [one.why.startswith("cannot be read as a store: ") for one in left] == [True, True]
+
+
+def test_a_view_that_has_no_end_is_not_asked(stores, tmp_path):
+    one, other, _ = stores
+    with closing(sqlite3.connect(one)) as hostile:
+        hostile.executescript(
+            "DROP TABLE note; CREATE VIEW note AS WITH RECURSIVE n(x) AS"
+            " (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x AS id, 1 AS run_id FROM n;"
+        )
+    runs, (left,) = imported(other, one)
+    assert runs == []
+    assert "note is no table" in left.why
+
+
+def test_a_run_that_is_being_measured_stays_where_it_is(tmp_path, monkeypatch):
+    one, other = tmp_path / "one.sqlite", tmp_path / "other.sqlite"
+    _, name = new_run(one)
+    monkeypatch.setattr(Reader, "is_alive", lambda self, run: True)  # a process sees no own lock
+    runs, (left,) = imported(other, one)
+    assert runs == []
+    assert (left.file, left.why) == (f"{one} {name}", "is being measured")
