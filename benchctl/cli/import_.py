@@ -13,7 +13,7 @@ from benchctl.errors import UsageError
 from benchctl.visible import visible
 
 if TYPE_CHECKING:
-    from benchctl.imports.result import Result
+    from benchctl.imports.result import ImportedRun
 
 # Of files in a folder that are nothing known, so many are named.
 _MOST_NAMED = 5
@@ -72,8 +72,8 @@ def import_(
     """
     from benchctl.backends import installed
     from benchctl.imports import kinds
-    from benchctl.imports.result import Result
-    from benchctl.imports.session import Request, import_paths
+    from benchctl.imports.result import ImportedRun
+    from benchctl.imports.session import ImportRequest, import_paths
     from benchctl.imports.stores import STORE
     from benchctl.store.manage import read_tags
 
@@ -81,10 +81,10 @@ def import_(
     known = [*found, STORE]
     if kind is not None and kind not in known:
         raise UsageError(f'--as "{kind}" is no kind of file', f"kinds are: {', '.join(known)}")
-    request = Request(store, found, kind, profile, flow, read_tags(tags), dry_run)
+    request = ImportRequest(store, found, kind, profile, flow, read_tags(tags), dry_run)
     faults, foreign = 0, []
     for one in import_paths(paths, request):
-        if isinstance(one, Result):
+        if isinstance(one, ImportedRun):
             if not quiet:
                 sys.stdout.flush()
                 print(visible(_described(one, dry=dry_run)), file=sys.stderr)
@@ -103,7 +103,7 @@ def import_(
         sys.exit(1)
 
 
-def _described(one: Result, *, dry: bool) -> str:
+def _described(one: ImportedRun, *, dry: bool) -> str:
     """Return what became of the files of a run, in one line."""
     axes = ", ".join(f"{axis} {'|'.join(map(str, values))}" for axis, values in one.axes.items())
     failed = f", {one.failed} of them failed" if one.failed else ""

@@ -24,7 +24,7 @@ _OWN: tuple[str, ...] = ()
 """The kinds of files that are no backend's: a module here for each."""
 
 
-class Kind(NamedTuple):
+class FileKind(NamedTuple):
     """One kind of file; ``backend`` is the one whose tool wrote it, if it is one's."""
 
     name: str
@@ -32,7 +32,7 @@ class Kind(NamedTuple):
     backend: AnyBackend | None = None
 
 
-def kinds(registry: Registry) -> dict[str, Kind]:
+def kinds(registry: Registry) -> dict[str, FileKind]:
     """Return every kind of file that can be read, by name; a plugin that is broken has none."""
     found = {}
     for name in sorted(registry.candidates):
@@ -41,9 +41,9 @@ def kinds(registry: Registry) -> dict[str, Kind]:
         except MissingError:
             continue
         if type(backend).recorded is not Backend.recorded:
-            found[name] = Kind(name, _by(backend), backend)
+            found[name] = FileKind(name, _by(backend), backend)
     for name in _OWN:
-        found[name] = Kind(name, import_module(f"{__name__}.{name}").recorded)
+        found[name] = FileKind(name, import_module(f"{__name__}.{name}").recorded)
     return found
 
 

@@ -15,7 +15,7 @@ UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class TrialSettings:
     """A measurement: when it began (Unix time), and its settings.
 
     A setting that is None is not reported. One that is missing was left to the tool, or is not
@@ -37,7 +37,7 @@ class Ordered:
 
 
 def order(
-    measured: Sequence[Measured],
+    measured: Sequence[TrialSettings],
 ) -> tuple[Mapping[str, tuple[Scalar, ...]], list[Ordered]]:
     """Return the axes with their values, and the measurements in the order of their time."""
     names = dict.fromkeys(name for one in measured for name in one.settings)
@@ -57,7 +57,7 @@ def order(
     return axes, ordered
 
 
-def _value(one: Measured, name: str) -> Scalar:
+def _value(one: TrialSettings, name: str) -> Scalar:
     value = one.settings.get(name, UNKNOWN if one.is_bare else DEFAULT)
     return UNKNOWN if value is None else value
 

@@ -9,7 +9,7 @@ from benchctl.run.planned import Scalar
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class ImportedRun:
     """An imported run, and how many of its trials have failed."""
 
     name: str

@@ -15,15 +15,15 @@ from benchctl.analysis.figures import FlowFold
 from benchctl.api import Effective, Event, Failure, ParserError, Recording, Role, Warn
 from benchctl.engine.place import Shares
 from benchctl.engine.tally import Tally, check
-from benchctl.imports import Kind, Trials
-from benchctl.imports.axes import UNKNOWN, Measured, order
+from benchctl.imports import FileKind, Trials
+from benchctl.imports.axes import UNKNOWN, TrialSettings, order
 from benchctl.imports.files import File
-from benchctl.imports.result import Result
+from benchctl.imports.result import ImportedRun
 from benchctl.metrics import Sample
 from benchctl.plan.bound import accepted
 from benchctl.run.planned import LOCAL, PlannedFlow, PlannedRun, PlannedTrial, Scalar, Settings
 from benchctl.run.status import Status
-from benchctl.store.arrange import Place, arrange
+from benchctl.store.arrange import TrialPlace, arrange
 from benchctl.store.copy import copy_run
 from benchctl.store.record import Recorder, create_run
 
@@ -56,11 +56,11 @@ class _Flow(NamedTuple):
     requested: Mapping[str, Any]
 
 
-class ImportedRun:
+class RunBuilder:
     """The run of some files of one kind; to be closed."""
 
     def __init__(
-        self, store: Path, kind: Kind, profile: str, flow: str, tags: Sequence[str]
+        self, store: Path, kind: FileKind, profile: str, flow: str, tags: Sequence[str]
     ) -> None:
         """``store`` is the file to build it in; ``flow`` names the flow of a backend's tool.
 
@@ -74,7 +74,7 @@ class ImportedRun:
         self._run_id, _ = create_run(store, plan, 0.0, tags)
         self._recorder = Recorder(store, self._run_id)
         self._recorder.update_run(origin=kind.name, status=Status.RUNNING)
-        self._measured: list[Measured] = []
+        self._measured: list[TrialSettings] = []
         self._facts: list[Mapping[str, Any]] = []
         self._last_time = 0.0
         self._failed = 0
@@ -149,7 +149,7 @@ class ImportedRun:
         )
         self._failed += bool(failures)
         self._last_time = max(self._last_time, started + length_s)
-        self._measured.append(Measured(started, *_settings(recordings)))
+        self._measured.append(TrialSettings(started, *_settings(recordings)))
         self._facts += [one.facts for one in recordings]
 
     def _tally(self, trial_id: int, flow: _Flow, started: float, file: str) -> Tally:
@@ -174,12 +174,12 @@ class ImportedRun:
         tally.judge()
         return tally
 
-    def finish(self, into: Path | None) -> Result:
+    def finish(self, into: Path | None) -> ImportedRun:
         """Put the trials in order, and copy the run to a store; to none for None."""
         self._recorder.settle()
         axes, ordered = order(self._measured)
         places = [
-            Place(one.index + 1, position, one.repeat, one.point)
+            TrialPlace(one.index + 1, position, one.repeat, one.point)
             for position, one in enumerate(ordered)
         ]
         backend = self._kind.backend
@@ -193,7 +193,7 @@ class ImportedRun:
         name = arrange(self._store, self._run_id, places, settings, _common(self._facts), span)
         if into is not None:
             copy_run(self._store, self._run_id, into)
-        return Result(name, self._profile, self._kind.name, len(places), self._failed, axes)
+        return ImportedRun(name, self._profile, self._kind.name, len(places), self._failed, axes)
 
     def close(self) -> None:
         """Close the store that it is built in."""

@@ -10,10 +10,10 @@ from pathlib import Path
 
 from benchctl.api import ParserError
 from benchctl.errors import UsageError
-from benchctl.imports import Kind, Trials
+from benchctl.imports import FileKind, Trials
 from benchctl.imports.files import MOST_FILES, File, files_in, is_store, name_of, read
-from benchctl.imports.result import Left, Result
-from benchctl.imports.run import ImportedRun
+from benchctl.imports.result import ImportedRun, Left
+from benchctl.imports.run import RunBuilder
 from benchctl.imports.stores import STORE, import_store
 from benchctl.store.read import Reader
 
@@ -22,7 +22,7 @@ _TELLING = (".json", ".gz", ".sqlite")
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ImportRequest:
     """What to import as what.
 
     ``kind`` is that of all files, None to recognise each. ``profile`` and ``flow`` are names for
@@ -31,7 +31,7 @@ class Request:
     """
 
     store: Path
-    kinds: Mapping[str, Kind]
+    kinds: Mapping[str, FileKind]
     kind: str | None = None
     profile: str = ""
     flow: str = ""
@@ -39,7 +39,7 @@ class Request:
     dry: bool = False
 
 
-def import_paths(paths: Sequence[Path], request: Request) -> Iterator[Result | Left]:
+def import_paths(paths: Sequence[Path], request: ImportRequest) -> Iterator[ImportedRun | Left]:
     """Import files and folders: each folder is a run, and all single files together are one.
 
     Files of different kinds are runs of their own. Yields the runs, and the files that are left.
@@ -66,16 +66,16 @@ def _stem(path: Path) -> str:
 class _Group:
     """The files of one import that belong together: a run for each kind among them."""
 
-    def __init__(self, request: Request, name: str, *, named: bool) -> None:
+    def __init__(self, request: ImportRequest, name: str, *, named: bool) -> None:
         """``named`` is whether each file was named, and not found in a folder."""
         self._request = request
         self._profile = request.profile or name_of(Path(name or "imported"))
         self._named = named
-        self._runs: dict[str, ImportedRun] = {}
+        self._runs: dict[str, RunBuilder] = {}
         self._seen: dict[str, str] = {}
         """The names of the imported files by the hashes of their content."""
 
-    def take(self, paths: Iterable[Path]) -> Iterator[Result | Left]:
+    def take(self, paths: Iterable[Path]) -> Iterator[ImportedRun | Left]:
         """Import files; yields the runs, and the files that are left."""
         request = self._request
         with ExitStack() as stack:
@@ -115,13 +115,13 @@ class _Group:
             return Left(file.name, f"is of no kind that is known: {known}", is_fault=telling)
         if kind.name not in self._runs:
             built = folder / f"{kind.name}.sqlite"
-            run = ImportedRun(built, kind, self._profile, request.flow, request.tags)
+            run = RunBuilder(built, kind, self._profile, request.flow, request.tags)
             self._runs[kind.name] = stack.enter_context(closing(run))
         self._runs[kind.name].add(file, trials)
         self._seen[file.sha256] = file.name
         return None
 
-    def _recognised(self, file: File) -> tuple[Kind | None, Trials]:
+    def _recognised(self, file: File) -> tuple[FileKind | None, Trials]:
         """Return the kind of a file, and what it measured. Raises ParserError."""
         kinds, asked = self._request.kinds, self._request.kind
         for kind in kinds.values():

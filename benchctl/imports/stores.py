@@ -8,7 +8,7 @@ from pathlib import Path
 
 from benchctl.errors import StoreError
 from benchctl.imports.files import name_of
-from benchctl.imports.result import Left, Result
+from benchctl.imports.result import ImportedRun, Left
 from benchctl.run.status import FAILURES
 from benchctl.store.copy import check_tables, copy_run
 from benchctl.store.manage import read_tags, set_tags
@@ -21,7 +21,7 @@ STORE = "store"
 
 def import_store(
     path: Path, into: Path, tags: Sequence[str], *, dry: bool
-) -> Iterator[Result | Left]:
+) -> Iterator[ImportedRun | Left]:
     """Copy every run that a store does not have yet, the oldest first.
 
     They keep their names, times and tags; ``tags`` are added. Nothing is copied of a store that is
@@ -53,4 +53,4 @@ def import_store(
                         set_tags(into, run_id, read_tags([*run.tags, *tags]))
                 failed = sum(trial.status in FAILURES for trial in reader.trials(run.id))
                 axes = {axis: run.values[axis] for axis in run.varying}
-                yield Result(run.name, run.profile, STORE, run.trials, failed, axes)
+                yield ImportedRun(run.name, run.profile, STORE, run.trials, failed, axes)

@@ -13,7 +13,7 @@ from benchctl.store.database import writing
 from benchctl.store.record import free_name
 
 
-class Place(NamedTuple):
+class TrialPlace(NamedTuple):
     """The place of a trial, by its id, in its run."""
 
     trial_id: int
@@ -25,7 +25,7 @@ class Place(NamedTuple):
 def arrange(
     path: Path,
     run_id: int,
-    places: Iterable[Place],
+    places: Iterable[TrialPlace],
     settings: Settings,
     facts: Mapping[str, Any],
     span: tuple[float, float],

@@ -59,15 +59,15 @@ def test_a_deleted_run_can_be_imported_again(store, tmp_path):
 
 def test_a_failure_half_way_leaves_no_half_run(store, tmp_path, monkeypatch):
     from benchctl.errors import StoreError
-    from benchctl.imports.run import ImportedRun
+    from benchctl.imports.run import RunBuilder
 
     def broken(self, file, trials):
         if file.path.name == "1.json":
             raise StoreError("the disk is full")
         whole(self, file, trials)
 
-    whole = ImportedRun.add
-    monkeypatch.setattr(ImportedRun, "add", broken)
+    whole = RunBuilder.add
+    monkeypatch.setattr(RunBuilder, "add", broken)
     for n in range(3):
         write(tmp_path / "d" / f"{n}.json", report(at=BEGUN + n))
     with pytest.raises(StoreError):
