@@ -7,6 +7,7 @@ from pathlib import Path
 
 import needs
 import pytest
+from fork_server import ForkServer
 from hypothesis import HealthCheck, settings
 
 # The same examples on every run, and no limit of time: a busy machine is no defect. The first draw
@@ -64,6 +65,12 @@ def golden(request):
         assert text == path.read_text(encoding="utf-8")
 
     return compare
+
+
+@pytest.fixture(scope="session")
+def fork_server():
+    with ForkServer() as server:
+        yield server
 
 
 def pytest_runtest_setup(item):

@@ -1,15 +1,19 @@
 """Runs benchctl's command line again and again, each time in a fork of one process.
 
 Importing everything takes most of a short command's time; here it is done once. As a program it
-reads requests from stdin, one line of JSON each (argv, directory, environment), and answers each
-with the output, stdout and stderr together, and the exit code.
+reads requests from stdin, one line of JSON each, and answers each with the exit code, stdout and
+stderr.
 """
 
 import json
 import os
+import selectors
+import signal
 import subprocess
 import sys
-import traceback
+import time
+
+LONGEST_S = 60.0
 
 
 class ForkServer:
@@ -26,40 +30,63 @@ class ForkServer:
         self._process.stdout.close()
         self._process.wait()
 
-    def run(self, argv, directory, environment):
-        request = {"argv": argv, "directory": str(directory), "environment": environment}
+    def run(self, argv, directory, environment, *, merged=False):
+        """Run a command to its end, which is forced after a minute, with an empty stdin.
+
+        Returns a ``CompletedProcess``; with ``merged``, stdout and stderr are both in the former.
+        """
+        request = {
+            "argv": argv, "directory": str(directory), "environment": environment, "merged": merged,
+        }  # fmt: skip
         print(json.dumps(request), file=self._process.stdin, flush=True)
-        return tuple(json.loads(self._process.stdout.readline()))
+        answer = json.loads(self._process.stdout.readline())
+        return subprocess.CompletedProcess(argv, *answer)
 
 
-def _run(main, argv, directory, environment):
-    reading, writing = os.pipe()
+def _run(main, argv, directory, environment, merged):
+    out, err = os.pipe(), os.pipe()
     pid = os.fork()
     if not pid:
         os.chdir(directory)
         os.environ.clear()
         os.environ.update(environment)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        os.dup2(writing, 1)
-        os.dup2(writing, 2)
+        os.dup2(out[1], 1)
+        os.dup2(out[1] if merged else err[1], 2)
+        os.closerange(3, max(*out, *err) + 1)
         sys.argv = argv
-        code = 0
-        try:
-            main()
-        except SystemExit as end:
-            code = end.code or 0
-        except BaseException:
-            traceback.print_exc()
-            code = 1
-        sys.stdout.flush()
-        os._exit(code)
-    os.close(writing)
-    with os.fdopen(reading) as output:
-        text = output.read()
-    return text, os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        main()
+        sys.exit()
+    os.close(out[1])
+    os.close(err[1])
+    texts = _read(pid, out[0], err[0])
+    return (os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), *texts)
+
+
+def _read(pid, *pipes):
+    """Return what comes from each pipe until it is closed."""
+    end_s = time.monotonic() + LONGEST_S
+    texts = dict.fromkeys(pipes, b"")
+    with selectors.DefaultSelector() as selector:
+        for pipe in pipes:
+            selector.register(pipe, selectors.EVENT_READ)
+        while selector.get_map():
+            ready = selector.select(max(0.0, end_s - time.monotonic()))
+            if not ready:
+                os.kill(pid, signal.SIGKILL)
+                break
+            for key, _ in ready:
+                if data := os.read(key.fd, 1 << 16):
+                    texts[key.fd] += data
+                else:
+                    selector.unregister(key.fd)
+    for pipe in pipes:
+        os.close(pipe)
+    return [text.decode("utf-8", "replace") for text in texts.values()]
 
 
 def _serve():
+    os.environ["PYDANTIC_DISABLE_PLUGINS"] = "__all__"
     # What the commands import only when they run.
     import benchctl.cli.main
     import benchctl.cli.watch

@@ -28,18 +28,17 @@ def init(
 
     Asks three questions on a terminal; without one, the profile measures this machine.
     """
-    from benchctl.errors import UsageError
+    from benchctl.cli.options import check_new, write_new
     from benchctl.profile.first import first_profile
 
     new = str(file) != "-"
-    if new and file.exists():
-        raise UsageError(f"{file} exists", "choose another name: benchctl init NAME.toml")
+    if new:
+        check_new(str(file), file)
     text = first_profile(*(_ask() if sys.stdin.isatty() and sys.stderr.isatty() else DEFAULTS))
     if not new:
         print(text, end="")
         return
-    with file.open("x", encoding="utf-8") as out:
-        out.write(text)
+    write_new(str(file), file, text)
     print(file)
     print(f"next: benchctl plan {file}, then benchctl run {file}", file=sys.stderr)
 

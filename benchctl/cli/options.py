@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -280,6 +281,24 @@ def open_reader(store: Path) -> Iterator[Reader]:
         if known and not isinstance(error, StoreDamagedError):
             raise
         raise diagnose(store) or error from error
+
+
+def check_new(name: str, path: Path) -> None:
+    """Raise UsageError if there is a file already; ``name`` is what the command line says."""
+    if os.path.lexists(path):
+        raise UsageError(f"{name}: the file exists", "choose another name")
+
+
+def write_new(name: str, path: Path, text: str) -> None:
+    """Write a new file, whole or not at all. Raises UsageError; see `check_new`."""
+    check_new(name, path)
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        with suppress(OSError):
+            path.unlink()
+        raise UsageError(f"{name}: {error.strerror}") from None
 
 
 def reject_beside(option: str, others: Mapping[str, object]) -> None:

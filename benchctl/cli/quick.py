@@ -89,15 +89,14 @@ def quick(
         parse_rate(udp or "unlimited")
     except ValueError as error:
         raise UsageError(str(error), "see benchctl quick --help") from None
-    if save is not None and save.exists():
-        raise UsageError(f"--save {save}: the file exists", "choose another name")
+    if save is not None:
+        options.check_new(f"--save {save}", save)
     shown = options.format_for(form, output)
     wanted = Quick(host, backend or "iperf3", (), duration, port, udp, pings=not no_ping)
     with Output(output) as out:
         text, prepared = _planned(wanted, save, alone=backend is not None)
         if save is not None:
-            with save.open("x", encoding="utf-8") as file:
-                file.write(text)
+            options.write_new(f"--save {save}", save, text)
         run_id, name = record_plan(prepared, store, tags=read_tags(tags))
         if not quiet:
             print(f"run {name}: {len(prepared.plan)} trials, store {store}", file=sys.stderr)

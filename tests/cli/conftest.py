@@ -9,11 +9,15 @@ TOY = Path(__file__).with_name("toy.py")
 
 
 class Benchctl:
-    """Runs the real command in an empty directory, with a store and the toy backend of its own."""
+    """Runs the real command in an empty directory, with a store and the toy backend of its own.
 
-    def __init__(self, directory, words=(sys.executable, "-m", "benchctl")):
+    What is only called and read is a fork of the ``server``, if there is one.
+    """
+
+    def __init__(self, directory, words=(sys.executable, "-m", "benchctl"), server=None):
         self.directory = directory
         self.words = words
+        self.server = server
         self.store = directory / "runs.sqlite"
         self.environment = {
             **os.environ,
@@ -38,11 +42,14 @@ class Benchctl:
         )
 
     def __call__(self, *args):
+        if self.server is not None:
+            argv = ["benchctl", *map(str, args)]
+            return self.server.run(argv, self.directory, self.environment)
         process = self.start(*args)
         stdout, stderr = process.communicate(timeout=60)
         return subprocess.CompletedProcess(args, process.returncode, stdout, stderr)
 
 
 @pytest.fixture
-def benchctl(tmp_path):
-    return Benchctl(tmp_path)
+def benchctl(tmp_path, fork_server):
+    return Benchctl(tmp_path, server=fork_server)

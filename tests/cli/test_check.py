@@ -73,7 +73,9 @@ def test_the_first_profile_is_right_and_no_file_is_overwritten(benchctl):
     assert benchctl("check", "profile.toml").returncode == 0
     before = (benchctl.directory / "profile.toml").read_text()
     result = benchctl("init")
-    assert (result.returncode, "profile.toml exists" in result.stderr) == (2, True)
+    assert (result.returncode, "profile.toml: the file exists" in result.stderr) == (2, True)
+    result = benchctl("init", "no/profile.toml")
+    assert (result.returncode, "No such file or directory" in result.stderr) == (2, True)
     assert benchctl("init", "-").stdout == before
     assert piped(benchctl, before, "plan", "-").returncode == 0
 

@@ -71,7 +71,8 @@ def test_a_server_that_somebody_runs_is_measured_without_pings(quick):
     [
         (["http://x"], "leave out the scheme"),
         (["local", "--udp", "10Mbps"], '"10Mbps"'),
-        (["local", "--save", "p.toml"], "the file exists"),
+        (["local", "--save", "p.toml"], "--save p.toml: the file exists"),
+        (["local", "--save", "no/p.toml"], "--save no/p.toml: No such file or directory"),
     ],
 )
 def test_a_wrong_option_is_rejected_before_anything_is_measured(benchctl, args, why):

@@ -1,10 +1,8 @@
 import pytest
 from docs.documents import Shell
-from docs.fork_server import ForkServer
 
 
 @pytest.fixture(scope="session")
-def shell_in():
+def shell_in(fork_server):
     """Return a function that makes a `Shell` in a directory."""
-    with ForkServer() as server:
-        yield lambda directory: Shell(directory, server)
+    return lambda directory: Shell(directory, fork_server)

@@ -118,18 +118,18 @@ class Shell:
             command = command.replace(EXAMPLE_PORT, self._port)
             if command.startswith("benchctl ") and not set(command) & set("|&;<>$()`"):
                 argv = shlex.split(command)
-                output, code = self._server.run(argv, self.directory, self._environment)
+                done = self._server.run(argv, self.directory, self._environment, merged=True)
             else:
-                output, code = self._run_in_bash(f"(exit {code}); {command}")
-            results.append((output, code))
+                done = self._run_in_bash(f"(exit {code}); {command}")
+            code = done.returncode
+            results.append((done.stdout, code))
         return results
 
     def _run_in_bash(self, script):
-        result = subprocess.run(
+        return subprocess.run(
             ["bash", "-c", script], cwd=self.directory, env=self._environment, timeout=60,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         )  # fmt: skip
-        return result.stdout, result.returncode
 
     def check(self, block):
         """Run a session and compare what is printed with what stands there."""

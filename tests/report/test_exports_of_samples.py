@@ -14,7 +14,7 @@ from report.sample_report import REPORT, Stored
 from store.store_support import NOW, add_flow, figures
 
 from benchctl.report.entries import summary_entry
-from benchctl.report.exports import EXPORTS
+from benchctl.report.exports import EXPORTS, influx
 from benchctl.report.report import StoredRun
 from benchctl.run.planned import PlannedRun, PlannedTrial, Settings
 from benchctl.store.read import Reader
@@ -129,6 +129,10 @@ def test_a_line_of_influxdb_is_a_sample(stored):
     assert fields == {"throughput_bps": "1000000.0", "tcp_rtt_s": "0.02"}
     assert int(time_ns) == pytest.approx((NOW + 0.1) * 1e9, abs=1000)
     assert split(lines[3])[0]["axis_size, in = B"] == 'back\\slash "q"'
+
+
+def test_a_tag_of_influxdb_is_never_empty():
+    assert influx._tags({"axis_x": "\\", "axis_y": "", "n": 0}) == ",n=0"
 
 
 def split(line):

@@ -40,7 +40,8 @@ def export(stored: StoredRun) -> Iterator[str]:
 
 def _tags(tags: dict[str, object]) -> str:
     """Return tags as text; an empty one has no place in a line."""
-    return "".join(f",{_escaped(k)}={_escaped(str(v))}" for k, v in tags.items() if str(v))
+    told = {_escaped(name): _escaped(str(value)) for name, value in tags.items()}
+    return "".join(f",{name}={value}" for name, value in told.items() if value)
 
 
 def _escaped(text: str) -> str:
