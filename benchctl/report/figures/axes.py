@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 from benchctl.metrics import Fold, Metric, title_of
 from benchctl.report.figures.figure import Axis, NamedTick, PictureLine
@@ -11,7 +11,7 @@ from benchctl.run.planned import Scalar
 from benchctl.units import parse_duration, parse_rate, parse_ratio, parse_size
 
 # Values that span more are read better on a logarithmic axis.
-WIDE = 20.0
+WIDE = 30.0
 # With a zero among them there is no such axis: then the values have equal distances.
 WIDE_FROM_ZERO = 50.0
 # A line of two points has no shape.
@@ -74,7 +74,7 @@ def swept_axis(name: str, values: Sequence[Scalar]) -> tuple[Axis, list[float]]:
 
 
 def value_axis(
-    metric: Metric, lines: Iterable[PictureLine], *, aggregate: str = "", x_is_log: bool = False
+    metric: Metric, lines: Sequence[PictureLine], *, aggregate: str = "", x_is_log: bool = False
 ) -> Axis:
     """Return the axis of a metric's values with room for all lines and their intervals.
 
@@ -87,11 +87,12 @@ def value_axis(
         for value in some
         if math.isfinite(value)
     ]
-    drawn = [value for line in lines for value in line.ys if math.isfinite(value)]
+    drawn = [value for value in values if value > 0]
     low, high = min(values, default=0.0), max(values, default=1.0)
     title = title_of(metric.name) + (f", {aggregate}" if aggregate else "")
-    log = x_is_log and bool(drawn) and min(drawn) > 0 and max(drawn) / min(drawn) >= WIDE
+    means = [y for line in lines for y in line.ys if math.isfinite(y)]
+    log = x_is_log and bool(means) and min(means) > 0 and max(means) / min(means) >= WIDE
     if log:
-        low = max(low, min(drawn) / 2)
+        low = max(low, min(drawn))
     from_zero = not log and metric.fold in (Fold.RATE, Fold.COUNT) and low >= 0
     return Axis(title, metric.name, low, high, log=log, from_zero=from_zero)

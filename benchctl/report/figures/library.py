@@ -72,6 +72,7 @@ def load() -> Any:
         import matplotlib
         import matplotlib.figure
         import matplotlib.font_manager
+        import matplotlib.ticker
     return matplotlib
 
 

@@ -15,6 +15,7 @@ from types import MappingProxyType
 from msgspec import Struct
 from msgspec.structs import replace
 
+from benchctl.analysis.found import FOUND_RATE
 from benchctl.errors import UsageError, nearest
 from benchctl.report.figures.axes import is_swept
 from benchctl.report.figures.distributions import distributed
@@ -160,7 +161,12 @@ def _resolved(report: Report, wanted: Wanted, bulk: Bulk) -> PictureRequest:
     by = [_axis(run, name, "--by") for name in wanted.by if name != REPEAT]
     x = wanted.x if wanted.x in ("", TIME) else _axis(run, wanted.x, "--x")
     series = wanted.series and _axis(run, wanted.series, "--series")
-    free = [axis for axis in run.varying if axis not in by and len(_there(report, axis)) > 1]
+    searched = run.settings.search.axis if run.settings.search else ""
+    free = [
+        axis
+        for axis in run.varying
+        if axis not in by and (axis != searched or x == searched) and len(_there(report, axis)) > 1
+    ]
     kind = wanted.kind or _kind(report, x, [axis for axis in free if axis != series], bulk)
     if x and (x == TIME if kind in BY_AXIS else x != TIME or kind is not PictureKind.TIME):
         raise UsageError(f"a figure of kind {kind} has not {x} as its x-axis", "remove --x")
@@ -176,7 +182,7 @@ def _resolved(report: Report, wanted: Wanted, bulk: Bulk) -> PictureRequest:
         series = max(others, key=lambda axis: len(_there(report, axis)), default="")
     if kind is PictureKind.HEAT and (not x or not series):
         raise UsageError(f"run {run.name}: a heat map needs two axes", _axes_hint(run))
-    metrics = _metrics(report, wanted.y, kind, bulk)
+    metrics = _metrics(report, wanted.y, kind, bulk, of_tries=bool(x) and x == searched)
     return PictureRequest(
         report, kind, metrics, "" if x == TIME else x, series, Part(), wanted.columns
     )
@@ -217,16 +223,20 @@ def _axes_hint(run: Run) -> str:
 
 
 def _metrics(
-    report: Report, texts: Sequence[str], kind: PictureKind, bulk: Bulk
+    report: Report, texts: Sequence[str], kind: PictureKind, bulk: Bulk, *, of_tries: bool
 ) -> Sequence[tuple[str, str]]:
     """Return the metrics of a figure, each with its aggregate. Raises UsageError."""
     run = report.run
     sampled = kind in (PictureKind.TIME, PictureKind.CDF, PictureKind.BOX)
-    known = [*dict.fromkeys(row.metric for row in report.summary)]
+    known = [
+        *dict.fromkeys(
+            row.metric for row in report.summary if not (of_tries and row.metric == FOUND_RATE)
+        )
+    ]
     if sampled:
         there = bulk.metrics(run.id)
         known = there or known
-    wanted = ("found_rate_bps", *run.vocabulary.wanted)
+    wanted = (FOUND_RATE, *run.vocabulary.wanted)
     known.sort(key=lambda name: wanted.index(name) if name in wanted else len(wanted))
     found = []
     for text in texts:

@@ -13,7 +13,7 @@ import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 
 from benchctl.report.figures.figure import (
     Axis,
@@ -47,6 +47,8 @@ _PANEL_MORE = 0.62
 """The height of each panel after the first, in shares of a figure with one."""
 # Words of events side by side, in shares of the width for each character, and their rows.
 _WORD_SHARE, _WORD_ROWS = 0.0125, 3
+# Of a logarithmic axis.
+_FEW_POWERS = 1e3
 _GREY = "#555555"
 
 
@@ -119,19 +121,20 @@ class _Sheet:
             self._draw_cells(axes, panel, panel.heat)
             return
         factor = panel.y.scale[0]
+        slots = _slots(panel)
         for line in panel.lines:
             if kind is PictureKind.BARS:
-                self._draw_bars(axes, line, factor)
+                self._draw_bars(axes, line, factor, slots)
             else:
                 self._draw_line(axes, line, factor)
-        self._draw_boxes(axes, panel, factor)
+        self._draw_boxes(axes, panel, factor, slots)
         axes.set_ylabel(self._text(panel.y.label))
         if panel.y.log:
             axes.set_yscale("log")
-            axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
-            axes.yaxis.set_minor_formatter(lambda *_: "")
+            self._name_powers(axes.yaxis, panel.y)
         elif panel.y.from_zero:
-            axes.set_ylim(bottom=0.0)
+            over_time = kind is PictureKind.TIME  # what is far beyond the others is cut off
+            axes.set_ylim(0.0, panel.y.high / factor * 1.05 if over_time else None)
         if panel.y.metric == "share_ratio":
             axes.set_ylim(top=100.0)
         self._draw_events(axes, panel.events)
@@ -191,12 +194,9 @@ class _Sheet:
                 axes.plot(xs, ys, color="black", linestyle="none", marker="x", markersize=7,
                           zorder=3)  # fmt: skip
 
-    def _draw_bars(self, axes: Any, line: PictureLine, factor: float) -> None:
-        lines = max(1, len(self._figure.names))
-        width = _BAR / lines
-        number = line.number
-        shift = 0.0 if number is None else (number - (lines - 1) / 2) * width
-        xs = [x + shift for x in line.xs]
+    def _draw_bars(self, axes: Any, line: PictureLine, factor: float, slots: _Slots) -> None:
+        number, width = line.number, slots.width
+        xs = [slots.middle(x, number) for x in line.xs]
         ys = [y / factor for y in line.ys]
         if line.role is LineRole.MEASURED:
             axes.bar(
@@ -214,9 +214,7 @@ class _Sheet:
         else:
             axes.plot(xs, ys, color="black", linestyle="none", marker="x", markersize=8, zorder=4)
 
-    def _draw_boxes(self, axes: Any, panel: Panel, factor: float) -> None:
-        lines = max(1, len(self._figure.names))
-        width = _BAR / lines
+    def _draw_boxes(self, axes: Any, panel: Panel, factor: float, slots: _Slots) -> None:
         for box in panel.boxes:
             described = {
                 "whislo": box.p5, "q1": box.q1, "med": box.median, "q3": box.q3, "whishi": box.p95,
@@ -224,8 +222,8 @@ class _Sheet:
             stats: dict[str, Any] = {key: value / factor for key, value in described.items()}
             stats["fliers"] = [box.least / factor, box.greatest / factor]
             drawn = axes.bxp(
-                [stats], positions=[box.x + (box.number - (lines - 1) / 2) * width],
-                widths=width * 0.8, patch_artist=True, manage_ticks=False,
+                [stats], positions=[slots.middle(box.x, box.number)],
+                widths=slots.width * 0.8, patch_artist=True, manage_ticks=False,
                 flierprops={"marker": ".", "markersize": 3, "markerfacecolor": "black"},
                 medianprops={"color": "black", "linewidth": 1.6},
             )  # fmt: skip
@@ -305,8 +303,7 @@ class _Sheet:
         axes.set_xlabel(self._text(x.label))
         if x.log:
             axes.set_xscale("log")
-            axes.xaxis.set_minor_formatter(lambda *_: "")
-            axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+            self._name_powers(axes.xaxis, x)
         if x.ticks:
             self._set_ticks(axes)
         if x.even and self._figure.kind is not PictureKind.HEAT:
@@ -315,6 +312,14 @@ class _Sheet:
             axes.set_xlim(x.low, x.high / x.scale[0])
         elif x.from_zero and not x.log:
             axes.set_xlim(left=0.0)
+
+    def _name_powers(self, axis: Any, of: Axis) -> None:
+        """Name the values of a logarithmic axis, those between powers of ten too if it has few."""
+        few = of.high / of.low < _FEW_POWERS
+        ticker = self._matplotlib.ticker
+        axis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 5.0) if few else (1.0,)))
+        axis.set_major_formatter(lambda value, _: f"{value:g}")
+        axis.set_minor_formatter(lambda *_: "")
 
     def _set_ticks(self, axes: Any) -> None:
         """Name the ticks; of those that would touch only the first, and slanted if all are long."""
@@ -392,6 +397,35 @@ class _Sheet:
             yield Line2D([], [], color=_GREY, **open_mark), "reported"
         if LineRole.INVALID in roles:
             yield Line2D([], [], color="black", linestyle="none", marker="x"), "not valid"
+
+
+class _Slots(NamedTuple):
+    """Where bars or boxes at the same place stand side by side: those that are there."""
+
+    numbers: Mapping[float, Sequence[int]]
+
+    @property
+    def width(self) -> float:
+        """The width of a bar."""
+        return _BAR / max(map(len, self.numbers.values()), default=1)
+
+    def middle(self, x: float, number: int | None) -> float:
+        """Return the middle of a line's bar at a place; of what is of no line, the place."""
+        there = self.numbers.get(x, ())
+        if number is None or number not in there:
+            return x
+        return x + (there.index(number) - (len(there) - 1) / 2) * self.width
+
+
+def _slots(panel: Panel) -> _Slots:
+    found: dict[float, set[int]] = {}
+    for line in panel.lines:
+        if line.role is LineRole.MEASURED and line.number is not None:
+            for x in line.xs:
+                found.setdefault(x, set()).add(line.number)
+    for box in panel.boxes:
+        found.setdefault(box.x, set()).add(box.number)
+    return _Slots({x: sorted(numbers) for x, numbers in found.items()})
 
 
 def _errors(line: PictureLine, factor: float) -> list[list[float]] | None:

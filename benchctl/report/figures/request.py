@@ -16,7 +16,6 @@ from benchctl.visible import visible
 
 OF_SAMPLES = (PictureKind.TIME, PictureKind.CDF, PictureKind.BOX, PictureKind.PLANE)
 """These show trials; the others means over repeats."""
-_LATE = ", which did not keep up"
 # As long as a file's name may be, without the ending, in bytes of any alphabet.
 _LONGEST_NAME = 200
 
@@ -81,10 +80,14 @@ class PictureRequest(Struct, frozen=True):
         trials = [one.trial for one in self.trials]
         invalid = sum(not all(link["kept"] for link in trial.links) for trial in trials)
         if invalid and self.kind in OF_SAMPLES:
-            yield f"{invalid} of {len(trials)} trials are not valid for this lab{_LATE}"
+            yield f"{_of(invalid, len(trials))} not valid for this lab, which did not keep up"
         failed = sum(trial.status is not Status.OK for trial in trials)
         if failed:
-            yield f"{failed} of {len(trials)} trials failed or were ended"
+            yield f"{_of(failed, len(trials))} not measured to the end"
+
+
+def _of(some: int, trials: int) -> str:
+    return "the trial is" if trials == 1 else f"{some} of {trials} trials are"
 
 
 def numbered(

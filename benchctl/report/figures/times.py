@@ -7,6 +7,8 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import pairwise
 from statistics import median
 
+from msgspec.structs import replace
+
 from benchctl.analysis.results import FlowReport, TrialReport
 from benchctl.metrics import Vocabulary
 from benchctl.report.figures.axes import value_axis
@@ -17,6 +19,7 @@ from benchctl.report.report import place_of
 from benchctl.report.series import Range, Series
 from benchctl.report.traces import LineKey, TimeWindow, Traces
 from benchctl.store.bulk import Bulk, SeriesSource
+from benchctl.units import format_value
 
 # A colour and a mark for each; more lines over time hide each other.
 MOST_LINES = 8
@@ -24,6 +27,10 @@ MOST_PANELS = 3
 # A gap of this many usual distances means missing samples: nothing is drawn across.
 HOLE = 3.5
 LEAST_SPAN_S = 1.0
+# As on the screens: this share of a line's values may be beyond the axis, if an axis for all would
+# be so many times as high; for noise there is some room above the others.
+FEW, GAIN, NOISE = 0.05, 2.0, 1.25
+_BAND = "a band is the range of the samples that the line is the mean of"
 
 
 def panels_of(vocabulary: Vocabulary, measured: Sequence[str]) -> list[str]:
@@ -163,14 +170,19 @@ class _Drawn:
     def figure(self) -> Picture | None:
         vocabulary = self._request.run.vocabulary
         panels = []
+        notes = [_BAND] * self._banded
         for metric, lines in self._lines.items():
             if lines:
                 lines = [*_distinct(lines)]
                 y = value_axis(vocabulary.describe(metric), lines)
+                most = _usual_most(lines) if y.from_zero else y.high
+                if y.high > GAIN * most:
+                    far = format_value(metric, y.high)
+                    notes.append(f"{y.title}: some values are beyond the axis, up to {far}")
+                    y = replace(y, high=most * NOISE)
                 panels.append(Panel(y, lines, sorted(self._events[metric])))
         if not panels:
             return None
-        notes = ["a band is the range of the samples that the line is the mean of"] * self._banded
         notes += left_out(self._count, len(self._numbers), "lines")
         if self._left_repeats:
             count = len(self._left_repeats)
@@ -179,6 +191,15 @@ class _Drawn:
         x = Axis("time", "time_s", 0.0, self._end_s)
         names = [", ".join(key) for key in self._numbers]
         return self._request.figure(x, panels, names, self._naming.title, notes)
+
+
+def _usual_most(lines: Sequence[PictureLine]) -> float:
+    """Return the greatest value but for the few greatest of each line."""
+    ends = [0.0]
+    for line in lines:
+        values = sorted(value for value in line.highs or line.ys if math.isfinite(value))
+        ends += values[len(values) - 1 - int(len(values) * FEW) :][:1]
+    return max(ends)
 
 
 def _with_gaps(columns: Sequence[Range | None], step_s: float) -> Iterator[tuple[float, Range]]:
