@@ -20,7 +20,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from time import localtime, strftime
 from typing import Any, NamedTuple
 
@@ -317,6 +317,46 @@ def format_mean(name: str, mean: float, half: float | None) -> str:
     most = _index_digits(mean) if name.endswith("_jain") else 3
     digits = max(0, min(most, 1 - math.floor(math.log10(scaled)))) if scaled else 0
     return f"{f'{_number(name, mean / factor)} {unit}'.rstrip()} ±{scaled:.{digits}f}"
+
+
+_MAGNITUDE = re.compile(
+    r"(?:at least |below )?([+-]?[0-9][0-9,]*(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?) ?([^\s0-9]*)(?: ±.*)?"
+)
+_CLOCK = re.compile(r"(-?)([0-9]+) (h|min) ([0-9]+) (min|s)")
+
+
+def magnitude(text: str) -> float | None:
+    """Return the value of a text, in SI base units, to sort by; None if it is no quantity.
+
+    Of a text that `format_value` or `format_mean` wrote, in any display unit, or a profile.
+    """
+    if text == "unlimited":
+        return UNLIMITED
+    if match := _CLOCK.fullmatch(text):
+        sign, *parts = match.groups()
+        units = _UNITS["duration"]
+        value = sum(
+            float(number) * units[unit][1]
+            for number, unit in zip(parts[::2], parts[1::2], strict=True)
+        )
+        return -value if sign else value
+    match = _MAGNITUDE.fullmatch(text)
+    factor = _factors().get(match[2]) if match else None
+    return None if match is None or factor is None else float(match[1].replace(",", "")) * factor
+
+
+@cache
+def _factors() -> Mapping[str, float]:
+    """Return every unit of a text with its factor; no unit is 1."""
+    shown = [parse_display(text) for text in ("bits,si", "bits,iec", "bytes,si", "bytes,iec")]
+    steps = [step for kinds in shown for kind in kinds.values() for step in kind]
+    steps += [step for quantity in _QUANTITIES.values() for step in quantity.steps]
+    written = {
+        unit: factor * 10.0**power
+        for units in _UNITS.values()
+        for unit, (power, factor) in units.items()
+    }
+    return {**written, **{unit: factor for factor, unit in steps}, "": 1.0, "pp": 0.01}
 
 
 def format_rate(value_bps: float) -> str:

@@ -10,10 +10,12 @@ from pydantic import TypeAdapter
 from benchctl import api, units
 from benchctl.units import (
     format_duration,
+    format_mean,
     format_rate,
     format_ratio,
     format_size,
     format_value,
+    magnitude,
     parse_duration,
     parse_rate,
     parse_ratio,
@@ -307,3 +309,29 @@ def test_people_choose_the_units_of_what_they_read(display, chosen, rate, size):
 def test_a_choice_of_units_that_is_none_is_rejected(chosen, said):
     with pytest.raises(ValueError, match=said):
         units.parse_display(chosen)
+
+
+@given(
+    st.sampled_from(["throughput_bps", "rtt_s", "window_bytes", "loss_ratio", "retransmits"]),
+    st.floats(1, 1e14),
+    st.none() | st.floats(0, 1e9),
+)
+def test_the_magnitude_of_what_was_formatted_is_its_value(name, value, half):
+    shown = magnitude(format_mean(name, value, half))
+    # To three digits; from two minutes on in whole seconds.
+    assert shown == pytest.approx(value, rel=0.0051, abs=0.51 if name == "rtt_s" else 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("5 min 20 s", 320.0), ("2 h 05 min", 7500.0), ("-5 min 20 s", -320.0), ("256K", 262144.0),
+        ("64kB", 64e3), ("10Mbit", 1e7), ("+1.2 pp", 0.012), ("2 %", 0.02), ("unlimited", math.inf),
+        ("at least 1.00 Gbit/s", 1e9), ("below 800 kbit/s", 8e5), ("1.5 MiB/s", 8 * 1.5 * 2**20),
+        ("0.9998 ±0.0001", 0.9998), ("1,024", 1024.0), ("-", None), ("h1", None), ("", None),
+        ("2026-11-22 00:45", None), ("3 apples", None),
+    ],
+)  # fmt: skip
+def test_the_magnitude_of_a_text_is_in_base_units(text, value):
+    found = magnitude(text)
+    assert found == (value if value is None else pytest.approx(value))

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from benchctl.analysis.compare import Comparison
     from benchctl.report.report import Report
-    from benchctl.run.record import Run
-    from benchctl.store.read import Reader
 
 
 def compare(
@@ -79,7 +77,7 @@ def compare(
             "a comparison needs two runs", "for example: benchctl compare baseline last"
         )
     with options.open_reader(store) as reader:
-        a, *others = (read_report(reader, run) for run in _find(reader, names))
+        a, *others = (read_report(reader, run) for run in reader.find_all(names))
         compared = compare_reports(a, *others, correction=correction)
         every_one = [one for comparisons in compared for one in comparisons]
         limits = [parse_limit(text, {one.metric for one in every_one}) for text in fail_on]
@@ -92,15 +90,6 @@ def compare(
                 _print([a, *others], compared, correction, every=every)
     if any(limit.broken_by(one) for limit in limits for one in every_one):
         sys.exit(1)
-
-
-def _find(reader: Reader, names: Sequence[str]) -> list[Run]:
-    """Return the runs of some names; a baseline is that of the others' profiles."""
-    from benchctl.run.record import BASELINE
-
-    known = {name: reader.find(name) for name in names if name != BASELINE}
-    profiles = {run.profile for run in known.values()}
-    return [known[name] if name in known else reader.find(name, profiles) for name in names]
 
 
 def _print(

@@ -56,6 +56,11 @@ def _use_units(text: str | None) -> str | None:
     return text
 
 
+def _not_stdout(path: Path | None) -> Path | None:
+    """Return the file to write; None for "-", as without one."""
+    return None if path == Path("-") else path
+
+
 Profile = Annotated[
     str,
     typer.Argument(
@@ -175,6 +180,7 @@ OutputFile = Annotated[
         "-o",
         "--output",
         metavar="FILE",
+        callback=_not_stdout,
         help="Write to this file instead of stdout.",
         autocompletion=completion.files,
     ),
@@ -320,15 +326,24 @@ def format_for(given: str | None, output: Path | None, *, live_events: bool = Fa
                 "remove one of the two; benchctl export writes the result afterwards",
             )
         given = "jsonl"
-    if given is None and output is not None and output.suffix:
-        ending = output.suffix[1:].lower()
-        given = ENDINGS.get(ending)
-        if given is None:
-            known = ", ".join(f".{name}" for name in ENDINGS)
-            raise UsageError(
-                f"-o {output}: no format has the extension .{ending}",
-                f"extensions are {known}; or choose a format with --format",
-            )
+    given = given or by_ending(output, ENDINGS)
     if given and EXPORTS[given].binary and output is None and sys.stdout.isatty():
         raise UsageError(f"--format {given} is not for a terminal", "name a file with -o")
     return given or "table"
+
+
+def by_ending(output: Path | None, endings: Mapping[str, str]) -> str | None:
+    """Return the format that an output file's extension names; None without one.
+
+    Raises UsageError for an unknown extension.
+    """
+    if output is None or not output.suffix:
+        return None
+    ending = output.suffix[1:].lower()
+    if ending not in endings:
+        known = ", ".join(f".{name}" for name in endings)
+        raise UsageError(
+            f"-o {output}: no format has the extension .{ending}",
+            f"extensions are {known}; or choose a format with --format",
+        )
+    return endings[ending]

@@ -63,13 +63,9 @@ def show(
 
 
 def _print_head(run: Run) -> None:
-    from benchctl.units import format_time
+    from benchctl.report.heading import heading
 
-    print(visible(f"run {run.name}  {run.profile}{f': {run.title}' if run.title else ''}"))
-    started = format_time(run.started_time) if run.started_time is not None else "-"
-    print(f"started {started}  {run.status}", end="")
-    how = f"imported from {run.origin}" if run.origin else f"{run.settings.order}, seed {run.seed}"
-    print(visible(f"  {run.trials} trials, {how}"), end="\n\n")
+    print(*map(visible, heading(run)), sep="\n", end="\n\n")
 
 
 def _print_limits(report: Report) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -98,6 +98,9 @@ def planned(
 
     chosen = [f"lab.topology={find_topology(lab).resolve()}"] if lab else []
     document = load_profile(profile, [*(assignments or ()), *chosen])
+    options = [f"--only {text}" for text in only or ()]
+    options += [f"--repeat {repeats}"] if repeats is not None else []
+    document = replace(document, options=tuple(options))
     plan, network, topology, source, registry = _laid_out(document, only or (), repeats, yes=yes)
     if topology is None:
         check_interfaces(network)

@@ -29,12 +29,13 @@ class Document:
     """A validated profile and where each of its keys was written.
 
     ``sources`` are the profile and its bases, in this order; ``overrides`` are the ``--set``
-    values.
+    values, ``options`` the other options that decide what is measured.
     """
 
     model: Profile
     sources: tuple[TomlSource, ...]
     overrides: Overrides
+    options: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -43,11 +44,10 @@ class Document:
 
     @property
     def text(self) -> str:
-        """The text of all files, the profile's own first, and the ``--set`` values."""
+        """The text of all files, the profile's own first, and the options of the command line."""
         files = [f"# {source.path.name}\n{source.text}" for source in self.sources]
-        return "\n".join(
-            [*files, *(f"# --set {line}" for line in self.overrides.text.splitlines())]
-        )
+        sets = (f"--set {line}" for line in self.overrides.text.splitlines())
+        return "\n".join([*files, *(f"# {option}" for option in (*sets, *self.options))])
 
     @property
     def topology(self) -> Path | None:

@@ -13,6 +13,8 @@ from benchctl.run.record import Run
 PASSING = ("load_1min", "clock.max_error_s", "clock.estimated_error_s")
 # Of profiles that have little in common, the lines say nothing.
 MOST_LINES = 8
+# As `Document.text` writes them.
+OPTIONS = ("# --set ", "# --only ", "# --repeat ")
 _Row = tuple[str, ...]
 
 
@@ -44,9 +46,9 @@ def _profiles(runs: Sequence[Run]) -> Iterator[_Row]:
 
 
 def _says(line: str) -> bool:
-    """Return whether a line is no comment; values of ``--set`` stand in comments."""
+    """Return whether a line is no comment; options of the command line stand in comments."""
     text = line.strip()
-    return bool(text) and (not text.startswith("#") or text.startswith("# --set"))
+    return bool(text) and (not text.startswith("#") or text.startswith(OPTIONS))
 
 
 def _settings(runs: Sequence[Run]) -> Iterator[_Row]:
@@ -56,7 +58,7 @@ def _settings(runs: Sequence[Run]) -> Iterator[_Row]:
 
 
 def _facts(runs: Sequence[Run]) -> Iterator[_Row]:
-    facts = [dict(_flat(run.facts)) for run in runs]
+    facts = [dict(flat(run.facts)) for run in runs]
     for name in facts[0]:
         # Devices come and go with labs, and other tools are there or not.
         if name not in PASSING and all(name in one for one in facts):
@@ -68,9 +70,10 @@ def _row(name: str, values: Sequence[object]) -> Iterator[_Row]:
         yield name, *map(str, values)
 
 
-def _flat(facts: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, object]]:
+def flat(facts: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, object]]:
+    """Yield every fact with its path: ``cpu.model``."""
     for name, value in facts.items():
         if isinstance(value, Mapping):
-            yield from _flat(value, f"{path}{name}.")
+            yield from flat(value, f"{path}{name}.")
         else:
             yield f"{path}{name}", value

@@ -20,8 +20,11 @@ from benchctl.units import format_duration, format_ratio, format_value
 from benchctl.visible import visible
 
 
-def remarks(report: Report) -> list[str]:
-    """Return the remarks below a table, after an empty line."""
+def remarks(report: Report, *, tables: bool = False) -> list[str]:
+    """Return the remarks below a table, after an empty line.
+
+    With ``tables``, events and expectations have tables of their own, and no remark.
+    """
     lines = [*search_remarks(report)]
     hints: set[str] = set()
     for trial, flows in ((one.trial, one.flows) for one in report.trials):
@@ -38,13 +41,14 @@ def remarks(report: Report) -> list[str]:
             text = "not valid for this lab: the emulator did not keep up on"
             lines.append(f"{name}: {text} {', '.join(broken)}")
     lines += _sharing(report)
-    if happened := tally(report):
+    if not tables and (happened := tally(report)):
         lines.append(f"within the flows: {happened}; benchctl show --events describes them")
     lines += _unknown(report)
     lines += _drifting(report)
     lines += _outliers(report)
     lines += _too_few(report)
-    lines += [one.told for one in report.outcomes if one.answer is not Answer.MET]
+    if not tables:
+        lines += [one.told for one in report.outcomes if one.answer is not Answer.MET]
     done, planned = len(report.trials), report.run.trials
     if done < planned:
         lines.append(f"{planned - done} of {planned} trials were not measured")

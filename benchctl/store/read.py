@@ -207,6 +207,16 @@ class Reader:
         hint = 'see "benchctl runs"; "last" means the newest run'
         return self.run(names[unique(text, names, "run", hint)])
 
+    def find_all(self, texts: Iterable[str]) -> list[Run]:
+        """Return the runs that some texts name; a baseline is that of the others' profiles.
+
+        Raises UsageError as `find` does.
+        """
+        texts = list(texts)
+        known = {text: self.find(text) for text in texts if text != BASELINE}
+        profiles = {run.profile for run in known.values()}
+        return [known[text] if text in known else self.find(text, profiles) for text in texts]
+
     def _baseline(self, profiles: Collection[str]) -> int:
         found = {
             profile: run_id

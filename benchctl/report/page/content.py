@@ -1,0 +1,376 @@
+"""Makes a page of stored runs: what was asked, what came out, what it was measured with.
+
+Only what is shown is chosen here; the words are those of `benchctl show` and `benchctl compare`.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from textwrap import dedent
+
+from benchctl.analysis.outcomes import Answer
+from benchctl.analysis.results import TrialReport
+from benchctl.report.comparison import (
+    compare_reports,
+    comparison_table,
+    explanation,
+    letter,
+    of_interest,
+    side_by_side,
+)
+from benchctl.report.detail import asked_of, in_force_of
+from benchctl.report.differences import differences, flat
+from benchctl.report.happenings import event_text, tally
+from benchctl.report.heading import heading
+from benchctl.report.limiting import limit_lines
+from benchctl.report.page.again import command, opening_comment, split_profile
+from benchctl.report.page.blocks import (
+    Block,
+    Bullets,
+    Code,
+    PageContent,
+    PageSection,
+    Paragraph,
+    TableBlock,
+)
+from benchctl.report.page.pictures import pictures_of
+from benchctl.report.pivot import Pivot, pivot, with_interval
+from benchctl.report.remarks import remarks
+from benchctl.report.report import Report, StoredRun
+from benchctl.report.searches import search_table
+from benchctl.run.planned import PlannedFlow
+from benchctl.run.record import HookOutcome, Run
+from benchctl.units import format_duration, format_time, format_value
+
+# More rows than anybody reads; the exports have all of them.
+MOST_ROWS = 1000
+MOST_ITEMS = 50
+# The answer should be near the top of a page.
+MOST_FLOWS = 4
+
+
+def page_of(stored: Sequence[StoredRun], *, pictures: bool = True) -> PageContent:
+    """Return the page of some runs, the first of which is A. Raises StoreError."""
+    reports = [one.report for one in stored]
+    if len(stored) == 1:
+        return PageContent(_title(reports[0].run), list(_sections(stored[0], reports[0], pictures)))
+    titles = dict.fromkeys(_title(one.run) for one in reports)
+    runs = [
+        PageSection(
+            f"{letter(number)}: {_title(report.run)}", list(_sections(one, report, pictures))
+        )
+        for number, (one, report) in enumerate(zip(stored, reports, strict=True))
+    ]
+    return PageContent(" / ".join(titles), [_compared(reports), *runs])
+
+
+def _title(run: Run) -> str:
+    return run.title or run.profile
+
+
+def _sections(stored: StoredRun, report: Report, pictures: bool) -> Iterator[PageSection]:
+    yield PageSection("What was asked", list(_asked(report)))
+    yield PageSection("What came out", list(_answer(stored, report)))
+    yield PageSection("Summary", list(_summary(report)))
+    if pictures and report.summary:
+        yield PageSection("Figures", list(pictures_of(stored.reader, report)))
+    yield PageSection("Trials and commands", list(_trials(report)))
+    yield PageSection("Hosts", list(_hosts(report.run)))
+    yield PageSection("Run it again", list(_again(report.run)))
+
+
+def _compared(reports: Sequence[Report]) -> PageSection:
+    runs = [report.run for report in reports]
+    names = table(
+        ["", "run", "profile", "started", "status", "tags"],
+        [
+            [
+                letter(n),
+                run.name,
+                run.profile,
+                _moment(run.started_time),
+                str(run.status),
+                ", ".join(run.tags),
+            ]
+            for n, run in enumerate(runs)
+        ],
+    )
+    blocks: list[Block] = [names]
+    if (other := differences(*runs)).rows:
+        blocks.append(TableBlock(other))
+    compared = [of_interest(one, *runs) for one in compare_reports(reports[0], *reports[1:])]
+    if any(one.a and one.b for ones in compared for one in ones):
+        shown = comparison_table(compared[0]) if len(compared) == 1 else side_by_side(compared)
+        blocks.append(cut(shown, "benchctl compare --json"))
+        blocks.append(Bullets(explanation([one for ones in compared for one in ones])))
+    else:
+        blocks.append(Paragraph("These runs have no figure in common."))
+    return PageSection("Comparison", blocks)
+
+
+def _asked(report: Report) -> Iterator[Block]:
+    run = report.run
+    yield from map(Paragraph, heading(run))
+    first, *others = opening_comment(run) or [""]
+    if first:
+        yield _words(first)
+    if others:
+        yield PageSection("The profile's own words", [_words(one) for one in others], folded=True)
+    axes = [[axis, ", ".join(map(str, values))] for axis, values in run.values.items()]
+    if axes:
+        yield table(["axis", "values"], axes)
+    flows = [
+        [name, *_all_of(ones)]
+        for name, ones in _by_name(flow for one in report.trials for flow in one.trial.flows)
+    ]
+    if flows:
+        told = table(["flow", "tool", "from", "to", "direction", "asked"], flows)
+        many = len(flows) > MOST_FLOWS
+        yield (
+            PageSection(f"{len(flows)} flows and their parameters", [told], True) if many else told
+        )
+
+
+def _words(paragraph: str) -> Block:
+    """Return a paragraph of a comment; lines that are indented are a table or a formula."""
+    indented = any(line.startswith("  ") for line in paragraph.splitlines())
+    return Code(dedent(paragraph)) if indented else Paragraph(" ".join(paragraph.split()))
+
+
+def _by_name(flows: Iterable[PlannedFlow]) -> Iterator[tuple[str, list[PlannedFlow]]]:
+    found: dict[str, list[PlannedFlow]] = {}
+    for flow in flows:
+        found.setdefault(flow.name, []).append(flow)
+    yield from found.items()
+
+
+def _all_of(flows: Sequence[PlannedFlow]) -> Iterator[str]:
+    """Yield the cells that say what a flow is, over all trials."""
+    for name in ("backend", "source", "to", "direction"):
+        yield ", ".join(dict.fromkeys(str(getattr(flow, name)) for flow in flows))
+    asked: dict[str, dict[str, None]] = {}
+    for flow in flows:
+        for name, value in asked_of(flow).items():
+            asked.setdefault(name, {})[value] = None
+    yield ", ".join(f"{name} {' | '.join(values)}" for name, values in asked.items())
+
+
+def _answer(stored: StoredRun, report: Report) -> Iterator[Block]:
+    yield Paragraph(_verdict(report), strong=True)
+    if report.run.error:
+        yield Paragraph(report.run.error)
+    if (found := search_table(report)) is not None:
+        yield PageSection("Highest rates", [TableBlock(found)])
+    if report.outcomes:
+        rows = [[one.text, str(one.answer), one.why, str(one.severity)] for one in report.outcomes]
+        heads = ["expectation", "answer", "figures", "severity"]
+        yield PageSection("Expectations", [table(heads, rows)])
+    if limits := list(limit_lines(report)):
+        yield PageSection("What limited the flows", [bullets(limits)])
+    lines = [one for one in remarks(report, tables=True) if one]
+    lines += [f"{note.level}: {note.text}" for note in stored.reader.notes(report.run.id)]
+    if lines:
+        yield PageSection("Remarks", [bullets(lines)])
+    if events := list(_events(report)):
+        axes = report.run.varying
+        heads = ["trial", *axes, "repeat", "flow", "direction", "event"]
+        title = f"Within the flows: {tally(report)}"
+        yield PageSection(title, [table(heads, events)], folded=True)
+
+
+def _verdict(report: Report) -> str:
+    """Return the run in one sentence."""
+    statuses = Counter(str(one.trial.status) for one in report.trials)
+    open_ones = report.run.trials - len(report.trials)
+    parts = [f"{count} {status}" for status, count in statuses.items()]
+    parts += [f"{open_ones} not measured"] if open_ones > 0 else []
+    plural = "s" if report.run.trials != 1 else ""
+    said = [f"{report.run.trials} trial{plural}: {', '.join(parts) or 'none'}"]
+    if report.outcomes:
+        answers = Counter(one.answer for one in report.outcomes)
+        told = ", ".join(f"{answers[answer]} {answer}" for answer in Answer if answers[answer])
+        said.append(f"expectations: {told}")
+    if happened := tally(report):
+        said.append(f"within the flows: {happened}")
+    late = sum(not all(link["kept"] for link in one.trial.links) for one in report.trials)
+    if late:
+        said.append(f"not valid: {late}, because the emulator of the lab did not keep up")
+    return "; ".join(said)
+
+
+def _events(report: Report) -> Iterator[list[str]]:
+    for one in report.trials:
+        place = _place(report.run, one)
+        for flow in one.flows:
+            for event in flow.events:
+                yield [*place, flow.flow.name, event.direction, event_text(event)]
+
+
+def _place(run: Run, one: TrialReport) -> list[str]:
+    """Return the cells that name a trial."""
+    point = one.trial.point
+    values = (str(point.get(axis, "-")) for axis in run.varying)
+    return [str(one.trial.position + 1), *values, str(one.trial.repeat)]
+
+
+def _summary(report: Report) -> Iterator[Block]:
+    shown = pivot(report)
+    if not shown.rows:
+        yield Paragraph("nothing was measured")
+        return
+    yield cut(shown, "benchctl export --format csv")
+    axes = report.run.varying
+    rows = [
+        [
+            *(str(row.point.get(axis, "-")) for axis in axes), row.flow or "-",
+            row.direction or "-", row.metric, str(row.spread.n), with_interval(row),
+            *(format_value(row.metric, value) for value in (
+                row.spread.median, row.spread.min, row.spread.max
+            )),
+        ]
+        for row in report.summary
+    ]  # fmt: skip
+    heads = [*axes, "flow", "direction", "metric", "n", "mean", "median", "min", "max"]
+    every = table(heads, rows, "benchctl export --format csv", numbers=5)
+    yield PageSection("Every metric", [every], folded=True, long=True)
+    yield PageSection(
+        "What the columns mean", [table(["column", "meaning"], _glossary(report))], True
+    )
+
+
+_COLUMNS = (
+    ("n", "number of repeats"),
+    ("±", "half the 95 % interval of the mean over the repeats (Student's t)"),
+    ("asked", "the rate that the profile asks for"),
+    ("expected", "by theory, from the topology alone"),
+    ("reported", "by others, as the profile says"),
+)
+
+
+def _glossary(report: Report) -> list[list[str]]:
+    """Return what the columns and metrics of a summary are."""
+    vocabulary = report.run.vocabulary
+    names = dict.fromkeys(row.metric for row in report.summary)
+    told = [[name, vocabulary.describe(name).description] for name in names]
+    return [*map(list, _COLUMNS), *(one for one in told if one[1])]
+
+
+def _trials(report: Report) -> Iterator[Block]:
+    run = report.run
+    rows = [
+        [
+            *_place(run, one), str(one.trial.status), _moment(one.trial.started_time),
+            _lasted(one), _told("start_skew_s", one.trial.start_skew_s),
+            _told("fairness_jain", one.trial.fairness_jain), one.trial.error,
+        ]
+        for one in report.trials
+    ]  # fmt: skip
+    heads = [
+        "trial", *run.varying, "repeat", "status", "started", "lasted", "start skew",
+        "Jain's index", "error",
+    ]  # fmt: skip
+    if not rows:
+        yield Paragraph("no trial has ended")
+        return
+    yield table(heads, rows, "benchctl export --format json")
+    commands = [[*_place(run, one), *cells] for one in report.trials for cells in _commands(one)]
+    of_run = [["-"] * (len(run.varying) + 2) + _of_hook(hook) for hook in run.hooks]
+    heads = ["trial", *run.varying, "repeat", "flow", "", "command or settings"]
+    every = table(heads, [*of_run, *commands], "benchctl show --trials")
+    yield PageSection("Exact commands, and the settings in force", [every], folded=True)
+
+
+def _moment(time: float | None) -> str:
+    return "-" if time is None else format_time(time)
+
+
+def _lasted(one: TrialReport) -> str:
+    begun, ended = one.trial.started_time, one.trial.finished_time
+    return "-" if begun is None or ended is None else format_duration(ended - begun)
+
+
+def _told(metric: str, value: float | None) -> str:
+    return "-" if value is None else format_value(metric, value)
+
+
+def _commands(one: TrialReport) -> Iterator[list[str]]:
+    for hook in one.trial.hooks:
+        yield _of_hook(hook)
+    for flow in (one.flow for one in one.flows):
+        if flow.server:
+            yield [flow.name, "server", shlex.join(flow.server)]
+        if flow.client:
+            yield [flow.name, "client", shlex.join(flow.client)]
+        if in_force := in_force_of(flow):
+            text = ", ".join(f"{name} {value}" for name, value in in_force.items())
+            yield [flow.name, "in force", text]
+
+
+def _of_hook(hook: HookOutcome) -> list[str]:
+    return ["-", f"{hook.when} on {hook.host}", hook.command]
+
+
+def _hosts(run: Run) -> Iterator[Block]:
+    places = [[name, address] for name, address in run.settings.network.hosts.items()] + [
+        [name, f"{peer.host}{_ports(peer.ports)}"]
+        for name, peer in run.settings.network.peers.items()
+    ]
+    if run.settings.lab is not None:
+        lab = run.settings.lab
+        emulator = f", emulator {lab.emulator}" if lab.emulator else ""
+        yield Paragraph(f"The flows ran in the lab {lab.path}{emulator}, on this machine:")
+    elif places:
+        yield table(["host", "address"], places)
+    facts = [[name, str(value)] for name, value in flat(run.facts)]
+    if facts:
+        yield PageSection("Facts of this machine", [table(["fact", "value"], facts)], folded=True)
+    else:
+        yield Paragraph("No facts of the machine were recorded.")
+
+
+def _ports(ports: tuple[int, int] | None) -> str:
+    if ports is None:
+        return ""
+    low, high = ports
+    return f", port {low}" if low == high else f", ports {low}-{high}"
+
+
+def _again(run: Run) -> Iterator[Block]:
+    if not run.profile_text:
+        yield Paragraph("The text of the profile was not recorded.")
+        return
+    files, _ = split_profile(run)
+    yield Code(command(run))
+    version = run.facts.get("benchctl", "of an unknown version")
+    where = "the files below" if len(files) > 1 else "the file below"
+    yield Paragraph(f"With benchctl {version}, in a folder with {where}:")
+    for file in files:
+        yield PageSection(file.name, [Code(file.text, file.name)], folded=True)
+    yield Paragraph(f"SHA-256 of the profile with all that belongs to it: {run.profile_sha256}")
+
+
+def table(
+    heads: Sequence[str], rows: Sequence[Sequence[str]], whole: str = "", numbers: int = 0
+) -> TableBlock:
+    """Return rows as a table; the last ``numbers`` columns are right-aligned."""
+    right = tuple(place >= len(heads) - numbers for place in range(len(heads)))
+    return cut(Pivot(tuple(heads), right, tuple(map(tuple, rows))), whole)
+
+
+def cut(shown: Pivot, whole: str) -> TableBlock:
+    """Return a table with as many rows as are read; ``whole`` is the command that has all."""
+    count = len(shown.rows)
+    if count <= MOST_ROWS:
+        return TableBlock(shown)
+    kept = Pivot(shown.heads, shown.numeric, shown.rows[:MOST_ROWS])
+    return TableBlock(kept, f"The first {MOST_ROWS:,} of {count:,} rows; all are in: {whole}")
+
+
+def bullets(lines: Sequence[str]) -> Bullets:
+    """Return as many lines as are read, and how many more there are."""
+    if len(lines) <= MOST_ITEMS:
+        return Bullets(lines)
+    more = f"and {len(lines) - MOST_ITEMS:,} more: benchctl show"
+    return Bullets([*lines[:MOST_ITEMS], more])

@@ -1,0 +1,236 @@
+"use strict";
+
+// A click on a heading sorts by its column: numbers as numbers, what is none of them last.
+for (const table of document.querySelectorAll("table")) {
+  const body = table.tBodies[0];
+  [...table.tHead.rows[0].cells].forEach((head, place) => {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.append(...head.childNodes);
+    head.append(button);
+    button.addEventListener("click", () => {
+      const sign = head.getAttribute("aria-sort") === "ascending" ? -1 : 1;
+      for (const other of head.parentNode.cells) other.removeAttribute("aria-sort");
+      head.setAttribute("aria-sort", sign > 0 ? "ascending" : "descending");
+      const rows = [...body.rows].map((row) => {
+        const { dataset, textContent } = row.cells[place];
+        return { row, number: "n" in dataset ? Number(dataset.n) : NaN, text: textContent };
+      });
+      rows.sort((a, b) => {
+        if (isNaN(a.number) !== isNaN(b.number)) return isNaN(a.number) ? 1 : -1;
+        if (!isNaN(a.number)) return sign * (a.number === b.number ? 0 : a.number - b.number);
+        return sign * a.text.localeCompare(b.text, undefined, { numeric: true });
+      });
+      body.append(...rows.map(({ row }) => row));
+    });
+  });
+}
+
+// On paper nothing is folded but what would fill many sheets.
+const folded = [];
+addEventListener("beforeprint", () => {
+  for (const one of document.querySelectorAll("details:not([open], .long)")) {
+    folded.push(one);
+    one.open = true;
+  }
+});
+addEventListener("afterprint", () => {
+  for (const one of folded.splice(0)) one.open = false;
+});
+
+// A chart takes the place of its drawing on the screen; on paper the drawing stays.
+const BACK = { stroke: "transparent", width: 0, points: { show: false }, class: "edge" };
+const colour = (name) =>
+  getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+
+function unpacked(list) {
+  if (typeof list[2] !== "string") return list;
+  const [low, step, text] = list;
+  const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+  const view = new DataView(bytes.buffer);
+  return Array.from({ length: bytes.length / 2 }, (_, place) => {
+    const value = view.getUint16(2 * place, true);
+    return value === 0xffff ? null : low + step * value;
+  });
+}
+
+const digits = (value) => (value == null ? "–" : String(Number(value.toPrecision(4))));
+
+function nearest(axis, value) {
+  if (value == null) return "–";
+  const found = axis.ticks.find(([at]) => Math.abs(at - value) <= 1e-3 * Math.abs(value));
+  return found ? found[1] : digits(value);
+}
+
+function axisOf(axis, more) {
+  const named = axis.ticks.length && {
+    splits: () => axis.ticks.map(([at]) => at),
+    values: () => axis.ticks.map(([, text]) => text),
+    filter: (_, splits) => splits,
+  };
+  return {
+    label: axis.label, stroke: colour("ink"), font: "12px system-ui, sans-serif",
+    labelFont: "12px system-ui, sans-serif", labelSize: 18, size: 34,
+    grid: { stroke: colour("line"), width: 1 }, ticks: { stroke: colour("line"), width: 1 },
+    ...named, ...more,
+  };
+}
+
+function seriesOf(panel, line) {
+  const stroke = line.colour === "theory" ? colour("ink") : colour(line.colour);
+  const role = line.role;
+  const marked = role === "reported" || (panel.marks && role === "measured");
+  const fill = role === "reported" ? colour("paper") : stroke;
+  return {
+    label: line.name || panel.y.label,
+    stroke, width: 1.5, points: { show: marked, size: 7, stroke, fill }, value: (_, value) => digits(value),
+    dash: role === "expected" ? [6, 4] : line.more ? [2, 3] : undefined,
+    ...((role === "reported" || role === "not valid") && { paths: () => null }),
+  };
+}
+
+// Events are dashed lines with their words; what is not valid has crosses.
+function drawn(chart, panel, series) {
+  const { ctx, bbox } = chart;
+  const one = devicePixelRatio;
+  ctx.save();
+  ctx.beginPath();
+  ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
+  ctx.clip();
+  ctx.font = `${11 * one}px system-ui, sans-serif`;
+  ctx.lineWidth = one;
+  for (const [at, word, number] of panel.events) {
+    const x = chart.valToPos(at, "x", true);
+    ctx.strokeStyle = ctx.fillStyle = colour(`s${number}`);
+    ctx.setLineDash([3 * one, 3 * one]);
+    ctx.beginPath();
+    ctx.moveTo(x, bbox.top);
+    ctx.lineTo(x, bbox.top + bbox.height);
+    ctx.stroke();
+    ctx.fillText(word, x + 3 * one, bbox.top + 11 * one);
+  }
+  ctx.setLineDash([]);
+  series.forEach((place, index) => {
+    if (panel.lines[index].role !== "not valid" || !chart.series[place].show) return;
+    ctx.strokeStyle = colour("ink");
+    chart.data[place].forEach((value, i) => {
+      if (value == null) return;
+      const x = chart.valToPos(chart.data[0][i], "x", true);
+      const y = chart.valToPos(value, "y", true);
+      ctx.beginPath();
+      for (const sign of [1, -1]) {
+        ctx.moveTo(x - 5 * one, y - sign * 5 * one);
+        ctx.lineTo(x + 5 * one, y + sign * 5 * one);
+      }
+      ctx.stroke();
+    });
+  });
+  ctx.restore();
+}
+
+function chartOf(place, data, places, panel, last, key) {
+  const series = [{ label: data.x.label, value: (_, value) => nearest(data.x, value) }];
+  const tables = [], bands = [], lines = [];
+  for (const line of panel.lines) {
+    const xs = places[line.x];
+    lines.push(series.length);
+    series.push(seriesOf(panel, line));
+    tables.push([xs, unpacked(line.y)]);
+    if (line.low) {
+      const fill = `${series[series.length - 1].stroke}33`;
+      bands.push({ series: [series.length + 1, series.length], fill });
+      series.push(BACK, BACK);
+      tables.push([xs, unpacked(line.low)], [xs, unpacked(line.high)]);
+    }
+  }
+  const edges = new Set(bands.flatMap((band) => band.series));
+  // Zoomed in, the y-axis shows what is in sight; otherwise all, as the drawing does.
+  const ranges = {
+    x: (u, low, high) => {
+      const xs = u.data[0];
+      u.zoomed = low !== null && (low > xs[0] || high < xs[xs.length - 1]);
+      return u.zoomed ? [low, high] : data.x.ends;
+    },
+    y: (u, low, high) => {
+      if (!u.zoomed || low === null) return panel.y.ends;
+      const room = (high - low || Math.abs(high) || 1) / 20;
+      return panel.y.log ? [low, high] : [panel.y.ends[0] === 0 ? 0 : low - room, high + room];
+    },
+  };
+  const scale = (name, axis) => ({ time: false, distr: axis.log ? 3 : 1, range: ranges[name] });
+  const chart = new uPlot(
+    {
+      width: place.clientWidth, height: last ? 240 : 205, series, bands,
+      scales: { x: scale("x", data.x), y: scale("y", panel.y) },
+      axes: [axisOf(data.x, last ? {} : { label: null }), axisOf(panel.y, { size: 62 })],
+      cursor: {
+        sync: { key, scales: ["x", null] }, y: false,
+        points: { size: (_, index) => (edges.has(index) ? 0 : 8) },
+      },
+      legend: { markers: { width: 2 } },
+      hooks: {
+        draw: [(u) => drawn(u, panel, lines)],
+        setSeries: [(u, index, { show }) => {
+          if (show === undefined || !edges.has(index + 1)) return;
+          u.setSeries(index + 1, { show }, false);
+          u.setSeries(index + 2, { show }, false);
+        }],
+      },
+    },
+    uPlot.join(tables),
+    place,
+  );
+  // A finger across the chart zooms as a mouse does, a double tap shows all; up and down scrolls.
+  for (const [touch, mouse] of [
+    ["touchstart", "mousedown"], ["touchmove", "mousemove"], ["touchend", "mouseup"],
+  ]) {
+    chart.over.addEventListener(touch, ({ changedTouches: [finger] }) => {
+      const { clientX, clientY } = finger;
+      // uPlot ignores a move of no pixel.
+      const event = new MouseEvent(mouse, { clientX, clientY, movementX: 1, bubbles: true });
+      chart.over.dispatchEvent(event);
+    }, { passive: true });
+  }
+  return chart;
+}
+
+const charts = new Map();
+
+function draw(figure) {
+  const data = JSON.parse(figure.querySelector("script").textContent);
+  const place = document.createElement("div");
+  place.className = "screen";
+  figure.classList.add("live");
+  figure.querySelector(".chart").append(place);
+  const places = data.xs.map(unpacked);
+  charts.set(figure, data.panels.map((panel, index) =>
+    chartOf(place, data, places, panel, index === data.panels.length - 1, figure.id)));
+}
+
+function remove(figure) {
+  for (const chart of charts.get(figure)) chart.destroy();
+  figure.querySelector(".screen").remove();
+  charts.delete(figure);
+}
+
+const figures = [...document.querySelectorAll("figure")].filter((one) =>
+  one.querySelector("script"));
+const seen = new IntersectionObserver((entries) => {
+  for (const { target, isIntersecting } of entries) {
+    if (isIntersecting && !charts.has(target)) draw(target);
+  }
+}, { rootMargin: "400px" });
+for (const figure of figures) seen.observe(figure);
+
+addEventListener("resize", () => {
+  for (const [figure, panels] of charts) {
+    const width = figure.querySelector(".screen").clientWidth;
+    for (const chart of panels) chart.setSize({ width, height: chart.height });
+  }
+});
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+  for (const figure of [...charts.keys()]) {
+    remove(figure);
+    draw(figure);
+  }
+});

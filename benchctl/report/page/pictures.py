@@ -1,0 +1,54 @@
+"""The figures of a page: the means that suit the run, and its trials over time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+
+from benchctl.errors import UsageError
+from benchctl.report.figures.figure import Picture, PictureKind
+from benchctl.report.figures.making import Wanted, figures_of
+from benchctl.report.figures.times import MOST_LINES, panels_of
+from benchctl.report.page.blocks import Block, Paragraph, PictureBlock
+from benchctl.report.report import Report
+from benchctl.store.read import Reader
+
+# Of means, and over time. More are looked at by nobody, and benchctl plot draws all.
+MOST_FIGURES = 48
+
+
+def pictures_of(reader: Reader, report: Report) -> Iterator[Block]:
+    """Yield the figures of a run. Raises StoreError."""
+    kinds: set[PictureKind] = set()
+    problem = ""
+    for wanted in (_means(report), _over_time(report)):
+        if PictureKind.TIME in kinds:
+            return
+        try:
+            figures = figures_of(reader, report, wanted)
+            for figure in islice(figures, MOST_FIGURES):
+                kinds.add(figure.kind)
+                yield PictureBlock(figure)
+            more: Picture | None = next(figures, None)
+        except UsageError as error:  # of this kind there is nothing
+            problem = problem or error.message
+            continue
+        if more is not None:
+            yield Paragraph(f"More than {MOST_FIGURES} figures: benchctl plot --all draws each.")
+    if not kinds:
+        yield Paragraph(problem)
+
+
+def _means(report: Report) -> Wanted:
+    """Return what shows the figures of the summary."""
+    measured = dict.fromkeys(row.metric for row in report.summary)
+    return Wanted(every=True, y=panels_of(report.run.vocabulary, [*measured]))
+
+
+def _over_time(report: Report) -> Wanted:
+    """Return what shows the trials over time: each point, or the values of one axis as lines."""
+    run = report.run
+    axes = run.varying
+    flows = max((len(one.flows) for one in report.trials), default=0)
+    as_lines = flows == 1 and axes and len(run.values[axes[-1]]) <= MOST_LINES
+    return Wanted(kind=PictureKind.TIME, by=axes[:-1] if as_lines else axes)

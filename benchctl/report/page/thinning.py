@@ -1,0 +1,58 @@
+"""Lines of fewer points: a page of many figures stays small, and no peak disappears. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
+
+from msgspec.structs import replace
+
+from benchctl.report.figures.figure import PictureLine
+
+
+def thinned(line: PictureLine, most: int, *, merge: bool) -> PictureLine:
+    """Return a line of at most ``most`` points.
+
+    With ``merge``, neighbours become their mean, and ``lows`` and ``highs`` span all that they are
+    of: right for values over time. Otherwise some points are kept, both ends among them.
+    """
+    count = len(line.xs)
+    if count <= most:
+        return line
+    if not merge:
+        kept = sorted({round(place * (count - 1) / (most - 1)) for place in range(most)})
+        return _taken(line, lambda values: [values[place] for place in kept])
+    bounds = [place * count // most for place in range(most + 1)]
+    groups = [range(*pair) for pair in pairwise(bounds)]
+
+    def fold(values: Sequence[float], of: Callable[[Iterable[float]], float]) -> list[float]:
+        known = [[values[i] for i in one if math.isfinite(values[i])] for one in groups]
+        return [of(some) if some else math.nan for some in known]
+
+    return replace(
+        line,
+        xs=fold(line.xs, _mean),
+        ys=fold(line.ys, _mean),
+        lows=fold(_known(line.lows, line.ys), min),
+        highs=fold(_known(line.highs, line.ys), max),
+    )
+
+
+def _taken(line: PictureLine, take: Callable[[Sequence[float]], list[float]]) -> PictureLine:
+    return replace(
+        line, xs=take(line.xs), ys=take(line.ys),
+        lows=take(line.lows) if line.lows else (), highs=take(line.highs) if line.highs else (),
+    )  # fmt: skip
+
+
+def _known(ends: Sequence[float], ys: Sequence[float]) -> Sequence[float]:
+    """Return the ends of ranges; a value without a range is its own."""
+    if not ends:
+        return ys
+    return [end if math.isfinite(end) else y for end, y in zip(ends, ys, strict=True)]
+
+
+def _mean(values: Iterable[float]) -> float:
+    some = list(values)
+    return math.fsum(some) / len(some)
