@@ -108,6 +108,38 @@ def topologies(incomplete: str) -> list[str]:
     return [*shipped_topologies(), *files(incomplete)]
 
 
+def hosts(context: Context) -> list[str]:
+    """Return the hosts of the topology that was named before."""
+    from benchctl.lab.topology import load_topology
+    from benchctl.plan.network import names_of
+    from benchctl.profile.find import find_topology
+
+    with suppress(BenchctlError):
+        return sorted(names_of(load_topology(find_topology(context.params["topology"]))))
+    return []
+
+
+def emulators() -> list[str]:
+    """Return what may emulate links."""
+    from benchctl.lab.model import Emulator
+
+    return [*Emulator]
+
+
+def screens() -> list[str]:
+    """Return the names of the screens."""
+    from benchctl.tui.registry import SCREENS
+
+    return [*SCREENS]
+
+
+def themes() -> list[str]:
+    """Return the names of the screens' themes."""
+    from benchctl.tui.preferences import themes
+
+    return themes()
+
+
 def backends() -> list[str]:
     """Return the names of all backends."""
     from benchctl.backends import installed
@@ -162,6 +194,11 @@ def _of_run(context: Context, told: Callable[[Reader, Run], list[str]]) -> list[
     with suppress(BenchctlError):
         return _stored(lambda reader: told(reader, reader.find(name)))
     return []
+
+
+def profiles_and_runs(incomplete: str) -> list[str]:
+    """Return what the screens show: profiles, runs, and files."""
+    return [*runs(), *profiles(incomplete)]
 
 
 def measured_profiles() -> list[str]:

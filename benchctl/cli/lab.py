@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from benchctl.cli import options
+from benchctl.cli import completion, options
 from benchctl.cli.command import PlainCommand, group
 from benchctl.visible import visible
 
@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 _Emulator = Annotated[
     str | None,
     typer.Option(
-        "--emulator", metavar="NAME", help="auto, kernel or user; default: as in the file."
+        "--emulator",
+        metavar="NAME",
+        help="auto, kernel or user; default: as in the file.",
+        autocompletion=completion.emulators,
     ),
 ]
 
@@ -134,7 +137,12 @@ def _pairs(lab: Topology) -> list[tuple[str, ...]]:
 @lab.command("exec", cls=PlainCommand, context_settings={"ignore_unknown_options": True})
 def execute(
     topology: options.Topology,
-    host: Annotated[str, typer.Argument(metavar="HOST", help="Host that runs the command.")],
+    host: Annotated[
+        str,
+        typer.Argument(
+            metavar="HOST", help="Host that runs the command.", autocompletion=completion.hosts
+        ),
+    ],
     command: Annotated[
         list[str], typer.Argument(metavar="COMMAND...", help="The command, after --.")
     ],

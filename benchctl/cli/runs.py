@@ -48,6 +48,7 @@ def _list(
             "--profile",
             metavar="PROFILE",
             help="Only runs of this profile, or a unique part.",
+            autocompletion=completion.measured_profiles,
         ),
     ] = None,
     since: options.Since = None,

@@ -57,12 +57,16 @@ def tui(
             default_factory=list,
             show_default=False,
             help="Profile to plan and run; for other screens, the runs to show.",
+            autocompletion=completion.profiles_and_runs,
         ),
     ],
     *,
     attach: Annotated[bool, typer.Option("--attach", help="Watch the run in progress.")] = False,
     replay: Annotated[
-        str | None, typer.Option("--replay", metavar="RUN", help="Replay a run.")
+        str | None,
+        typer.Option(
+            "--replay", metavar="RUN", help="Replay a run.", autocompletion=completion.runs
+        ),
     ] = None,
     at: Annotated[
         str,
@@ -75,7 +79,10 @@ def tui(
     screen: Annotated[
         str | None,
         typer.Option(
-            "--screen", metavar="SCREEN", help=f"Screen to start with: {', '.join(SCREENS)}."
+            "--screen",
+            metavar="SCREEN",
+            help=f"Screen to start with: {', '.join(SCREENS)}.",
+            autocompletion=completion.screens,
         ),
     ] = None,
     screenshot: Annotated[
@@ -92,7 +99,10 @@ def tui(
         typer.Option("--size", metavar="WIDTHxHEIGHT", help="Columns and lines of the picture."),
     ] = "120x40",  # as wide as a document shows most terminals
     theme: Annotated[
-        str | None, typer.Option("--theme", metavar="THEME", help="Colour theme.")
+        str | None,
+        typer.Option(
+            "--theme", metavar="THEME", help="Colour theme.", autocompletion=completion.themes
+        ),
     ] = None,
     _units: options.Units = None,
     store: options.Store,

@@ -30,7 +30,7 @@ def preferences_of(settings: UserSettings) -> Preferences:
         raise ProfileError(f"{before}: the settings are in {settings.path.name} now", "rename it")
     theme, glyphs, keys = settings["theme"], settings["glyphs"], settings["keys"]
     if theme is not None:
-        _check(settings, ("theme",), theme, _themes())
+        _check(settings, ("theme",), theme, themes())
     _check(settings, ("glyphs",), glyphs, list(SETS))
     known = _binding_ids() if keys else []
     for name, key in keys.items():
@@ -42,7 +42,7 @@ def preferences_of(settings: UserSettings) -> Preferences:
 
 def theme_of(name: str) -> str:
     """Return a theme's name. Raises UsageError with the nearest known name."""
-    known = _themes()
+    known = themes()
     if name not in known:
         raise UsageError(
             f'no theme "{name}"', nearest(name, known) or f"available: {', '.join(known)}"
@@ -56,7 +56,8 @@ def _check(settings: UserSettings, key: Key, value: str, known: list[str]) -> No
         raise settings.error(key, f'there is no "{value}"', hint)
 
 
-def _themes() -> list[str]:
+def themes() -> list[str]:
+    """Return the names of all themes."""
     from textual.theme import BUILTIN_THEMES
 
     from benchctl.tui.themes import OURS

@@ -126,3 +126,27 @@ def test_profiles_that_were_measured_are_offered(fish, tmp_path):
     for profile in ("atlas", "quay"):
         measured_run(tmp_path / "runs.sqlite", {1: [1e6]}, profile=profile)
     assert [name for name, *_ in fish("benchctl baseline show ")] == ["atlas", "quay"]
+
+
+@pytest.mark.tool("fish")
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("runs --profile ", {"quay"}),
+        ("tui --screen ", {"plan", "live", "summary", "history", "compare"}),
+        ("tui --theme nord", {"nord"}),
+        ("lab check --emulator ", {"auto", "kernel", "user"}),
+        ("lab exec portfolio h", {f"h{number}" for number in range(1, 10)}),
+        ("lab exec none h", set()),
+    ],
+)
+def test_options_offer_what_they_take(fish, tmp_path, line, offered):
+    measured_run(tmp_path / "runs.sqlite", {1: [1e6]}, profile="quay")
+    assert {name for name, *_ in fish(f"benchctl {line}")} == offered
+
+
+@pytest.mark.tool("fish")
+def test_screens_offer_profiles_and_runs(fish, tmp_path):
+    name = measured_run(tmp_path / "runs.sqlite", {1: [1e6]})
+    assert {name, "quickstart"} <= {each for each, *_ in fish("benchctl tui ")}
+    assert [each for each, *_ in fish("benchctl tui --replay ")] == [name]
