@@ -19,6 +19,8 @@ from typing import NamedTuple
 CAPACITY = 1024
 # A line is drawn in a plot and as a sparkline, and again when anything else on the screen changes.
 REMEMBERED = 4
+# A current rate is that of the last half second: paced and short intervals come in bursts.
+NOW_S = 0.5
 # Less of all weight is a rounding error.
 LIGHTEST = 1e-9
 
@@ -142,6 +144,14 @@ class Series:
             if self._weight[index]:
                 return self._total[index] / self._weight[index]
         return None
+
+    def recent(self, time_s: float, over_s: float) -> float | None:
+        """Return the mean of the last ``over_s`` before a time, of its last value at least."""
+        end_s = min(time_s, self.last_s)
+        stop = self._stop(end_s)
+        first = min(self._stop(end_s - over_s), max(0, stop - 1))
+        weight = math.fsum(self._weight[first:stop])
+        return math.fsum(self._total[first:stop]) / weight if weight else self.at(time_s)
 
     def columns(
         self,

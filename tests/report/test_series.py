@@ -126,3 +126,12 @@ def test_a_line_that_has_grown_is_drawn_anew():
     assert series.columns(0.0, 10.0, 1)[0].high == 1.0
     series.extend([2.0], [7.0], [1.0])
     assert series.columns(0.0, 10.0, 1)[0].high == 7.0
+
+
+def test_a_recent_value_is_the_mean_of_the_last_time_and_of_one_value_at_least():
+    bursts = series_of([(0.1 * n, 10.0 * (n % 5 == 0)) for n in range(60)])
+    assert bursts.recent(math.inf, 0.5) == pytest.approx(2.0)
+    assert bursts.recent(3.0, 0.5) == pytest.approx(2.0)
+    assert bursts.at(math.inf) == 0.0
+    rare = series_of([(1.0, 4.0), (2.0, 8.0)])
+    assert (rare.recent(2.5, 0.5), rare.recent(1.5, 0.5), rare.recent(0.5, 0.5)) == (8.0, 4.0, None)

@@ -112,6 +112,12 @@ def test_the_last_cell_of_a_short_row_goes_on_over_the_columns_of_figures():
         ]  # fmt: skip
 
 
+def test_bars_keep_their_colours_under_the_cursor_which_would_turn_them_upside_down():
+    columns = [Column("a", 3), Column("", 3, drawn=True)]
+    spans = see(columns, 10).row([Span("x"), Span("▁▂▃", "curve-1")], role="cursor")
+    assert [span.role for span in spans] == ["cursor", "cursor", "curve-1", "cursor"]
+
+
 def test_a_cursor_goes_over_every_cell_but_not_over_heat():
     columns = [Column("a", 1), Column("b", 1)]
     spans = see(columns, 9).row([Span("x", "bad"), Span("y", "heat-3")], role="cursor")

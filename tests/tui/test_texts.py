@@ -1,5 +1,7 @@
 """Spans, columns, tiles, charts, states: everything that becomes text before any widget."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,6 +13,7 @@ from benchctl.tui.draw.spans import Span, crop, fit, state, to_text, wrap
 from benchctl.tui.draw.spread import draw_spread
 from benchctl.tui.draw.tiles import Tile, lay_out_tiles
 from benchctl.tui.model.zoom import View
+from benchctl.tui.widgets.scrolled import Scrolled
 
 TEXTS = st.text(st.characters(codec="ascii", exclude_categories=("C",)), max_size=30)
 LINES = st.lists(st.builds(Span, TEXTS, st.sampled_from(["", "dim"])), max_size=5)
@@ -102,3 +105,35 @@ def test_a_distribution_is_drawn_with_its_interval_and_its_points(golden):
 def test_a_distribution_of_nothing_says_so():
     assert to_text(draw_spread("rtt_s", [("A", []), ("B", [])], 80)) == "no repeats to draw"
     assert to_text(draw_spread("rtt_s", [("A", [1.0])], 10)) == "no repeats to draw"
+
+
+def test_tall_figures_are_farther_apart_than_their_digits():
+    """Of 120 columns, a screen has 118 for its tiles: "4:36 0:30" is not one figure."""
+    names = ("sum of 2", "mean", "TCP RTT f", "max loss", "resent of 2", "left", "elapsed")
+    tiles = [
+        Tile(name, value, width)
+        for name, value, width in zip(
+            names,
+            ("29.0 Mbit/s", "28.2 Mbit/s", "82.6 ms", "1.75 %", "241", "4:36", "0:30"),
+            (11, 11, 8, 7, 7, 8, 8),
+            strict=True,
+        )
+    ]
+    digits = to_text(lay_out_tiles(tiles, 118, tall=True)).splitlines()[1:]
+    blank = [all(line[place] == " " for line in digits) for place in range(len(digits[0]))]
+    gaps = [len(run) for run in re.findall(" +", "".join(" " if b else "x" for b in blank).strip())]
+    assert len([gap for gap in gaps if gap >= 3]) == len(tiles) - 1
+
+
+def test_a_long_line_goes_on_below_the_text_after_its_label():
+    text = Scrolled()
+    text._text = [
+        [Span("! note     "), Span("lab: " + "word " * 8)],
+        [Span("  plain " + "w " * 30)],
+    ]
+    assert [line.rstrip() for line in to_text(text.paint(44, 9)).splitlines()] == [
+        "! note     lab: word word word word word",
+        "           word word word",
+        "  plain w w w w w w w w w w w w w w w w w w",
+        "    w w w w w w w w w w w w",
+    ]

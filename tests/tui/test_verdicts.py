@@ -1,5 +1,7 @@
 """Figures of a lab that did not keep its promises are marked wherever they are compared."""
 
+import re
+
 import pytest
 from msgspec.structs import replace
 from report.sample_report import REPORT
@@ -47,6 +49,14 @@ def test_a_comparison_with_invalid_figures_has_no_verdict_and_says_why(strained)
     assert to_text([described(marked[0])]).endswith("not valid: an emulator did not keep up")
     others = [one for one in compared if one.valid]
     assert [verdict_of(one).text for one in others] == [WORDS[one.verdict] for one in others]
+
+
+def test_a_tally_counts_invalid_figures_apart_from_the_verdicts(strained):
+    compared = compare(strained.summary, strained.summary, Vocabulary())
+    invalid = sum(not one.valid for one in compared)
+    counts = re.findall(r"(\d+) ([a-z ]+)", tally(compared))
+    assert counts[-1] == (str(invalid), "not valid")
+    assert sum(int(count) for count, _ in counts) == len(compared)
 
 
 def test_a_tally_counts_the_verdicts():

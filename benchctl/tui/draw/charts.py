@@ -249,7 +249,12 @@ def _caption(chart: Chart, view: View, width: int) -> list[Span]:
     """Return a title, and of every line as much as fits for all: mark, name and figure."""
     title = Span(f"{chart.title}  ", "strong")
     metric, curves = chart.plot.metric, chart.plot.curves
-    values = [curve.series.at(view.until_s) for curve in curves]
+    values = [
+        curve.series.recent(view.until_s, curve.smooth_s)
+        if curve.smooth_s
+        else curve.series.at(view.until_s)
+        for curve in curves
+    ]
     shown = ["-" if value is None else format_value(metric, value) for value in values]
     for texts in (
         [f"{c.mark} {c.name} {s:<{VALUE_WIDTH}}  " for c, s in zip(curves, shown, strict=True)],

@@ -23,13 +23,15 @@ LEAST_TEXT = 8
 class Column(Struct, frozen=True):
     """A heading and a width in characters; figures are right-aligned.
 
-    A ``fixed`` column says what its row is about: it stays while the others scroll.
+    A ``fixed`` column says what its row is about: it stays while the others scroll. Cells that are
+    ``drawn``, such as bars, keep their colours under the cursor.
     """
 
     head: str
     width: int
     right: bool = False
     fixed: bool = False
+    drawn: bool = False
 
 
 class Sight(Struct, frozen=True):
@@ -53,7 +55,8 @@ class Sight(Struct, frozen=True):
         free = self.width
         for place, column in self.columns:
             cell = cells[min(place, len(cells) - 1)]
-            own = cell.role if cell.role.startswith("heat") else role or cell.role
+            keeps = column.drawn or cell.role.startswith("heat")
+            own = cell.role if keeps else role or cell.role
             if place >= len(cells) - 1 and len(cells) < self.count:
                 return [*spans, Span(fit(cell.text, free), own)]
             text = fit(cell.text, column.width, right=column.right)

@@ -15,7 +15,7 @@ from itertools import pairwise
 from msgspec import Struct
 
 from benchctl.metrics import Fold, title_of
-from benchctl.report.series import Series
+from benchctl.report.series import NOW_S, Series
 from benchctl.report.traces import ALL, LineKey, Traces
 from benchctl.tui.draw.charts import Choice, Pick, mark_of
 from benchctl.tui.draw.columns import GAP, Cells, Column
@@ -68,7 +68,7 @@ class FlowList(Struct, frozen=True):
             Column("flow", self._name_width, fixed=True),
             Column("now", FIGURE_WIDTH, right=True),
             Column("mean", FIGURE_WIDTH, right=True),
-            Column("", self._spark_width, right=True),
+            Column("", self._spark_width, right=True, drawn=True),
             *(Column(title_of(name), FIGURE_WIDTH, right=True) for name in self.metrics),
         ]
 
@@ -101,7 +101,11 @@ class FlowList(Struct, frozen=True):
 
     def _now(self, key: LineKey) -> str:
         line = self.traces.line(key)
-        return _figure(key.metric, line.at(self.view.until_s) if line is not None else None)
+        if line is None:
+            return NOTHING
+        rate = self.traces.meanings[key.metric].fold is Fold.RATE
+        until_s = self.view.until_s
+        return _figure(key.metric, line.recent(until_s, NOW_S) if rate else line.at(until_s))
 
     def _spark(self, metric: str, line: Series) -> str:
         view = self.view

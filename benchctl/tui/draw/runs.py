@@ -82,9 +82,12 @@ def _beside(one: Past) -> Span:
         share = f"{only.relative * 100:+.1f} % " if only.relative is not None else ""
         verdict = verdict_of(only)
         return Span(f"{share}{verdict.text}", verdict.role)
-    counted = Counter(verdict.verdict for verdict in one.compared)
+    counted = Counter(verdict.verdict for verdict in one.compared if verdict.valid)
     role = next((SEEN[verdict] for verdict in SEEN if counted[verdict]), "dim")
-    return Span("  ".join(f"{GLYPHS[v]}{counted[v]}" for v in Verdict if counted[v]), role)
+    parts = [f"{GLYPHS[v]}{counted[v]}" for v in Verdict if counted[v]]
+    if invalid := len(one.compared) - counted.total():
+        parts.append(f"{INVALID}{invalid}")
+    return Span("  ".join(parts), role)
 
 
 def about_run(one: Past) -> Line:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from benchctl.metrics import Aspect, Direction, of_aspect, title_of
-from benchctl.report.series import Series
+from benchctl.report.series import NOW_S, Series
 from benchctl.report.traces import ALL, LineKey, Traces
 from benchctl.run.record import Note, RecordedFlow, Run
 from benchctl.run.status import Status
@@ -57,7 +57,7 @@ def tiles(view: RunView, traces: Traces | None, position: int, time: float) -> l
     resent = _chosen(view, trial, traces, ("retransmits",), add_up=True)
     losses = _losses(traces, until_s)
     loss = max(losses, default=None)
-    now, mean = (rates.sum(f) for f in (lambda s: s.at(until_s), lambda s: s.mean(until_s)))
+    now, mean = rates.sum(lambda s: s.recent(until_s, NOW_S)), rates.sum(lambda s: s.mean(until_s))
     return [
         Tile(
             rates.named("sum" if len(rates.lines) > 1 else "rate") if rates.of else "throughput",

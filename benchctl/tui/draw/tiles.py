@@ -16,6 +16,10 @@ from benchctl.tui.draw.spans import Line, Span, shorten, whole
 GAP = 1
 # Height of a tall digit.
 TALL = 3
+# Width of "94.1" in tall digits, and what keeps such figures apart: one column is within a figure.
+TALL_WIDTH, TALL_GAP = 13, 3
+# Of a tile's width, what is not its unit: "94.1 ", less the ", " that stands before it in a name.
+BESIDE_UNIT = 3
 # Digits as dots, three (or one) wide and five high, a row after the other.
 _DOTS = {
     "0": "111101101101111", "1": "010110010010111", "2": "111001111100111",
@@ -40,16 +44,19 @@ class Tile(Struct, frozen=True):
 
 def lay_out_tiles(tiles: Sequence[Tile], width: int, *, tall: bool) -> list[Line]:
     """Return the tiles side by side, as many as fit."""
-    tiles = [replace(tile, width=max(tile.width, len(tile.name))) for tile in tiles]
-    shown = [tiles[0]]
-    for tile in tiles[1:]:
-        if sum(one.width + GAP for one in shown) + tile.width <= width:
-            shown.append(tile)
-    spare = max(0, (width + GAP - sum(tile.width + GAP for tile in shown)) // len(shown))
+    roomy = [
+        replace(tile, width=max(TALL_WIDTH, len(tile.name) + tile.width - BESIDE_UNIT))
+        for tile in tiles
+    ]
+    if tall and sum(tile.width + TALL_GAP for tile in roomy) - TALL_GAP <= width:
+        shown, gap = roomy, TALL_GAP
+    else:
+        shown, gap = _fitting(tiles, width), GAP
+    spare = max(0, (width + gap - sum(tile.width + gap for tile in shown)) // len(shown))
 
     def row(cells: Sequence[tuple[str, str]]) -> Line:
         return [
-            Span(text.ljust(tile.width + spare + GAP), role)
+            Span(text.ljust(tile.width + spare + gap), role)
             for tile, (text, role) in zip(shown, cells, strict=True)
         ]
 
@@ -69,6 +76,15 @@ def lay_out_tiles(tiles: Sequence[Tile], width: int, *, tall: bool) -> list[Line
             for line in range(TALL)
         ),
     ]
+
+
+def _fitting(tiles: Sequence[Tile], width: int) -> list[Tile]:
+    """Return as many tiles as fit, the first one always."""
+    shown: list[Tile] = []
+    for tile in (replace(tile, width=max(tile.width, len(tile.name))) for tile in tiles):
+        if not shown or sum(one.width + GAP for one in shown) + tile.width <= width:
+            shown.append(tile)
+    return shown
 
 
 def _tall(tile: Tile, width: int) -> tuple[str, Sequence[str]]:

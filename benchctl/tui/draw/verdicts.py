@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from benchctl.analysis.compare import Comparison, Verdict
@@ -41,17 +42,18 @@ def verdict_of(one: Comparison) -> Span:
 def described(one: Comparison) -> list[Span]:
     """Return a comparison as one line, for when its columns do not fit."""
     share = f" ({one.relative * 100:+.1f} %)" if one.relative is not None else ""
-    invalid = [] if one.valid else [Span("; not valid: an emulator did not keep up", "bad")]
+    verdict = Span(str(one.verdict), role_of(one.verdict))
+    if not one.valid:
+        verdict = Span(f"{NO_VERDICT}: an emulator did not keep up", "bad")
     return [
         Span(f"{title_of(one.metric)}{f' of {one.flow}' if one.flow else ''}", "strong"),
         Span(at_point(one.point)),
         Span(f": {signed(one.metric, one.difference)}{share}, 95 % {interval(one)}; "),
-        Span(str(one.verdict), role_of(one.verdict)),
-        *invalid,
+        verdict,
     ]
 
 
 def tally(compared: Sequence[Comparison]) -> str:
-    """Count the verdicts: ``2 better, 1 no difference seen``."""
-    counted = {verdict: sum(one.verdict is verdict for one in compared) for verdict in Verdict}
-    return ", ".join(f"{count} {verdict}" for verdict, count in counted.items() if count)
+    """Count the verdicts: ``2 better, 1 no difference seen``; invalid figures have none."""
+    counted = Counter(one.verdict if one.valid else NO_VERDICT for one in compared)
+    return ", ".join(f"{counted[word]} {word}" for word in (*Verdict, NO_VERDICT) if counted[word])

@@ -102,7 +102,7 @@ class CompareScreen(ReportPage):
         if not self._everything:
             shown = of_interest(shown, self._runs[0], b)
         if self._only:
-            shown = [one for one in shown if one.verdict in SEEN]
+            shown = [one for one in shown if one.valid and one.verdict in SEEN]
         self._shown = shown
         self._heads.show(
             [

@@ -38,6 +38,8 @@ BUDGET_S = 0.01
 # Pause between two parts of a long history, to handle keys.
 BREATH_S = 0.01
 SEEK_S = 5.0
+# Lines of the list below plots and trials, where all are shown: the plots have what it leaves.
+MOST_BELOW = 12
 UNKNOWN = "a metric of the backend without a description"
 
 
@@ -81,7 +83,7 @@ class LiveScreen(ListsPage):
                 layout: grid;
                 grid-size: 2 2;
                 grid-columns: 5fr 4fr;
-                grid-rows: 1fr 12;
+                grid-rows: 1fr 2;
             }
             #side { height: 100%; }
             #flows { display: block; max-height: 50%; }
@@ -145,7 +147,8 @@ class LiveScreen(ListsPage):
     def body(self) -> Sequence[Widget]:
         side = Container(self._flows, self._trials, id="side")
         middle = (self._charts, side, self._table, self._remarks)
-        return [self._tiles, Container(*middle, id="middle"), self._notes]
+        self._middle = Container(*middle, id="middle")
+        return [self._tiles, self._middle, self._notes]
 
     def on_mount(self) -> None:
         """Focus the list that is shown."""
@@ -298,6 +301,8 @@ class LiveScreen(ListsPage):
             notes = status.remarks(view, time)
             column = Column("remarks and warnings", max(20, self._remarks.size.width - 2))
             self._remarks.show([column], len(notes), lambda index: [Span(*notes[index][0])])
+        below = self._table if self._table.display else self._remarks
+        self._middle.styles.grid_rows = f"1fr {max(2, min(MOST_BELOW, below.count + 1))}"
 
     def _look_at(self, position: int) -> None:
         if position != self._feed.position:

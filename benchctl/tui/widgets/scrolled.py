@@ -5,6 +5,7 @@ Textual's Static and RichLog wrap without an indent, so that one long command lo
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
@@ -15,6 +16,8 @@ from benchctl.tui.widgets.painted import Scrolling
 
 # Indent of continuation lines.
 INDENT = 2
+# A label, and the gap after it.
+LABEL = re.compile(r" *\S.{0,12}?  +(?=\S)")
 
 
 class Scrolled(Scrolling):
@@ -55,7 +58,8 @@ class Scrolled(Scrolling):
 
 
 def _wrapped(line: Line, width: int) -> Iterator[Line]:
-    """Yield a line in pieces; continuation lines are indented."""
+    """Yield a line in pieces; continuation lines are indented, below the text after a label."""
     text = "".join(span.text for span in line)
     own = len(text) - len(text.lstrip(" "))
-    return wrap(line, width, indent=min(own + INDENT, width // 4))
+    label = LABEL.match(text)
+    return wrap(line, width, indent=min(label.end() if label else own + INDENT, width // 4))
