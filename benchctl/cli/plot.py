@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Iterable
+from contextlib import closing
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -135,11 +136,11 @@ def plot(
     name, store = options.run_and_store(name, store)
     with options.open_reader(store) as reader:
         report = read_report(reader, reader.find(name))
-        figures = figures_of(reader, report, chosen)
-        if in_terminal:
-            _print(figures)
-        else:
-            _write(figures, output, form, style, many=many)
+        with closing(figures_of(reader, report, chosen)) as figures:
+            if in_terminal:
+                _print(figures)
+            else:
+                _write(figures, output, form, style, many=many)
 
 
 def _only(texts: Iterable[str]) -> dict[str, list[str]]:

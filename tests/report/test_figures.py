@@ -80,7 +80,7 @@ def test_a_sweep_has_intervals_theory_what_was_reported_and_what_is_not_valid(st
     assert [line.number for line in of_role(panel, LineRole.EXPECTED)] == [0, 1]
     assert [line.number for line in of_role(panel, LineRole.REPORTED)] == [0]
     assert [line.xs for line in of_role(panel, LineRole.INVALID)] == [[5000.0]]
-    assert "1 of 24 trials are not measured to the end" in figure.notes
+    assert "1 of 24 trials were not measured to the end" in figure.notes
     assert any("not valid" in note for note in figure.notes)
     assert two.number == 1
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -97,6 +98,8 @@ def styled(style: str | None) -> Iterator[Any]:
 
     Raises MissingError, and UsageError for a style that is none.
     """
+    # Somebody else may have imported it, and set it up in another way.
+    fresh = "matplotlib" not in sys.modules
     matplotlib = load()
     chosen = {} if style is None else _style(matplotlib, style)
     with matplotlib.rc_context(), warnings.catch_warnings():
@@ -105,9 +108,10 @@ def styled(style: str | None) -> Iterator[Any]:
         warnings.filterwarnings("ignore", message="Matplotlib currently does not support")
         # A style may ask for a figure that is too small for its texts.
         warnings.filterwarnings("ignore", message="constrained_layout not applied")
-        defaults = dict(matplotlib.rcParamsDefault)
-        defaults.pop("backend", None)
-        matplotlib.rcParams.update(defaults)
+        if not fresh:
+            defaults = dict(matplotlib.rcParamsDefault)
+            defaults.pop("backend", None)
+            matplotlib.rcParams.update(defaults)
         cycle = matplotlib.rcsetup.cycler(color=COLOURS)
         matplotlib.rcParams.update({**_OURS, "axes.prop_cycle": cycle, **chosen, **_ALWAYS})
         yield matplotlib

@@ -7,7 +7,7 @@ so that of many only one is in memory.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from itertools import product
 from types import MappingProxyType
@@ -62,10 +62,13 @@ USUAL = Wanted()
 """What suits a run."""
 
 
-def figures_of(reader: Reader, report: Report, wanted: Wanted = USUAL) -> Iterator[Picture]:
+def figures_of(
+    reader: Reader, report: Report, wanted: Wanted = USUAL
+) -> Generator[Picture, None, None]:
     """Yield the figures of a run; at least one.
 
     Raises UsageError for what the run does not have, and where nothing was measured; StoreError.
+    Who does not take all closes the generator, which reads the store.
     """
     return _figures(reader, _only(report, wanted.only), wanted)
 
@@ -76,7 +79,7 @@ def axes_of(report: Report) -> list[str]:
     return [*report.run.varying, *([REPEAT] if repeated else [])]
 
 
-def _figures(reader: Reader, report: Report, wanted: Wanted) -> Iterator[Picture]:
+def _figures(reader: Reader, report: Report, wanted: Wanted) -> Generator[Picture, None, None]:
     run = report.run
     if not report.summary:
         raise UsageError(

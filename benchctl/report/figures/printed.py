@@ -12,6 +12,7 @@ import textwrap
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -27,6 +28,7 @@ from benchctl.report.figures.figure import (
 from benchctl.report.figures.library import missing_characters, styled
 
 FORMATS = ("svg", "png", "pdf")
+_BACKENDS = {"svg": ("svg", "print_svg"), "png": ("agg", "print_png"), "pdf": ("pdf", "print_pdf")}
 _METADATA: Mapping[str, Mapping[str, None]] = {
     "svg": {"Date": None, "Creator": None},
     "png": {"Software": None},
@@ -74,7 +76,9 @@ class _Sheet:
         width, height = rc["figure.figsize"]
         panels = len(figure.panels)
         self._sheet = matplotlib.figure.Figure(
-            figsize=(width, height * (1 + _PANEL_MORE * (panels - 1))), layout="constrained"
+            figsize=(width, height * (1 + _PANEL_MORE * (panels - 1))),
+            layout="constrained",
+            dpi=rc["savefig.dpi"],
         )
         grid = self._sheet.subplots(panels, 1, sharex=True, squeeze=False)
         for axes, panel in zip(grid[:, 0], figure.panels, strict=True):
@@ -86,7 +90,10 @@ class _Sheet:
     def save(self) -> bytes:
         """Return the figure in its format."""
         file = io.BytesIO()
-        self._sheet.savefig(file, format=self._form, metadata=_METADATA[self._form])
+        backend, method = _BACKENDS[self._form]
+        # Not savefig(), which draws everything twice.
+        canvas = import_module(f"matplotlib.backends.backend_{backend}").FigureCanvas(self._sheet)
+        getattr(canvas, method)(file, metadata=_METADATA[self._form])
         return file.getvalue()
 
     def _text(self, text: str) -> str:

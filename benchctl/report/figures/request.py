@@ -10,7 +10,7 @@ from benchctl.analysis.results import TrialReport
 from benchctl.report.figures.figure import Axis, Panel, Picture, PictureKind
 from benchctl.report.figures.parts import MOST_LINES, Part, Source
 from benchctl.report.report import Report
-from benchctl.run.record import Run
+from benchctl.run.record import Run, Trial
 from benchctl.run.status import Status
 from benchctl.visible import visible
 
@@ -80,14 +80,14 @@ class PictureRequest(Struct, frozen=True):
         trials = [one.trial for one in self.trials]
         invalid = sum(not all(link["kept"] for link in trial.links) for trial in trials)
         if invalid and self.kind in OF_SAMPLES:
-            yield f"{_of(invalid, len(trials))} not valid for this lab, which did not keep up"
+            yield f"{_of(invalid, trials)} not valid for this lab, which did not keep up"
         failed = sum(trial.status is not Status.OK for trial in trials)
         if failed:
-            yield f"{_of(failed, len(trials))} not measured to the end"
+            yield f"{_of(failed, trials)} not measured to the end"
 
 
-def _of(some: int, trials: int) -> str:
-    return "the trial is" if trials == 1 else f"{some} of {trials} trials are"
+def _of(some: int, trials: Sequence[Trial]) -> str:
+    return "the trial was" if len(trials) == 1 else f"{some} of {len(trials)} trials were"
 
 
 def numbered(

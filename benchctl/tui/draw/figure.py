@@ -61,7 +61,8 @@ def _panel(
             yield from _over_time(figure, panel, width, height - 1, glyphs)
         case _:
             yield crop([Span(panel.y.title, "strong")], width)
-            yield from _curves(figure, panel, width, height - 1, glyphs)
+            lines = _curves(figure, panel, width, height - 1, glyphs)
+            yield from (crop(line, width) for line in lines)
 
 
 def _legend(figure: Picture) -> Iterator[Span]:

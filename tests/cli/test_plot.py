@@ -1,0 +1,124 @@
+"""``benchctl plot``: figures to files, to a pipe, to the terminal; and what cannot be drawn."""
+
+from io import StringIO
+
+import pytest
+from report.pictured_run import pictured_run
+
+from benchctl.cli import completion
+from benchctl.cli.main import app
+from benchctl.errors import BenchctlError
+
+# Row D of the experiments: windows of both ends, and streams, both directions.
+D1 = {
+    "direction": ("send", "receive"),
+    "server_window": ("default", "4x2 MB", "8x2 MB", "16x2 MB"),
+    "client_window": ("default", "4096x2 KB", "8192x2 KB", "16384x2 KB"),
+}
+D2 = {**D1, "streams": (1, 2, 4, 8)}
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    path = tmp_path_factory.mktemp("figures") / "runs.sqlite"
+    pictured_run(path)
+    return path
+
+
+def plot(store, *words):
+    app.main(["plot", "--store", str(store), *map(str, words)], prog_name="benchctl",
+             standalone_mode=False)  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "begin"), [("f.svg", b"<?xml"), ("f.PNG", b"\x89PNG"),
+                                             ("f.pdf", b"%PDF")])  # fmt: skip
+def test_the_extension_decides_the_format(store, tmp_path, name, begin):
+    plot(store, "-o", tmp_path / name)
+    assert (tmp_path / name).read_bytes().startswith(begin)
+    assert [one.name for one in tmp_path.iterdir()] == [name]
+
+
+def test_a_pipe_gets_svg(store, capfdbinary):
+    plot(store)
+    assert capfdbinary.readouterr().out.startswith(b"<?xml")
+
+
+def test_a_terminal_gets_text(store, monkeypatch, capsys):
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    monkeypatch.setenv("NO_COLOR", "1")
+    plot(store, "--kind", "bars")
+    assert "█" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("values", "repeats", "count"), [(D1, 2, 16), (D2, 1, 32)], ids=["D1", "D2"]
+)
+def test_all_figures_of_row_d_are_one_command(tmp_path, values, repeats, count, monkeypatch):
+    drawn = []
+
+    def draw(sheet, matplotlib, figure, form):
+        drawn.append(figure)
+        sheet.save = lambda: b"drawn"
+
+    monkeypatch.setattr("benchctl.report.figures.printed._Sheet.__init__", draw)
+    pictured_run(tmp_path / "s", values=values, repeats=repeats, sampled_s=5.0)
+    plot(tmp_path / "s", "--kind", "time", "--all", "--series", "client_window",
+         "-o", tmp_path / "figs" / "d")  # fmt: skip
+    assert len(list((tmp_path / "figs" / "d").iterdir())) == len(drawn) == count
+    assert {figure.series for figure in drawn} == {"client window"}
+    assert not any("left out" in note for figure in drawn for note in figure.notes)
+
+
+def test_a_directory_gets_files_that_say_what_is_in_them(store, tmp_path, capsys):
+    plot(store, "--kind", "bars", "--by", "streams", "--format", "png", "-o", tmp_path)
+    names = ["bars-throughput_bps-streams=1.png", "bars-throughput_bps-streams=2.png"]
+    assert sorted(one.name for one in tmp_path.iterdir()) == names
+    assert capsys.readouterr().out.splitlines() == [str(tmp_path / name) for name in names]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["-o", "f.gif"], "-o f.gif: no figure has the extension .gif"),
+        (["-o", "nowhere/f.svg"], "-o nowhere/f.svg: No such file or directory"),
+        (["--all", "-o", "f.svg"], "--all and --by write several files"),
+        (["--by", "streams"], "--all and --by write several files"),
+        (["--all", "-o", "/proc/none/f"], "-o /proc/none/f: "),
+        (["--terminal", "-o", "f.svg"], "--terminal and -o exclude each other"),
+        (["--only", "streams"], "--only streams: write AXIS=VALUE"),
+        (["--x", "strems"], 'has no axis "strems"'),
+        (["--y", "throughput"], 'no metric "throughput" was measured'),
+        (["--style", "none.mplstyle"], 'no file and no style "none.mplstyle"'),
+        (["nothing"], 'no run "nothing"'),
+    ],
+)
+def test_what_cannot_be_drawn_is_one_line(store, tmp_path, monkeypatch, words, message):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(BenchctlError) as error:
+        plot(store, *words)
+    assert message in error.value.message
+    assert "\n" not in error.value.message + error.value.hint
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_a_terminal_of_few_characters_gets_ascii(store, monkeypatch):
+    class Latin(StringIO):
+        encoding = "iso-8859-1"
+
+    monkeypatch.setattr("sys.stdout", Latin())
+    plot(store, "--terminal")
+    import sys
+
+    assert "⠤" not in sys.stdout.getvalue()
+
+
+def test_axes_and_metrics_are_completed_from_the_run(store, monkeypatch):
+    class Context:
+        params = {"name": "last"}  # noqa: RUF012
+
+    monkeypatch.setenv("BENCHCTL_STORE", str(store))
+    assert completion.axes_of_run(Context) == ["window", "streams", "repeat"]
+    assert completion.x_of_run(Context) == ["window", "streams", "time"]
+    assert "throughput_bps" in completion.metrics_of_run(Context)
+    Context.params = {"name": "nothing"}
+    assert completion.axes_of_run(Context) == []
