@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from benchctl.cli import options
 from benchctl.errors import UsageError
 from benchctl.report.exports import EXPORTS
+
+if TYPE_CHECKING:
+    from benchctl.report.report import StoredRun
 
 
 def export(
@@ -19,6 +22,15 @@ def export(
     samples: Annotated[
         bool, typer.Option("--samples", help="Write every sample as CSV, in SI base units.")
     ] = False,
+    trial: Annotated[
+        int | None,
+        typer.Option(
+            "--trial",
+            metavar="N",
+            min=1,
+            help="The trial of a flent file; with a directory as -o, each has a file.",
+        ),
+    ] = None,
     _units: options.Units = None,
     store: options.Store,
 ) -> None:
@@ -31,8 +43,28 @@ def export(
         raise UsageError(
             "--samples writes CSV only", "remove --format, or use a file name that ends in .csv"
         )
+    if trial is not None and shown != "flent":
+        raise UsageError("--trial is for --format flent", "remove one of the two")
     name, store = options.run_and_store(name, store)
     with options.open_reader(store) as reader:
-        stored = StoredRun(reader, reader.find(name))
-        with Output(output) as out:
-            EXPORTS["samples" if samples else shown].write(stored, out)
+        stored = StoredRun(reader, reader.find(name), trial)
+        files = {output: stored}
+        if shown == "flent" and output is not None and output.is_dir():
+            files = {
+                output / f"{stored.run.name}-{number}.flent.gz": StoredRun(
+                    reader, stored.run, number
+                )
+                for number in _ended(stored)
+                if trial in (None, number)
+            }
+        for path, one in files.items():
+            with Output(path) as out:
+                EXPORTS["samples" if samples else shown].write(one, out)
+
+
+def _ended(stored: StoredRun) -> list[int]:
+    """Return the numbers of the trials that have ended well, from 1."""
+    from benchctl.run.status import Status
+
+    trials = stored.reader.trials(stored.run.id)
+    return [trial.position + 1 for trial in trials if trial.status is Status.OK]

@@ -339,11 +339,12 @@ def by_ending(output: Path | None, endings: Mapping[str, str]) -> str | None:
     """
     if output is None or not output.suffix:
         return None
-    ending = output.suffix[1:].lower()
-    if ending not in endings:
-        known = ", ".join(f".{name}" for name in endings)
+    name = output.name.lower()
+    ending = next((one for one in endings if name.endswith(f".{one}")), None)
+    if ending is None:
+        known = ", ".join(f".{one}" for one in endings)
         raise UsageError(
-            f"-o {output}: no format has the extension .{ending}",
+            f"-o {output}: no format has the extension {output.suffix.lower()}",
             f"extensions are {known}; or choose a format with --format",
         )
     return endings[ending]

@@ -20,7 +20,7 @@ from benchctl.errors import BenchctlError, MissingError
 Trials = Sequence[Mapping[str, Recording]]
 """The measurements in a file: for each trial, those of its flows by name."""
 
-_OWN: tuple[str, ...] = ()
+_OWN = ("flent",)
 """The kinds of files that are no backend's: a module here for each."""
 
 

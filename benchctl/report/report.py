@@ -58,10 +58,14 @@ class Report(Struct, frozen=True):
 
 
 class StoredRun(Struct, frozen=True):
-    """A run in a store: the input of exports."""
+    """A run in a store: the input of exports.
+
+    ``trial`` is the number of the one that is exported, from 1, by those that hold one.
+    """
 
     reader: Reader
     run: Run
+    trial: int | None = None
 
     @property
     def report(self) -> Report:

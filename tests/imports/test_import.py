@@ -236,9 +236,9 @@ def test_it_prints_names_on_stdout_and_the_rest_on_stderr(command, store, tmp_pa
     assert code == 1
     assert out.splitlines() == names_in(store)
     assert err.splitlines() == [
-        "d/wrong.json: is of no kind that is known: iperf3, owping, ping, store",
+        "d/wrong.json: is of no kind that is known: iperf3, owping, ping, flent, store",
         "d: 3 trials of iperf3; streams 1|4",
-        "skipped d/README: is of no kind that is known: iperf3, owping, ping, store",
+        "skipped d/README: is of no kind that is known: iperf3, owping, ping, flent, store",
     ]
     assert document(store)["run"]["tags"] == ["old", "first"]
     shutil.rmtree(tmp_path / "d")
@@ -265,7 +265,7 @@ def test_a_kind_can_be_demanded(command, tmp_path):
     assert command("a.json", kind="ping") == (1, "", "a.json: is no file of ping\n")
     with pytest.raises(UsageError) as wrong:
         command("a.json", kind="netperf")
-    assert wrong.value.hint == "kinds are: iperf3, owping, ping, store"
+    assert wrong.value.hint == "kinds are: iperf3, owping, ping, flent, store"
 
 
 def test_a_path_that_is_not_there_is_a_wrong_command(command):

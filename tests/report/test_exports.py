@@ -20,7 +20,7 @@ def with_rows(*rows, instead=()):
     return replace(REPORT, summary=[*kept, *rows])
 
 
-WITH_SAMPLES = {"jsonl", "influx", "parquet", "sqlite"}
+WITH_SAMPLES = {"flent", "jsonl", "influx", "parquet", "sqlite"}
 
 
 @pytest.mark.parametrize("form", sorted({*FORMATS} - WITH_SAMPLES))

@@ -45,6 +45,7 @@ _ALL = (
     Export("openmetrics", ("om", "prom"), "the summary as OpenMetrics text, for Prometheus"),
     Export("influx", ("lp",), "every sample in InfluxDB's line protocol"),
     Export("parquet", ("parquet",), "every sample as Apache Parquet (needs pyarrow)", binary=True),
+    Export("flent", ("flent.gz",), "one trial as a data file of flent", binary=True),
     Export("sqlite", ("sqlite",), "the run as a store of its own", binary=True),
     Export("samples", (), "every sample as CSV: `export --samples`"),
 )
