@@ -127,7 +127,9 @@ def _paths(spots: Sequence[_Spot]) -> list[tuple[float, float]]:
     paths = []
     for alike in found.values():
         share_bps = max(spot.share_bps or 0.0 for spot in alike)
-        paths.append((min(spot.least_rtt_s for spot in alike), share_bps))
+        # Of a single path those with a small window say best how long it takes.
+        seen = spots if len(found) == 1 else alike
+        paths.append((min(spot.least_rtt_s for spot in seen), share_bps))
     return sorted((rtt_s, share) for rtt_s, share in paths if share and math.isfinite(share))
 
 
