@@ -39,6 +39,12 @@ def main() -> None:
         made = len(list(Path(folder, "figs").iterdir()))
         table.row(f"benchctl plot --all: {made} figures, CPU time", cpu_s, 20, "s")
         table.row("  the most memory", most_bytes / 1e6, 500, "MB")
+        page = Path(folder, "page.html")
+        report = [sys.executable, "-m", "benchctl", "report", "--store", str(store)]
+        page_s, most_bytes = _measured([*report, "-o", str(page)])
+        table.row("with benchctl report, CPU time of both", cpu_s + page_s, 20, "s")
+        table.row("  the most memory", most_bytes / 1e6, 500, "MB")
+        table.row("  the page", page.stat().st_size / 1e6, 2, "MB")
         table.head(f"the first figure (medians of {RUNS}, CPU time)")
         one = [*_plot(small), "--only", "point=0", "-o", f"{folder}/one.svg"]
         first = statistics.median(_measured(one)[0] for _ in range(RUNS))
