@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from msgspec import Struct
 
@@ -51,7 +52,7 @@ def asked_of(planned: PlannedFlow) -> dict[str, str]:
 
 def in_force_of(flow: RecordedFlow) -> dict[str, str]:
     """Return the settings that the tool reported, by the names of parameters."""
-    return {without_unit(name): _text(name, value) for name, value in flow.effective.items()}
+    return {without_unit(name): _text(name, value) for name, value in flat(flow.effective)}
 
 
 def unlike_asked(flow: RecordedFlow, planned: PlannedFlow) -> list[str]:
@@ -69,3 +70,12 @@ def _text(name: str, value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return f"{value} {unit_of(name)}".rstrip() if isinstance(value, int | float) else str(value)
+
+
+def flat(values: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, object]]:
+    """Yield every value within mappings with its path: ``cpu.model``."""
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            yield from flat(value, f"{path}{name}.")
+        else:
+            yield f"{path}{name}", value

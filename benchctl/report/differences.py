@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from benchctl.report.comparison import letter
+from benchctl.report.detail import flat
 from benchctl.report.pivot import Pivot
 from benchctl.run.record import Run
 
@@ -68,12 +68,3 @@ def _facts(runs: Sequence[Run]) -> Iterator[_Row]:
 def _row(name: str, values: Sequence[object]) -> Iterator[_Row]:
     if any(value != values[0] for value in values):
         yield name, *map(str, values)
-
-
-def flat(facts: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, object]]:
-    """Yield every fact with its path: ``cpu.model``."""
-    for name, value in facts.items():
-        if isinstance(value, Mapping):
-            yield from flat(value, f"{path}{name}.")
-        else:
-            yield f"{path}{name}", value

@@ -20,8 +20,8 @@ from benchctl.report.comparison import (
     of_interest,
     side_by_side,
 )
-from benchctl.report.detail import asked_of, in_force_of
-from benchctl.report.differences import differences, flat
+from benchctl.report.detail import asked_of, flat, in_force_of
+from benchctl.report.differences import differences
 from benchctl.report.happenings import event_text, tally
 from benchctl.report.heading import heading
 from benchctl.report.limiting import limit_lines

@@ -257,7 +257,10 @@ def _bars(figure: Picture, axis: Axis, line: PictureLine, x: _Place, y: _Place) 
             if low is not None and high is not None:
                 yield f'<path class="whisker" d="M{at:.1f} {y(low):.1f}V{y(high):.1f}"/>'
         if line.role is LineRole.EXPECTED:
-            d = f"M{at - width / 2:.1f} {height:.1f}h{width:.1f}"
+            left, wide = at - width / 2, width
+            if line.number is None:  # of all bars at this place
+                left, wide = x(value_x) - count * width / 2, count * width
+            d = f"M{left:.1f} {height:.1f}h{wide:.1f}"
             yield f'<path class="line dash {colour}" d="{d}"/>'
         elif line.role is not LineRole.MEASURED:
             kind = "open" if line.role is LineRole.REPORTED else "cross"

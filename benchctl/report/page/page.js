@@ -99,6 +99,8 @@ function drawn(chart, panel, series) {
   ctx.clip();
   ctx.font = `${11 * one}px system-ui, sans-serif`;
   ctx.lineWidth = one;
+  ctx.textAlign = "left";
+  const free = [-Infinity, -Infinity, -Infinity];
   for (const [at, word, number] of panel.events) {
     const x = chart.valToPos(at, "x", true);
     ctx.strokeStyle = ctx.fillStyle = colour(`s${number}`);
@@ -107,7 +109,11 @@ function drawn(chart, panel, series) {
     ctx.moveTo(x, bbox.top);
     ctx.lineTo(x, bbox.top + bbox.height);
     ctx.stroke();
-    ctx.fillText(word, x + 3 * one, bbox.top + 11 * one);
+    // A word stands where there is room for it; the table of events has all.
+    const row = free.findIndex((end) => end < x);
+    if (row < 0) continue;
+    free[row] = x + ctx.measureText(word).width + 6 * one;
+    ctx.fillText(word, x + 3 * one, bbox.top + (11 + 11 * row) * one);
   }
   ctx.setLineDash([]);
   series.forEach((place, index) => {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
+from benchctl.analysis.results import TrialReport
 from benchctl.errors import UsageError
 from benchctl.report.figures.figure import Picture, PictureKind
 from benchctl.report.figures.making import Wanted, figures_of
@@ -21,9 +22,7 @@ def pictures_of(reader: Reader, report: Report) -> Iterator[Block]:
     """Yield the figures of a run. Raises StoreError."""
     kinds: set[PictureKind] = set()
     problem = ""
-    for wanted in (_means(report), _over_time(report)):
-        if PictureKind.TIME in kinds:
-            return
+    for wanted in (_means(report), *_over_time(report)):
         try:
             figures = figures_of(reader, report, wanted)
             for figure in islice(figures, MOST_FIGURES):
@@ -35,6 +34,8 @@ def pictures_of(reader: Reader, report: Report) -> Iterator[Block]:
             continue
         if more is not None:
             yield Paragraph(f"More than {MOST_FIGURES} figures: benchctl plot --all draws each.")
+        if wanted.kind is None and PictureKind.TIME in kinds:
+            return  # it suits the run, and there they are
     if not kinds:
         yield Paragraph(problem)
 
@@ -45,10 +46,25 @@ def _means(report: Report) -> Wanted:
     return Wanted(every=True, y=panels_of(report.run.vocabulary, [*measured]))
 
 
-def _over_time(report: Report) -> Wanted:
-    """Return what shows the trials over time: each point, or the values of one axis as lines."""
+def _over_time(report: Report) -> Iterator[Wanted]:
+    """Yield what shows the trials over time: each point, or the values of one axis as lines.
+
+    Metrics share a figure unless it has more flows than can be told apart.
+    """
     run = report.run
     axes = run.varying
-    flows = max((len(one.flows) for one in report.trials), default=0)
+    flows = max((len({key for key, _ in _lines(one)}) for one in report.trials), default=0)
     as_lines = flows == 1 and axes and len(run.values[axes[-1]]) <= MOST_LINES
-    return Wanted(kind=PictureKind.TIME, by=axes[:-1] if as_lines else axes)
+    by = axes[:-1] if as_lines else axes
+    if flows <= MOST_LINES:
+        yield Wanted(kind=PictureKind.TIME, by=by)
+        return
+    measured = dict.fromkeys(metric for one in report.trials for _, metric in _lines(one))
+    for metric in panels_of(run.vocabulary, [*measured]):
+        yield Wanted(kind=PictureKind.TIME, by=by, y=[metric])
+
+
+def _lines(one: TrialReport) -> Iterator[tuple[tuple[str, str], str]]:
+    """Yield each flow and direction of a trial with each of its metrics."""
+    for flow in one.flows:
+        yield from (((flow.flow.name, direction), metric) for direction, metric in flow.figures)
