@@ -82,3 +82,9 @@ def test_an_axis_that_is_alone_goes_down_where_there_is_room(tmp_path):
     assert whole.first_turn() == Arrangement()
     whole.axes = ["server"]
     assert whole.first_turn() == Arrangement(across=1)
+
+
+def test_the_bars_of_a_column_stand_below_each_other(tmp_path):
+    rows = texts(summary(tmp_path).turned(Arrangement()))
+    assert len({len(row[1]) for row in rows}) == 1
+    assert rows[1][1].startswith(f"{STEPS[-1]}  ")

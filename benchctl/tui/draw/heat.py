@@ -107,6 +107,8 @@ class SummaryTable:
             ]
             if any(cell.text != NOTHING for cell in cells):
                 rows.append([*(Span(_name(name)) for name in names), *cells])
+        for place in range(len(down), len(down) + len(heads)):
+            _align_bars(rows, place)
         texts = [f"{across}={_name(head)}" if across else str(head) for head in heads]
         right = [False] * len(down) + [True] * len(texts)
         columns = widths([*down, *texts], [[cell.text for cell in row] for row in rows], right)
@@ -145,6 +147,15 @@ class SummaryTable:
         if all(one.valid for one in self._rows[line].values()):
             return Span(text, f"heat-{step}")
         return Span(f"{text}  ", f"heat-{step}") if row.valid else Span(f"{text} {INVALID}", "bad")
+
+
+def _align_bars(rows: Sequence[list[Span]], place: int) -> None:
+    """Put the bars of a column, the first character of each cell, below each other."""
+    width = max((len(row[place].text) for row in rows), default=0)
+    for row in rows:
+        text, role = row[place]
+        if text != NOTHING:
+            row[place] = Span(text[0] + text[1:].rjust(width - 1), role)
 
 
 def _name(value: Any) -> str:
