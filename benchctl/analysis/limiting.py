@@ -40,6 +40,8 @@ class Limiter(StrEnum):
     RATE = "rate asked"
     RECEIVE_WINDOW = "receive window"
     SEND_BUFFER = "send buffer"
+    BUFFERS = "buffers"
+    """One of the two above, by theory; which one is not known at this end."""
     BOTTLENECK = "bottleneck"
     LOSS = "loss"
     PROCESSOR = "processor"
@@ -51,8 +53,10 @@ class Limiter(StrEnum):
 class Limit(Struct, frozen=True, kw_only=True):
     """What limited a flow in one direction, and the bounds beside its rate, all streams together.
 
-    ``share_bps`` is what theory expects of the lab. ``held_ratio`` is the share of its busy time
-    that the sender was held back by the receive window, or by its buffer. Unknown is None.
+    ``share_bps`` is what theory expects of the lab, ``link`` that of which it is a share.
+    ``held_ratio`` is the share of its busy time that the sender was held back by the receive
+    window, or by its buffer; ``idle_ratio`` the share of the whole time that it had nothing to
+    send. Unknown is None.
     """
 
     by: Limiter
@@ -68,7 +72,9 @@ class Limit(Struct, frozen=True, kw_only=True):
     mathis_bps: float | None = None
     padhye_bps: float | None = None
     share_bps: float | None = None
+    link: str | None = None
     held_ratio: float | None = None
+    idle_ratio: float | None = None
     cpu_ratio: float | None = None
 
 
@@ -101,6 +107,7 @@ def limit_of(flow: RecordedFlow, direction: str, figures: Mapping[str, float]) -
         "streams": streams,
         "asked_bps": asked,
         "share_bps": share_bps,
+        "link": flow.bottlenecks.get(direction) or None,
         "cpu_ratio": max(cpus, default=None),
     }
     protocol = flow.requested.get("protocol", "tcp")
@@ -126,7 +133,11 @@ def limit_of(flow: RecordedFlow, direction: str, figures: Mapping[str, float]) -
         if loss_ratio := known.get("loss_ratio"):
             known["mathis_bps"] = streams * mathis_bps(rtt_s, loss_ratio, mss_bytes)
             known["padhye_bps"] = streams * padhye_bps(rtt_s, loss_ratio, mss_bytes)
-    by, held = _of_tcp(known, figures, str(settings.get("congestion_control", "")))
+    duration_s = flow.requested.get("duration")
+    if (busy_s := figures.get("busy_s")) is not None and duration_s:
+        known["idle_ratio"] = max(0.0, 1 - busy_s / (streams * duration_s))
+    of_link = flow.bottlenecks.get(direction) != ""
+    by, held = _of_tcp(known, figures, str(settings.get("congestion_control", "")), of_link)
     return Limit(by=by, held_ratio=held, **known)
 
 
@@ -145,11 +156,15 @@ def _of_datagrams(known: Mapping[str, Any], figures: Mapping[str, float]) -> Lim
 
 
 def _of_tcp(
-    known: Mapping[str, Any], figures: Mapping[str, float], congestion_control: str
+    known: Mapping[str, Any], figures: Mapping[str, float], congestion_control: str, of_link: bool
 ) -> tuple[Limiter, float | None]:
+    """Return what limited TCP; ``of_link`` is whether its share is one of a link."""
     rate_bps, share_bps, asked = known["rate_bps"], known["share_bps"], known["asked_bps"]
     if asked and rate_bps >= 0.95 * asked:
         return Limiter.RATE, None
+    busy_core = (known["cpu_ratio"] or 0.0) >= REACHED
+    if known.get("idle_ratio", 0.0) > HALF and not busy_core:
+        return Limiter.SENDER, None
     rtt_s, min_rtt_s = known["rtt_s"], known["min_rtt_s"] or known["rtt_s"]
     busy_s = figures.get("busy_s")
     window_bps = known.get("window_bps") or math.inf
@@ -164,14 +179,14 @@ def _of_tcp(
         return Limiter.RECEIVE_WINDOW, by_window if by_window > HALF else None
     if not queued and (by_buffer > HALF or (filled and by_buffer > by_window)):
         return Limiter.SEND_BUFFER, by_buffer
-    if share_bps and rate_bps >= REACHED * share_bps:
-        return Limiter.BOTTLENECK, None
+    if share_bps and rate_bps >= REACHED * share_bps and (of_link or not asked):
+        return Limiter.BOTTLENECK if of_link else Limiter.BUFFERS, None
     modelled = known.get("padhye_bps")
     lossy = bool(modelled) and modelled <= MODEL * rate_bps and congestion_control != "bbr"
     if lossy and not queued:
         return Limiter.LOSS, None
     if queued:
         return Limiter.BOTTLENECK, None
-    if (known["cpu_ratio"] or 0.0) >= REACHED:
+    if busy_core:
         return Limiter.PROCESSOR, None
     return Limiter.UNKNOWN, None

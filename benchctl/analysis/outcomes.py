@@ -3,6 +3,9 @@
 A bound is met, or not met, if the whole 95 % interval of the mean is on one side of it; otherwise
 it is undecided. A single repeat has no interval: its value decides. A baseline of a single repeat
 counts as a plain value; of several, its scatter counts too (Welch's interval of the difference).
+
+Of events, a repeat that shows none is no proof if it is too short for a series in which they are
+found: then the expectation is undecided, unless another repeat decides.
 """
 
 from __future__ import annotations
@@ -15,13 +18,18 @@ from typing import Any
 from msgspec import Struct
 
 from benchctl.analysis.compare import comparison_key, welch_interval
+from benchctl.analysis.steps import LEAST_SERIES
 from benchctl.analysis.summary import Measured, SummaryRow, at_point, is_at, point_key, summarize
+from benchctl.metrics import Aspect, of_aspect
 from benchctl.run.condition import ANY_EVENT, EventRule, Relative
 from benchctl.run.planned import Expectation, Severity
-from benchctl.run.record import BASELINE
+from benchctl.run.record import BASELINE, Happening
 from benchctl.units import format_mean, format_value
 
 _Rows = Mapping[tuple[Any, ...], SummaryRow]
+_RATES = of_aspect(Aspect.RATE)
+# A stall is no step in a series; two intervals show how long one is.
+_LEAST_STALLED = 2
 
 
 class Answer(StrEnum):
@@ -196,14 +204,26 @@ def _of_events(
     invalid = {point_key(row.point) for row in rows if not row.valid}
     flows: dict[tuple[Any, ...], list[Measured]] = {}
     for one in measured:
-        if one.flow and wanted.flow in (None, one.flow) and is_at(one.point, wanted.where):
+        carries = any(metric in _RATES for _, metric in one.figures)
+        if carries and wanted.flow in (None, one.flow) and is_at(one.point, wanted.where):
             flows.setdefault((point_key(one.point), one.flow), []).append(one)
     for (point, flow), repeats in flows.items():
         for rule in wanted.events:
             counts = [_count(rule, one) for one in repeats]
-            met = all(counts) if rule.wanted else not any(counts)
-            answer = Answer.MET if met else Answer.NOT_MET
-            why = f"{sum(counts)} in {sum(map(bool, counts))} of {len(counts)} repeats"
+            seen = sum(map(bool, counts))
+            least = _LEAST_STALLED if rule.kind == Happening.STALL else LEAST_SERIES
+            short = sum(
+                not count and one.intervals < least
+                for count, one in zip(counts, repeats, strict=True)
+            )
+            why = f"{sum(counts)} in {seen} of {len(counts)} repeats"
+            met: bool | None = True
+            answer = Answer.MET
+            if seen + short < len(counts) if rule.wanted else seen:
+                met, answer = False, Answer.NOT_MET
+            elif short:
+                met, answer = None, Answer.UNDECIDED
+                why += f", {short} too short to show any: under {least} intervals"
             if point in invalid:
                 answer = Answer.UNDECIDED
                 why += ", not valid for this lab: the emulator did not keep up"

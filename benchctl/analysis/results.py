@@ -22,11 +22,15 @@ def asked_bps(flow: RecordedFlow, parameter: str = "rate") -> float | None:
 
 
 class FlowReport(Struct, frozen=True):
-    """One flow of a trial, by its last attempt."""
+    """One flow of a trial, by its last attempt.
+
+    ``intervals`` are those of its rate, as far as they were counted.
+    """
 
     flow: RecordedFlow
     figures: Figures
     events: Sequence[FlowEvent] = ()
+    intervals: int = 0
 
 
 class TrialReport(Struct, frozen=True):

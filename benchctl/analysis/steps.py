@@ -24,6 +24,8 @@ FALSE_ALARMS = 0.002
 # Fewer samples are an outlier, not a level.
 LEAST_LEVEL = 3
 LEAST_SERIES = 20
+# Standard deviations of a difference, beyond which it is taken for a step at first.
+JUMP = 3.0
 # Each round knows at least one more step; few series have more of unlike size.
 MOST_ROUNDS = 8
 # Closer to 1, no series is long enough to have a level.
@@ -56,16 +58,19 @@ def find_steps(values: Sequence[float], false_alarms: float = FALSE_ALARMS) -> l
     """
     if len(values) < LEAST_SERIES:
         return []
-    found: dict[int, float] = {}
-    # A step adds to the noise until it is known, and a large one hides a small one.
+    # A step adds to the noise until it is known, and a large one hides a small one. So jumps are
+    # taken for steps at first.
+    found = dict.fromkeys(_jumps(values), 1.0)
     for _ in range(MOST_ROUNDS):
         phi = _phi_of_differences(values, found)
-        again = _segment(values, 0, len(values), _noise(values, found, phi), false_alarms)
-        known, found = found.keys(), dict(again)
+        noise = _noise(values, found, phi)
+        if not noise.innovation:  # nothing varies but by these steps
+            break
+        known, found = found.keys(), dict(_segment(values, 0, len(values), noise, false_alarms))
         if found.keys() == known:
             break
     # Steps that are none leave noise with a larger phi than was thought, and go when it is known.
-    while found and (estimate := _phi_around(values, sorted(found))) > phi:
+    while found and noise.innovation and (estimate := _phi_around(values, sorted(found))) > phi:
         phi = estimate
         found = dict(_segment(values, 0, len(values), _noise(values, found, phi), false_alarms))
     places = [0, *sorted(found), len(values)]
@@ -74,6 +79,20 @@ def find_steps(values: Sequence[float], false_alarms: float = FALSE_ALARMS) -> l
         Step(at, before, after, found[at])
         for at, (before, after) in zip(places[1:-1], pairwise(levels), strict=True)
     ]
+
+
+def _jumps(values: Sequence[float]) -> Iterator[int]:
+    """Yield where a series jumps by far more than most of the time, and stays there.
+
+    By the median of all differences, which a few jumps do not change; of noise, it is 0.67 standard
+    deviations. A jump that is undone before a level would be one is an outlier: of the noise.
+    """
+    sizes = [abs(later - earlier) for earlier, later in pairwise(values)]
+    least = JUMP / 0.6745 * median(sizes)
+    jumps = [0, *(at for at, size in enumerate(sizes, 1) if size > least), len(values)]
+    for before, at, after in zip(jumps, jumps[1:], jumps[2:], strict=False):
+        if min(at - before, after - at) >= LEAST_LEVEL:
+            yield at
 
 
 def _phi_of_differences(values: Sequence[float], steps: Container[int]) -> float:

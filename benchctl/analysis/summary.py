@@ -7,35 +7,37 @@ from typing import Any
 
 from msgspec import Struct
 
+from benchctl.analysis.results import FlowReport
 from benchctl.analysis.statistics import Spread, spread
 from benchctl.run.planned import Reported
 from benchctl.run.record import Figure, Figures, FlowEvent
-from benchctl.run.status import Status
 
 
 class Measured(Struct, frozen=True):
-    """What one flow of one trial measured, or a whole trial: then ``flow`` is empty."""
+    """What one flow of one trial measured, or a whole trial: then ``flow`` is empty.
+
+    ``intervals`` are those of its rate, as far as they were counted.
+    """
 
     point: Mapping[str, Any]
     flow: str
     figures: Figures
     events: Sequence[FlowEvent] = ()
+    intervals: int = 0
 
 
 def measured_in(
     point: Mapping[str, Any],
     of_trial: Mapping[str, float | None],
-    flows: Iterable[tuple[str, Status, Figures, Sequence[FlowEvent]]],
+    flows: Iterable[FlowReport],
 ) -> Iterator[Measured]:
-    """Yield what counts of a trial; ``flows`` are names, statuses, figures and events.
-
-    ``of_trial`` are figures of the whole trial, None if unknown.
+    """Yield what counts of a trial; ``of_trial`` are figures of the whole trial, None if unknown.
 
     A flow that was ended at its deadline counts with its samples until then.
     """
-    for flow, status, figures, events in flows:
-        if status.counts:
-            yield Measured(point, flow, figures, events)
+    for one in flows:
+        if one.flow.status.counts:
+            yield Measured(point, one.flow.name, one.figures, one.events, one.intervals)
     whole = {
         ("", metric): Figure(value, "samples")
         for metric, value in of_trial.items()

@@ -119,6 +119,9 @@ def _print(
         print(align(other.heads, other.rows))
     shown = compared if every else [of_interest(one, *runs) for one in compared]
     table = comparison_table(shown[0]) if len(shown) == 1 else side_by_side(shown)
-    print(align(table.heads, table.rows, table.numeric), end="")
+    if table.rows:
+        print(align(table.heads, table.rows, table.numeric), end="")
+    else:
+        print("nothing was measured")
     if lines := explanation([one for comparisons in shown for one in comparisons], correction):
         print("", *map(visible, lines), sep="\n")

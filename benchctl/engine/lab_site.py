@@ -27,17 +27,23 @@ from benchctl.lab.segments import Hop
 from benchctl.lab.strain import Carried, carried
 from benchctl.lab.topology import build_topology
 from benchctl.lab.verify import ceiling_bps, together, verify
-from benchctl.plan.bound import BoundTrial
+from benchctl.plan.bound import BoundFlow, BoundTrial
 from benchctl.plan.network import ends_of, inside
-from benchctl.plan.promise import LinkChange, Promises, loads_of, promises
+from benchctl.plan.promise import LinkChange, Promises, bottlenecks, loads_of, promises
 from benchctl.run.planned import LabSettings, Network, Outside, PlannedChange
 from benchctl.toml.source import parse_toml
 from benchctl.units import format_rate
 
 _BUSY = "this machine is too busy or too slow for this lab"
 
-
 _NEW_KERNEL = (7, 0)
+_Theory = tuple[
+    Sequence[BoundFlow],
+    Mapping[str, tuple[str, str]],
+    Topology,
+    KernelBuffers,
+    Sequence[LinkChange],
+]
 
 
 def _changes(
@@ -201,12 +207,16 @@ class LabSite(Site):
             self._lab.change(link, change)
 
     def expected(self, trial: BoundTrial) -> Mapping[str, Promises]:
-        if self._lab is None:
-            return {}
-        topology = self._lab.topology
-        ends = ends_of(self._outside, topology, trial.plan.flows)
-        kernel, changes = _kernel(), _changes(self._changes, trial.plan.duration_s)
-        return promises(trial.flows, ends, topology, kernel, changes)
+        return {} if self._lab is None else promises(*self._theory(self._lab, trial))
+
+    def bottlenecks(self, trial: BoundTrial) -> Mapping[str, Mapping[str, str]]:
+        return {} if self._lab is None else bottlenecks(*self._theory(self._lab, trial))
+
+    def _theory(self, lab: Lab, trial: BoundTrial) -> _Theory:
+        """Return what theory needs to know of a trial in a lab."""
+        ends = ends_of(self._outside, lab.topology, trial.plan.flows)
+        changes = _changes(self._changes, trial.plan.duration_s)
+        return trial.flows, ends, lab.topology, _kernel(), changes
 
     async def close(self) -> None:
         if self._lab is not None:

@@ -39,6 +39,8 @@ class FlowPlace:
     target: Host | None
     tools: Mapping[Role, Tool]
     expected: Promises
+    bottlenecks: Mapping[str, str]
+    """The links that limit it by theory, by direction."""
     waits: bool
     """Whether its client waits itself for the trial's common start."""
     ports: Sequence[int | None]

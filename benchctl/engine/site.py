@@ -33,6 +33,10 @@ class Site:
         """Return what is expected of the trial's flows, by name."""
         return {}
 
+    def bottlenecks(self, trial: BoundTrial) -> Mapping[str, Mapping[str, str]]:
+        """Return the link that limits each of the trial's flows by theory, by direction."""
+        return {}
+
     async def carried(self, trial: BoundTrial) -> Sequence[Carried]:
         """Return what the links of the trial's flows carried since it was prepared."""
         return ()

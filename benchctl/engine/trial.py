@@ -146,7 +146,7 @@ class TrialRunner:
         network = await self._site.prepare(trial)
         earlier = trial.plan.hooks if isinstance(trial.plan, Trial) else ()
         await self.hooks.before(trial_id, earlier, network)
-        expected = self._site.expected(trial)
+        expected, bottlenecks = self._site.expected(trial), self._site.bottlenecks(trial)
         taken: set[int] = set()
         places = []
         for flow in trial.flows:
@@ -159,9 +159,9 @@ class TrialRunner:
                 taken.add(port)
             together = len(trial.flows) > 1 or self._site.changes
             waits = backend.capabilities.waits_for_start and together
-            promised = expected.get(plan.name, {})
+            theory = expected.get(plan.name, {}), bottlenecks.get(plan.name, {})
             places.append(
-                FlowPlace(flow, network, source, target, tools, promised, waits, ports, port)
+                FlowPlace(flow, network, source, target, tools, *theory, waits, ports, port)
             )
         return places
 
@@ -290,6 +290,7 @@ class TrialRunner:
             client=(),
             server=(),
             expected=place.expected,
+            bottlenecks=place.bottlenecks,
             requested=place.flow.requested,
         )
         fold = FlowFold(backend.capabilities.metrics)

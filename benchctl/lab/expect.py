@@ -28,6 +28,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from benchctl.lab.model import ETHERNET_HEADER_BYTES, Interface, Topology
 from benchctl.lab.routing import Forwarding
@@ -283,12 +284,21 @@ def _interface(topology: Topology, node: str, name: str) -> Interface:
     raise LookupError(f"{node} has no interface {name}")
 
 
-def fair_shares(demands: Sequence[PathDemand]) -> list[float]:
-    """Return each flow's max-min fair share, in bits per second of frames, all streams together.
+class Share(NamedTuple):
+    """What a flow gets, in bits per second of frames, all streams together.
 
-    Infinite for a flow that nothing limits.
+    ``full`` is the link that allows no more; None for a flow that has all it wants, or an infinite
+    share because nothing limits it.
     """
+
+    rate_bps: float
+    full: Hop | None
+
+
+def fair_shares(demands: Sequence[PathDemand]) -> list[Share]:
+    """Return each flow's max-min fair share."""
     shares = [0.0] * len(demands)
+    bottlenecks: dict[int, Hop] = {}
     capacity = {
         hop: hop.capacity_bps
         for demand in demands
@@ -313,8 +323,10 @@ def fair_shares(demands: Sequence[PathDemand]) -> list[float]:
             shares[i] += gain * demands[i].streams
             for hop in capacity.keys() & set(demands[i].hops):
                 capacity[hop] -= gain * demands[i].streams
-        full = {hop for hop, value in gains.items() if value == gain}
-        growing = {
-            i for i in growing if wishes[i] > gain and not full.intersection(demands[i].hops)
-        }
-    return shares
+        growing = {i for i in growing if wishes[i] > gain}
+        for i in growing:
+            full = next((hop for hop in demands[i].hops if gains.get(hop) == gain), None)
+            if full is not None:
+                bottlenecks[i] = full
+        growing -= bottlenecks.keys()
+    return [Share(share, bottlenecks.get(i)) for i, share in enumerate(shares)]

@@ -8,7 +8,7 @@ the mean over the time that each flow measures.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean
@@ -71,16 +71,12 @@ def promises(
     if not changes:
         return _promises(inside, ends, topology, kernel)
     spans = {flow.plan.name: _span(flow) for flow in inside}
-    end_s = max((span[2] for span in spans.values()), default=0.0)
     seen: dict[str, dict[str, dict[str, list[float]]]] = {
         name: defaultdict(lambda: defaultdict(list)) for name in spans
     }
     moments: dict[str, int] = dict.fromkeys(spans, 0)
-    for step in range(MOMENTS):
-        at_s = (step + 0.5) * end_s / MOMENTS
-        active = [f for f in inside if spans[f.plan.name][0] <= at_s < spans[f.plan.name][2]]
-        now = _promises(active, ends, _at(topology, changes, at_s), kernel)
-        for name, told in now.items():
+    for at_s, active, then in _moments(inside, topology, changes):
+        for name, told in _promises(active, ends, then, kernel).items():
             if at_s < spans[name][1]:
                 continue  # omitted
             moments[name] += 1
@@ -99,6 +95,53 @@ def promises(
         }
         for name, directions in seen.items()
     }
+
+
+def bottlenecks(
+    flows: Sequence[BoundFlow],
+    ends: Mapping[str, tuple[str, str]],
+    topology: Topology,
+    kernel: KernelBuffers,
+    changes: Sequence[LinkChange] = (),
+) -> dict[str, dict[str, str]]:
+    """Return the link that the expected throughput of each flow and direction is a share of.
+
+    Empty where the flow's own rate or window allows no more. If links change during a trial, it is
+    the one that is the bottleneck for most of the time.
+    """
+    inside = [flow for flow in flows if flow.plan.name in ends]
+    seen: dict[str, dict[str, Counter[str]]] = {}
+    for _, active, then in _moments(inside, topology, changes):
+        legs = [leg for way in _ways(active, ends, then) for leg in _legs(*way, kernel)]
+        for leg, (_, full) in zip(legs, fair_shares([leg.demand for leg in legs]), strict=True):
+            counts = seen.setdefault(leg.flow, {}).setdefault(str(leg.direction), Counter())
+            counts["" if full is None else full.link.name] += 1
+    return {
+        flow: {direction: counts.most_common(1)[0][0] for direction, counts in directions.items()}
+        for flow, directions in seen.items()
+    }
+
+
+def _moments(
+    flows: Sequence[BoundFlow], topology: Topology, changes: Sequence[LinkChange]
+) -> Iterator[tuple[float, Sequence[BoundFlow], Topology]]:
+    """Yield times of a trial with the flows that run then, and the topology as it is then.
+
+    If no link changes, one stands for all, and all flows run at the same time.
+    """
+    if not changes:
+        yield 0.0, flows, topology
+        return
+    spans = [_span(flow) for flow in flows]
+    end_s = max((ends_s for *_, ends_s in spans), default=0.0)
+    for step in range(MOMENTS):
+        at_s = (step + 0.5) * end_s / MOMENTS
+        active = [
+            flow
+            for flow, (begins_s, _, ends_s) in zip(flows, spans, strict=True)
+            if begins_s <= at_s < ends_s
+        ]
+        yield at_s, active, _at(topology, changes, at_s)
 
 
 def _span(flow: BoundFlow) -> tuple[float, float, float]:
@@ -137,7 +180,7 @@ def _promises(
     for flow, demand, way in _ways(flows, ends, topology):
         expected[flow.name] = _delays(flow, demand, way)
         legs += _legs(flow, demand, way, kernel)
-    for leg, share_bps in zip(legs, fair_shares([leg.demand for leg in legs]), strict=True):
+    for leg, (share_bps, _) in zip(legs, fair_shares([leg.demand for leg in legs]), strict=True):
         cut = leg.fragmented and share_bps < leg.demand.limit_bps * (1 - 1e-9)
         # A datagram that loses one fragment is lost, so an overload predicts nothing.
         if math.isfinite(share_bps) and not cut and leg.known:
@@ -156,7 +199,7 @@ def loads_of(
     ways = _ways(flows, ends, topology)
     demands = [leg.demand for way in ways for leg in _legs(*way, kernel)]
     loads: dict[Hop, float] = {}
-    for demand, share_bps in zip(demands, fair_shares(demands), strict=True):
+    for demand, (share_bps, _) in zip(demands, fair_shares(demands), strict=True):
         for hop in demand.hops:
             loads[hop] = loads.get(hop, 0.0) + share_bps
     return loads

@@ -27,6 +27,7 @@ def limit_lines(report: Report) -> Iterator[str]:
         (point_key(trial.trial.point), one.flow.name): one.flow
         for trial in report.trials
         for one in trial.flows
+        if one.flow.status.counts
     }
     means: dict[tuple[Any, str], dict[tuple[str, str], float]] = {}
     points: dict[Any, Mapping[str, Any]] = {}
@@ -92,14 +93,17 @@ def _why(limit: Limit) -> str:
             return f"{bound}, and {measured} measured{_held(limit)}"
         case Limiter.SEND_BUFFER:
             return f"{measured} measured{_held(limit)}"
+        case Limiter.BUFFERS:
+            allowed = f"those of the two hosts allow {_rate(limit.share_bps)}"
+            return f"by theory {allowed}, and {measured} measured"
         case Limiter.BOTTLENECK if limit.share_bps and limit.rate_bps >= 0.9 * limit.share_bps:
-            return f"its share of the links is {_rate(limit.share_bps)}, and {measured} measured"
+            return f"{_share(limit)}, and {measured} measured"
         case Limiter.BOTTLENECK if limit.rtt_s is not None and limit.min_rtt_s is not None:
             added = _time(limit.rtt_s - limit.min_rtt_s)
-            share = f" of a share of {_rate(limit.share_bps)}" if limit.share_bps else ""
-            return f"its queue adds {added} to {_time(limit.min_rtt_s)}; {measured}{share} measured"
+            share = f"; {_share(limit)}" if limit.share_bps else ""
+            return f"its queue adds {added} to {_time(limit.min_rtt_s)}; {measured} measured{share}"
         case Limiter.BOTTLENECK:
-            share = f"; its share is {_rate(limit.share_bps)}" if limit.share_bps else ""
+            share = f"; {_share(limit)}" if limit.share_bps else ""
             return f"{format_ratio(limit.loss_ratio or 0.0)} were lost on the way{share}"
         case Limiter.LOSS:
             again = format_ratio(limit.loss_ratio or 0.0)
@@ -109,11 +113,20 @@ def _why(limit: Limit) -> str:
             used = format_ratio(limit.cpu_ratio) if limit.cpu_ratio is not None else ""
             core = f", with {used} of a core" if used else ""
             asked = f" of {_rate(limit.asked_bps)}" if limit.asked_bps else ""
-            return f"{measured}{asked} measured{core}"
+            idle = limit.idle_ratio if limit.by is Limiter.SENDER else None
+            waited = (
+                f"; it had nothing to send for {format_ratio(idle)} of the time" if idle else ""
+            )
+            return f"{measured}{asked} measured{core}{waited}"
         case Limiter.RECEIVER:
             return "its socket buffer was full for most datagrams that were lost"
         case _:
             return f"{measured} measured; {_unknown(limit)}"
+
+
+def _share(limit: Limit) -> str:
+    links = f"link {limit.link}" if limit.link else "the links"
+    return f"its share of {links} is {_rate(limit.share_bps)}"
 
 
 def _unknown(limit: Limit) -> str:

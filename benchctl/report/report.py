@@ -18,6 +18,7 @@ from benchctl.analysis.found import Found, found_in, found_rates
 from benchctl.analysis.outcomes import Outcome, outcomes_of
 from benchctl.analysis.results import FlowReport, TrialReport, asked_bps
 from benchctl.analysis.sharing import fair_after_s
+from benchctl.analysis.steps import LEAST_SERIES
 from benchctl.analysis.stopping import is_known_to
 from benchctl.analysis.summary import (
     Measured,
@@ -89,16 +90,20 @@ def _baseline(reader: Reader, run: Run) -> Iterator[TrialReport]:
 
 def read_ended(reader: Reader, run: Run) -> Iterator[TrialReport]:
     """Yield the trials of a run that have ended. Raises StoreError."""
+    # Only what is expected of events needs to know whether a flow can have shown any.
+    most = LEAST_SERIES if any(one.events for one in run.settings.expect) else 0
     for trial in reader.trials(run.id):
         if trial.status.has_ended:
-            flows = reader.flows(trial.id)
-            yield TrialReport(
-                trial,
-                [
-                    FlowReport(flow, reader.figures(flow.id), reader.events(flow.id))
-                    for flow in flows
-                ],
-            )
+            flows = [
+                FlowReport(
+                    flow,
+                    reader.figures(flow.id),
+                    reader.events(flow.id),
+                    reader.intervals(flow.id, most) if most else 0,
+                )
+                for flow in reader.flows(trial.id)
+            ]
+            yield TrialReport(trial, flows)
 
 
 def report_of(
@@ -146,7 +151,7 @@ def _measured(trials: Iterable[TrialReport]) -> list[Measured]:
                 "fairness_jain": trial.trial.fairness_jain,
                 "fair_after_s": fair_after_s(trial.trial.fair_windows),
             },
-            ((one.flow.name, one.flow.status, one.figures, one.events) for one in trial.flows),
+            trial.flows,
         )
     ]
 

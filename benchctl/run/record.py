@@ -154,7 +154,11 @@ class Trial(PlannedTrial, frozen=True, kw_only=True):
 
 
 class RecordedFlow(Struct, frozen=True):
-    """One attempt of one flow."""
+    """One attempt of one flow.
+
+    ``bottlenecks`` are the links of the lab that limit it by theory, by direction; empty where its
+    own rate or window does.
+    """
 
     id: int
     trial_id: int
@@ -178,6 +182,7 @@ class RecordedFlow(Struct, frozen=True):
     finished_time: float | None
     exit_code: int | None
     stderr: str
+    bottlenecks: Mapping[str, str] = {}
 
 
 class Figure(Struct, frozen=True):

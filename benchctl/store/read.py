@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import sqlite3
 import struct
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -18,6 +19,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from benchctl.errors import StoreError, UsageError
+from benchctl.metrics import Aspect, of_aspect
 from benchctl.run.codec import convert, from_json, from_row
 from benchctl.run.record import (
     BASELINE,
@@ -76,6 +78,14 @@ SELECT sample.id, flow_id, role, stream, series.direction, start_s, end_s, arriv
        metrics, data
 FROM sample JOIN series ON series.id = series_id
 """
+_INTERVALS = """
+SELECT role, stream, direction, metrics,
+       (SELECT count(*) FROM (
+           SELECT 1 FROM sample WHERE series_id = series.id AND NOT omitted LIMIT ?
+       )) AS intervals
+FROM series WHERE flow_id = ?
+"""
+RATES = frozenset(of_aspect(Aspect.RATE))
 
 
 def tags_in(text: object) -> tuple[str, ...]:
@@ -309,6 +319,22 @@ class Reader:
             return []  # of an earlier program
         query = "SELECT * FROM event WHERE flow_id = ? ORDER BY at_s, id"
         return self._all(FlowEvent, query, flow_id)
+
+    def intervals(self, flow_id: int, most: int) -> int:
+        """Return how many intervals of its rate a flow has, in the direction with fewest.
+
+        Of the stream with most; not counted beyond ``most``.
+        """
+        counts: dict[str, Counter[tuple[str, int]]] = {}
+        for row in self._rows(_INTERVALS, most, flow_id):
+            try:
+                metrics, _ = _layout(row["metrics"])
+            except (ValueError, TypeError) as error:
+                raise damaged(self.path, f"the samples of flow {flow_id}") from error
+            if not RATES.isdisjoint(metrics):
+                streams = counts.setdefault(row["direction"], Counter())
+                streams[row["role"], row["stream"]] += row["intervals"]
+        return min((min(most, max(streams.values())) for streams in counts.values()), default=0)
 
     def samples(self, flow_id: int, after: int = 0) -> Iterator[StoredSample]:
         """Yield the samples of a flow with an id above ``after``, in order of arrival."""

@@ -29,6 +29,7 @@ ADDED = (
     ("run", "origin", "TEXT NOT NULL DEFAULT ''"),
     ("trial", "file", "TEXT NOT NULL DEFAULT ''"),
     ("trial", "file_sha256", "TEXT NOT NULL DEFAULT ''"),
+    ("flow", "bottlenecks", "TEXT NOT NULL DEFAULT '{}'"),
 )
 """Columns that stores of earlier programs of this version lack until they are written to.
 
@@ -106,7 +107,8 @@ CREATE TABLE flow (                     -- one attempt of one flow
     started_time REAL,                  -- its second 0
     finished_time REAL,
     exit_code INTEGER,
-    stderr TEXT NOT NULL DEFAULT ''
+    stderr TEXT NOT NULL DEFAULT '',
+    bottlenecks TEXT NOT NULL DEFAULT '{}' -- JSON: direction -> the link that limits by theory
 );
 CREATE INDEX flow_of_trial ON flow (trial_id);
 CREATE TABLE series (                   -- samples of one stream that tell the same metrics

@@ -11,13 +11,10 @@ from benchctl.analysis.limiting import Limiter, limit_of, mathis_bps, padhye_bps
 RTT = {"tcp_rtt_s": 0.0102, "tcp_min_rtt_s": 0.01}
 
 
-def limit(figures, requested=None, expected=None, effective=None):
-    one = replace(
-        flow("bulk").flow,
-        requested=requested or {},
-        effective=effective or {},
-        expected={"send": {"throughput_bps": expected}} if expected else {},
-    )
+def limit(figures, expected=None, link=None, **columns):
+    share = {"send": {"throughput_bps": expected}} if expected else {}
+    links = {} if link is None else {"send": link}
+    one = replace(flow("bulk").flow, expected=share, bottlenecks=links, **columns)
     return limit_of(one, "send", figures)
 
 
@@ -48,6 +45,27 @@ def test_a_window_that_only_fills_the_bottlenecks_queue_does_not_limit_the_rate(
                "peer_window_bytes": 593750, "busy_s": 5.0, "rwnd_limited_s": 5}  # fmt: skip
     assert by(figures, expected=95.6e6) is Limiter.BOTTLENECK
     assert by(figures) is Limiter.BOTTLENECK
+
+
+def test_a_share_of_a_link_names_it_and_that_of_a_window_is_none():
+    figures = {"throughput_bps": 5.1e6}
+    assert limit(figures, expected=5.2e6, link="core").link == "core"
+    own = limit(figures, expected=5.2e6, link="")
+    assert (own.by, own.link) == (Limiter.BUFFERS, None)
+    # What a rate that was asked for and not reached is limited by, it does not say.
+    assert by({"throughput_bps": 9.3e6}, expected=1e7, link="", requested={"rate": 1e7}) is (
+        Limiter.UNKNOWN
+    )
+
+
+def test_a_sender_without_data_is_idle_and_a_busy_process_is_why():
+    figures = {"throughput_bps": 5e6, **RTT, "busy_s": 8.0, "rwnd_limited_s": 7.9,
+               "peer_window_bytes": 5e3}  # fmt: skip
+    asked = {"duration": 10.0, "streams": 2}
+    found = limit(figures, requested=asked)
+    assert (found.by, found.idle_ratio) == (Limiter.SENDER, pytest.approx(0.6))
+    assert by({**figures, "busy_s": 11.0}, requested=asked) is Limiter.RECEIVE_WINDOW
+    assert by({**figures, "cpu_client_ratio": 0.97}, requested=asked) is not Limiter.SENDER
 
 
 def test_loss_limits_what_padhye_allows_and_not_bbr():

@@ -173,21 +173,23 @@ def test_what_fails_depends_on_severity_and_strictness(values, severity, fails, 
 # --- events ---------------------------------------------------------------------------------
 
 
-def with_events(*kinds, flow="main"):
-    events = [FlowEvent("send", "throughput_bps", kind, 1.0, None, 2.0, 1.0) for kind in kinds]
-    figures = {("send", "throughput_bps"): Figure(1.0, "tool")}
-    return Measured({}, flow, figures, events)
+DROP, STALL = Happening.DROP, Happening.STALL
+
+
+def with_events(*kinds, flow="main", intervals=20, metric="throughput_bps"):
+    events = [FlowEvent("send", metric, kind, 1.0, None, 2.0, 1.0) for kind in kinds]
+    return Measured({}, flow, {("send", metric): Figure(1.0, "tool")}, events, intervals)
 
 
 @pytest.mark.parametrize(
     ("rule", "counts", "expected"),
     [
         (EventRule("drop", False), ((), ()), MET),
-        (EventRule("drop", False), ((), (Happening.DROP,)), NOT_MET),
-        (EventRule("drop", False), ((Happening.STALL,), ()), MET),
-        (EventRule("event", False), ((Happening.STALL,), ()), NOT_MET),
-        (EventRule("drop", True), ((Happening.DROP,), (Happening.DROP,)), MET),
-        (EventRule("drop", True), ((Happening.DROP,), ()), NOT_MET),
+        (EventRule("drop", False), ((), (DROP,)), NOT_MET),
+        (EventRule("drop", False), ((STALL,), ()), MET),
+        (EventRule("event", False), ((STALL,), ()), NOT_MET),
+        (EventRule("drop", True), ((DROP,), (DROP,)), MET),
+        (EventRule("drop", True), ((DROP,), ()), NOT_MET),
     ],
 )
 def test_events_must_not_happen_in_any_repeat_or_must_in_all(rule, counts, expected):
@@ -196,8 +198,35 @@ def test_events_must_not_happen_in_any_repeat_or_must_in_all(rule, counts, expec
     assert (one.answer, one.text) == (expected, f"{rule} in main at its point")
 
 
+@pytest.mark.parametrize(
+    ("rule", "short", "long", "expected"),
+    [
+        (EventRule("drop", False), (), (), UNDECIDED),
+        (EventRule("drop", False), (DROP,), (), NOT_MET),
+        (EventRule("drop", False), (), (DROP,), NOT_MET),
+        (EventRule("event", False), (), (), UNDECIDED),
+        (EventRule("stall", False), (), (), MET),
+        (EventRule("drop", True), (), (DROP,), UNDECIDED),
+        (EventRule("drop", True), (), (), NOT_MET),
+        (EventRule("drop", True), (DROP,), (DROP,), MET),
+    ],
+)
+def test_a_repeat_too_short_to_show_an_event_proves_nothing(rule, short, long, expected):
+    found = [with_events(*short, intervals=19), with_events(*long)]
+    (one,) = answers(found, {"metric": "", "events": (rule,)})
+    assert (one.answer, one.met) == (expected, {MET: True, NOT_MET: False}.get(expected))
+    assert ("1 too short to show any: under 20 intervals" in one.why) is (expected is UNDECIDED)
+
+
+def test_no_stall_needs_intervals_too_and_a_flow_without_a_rate_has_no_events():
+    wanted = {"metric": "", "events": (EventRule("stall", False),)}
+    assert answer([with_events(intervals=1)], wanted) is UNDECIDED
+    both = [with_events(), with_events(flow="ping", metric="rtt_s", intervals=0)]
+    assert [one.flow for one in answers(both, wanted)] == ["main"]
+
+
 def test_each_flow_and_each_rule_is_judged_alone():
-    found = [with_events(Happening.DROP), with_events(flow="other")]
+    found = [with_events(DROP), with_events(flow="other")]
     rules = (EventRule("drop", False), EventRule("stall", False))
     outcomes = answers(found, {"metric": "", "events": rules})
     assert [(one.flow, one.figure, one.answer) for one in outcomes] == [

@@ -43,9 +43,11 @@ def test_what_is_not_met_or_undecided_is_named_with_its_figures(benchctl):
     at = "throughput_bps of main at its point (9.00 kbit/s"
     assert f"expectation not met: {at}, at least 1.00 Mbit/s)\n" in shown
     assert f"expectation undecided: {at}, no baseline value is known)\n" in shown
+    short = "(0 in 0 of 1 repeats, 1 too short to show any: under 20 intervals)"
+    assert f"expectation undecided: no event in main at its point {short}\n" in shown
     entries = json.loads(benchctl("export", "--format", "json").stdout)["expectations"]
     assert [(one["met"], one["answer"]) for one in entries] == [
-        (False, "not met"), (None, "undecided"), (True, "met"),
+        (False, "not met"), (None, "undecided"), (None, "undecided"),
     ]  # fmt: skip
 
 
@@ -69,6 +71,20 @@ def test_expectations_go_to_a_file_for_ci_systems_in_the_end(benchctl):
     assert results(file) == [["failure"], ["failure"]]
     assert benchctl("export", "-o", "stored.xml").returncode == 0
     assert results(benchctl.directory / "stored.xml") == [["failure"], ["skipped"]]
+
+
+def test_it_is_written_at_the_end_of_a_run_that_is_watched_or_resumed(benchctl):
+    text = TOY.format(expect=NOT_MET, repeats=1)
+    name = benchctl.profile(text.replace("[run]", '[axes]\nplan = ["ok", "fail"]\n[run]'))
+    assert benchctl("run", name, "--detach").returncode == 0
+    file = benchctl.directory / "watched.xml"
+    watched = benchctl("run", "--attach", "last", "-q", "--junit", "watched.xml")
+    assert (watched.returncode, results(file)) == (1, [["error"], ["failure"]])
+    (error,) = ET.parse(file).getroot().iter("error")
+    assert "no luck today" in error.attrib["message"]
+    resumed = benchctl("resume", "--failed", "-q", "--strict", "--junit", "resumed.xml")
+    assert resumed.returncode == 1
+    assert results(benchctl.directory / "resumed.xml") == [["error"], ["failure"]]
 
 
 def test_a_failed_trial_is_an_error_there(benchctl):

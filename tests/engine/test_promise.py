@@ -12,7 +12,7 @@ from benchctl.lab.expect import KernelBuffers
 from benchctl.lab.link import Change
 from benchctl.lab.topology import build_topology
 from benchctl.plan.bound import bind_flow
-from benchctl.plan.promise import promises
+from benchctl.plan.promise import bottlenecks, promises
 from benchctl.run.planned import PlannedFlow
 from benchctl.toml.source import parse_toml
 
@@ -57,6 +57,29 @@ def expected(topology, *flows, ends=None, changes=()):
         ends = {flow.name: (flow.source, flow.to) for flow in flows}
     bound = [bind_flow(flow, installed().load(flow.backend)) for flow in flows]
     return promises(bound, ends, topology, KernelBuffers((6, 18)), changes)
+
+
+def links(topology, *flows, changes=()):
+    """Return the link that is each flow's bottleneck in the direction that it sends."""
+    ends = {flow.name: (flow.source, flow.to) for flow in flows}
+    bound = [bind_flow(flow, installed().load(flow.backend)) for flow in flows]
+    found = bottlenecks(bound, ends, topology, KernelBuffers((6, 18)), changes)
+    return {flow: directions["send"] for flow, directions in found.items()}
+
+
+def test_the_bottleneck_of_a_flow_is_the_link_that_its_share_is_of(topology):
+    a, b = plan("a", source="a"), plan("b", window="16K")
+    assert links(topology, a) == {"a": "a"}
+    assert links(topology, plan("b")) == {"b": "core"}
+    assert links(topology, a, b) == {"a": "a", "b": ""}  # a window is no link
+    many = [plan(f"c{number}", source="c") for number in range(5)]
+    assert links(topology, a, *many)["a"] == "core"
+
+
+def test_of_changing_links_the_bottleneck_is_that_of_most_of_the_time(topology):
+    faster = [("a", Change(at_ns=round(at_s * 1e9), rate_bps=50e6)) for at_s in (6, 4)]
+    found = [links(topology, plan("a", source="a"), changes=[change]) for change in faster]
+    assert found == [{"a": "a"}, {"a": "core"}]
 
 
 class OwnNames(FakeBackend):

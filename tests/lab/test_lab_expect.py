@@ -133,7 +133,8 @@ def test_nothing_limits_a_pair_behind_one_switch():
     ],
 )
 def test_flows_at_the_same_time_share_by_max_min(pairs, shares):
-    assert fair_shares([PathDemand(hops(pair)) for pair in pairs]) == pytest.approx(shares)
+    found = fair_shares([PathDemand(hops(pair)) for pair in pairs])
+    assert [share.rate_bps for share in found] == pytest.approx(shares)
 
 
 def test_every_stream_competes_for_itself_and_nobody_gets_more_than_it_wants():
@@ -142,7 +143,12 @@ def test_every_stream_competes_for_itself_and_nobody_gets_more_than_it_wants():
         PathDemand(hops("h2-h5")),
         PathDemand(hops("h3-h6"), limit_bps=3e6),
     ]
-    assert fair_shares(demands) == pytest.approx([18e6, 9e6, 3e6])
+    shares = fair_shares(demands)
+    assert [share.rate_bps for share in shares] == pytest.approx([18e6, 9e6, 3e6])
+    first, second, third = (share.full for share in shares)
+    assert first is not None
+    assert first == second
+    assert third is None  # it has what it wants
 
 
 def test_the_bound_interface_decides_the_path():
@@ -226,22 +232,21 @@ def test_buffers_that_grow_by_themselves_stop_where_the_hosts_of_the_lab_do(rece
 def test_shares_fill_no_link_over_its_rate_and_leave_nobody_a_reason_to_complain(flows):
     """Max-min: what a flow gets less than it wants, a full link where it gets most explains."""
     demands = [PathDemand(hops(pair), streams, limit) for pair, streams, limit in flows]
-    shares = fair_shares(demands)
+    found = fair_shares(demands)
+    shares = [share.rate_bps for share in found]
     load = {}
     for demand, share in zip(demands, shares, strict=True):
         for hop in demand.hops:
             load[hop] = load.get(hop, 0.0) + share
     for hop, load_bps in load.items():
         assert load_bps <= hop.settings.rate_bps * (1 + 1e-9)
-    for demand, share in zip(demands, shares, strict=True):
+    for demand, (share, full) in zip(demands, found, strict=True):
         if share < demand.limit_bps * (1 - 1e-9):
             per_stream = share / demand.streams
-            full = [h for h in demand.hops if load[h] >= h.settings.rate_bps * (1 - 1e-9)]
-            assert any(
-                all(
-                    per_stream >= other_share / other.streams * (1 - 1e-9)
-                    for other, other_share in zip(demands, shares, strict=True)
-                    if hop in other.hops
-                )
-                for hop in full
+            assert full in demand.hops
+            assert load[full] >= full.settings.rate_bps * (1 - 1e-9)
+            assert all(
+                per_stream >= other_share / other.streams * (1 - 1e-9)
+                for other, other_share in zip(demands, shares, strict=True)
+                if full in other.hops
             )

@@ -31,6 +31,21 @@ def run_of(figures, trials=TRIALS[:1], **flow):
             "bottleneck: its share of the links is 95.6 Mbit/s, and 94.0 Mbit/s measured",
         ),
         (
+            {"throughput_bps": 94e6},
+            {"expected": {"send": {"throughput_bps": 95.6e6}}, "bottlenecks": {"send": "core"}},
+            "bottleneck: its share of link core is 95.6 Mbit/s, and 94.0 Mbit/s measured",
+        ),
+        (
+            {"throughput_bps": 5e6},
+            {"expected": {"send": {"throughput_bps": 5.2e6}}, "bottlenecks": {"send": ""}},
+            "buffers: by theory those of the two hosts allow 5.20 Mbit/s, and 5.00 Mbit/s measured",
+        ),
+        (
+            {"throughput_bps": 3e6, "tcp_rtt_s": 0.02, "busy_s": 4.0},
+            {"requested": {"duration": 10.0}},
+            "sender: 3.00 Mbit/s measured; it had nothing to send for 60 % of the time",
+        ),
+        (
             {"throughput_bps": 4e6, "tcp_rtt_s": 0.036, "tcp_min_rtt_s": 0.02}, {"expected": {}},
             "bottleneck: its queue adds 16.0 ms to 20.0 ms; 4.00 Mbit/s measured",
         ),

@@ -1,15 +1,21 @@
 """A report: trials that ended, rows over repeats, and the values beside them."""
 
+from contextlib import closing
+
 import pytest
 from msgspec.structs import replace
 from report.sample_report import ONE, RUN, TRIALS, TWO
+from store.store_support import measured_run
 
+from benchctl.analysis.outcomes import Answer
 from benchctl.report.pivot import pivot
 from benchctl.report.remarks import remarks
-from benchctl.report.report import report_of
-from benchctl.run.planned import Expectation, Reported
+from benchctl.report.report import read_report, report_of
+from benchctl.run.condition import EventRule
+from benchctl.run.planned import Expectation, Reported, Settings
 from benchctl.run.record import FairWindow, Figure
 from benchctl.run.status import Status
+from benchctl.store.read import Reader
 
 
 def measured(trial, metric, *values, **flow):
@@ -52,6 +58,17 @@ def test_what_failed_has_no_figure():
 def test_what_was_asked_of_a_sender_stands_beside_what_it_sent(requested, beside):
     report = report_of(RUN, [measured(TRIALS[2], "sent_bps", 79.3e6, requested=requested)])
     assert [row.beside for row in report.summary] == [beside]
+
+
+@pytest.mark.parametrize(("intervals", "answer"), [(19, Answer.UNDECIDED), (20, Answer.MET)])
+def test_no_event_is_proven_by_intervals_enough_to_find_one(tmp_path, intervals, answer):
+    wanted = Expectation("", events=(EventRule("drop", wanted=False),))
+    settings = Settings({"n": (1,)}, "sequential", (wanted,))
+    store = tmp_path / "runs.sqlite"
+    measured_run(store, {1: [1e6, 1e6]}, settings=settings, intervals=intervals)
+    with closing(Reader(store)) as reader:
+        (outcome,) = read_report(reader, reader.find("last")).outcomes
+    assert outcome.answer is answer
 
 
 def test_what_is_expected_and_was_reported_stands_beside_the_figure():

@@ -45,12 +45,21 @@ def figures(value=1e6):
 
 
 def measured_run(
-    store, repeats, *, profile="p", text="", now=NOW, tags=(), facts=None, settings=None
+    store,
+    repeats,
+    *,
+    profile="p",
+    text="",
+    now=NOW,
+    tags=(),
+    facts=None,
+    settings=None,
+    intervals=0,
 ):
     """Write a run that has ended, of one flow; returns its name.
 
     ``repeats`` are the throughputs of the repeats by the value of axis ``n``, None for a trial that
-    failed.
+    failed. Each has ``intervals`` samples.
     """
     order = [(n, repeat, value) for n, ones in repeats.items()
              for repeat, value in enumerate(ones, 1)]  # fmt: skip
@@ -67,6 +76,8 @@ def measured_run(
             flow_id = add_flow(recorder, trial.id, status=status)
             if value is not None:
                 recorder.add_figures(flow_id, figures(value))
+                for number in range(intervals):
+                    add_sample(recorder, flow_id, number / 10)
             recorder.update_trial(trial.id, status="running", started_time=now)
             recorder.update_trial(trial.id, status=status, finished_time=now + 1)
         statuses = {"ok" if value is not None else "failed" for _, _, value in order}

@@ -16,7 +16,7 @@ from benchctl.store.salvage import check, diagnose, salvage
 COMMANDS = (
     ["runs"], ["show"], ["show", "--trials"], ["show", "--facts"], ["export", "--format", "json"],
     ["export", "--format", "jsonl"], ["export", "--samples"], ["compare", "A", "B"],
-    ["store", "check"],
+    ["trend", "p"], ["baseline", "show"], ["store", "check"],
 )  # fmt: skip
 
 

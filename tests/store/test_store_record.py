@@ -184,6 +184,23 @@ def test_events_of_a_flow_come_back_in_order_of_time(recorder, reader):
     assert reader.events(flow + 1) == []
 
 
+def test_the_intervals_of_a_flow_are_those_of_the_rate_of_its_longest_stream(recorder, reader):
+    flow = add_flow(recorder)
+    assert reader.intervals(flow, 20) == 0
+    for number in range(7):
+        extra = {"retransmits": 1.0} if number % 2 else {}  # a series of its own
+        add_sample(recorder, flow, float(number), {"throughput_bps": 1.0, **extra})
+        add_sample(recorder, flow, float(number), {"rtt_s": 1.0}, stream=2)
+        recorder.add_sample(flow, "client", 0, "send", -1.0, 0.0, 0.0, True, {"sent_bps": 1.0})
+    for number in range(3):
+        add_sample(recorder, flow, float(number), stream=1)
+    recorder.flush()
+    assert [reader.intervals(flow, most) for most in (5, 7, 20)] == [5, 7, 7]
+    recorder.add_sample(flow, "server", 0, "receive", 0.0, 1.0, 1.0, False, {"sent_bps": 1.0})
+    recorder.flush()
+    assert reader.intervals(flow, 20) == 1
+
+
 def test_readers_read_while_the_runner_writes(recorder, store):
     flow_id = add_flow(recorder)
     written, whole = 2000, [float(number) for number in range(2000)]
