@@ -1,12 +1,12 @@
 """One figure over the runs of a profile: its changes of level, and nothing else, are named."""
 
 import random
-from dataclasses import replace
 from statistics import median
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from benchctl.analysis.compare import Verdict
 from benchctl.analysis.statistics import spread
