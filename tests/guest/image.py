@@ -45,8 +45,11 @@ _PROGRAMS = {
 _MODULES = re.compile(
     r"/kernel/(net|lib|crypto|arch)/|/drivers/net/(veth|dummy|ifb|tun)\.ko|/modules\."
 )
-# 300 MB that only the tests of exports use, and a guest's file system is its memory.
-_LEFT_OUT = re.compile(r"^(duckdb|pandas|pyarrow)==.*\n(?: .*\n)*", re.MULTILINE)
+# 600 MB that no test of labs uses, and a guest's file system is its memory.
+_LARGE = (
+    "contourpy|duckdb|fonttools|kiwisolver|matplotlib|mypy|numpy|pandas|pillow|pyarrow|ruff|scipy"
+)
+_LEFT_OUT = re.compile(rf"^({_LARGE})==.*\n(?: .*\n)*", re.MULTILINE)
 _DAY_S = 86400
 
 
