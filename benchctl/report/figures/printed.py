@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any
 
 from benchctl.report.figures.figure import (
     Axis,
@@ -26,6 +26,7 @@ from benchctl.report.figures.figure import (
     PictureLine,
 )
 from benchctl.report.figures.library import missing_characters, styled
+from benchctl.report.figures.slots import BAR, Slots, slots_of
 
 FORMATS = ("svg", "png", "pdf")
 _BACKENDS = {"svg": ("svg", "print_svg"), "png": ("agg", "print_png"), "pdf": ("pdf", "print_pdf")}
@@ -44,7 +45,6 @@ _LABEL_SHARE = 0.017
 _TITLE_WIDTH, _TITLE_LINES = 78, 2
 _NOTE_WIDTH = 105
 _NAME_WIDTH = 22
-_BAR = 0.8
 _PANEL_MORE = 0.62
 """The height of each panel after the first, in shares of a figure with one."""
 # Words of events side by side, in shares of the width for each character, and their rows.
@@ -128,7 +128,7 @@ class _Sheet:
             self._draw_cells(axes, panel, panel.heat)
             return
         factor = panel.y.scale[0]
-        slots = _slots(panel)
+        slots = slots_of(panel)
         for line in panel.lines:
             if kind is PictureKind.BARS:
                 self._draw_bars(axes, line, factor, slots)
@@ -201,7 +201,7 @@ class _Sheet:
                 axes.plot(xs, ys, color="black", linestyle="none", marker="x", markersize=7,
                           zorder=3)  # fmt: skip
 
-    def _draw_bars(self, axes: Any, line: PictureLine, factor: float, slots: _Slots) -> None:
+    def _draw_bars(self, axes: Any, line: PictureLine, factor: float, slots: Slots) -> None:
         number, width = line.number, slots.width
         xs = [slots.middle(x, number) for x in line.xs]
         ys = [y / factor for y in line.ys]
@@ -212,7 +212,7 @@ class _Sheet:
                 error_kw={"elinewidth": 1.0},
             )  # fmt: skip
         elif line.role is LineRole.EXPECTED:
-            half = (_BAR if number is None else width) / 2
+            half = (BAR if number is None else width) / 2
             axes.hlines(ys, [x - half for x in xs], [x + half for x in xs], color="black",
                         linestyle="--", linewidth=1.2)  # fmt: skip
         elif line.role is LineRole.REPORTED:
@@ -221,7 +221,7 @@ class _Sheet:
         else:
             axes.plot(xs, ys, color="black", linestyle="none", marker="x", markersize=8, zorder=4)
 
-    def _draw_boxes(self, axes: Any, panel: Panel, factor: float, slots: _Slots) -> None:
+    def _draw_boxes(self, axes: Any, panel: Panel, factor: float, slots: Slots) -> None:
         for box in panel.boxes:
             described = {
                 "whislo": box.p5, "q1": box.q1, "med": box.median, "q3": box.q3, "whishi": box.p95,
@@ -404,35 +404,6 @@ class _Sheet:
             yield Line2D([], [], color=_GREY, **open_mark), "reported"
         if LineRole.INVALID in roles:
             yield Line2D([], [], color="black", linestyle="none", marker="x"), "not valid"
-
-
-class _Slots(NamedTuple):
-    """Where bars or boxes at the same place stand side by side: those that are there."""
-
-    numbers: Mapping[float, Sequence[int]]
-
-    @property
-    def width(self) -> float:
-        """The width of a bar."""
-        return _BAR / max(map(len, self.numbers.values()), default=1)
-
-    def middle(self, x: float, number: int | None) -> float:
-        """Return the middle of a line's bar at a place; of what is of no line, the place."""
-        there = self.numbers.get(x, ())
-        if number is None or number not in there:
-            return x
-        return x + (there.index(number) - (len(there) - 1) / 2) * self.width
-
-
-def _slots(panel: Panel) -> _Slots:
-    found: dict[float, set[int]] = {}
-    for line in panel.lines:
-        if line.role is LineRole.MEASURED and line.number is not None:
-            for x in line.xs:
-                found.setdefault(x, set()).add(line.number)
-    for box in panel.boxes:
-        found.setdefault(box.x, set()).add(box.number)
-    return _Slots({x: sorted(numbers) for x, numbers in found.items()})
 
 
 def _errors(line: PictureLine, factor: float) -> list[list[float]] | None:

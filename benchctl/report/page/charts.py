@@ -29,7 +29,7 @@ def chart_of(figure: Picture, points: int) -> dict[str, Any] | None:
         return None
     xs: list[Any] = []
     panels = [_panel(figure, panel, points, xs) for panel in figure.panels]
-    return {"x": _axis(figure.x), "xs": xs, "panels": panels}
+    return {"x": _axis(figure.x), "xs": xs, "series": figure.series, "panels": panels}
 
 
 def _axis(axis: Axis) -> dict[str, Any]:

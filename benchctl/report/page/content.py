@@ -165,7 +165,7 @@ def _answer(stored: StoredRun, report: Report) -> Iterator[Block]:
         yield PageSection("Highest rates", [TableBlock(found)])
     if report.outcomes:
         rows = [[one.text, str(one.answer), one.why, str(one.severity)] for one in report.outcomes]
-        heads = ["expectation", "answer", "figures", "severity"]
+        heads = ["expectation", "answer", "figures", "if not met"]
         yield PageSection("Expectations", [table(heads, rows)])
     if limits := list(limit_lines(report)):
         yield PageSection("What limited the flows", [bullets(limits)])

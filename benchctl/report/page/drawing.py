@@ -21,6 +21,7 @@ from benchctl.report.figures.figure import (
     PictureKind,
     PictureLine,
 )
+from benchctl.report.figures.slots import BAR, Slots, slots_of
 from benchctl.report.page.thinning import thinned
 from benchctl.units import format_value
 
@@ -31,6 +32,7 @@ _LABELS = 10
 # Wider characters than most of a sans-serif font: what is left out of an axis never overlaps.
 _CHARACTER = 6.6
 _LONGEST = 60
+_WIDEST_BAR = 48.0
 _Place = Callable[[float], float]
 
 
@@ -112,11 +114,11 @@ def _panel(figure: Picture, number: int, panel: Panel, points: int) -> str:
         parts += _cells(panel, x, y)
     for line in panel.lines:
         if figure.kind is PictureKind.BARS:
-            parts += _bars(figure, panel.y, line, x, y)
+            parts += _bars(figure, panel, line, x, y)
         else:
             parts += _line(figure, panel.y, line, x, y, points)
     for box in panel.boxes:
-        parts += _box(figure, box, x, y)
+        parts += _box(box, slots_of(panel), x, y)
     return "".join([*parts, *_events(panel, x, top, bottom)])
 
 
@@ -237,15 +239,14 @@ def _half(doubled: int) -> str:
     return text.replace("0", "", 1) if abs(doubled) == 1 else text
 
 
-def _bars(figure: Picture, axis: Axis, line: PictureLine, x: _Place, y: _Place) -> Iterator[str]:
+def _bars(figure: Picture, panel: Panel, line: PictureLine, x: _Place, y: _Place) -> Iterator[str]:
     """Yield a bar for each value; bars of several lines stand beside each other."""
-    count = max(1, len(figure.names))
-    width = min(48.0, 0.8 * (x(1.0) - x(0.0)) / count)
+    axis, slots = panel.y, slots_of(panel)
+    width = min(_WIDEST_BAR, x(slots.width) - x(0.0))
     colour = colour_of(line)
-    shift = ((line.number or 0) - (count - 1) / 2) * width
     floor = y(axis.low if axis.log else 0.0)
     for value_x, value_y, low, high in _values(line):
-        at, height = x(value_x) + shift, y(value_y)
+        at, height = x(slots.middle(value_x, line.number)), y(value_y)
         told = f"{label_of(figure, line)} {format_value(axis.metric, value_y)}".strip()
         if line.role is LineRole.MEASURED:
             left, wide = at - width * 0.45, width * 0.9
@@ -257,20 +258,17 @@ def _bars(figure: Picture, axis: Axis, line: PictureLine, x: _Place, y: _Place) 
             if low is not None and high is not None:
                 yield f'<path class="whisker" d="M{at:.1f} {y(low):.1f}V{y(high):.1f}"/>'
         if line.role is LineRole.EXPECTED:
-            left, wide = at - width / 2, width
-            if line.number is None:  # of all bars at this place
-                left, wide = x(value_x) - count * width / 2, count * width
-            d = f"M{left:.1f} {height:.1f}h{wide:.1f}"
+            half = (x(BAR) - x(0.0) if line.number is None else width) / 2
+            d = f"M{at - half:.1f} {height:.1f}h{2 * half:.1f}"
             yield f'<path class="line dash {colour}" d="{d}"/>'
         elif line.role is not LineRole.MEASURED:
             kind = "open" if line.role is LineRole.REPORTED else "cross"
             yield _mark(at, height, f"{kind} {colour}", told)
 
 
-def _box(figure: Picture, box: Box, x: _Place, y: _Place) -> Iterator[str]:
-    count = max(1, len(figure.names))
-    width = min(48.0, 0.8 * (x(1.0) - x(0.0)) / count)
-    at = x(box.x) + (box.number - (count - 1) / 2) * width
+def _box(box: Box, slots: Slots, x: _Place, y: _Place) -> Iterator[str]:
+    width = min(_WIDEST_BAR, x(slots.width) - x(0.0))
+    at = x(slots.middle(box.x, box.number))
     left, wide, colour = at - width * 0.4, width * 0.8, f"s{box.number % COLOURS}"
     yield f'<path class="line {colour}" d="M{at:.1f} {y(box.p5):.1f}V{y(box.p95):.1f}"/>'
     yield (

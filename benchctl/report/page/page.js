@@ -76,20 +76,20 @@ function axisOf(axis, more) {
   };
 }
 
-function seriesOf(panel, line) {
+function seriesOf(panel, line, title) {
   const stroke = line.colour === "theory" ? colour("ink") : colour(line.colour);
   const role = line.role;
   const marked = role === "reported" || (panel.marks && role === "measured");
   const fill = role === "reported" ? colour("paper") : stroke;
   return {
-    label: line.name || panel.y.label,
+    label: /^[\d.]/.test(line.name) ? `${title} ${line.name}` : line.name || panel.y.label,
     stroke, width: 1.5, points: { show: marked, size: 7, stroke, fill }, value: (_, value) => digits(value),
     dash: role === "expected" ? [6, 4] : line.more ? [2, 3] : undefined,
     ...((role === "reported" || role === "not valid") && { paths: () => null }),
   };
 }
 
-// Events are dashed lines with their words; what is not valid has crosses.
+// Events are dashed lines with their words, intervals bars; what is not valid has crosses.
 function drawn(chart, panel, series) {
   const { ctx, bbox } = chart;
   const one = devicePixelRatio;
@@ -117,16 +117,22 @@ function drawn(chart, panel, series) {
   }
   ctx.setLineDash([]);
   series.forEach((place, index) => {
-    if (panel.lines[index].role !== "not valid" || !chart.series[place].show) return;
-    ctx.strokeStyle = colour("ink");
+    const line = panel.lines[index];
+    if (!chart.series[place].show) return;
+    ctx.strokeStyle = line.role === "not valid" ? colour("ink") : colour(line.colour);
     chart.data[place].forEach((value, i) => {
       if (value == null) return;
       const x = chart.valToPos(chart.data[0][i], "x", true);
-      const y = chart.valToPos(value, "y", true);
+      const height = (of) => chart.valToPos(of, "y", true);
       ctx.beginPath();
-      for (const sign of [1, -1]) {
-        ctx.moveTo(x - 5 * one, y - sign * 5 * one);
-        ctx.lineTo(x + 5 * one, y + sign * 5 * one);
+      if (line.role === "not valid") {
+        for (const sign of [1, -1]) {
+          ctx.moveTo(x - 5 * one, height(value) - sign * 5 * one);
+          ctx.lineTo(x + 5 * one, height(value) + sign * 5 * one);
+        }
+      } else if (line.low && panel.marks && chart.data[place + 1][i] != null) {
+        ctx.moveTo(x, height(chart.data[place + 1][i]));
+        ctx.lineTo(x, height(chart.data[place + 2][i]));
       }
       ctx.stroke();
     });
@@ -136,20 +142,20 @@ function drawn(chart, panel, series) {
 
 function chartOf(place, data, places, panel, last, key) {
   const series = [{ label: data.x.label, value: (_, value) => nearest(data.x, value) }];
-  const tables = [], bands = [], lines = [];
+  const tables = [], bands = [], lines = [], edges = new Set();
   for (const line of panel.lines) {
     const xs = places[line.x];
     lines.push(series.length);
-    series.push(seriesOf(panel, line));
+    series.push(seriesOf(panel, line, data.series));
     tables.push([xs, unpacked(line.y)]);
     if (line.low) {
-      const fill = `${series[series.length - 1].stroke}33`;
-      bands.push({ series: [series.length + 1, series.length], fill });
+      const low = series.length;
+      edges.add(low).add(low + 1);
+      if (!panel.marks) bands.push({ series: [low + 1, low], fill: `${series[low - 1].stroke}33` });
       series.push(BACK, BACK);
       tables.push([xs, unpacked(line.low)], [xs, unpacked(line.high)]);
     }
   }
-  const edges = new Set(bands.flatMap((band) => band.series));
   // Zoomed in, the y-axis shows what is in sight; otherwise all, as the drawing does.
   const ranges = {
     x: (u, low, high) => {
