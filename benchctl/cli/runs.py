@@ -123,13 +123,13 @@ def _chosen(
     from benchctl.run.status import Status
     from benchctl.store.read import unique
 
+    profiles = dict.fromkeys(run.profile for run in found)
     if tags:
         known = dict.fromkeys(tag for run in found for tag in run.tags)
         wanted = {unique(tag, known, "tag", f"tags are: {', '.join(known)}") for tag in tags}
         found = [run for run in found if wanted <= {*run.tags}]
     if profile is not None:
-        names = dict.fromkeys(run.profile for run in found)
-        name = unique(profile, names, "profile", f"profiles are: {', '.join(names)}")
+        name = unique(profile, profiles, "profile", f"profiles are: {', '.join(profiles)}")
         found = [run for run in found if run.profile == name]
     if since is not None:
         earliest = read_time(since)

@@ -22,7 +22,9 @@ from benchctl.errors import BenchctlError, NoReaderError
 from benchctl.visible import VisibleText
 
 # For terminals without better characters.
-_LOOKS_LIKE = {"─": "-", "│": "|", "±": "+-", "…": "...", "·": ".", "µ": "u", "μ": "u"}
+_LOOKS_LIKE = {
+    "─": "-", "│": "|", "±": "+-", "…": "...", "·": ".", "µ": "u", "μ": "u", "✓": "+", "✗": "x",
+}  # fmt: skip
 _NAME = "benchctl.plainer"
 # The last gap between two columns of a table.
 _GAP = re.compile(r"(.*\S)  ")

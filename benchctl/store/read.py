@@ -200,7 +200,7 @@ class Reader:
         """Return the run that ``text`` names.
 
         ``last`` is the newest run, ``baseline`` that of a profile: of one of ``profiles``, if any
-        are given. Otherwise it is a run's name, its tag, or a part of its name that no other has.
+        are given. Otherwise it is a run's name or its tag, or a part of one that no other has.
         Raises UsageError if there is none, or more than one.
         """
         names = self.names()
@@ -208,14 +208,21 @@ class Reader:
             return self.run(next(iter(names.values())))
         if text == BASELINE and text not in names:
             return self.run(self._baseline(profiles))
-        tagged = [] if text in names else [run_id for _, run_id in self.tagged(text)]
+        tag = text if any(text in name for name in names) else self._whole_tag(text)
+        tagged = [] if text in names else [run_id for _, run_id in self.tagged(tag)]
         if len(tagged) == 1:
             return self.run(tagged[0])
         if tagged:
             some = ", ".join(name for name in names if names[name] in tagged[:5])
-            raise UsageError(f'the tag "{text}" is that of {len(tagged)} runs', f"such as {some}")
+            raise UsageError(f'the tag "{tag}" is that of {len(tagged)} runs', f"such as {some}")
         hint = 'see "benchctl runs"; "last" means the newest run'
         return self.run(names[unique(text, names, "run", hint)])
+
+    def _whole_tag(self, part: str) -> str:
+        """Return the tag that a part is of, or the part if no tag has it."""
+        rows = self._rows("SELECT tags FROM run")
+        tags = dict.fromkeys(tag for row in rows for tag in tags_in(row["tags"]) if part in tag)
+        return unique(part, tags, "tag", "") if tags else part
 
     def find_all(self, texts: Iterable[str]) -> list[Run]:
         """Return the runs that some texts name; a baseline is that of the others' profiles.

@@ -58,12 +58,15 @@ def test_tags_are_given_by_run_and_by_runs_tag_and_chosen_by_a_unique_part(bench
     assert json.loads(benchctl("runs", "--json", "--tag", "5G").stdout)["tags"] == [
         "nightly", "wifi", "5G",
     ]  # fmt: skip
+    assert names[0] in benchctl("show", "wire").stdout
+    several = benchctl("show", "night").stderr
+    assert 'the tag "nightly" is that of 2 runs' in several
     assert benchctl("runs", "tag", names[0], "--remove", "wire").stdout == "nightly\n"
 
 
 def test_an_abbreviation_that_is_not_unique_is_rejected_with_what_it_may_mean(benchctl, names):
     benchctl("runs", "tag", names[0], "wired", "wireless")
-    for args in (("--tag", "wire"), ("tag", names[0], "--remove", "wire")):
+    for args in (("--tag", "wire"), ("tag", names[0], "--remove", "wire"), ("stop", "wire")):
         result = benchctl("runs", *args)
         assert result.returncode == 2
         assert '"wire" matches 2 tags\n  such as wired, wireless' in result.stderr

@@ -92,6 +92,7 @@ def test_a_text_that_no_encoding_has_is_shown_by_its_codes(benchctl):
     profile = benchctl.profile('title = "Ankara → İzmir"\n' + OK)
     told = shell(benchctl, f"benchctl plan {profile}", PYTHONIOENCODING="ascii")
     assert told.stdout.splitlines()[0] == rb"p Ankara \u2192 \u0130zmir"
+    assert b"\n+ ok       toy" in told.stdout
 
 
 @pytest.mark.tool("script")
