@@ -28,7 +28,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import platformdirs
-from msgspec import Struct
 
 from benchctl.errors import ProfileError, UsageError, nearest
 from benchctl.units import parse_display
@@ -40,7 +39,7 @@ FILE_VARIABLE = "BENCHCTL_SETTINGS"
 LOG_VARIABLE, JSON_LOG_VARIABLE = "BENCHCTL_LOG", "BENCHCTL_LOG_JSON"
 
 
-class Setting(Struct, frozen=True):
+class Setting(NamedTuple):
     """A value, and where it comes from: a variable, a line of the file, or "default"."""
 
     value: Any

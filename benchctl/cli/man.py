@@ -10,9 +10,7 @@ import sysconfig
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from textwrap import fill, indent
-from typing import Any
-
-from msgspec import Struct
+from typing import Any, NamedTuple
 
 from benchctl import __version__
 
@@ -35,7 +33,7 @@ FILES: tuple[Item, ...] = (
 )
 
 
-class Section(Struct, frozen=True):
+class Section(NamedTuple):
     """A part of a page: a heading, paragraphs, and a list of terms."""
 
     title: str
@@ -43,7 +41,7 @@ class Section(Struct, frozen=True):
     items: tuple[Item, ...] = ()
 
 
-class ManPage(Struct, frozen=True):
+class ManPage(NamedTuple):
     """A page of section 1: a name such as ``benchctl-run``, a line about it, its parts."""
 
     name: str

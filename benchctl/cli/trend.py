@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from msgspec.structs import replace
 
 from benchctl.cli import completion, options
 from benchctl.errors import UsageError
@@ -57,6 +56,8 @@ def trend(
     store: options.Store,
 ) -> None:
     """Show one figure over all runs of a profile, and when its level changed."""
+    from msgspec.structs import replace
+
     from benchctl.analysis.trend import trends_of
     from benchctl.report.exports.csv import csv_lines
     from benchctl.report.limits import parse_limit

@@ -6,15 +6,13 @@ A screen's module is imported when it is first opened.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING
-
-from msgspec import Struct
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from benchctl.tui.screens.page import Page
 
 
-class ScreenEntry(Struct, frozen=True):
+class ScreenEntry(NamedTuple):
     """One screen: its name, its key, and the minimum number of runs."""
 
     key: str

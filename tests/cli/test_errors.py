@@ -136,7 +136,8 @@ def test_help_and_completion_import_nothing_heavy(args):
         "try: main()\n"
         "except SystemExit: pass\n"
         "heavy = ['textual', 'pyroute2', 'numpy', 'sqlite3', 'benchctl.api', 'pydantic', 'rich',"
-        " 'benchctl_iperf3', 'benchctl_ping', 'benchctl_owping', 'benchctl_simpleperf']\n"
+        " 'msgspec', 'benchctl_iperf3', 'benchctl_ping', 'benchctl_owping',"
+        " 'benchctl_simpleperf']\n"
         "print('HEAVY', [name for name in heavy if name in sys.modules])"
     )
     result = subprocess.run(
