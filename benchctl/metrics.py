@@ -165,6 +165,9 @@ STAND_INS: Mapping[str, str] = MappingProxyType(
 )
 """By the metric that each replaces."""
 
+PROBES = ("owd_s", "rtt_s")
+"""The delays of probes, which do not depend on a sender's own queue."""
+
 
 def of_aspect(aspect: Aspect) -> list[str]:
     """Return the metrics of an aspect, the most informative first."""

@@ -57,10 +57,15 @@ class Outcome(Struct, frozen=True):
     direction: str = ""
     figure: str = ""
 
+    @property
+    def is_met(self) -> bool:
+        """Whether the repeats show that it was met."""
+        return self.answer is Answer.MET
+
     def fails(self, *, strict: bool = False) -> bool:
         """Return whether it makes a run end with code 1; with ``strict``, all that is not met."""
         if strict:
-            return self.answer is not Answer.MET
+            return not self.is_met
         return self.answer is Answer.NOT_MET and self.severity is Severity.ERROR
 
     @property

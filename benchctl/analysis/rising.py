@@ -15,10 +15,9 @@ from itertools import pairwise
 from statistics import median
 
 from benchctl.analysis.figures import FlowFold, MetricSeries
+from benchctl.metrics import PROBES
 from benchctl.run.record import FlowEvent, Happening
 
-PROBES = ("owd_s", "rtt_s")
-"""The delays of probes, which do not depend on a sender's own queue."""
 # Less than five groups rise by chance too often: 1 of 24 orders of four do.
 LEAST_GROUPS = 5
 _RISES, _WHOLE = 0.66, 0.55

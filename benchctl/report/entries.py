@@ -7,12 +7,10 @@ documents the keys. ``schema_version`` changes if the meaning of a key changes.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import asdict
 
-from benchctl.analysis.compare import Comparison
-from benchctl.analysis.found import Found
 from benchctl.analysis.results import FlowReport, TrialReport
 from benchctl.analysis.sharing import fair_after_s
 from benchctl.analysis.summary import SummaryRow, reported_of
@@ -21,6 +19,10 @@ from benchctl.report.limiting import limit_entry, limits_of
 from benchctl.report.report import Report, is_settled
 from benchctl.run.record import Figure, Figures, RecordedFlow, Run, Trial
 from benchctl.units import timestamp, unit_of
+
+if TYPE_CHECKING:
+    from benchctl.analysis.compare import Comparison
+    from benchctl.analysis.found import Found
 
 SCHEMA_VERSION = 1
 

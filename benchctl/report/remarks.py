@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
 
-from benchctl.analysis.outcomes import Answer
 from benchctl.analysis.sharing import fair_after_s
 from benchctl.analysis.statistics import FEW
 from benchctl.analysis.summary import at_point
@@ -48,7 +47,7 @@ def remarks(report: Report, *, tables: bool = False) -> list[str]:
     lines += _outliers(report)
     lines += _too_few(report)
     if not tables:
-        lines += [one.told for one in report.outcomes if one.answer is not Answer.MET]
+        lines += [one.told for one in report.outcomes if not one.is_met]
     done, planned = len(report.trials), report.run.trials
     if done < planned:
         lines.append(f"{planned - done} of {planned} trials were not measured")

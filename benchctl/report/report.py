@@ -8,18 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from benchctl.analysis.drift import Drift, drifts_in
-from benchctl.analysis.found import Found, found_in, found_rates
-from benchctl.analysis.outcomes import Outcome, outcomes_of
 from benchctl.analysis.results import FlowReport, TrialReport, asked_bps
 from benchctl.analysis.sharing import fair_after_s
 from benchctl.analysis.steps import LEAST_SERIES
-from benchctl.analysis.stopping import is_known_to
 from benchctl.analysis.summary import (
     Measured,
     SummaryRow,
@@ -31,6 +28,10 @@ from benchctl.analysis.summary import (
 from benchctl.run.record import BASELINE, RecordedFlow, Run
 from benchctl.store.read import Reader
 from benchctl.units import parse_rate
+
+if TYPE_CHECKING:  # imported only for runs that have them
+    from benchctl.analysis.found import Found
+    from benchctl.analysis.outcomes import Outcome
 
 
 class Report(Struct, frozen=True):
@@ -131,13 +132,22 @@ def report_of(
         for row in sorted(summarize(measured), key=lambda row: place_of(run, row.point))
     ]
     drifts = drifts_in(trials, run.vocabulary.wanted)
-    found = found_in(run.settings.search, trials) if run.settings.search else []
-    found.sort(key=lambda one: place_of(run, one.point))
-    rows += [
-        replace(row, beside={**row.beside, **_beside(run, row, None)}) for row in found_rates(found)
-    ]
-    before = _measured(one for one in baseline if all(link["kept"] for link in one.trial.links))
-    outcomes = outcomes_of(run.settings.expect, measured, rows, before)
+    found: list[Found] = []
+    if run.settings.search:
+        from benchctl.analysis.found import found_in, found_rates
+
+        found = found_in(run.settings.search, trials)
+        found.sort(key=lambda one: place_of(run, one.point))
+        rows += [
+            replace(row, beside={**row.beside, **_beside(run, row, None)})
+            for row in found_rates(found)
+        ]
+    outcomes: list[Outcome] = []
+    if run.settings.expect:
+        from benchctl.analysis.outcomes import outcomes_of
+
+        before = _measured(one for one in baseline if all(link["kept"] for link in one.trial.links))
+        outcomes = outcomes_of(run.settings.expect, measured, rows, before)
     return Report(run, trials, rows, outcomes, found, measured, drifts)
 
 
@@ -174,6 +184,8 @@ def is_settled(run: Run, row: SummaryRow) -> bool | None:
     until = run.settings.until
     if until is None or row.metric != until.metric or row.spread.n < until.least:
         return None
+    from benchctl.analysis.stopping import is_known_to
+
     return is_known_to(row.values, until.share, until.most)
 
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
-from benchctl.analysis.found import Found
-from benchctl.analysis.rising import PROBES
 from benchctl.analysis.search import SearchOutcome
 from benchctl.analysis.summary import at_point
+from benchctl.metrics import PROBES
 from benchctl.report.pivot import Pivot
 from benchctl.report.report import Report
 from benchctl.run.planned import Search
 from benchctl.units import format_duration, format_rate, format_ratio
+
+if TYPE_CHECKING:
+    from benchctl.analysis.found import Found
 
 
 def search_table(report: Report) -> Pivot | None:
@@ -68,7 +71,7 @@ def search_remarks(report: Report) -> Iterator[str]:
     )
     lasted_s = min(one.lasted_s for one in report.found)
     measured = {row.metric for row in report.summary}
-    _, text, _ = detection(search, lasted_s, probes=not measured.isdisjoint(PROBES))
+    _, text, _ = detection(search, lasted_s, measured)
     yield text
     yield from unanswered(report)
 
@@ -93,13 +96,13 @@ def unanswered(report: Report, *, ends: bool = False) -> Iterator[str]:
             yield f"{name}: {rate}"
 
 
-def detection(search: Search, lasts_s: float, *, probes: bool) -> tuple[bool, str, str]:
+def detection(search: Search, lasts_s: float, metrics: Iterable[str]) -> tuple[bool, str, str]:
     """Return whether tries last long enough, what they can detect, and a remedy if they do not.
 
-    ``probes`` is whether a flow measures the delay of probes.
+    ``metrics`` are those of the flows.
     """
     lasts, precision = format_duration(lasts_s), format_ratio(search.precision)
-    if probes:
+    if not set(PROBES).isdisjoint(metrics):
         text = f"a try of {lasts} detects an excess by the rising delay of its probes, or by loss"
         return True, text, ""
     if search.overflow_s is None:

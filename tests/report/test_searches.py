@@ -125,10 +125,10 @@ def test_compare_compares_what_two_searches_found_not_their_tries():
 )
 def test_the_duration_of_a_try_is_compared_with_the_queue(overflow_s, lasts_s, enough, words):
     known = replace(SEARCH, overflow_s=overflow_s)
-    found, text, remedy = detection(known, lasts_s, probes=False)
+    found, text, remedy = detection(known, lasts_s, ["throughput_bps"])
     assert (found, remedy.startswith("set duration=4s")) == (enough, not enough)
     assert words in text
-    assert "rising delay of its probes" in detection(known, lasts_s, probes=True)[1]
+    assert "rising delay of its probes" in detection(known, lasts_s, ["rtt_s"])[1]
 
 
 def test_the_summary_screen_has_a_grid_of_found_rates_and_grids_of_tries():

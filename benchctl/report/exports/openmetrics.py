@@ -37,7 +37,7 @@ def export(stored: StoredRun) -> Iterator[str]:
     statuses: Samples = [({**profile, "status": status}, n) for status, n in sorted(trials.items())]
     yield from _family("trials", "trials by their status", statuses)
     met: Samples = [
-        ({**profile, "expectation": one.text}, int(one.answer is Answer.MET))
+        ({**profile, "expectation": one.text}, int(one.is_met))
         for one in report.outcomes
         if one.answer is not Answer.UNDECIDED
     ]

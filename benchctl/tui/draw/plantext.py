@@ -6,7 +6,6 @@ import os
 import shlex
 from collections.abc import Iterator, Sequence
 
-from benchctl.analysis.rising import PROBES
 from benchctl.api import Role
 from benchctl.engine.health import HealthFinding
 from benchctl.engine.planning import Planned, expected_traffic
@@ -99,9 +98,9 @@ def _checks(prepared: Planned, findings: Sequence[HealthFinding]) -> Iterator[Li
 
 def _detection(prepared: Planned, search: Search) -> Iterator[Line]:
     backends = {flow.backend for flow in prepared.plan.routes}
-    headlines = {prepared.registry.load(name).capabilities.headline for name in backends}
+    headlines = [prepared.registry.load(name).capabilities.headline for name in backends]
     lasts_s = prepared.plan.trial(0).plan.duration_s
-    is_enough, text, remedy = detection(search, lasts_s, probes=not headlines.isdisjoint(PROBES))
+    is_enough, text, remedy = detection(search, lasts_s, headlines)
     yield [Span("✓ ok       ", "good") if is_enough else Span("! note     ", "warn"), Span(text)]
     if remedy:
         yield [Span(f"           {remedy}", "dim")]

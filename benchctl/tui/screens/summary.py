@@ -10,7 +10,6 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
-from benchctl.analysis.outcomes import Answer
 from benchctl.analysis.summary import at_point
 from benchctl.report.report import Report, read_report
 from benchctl.report.searches import unanswered
@@ -91,7 +90,7 @@ class SummaryScreen(ReportPage):
         notes: list[Line] = [
             [Span(f"✗ {one.told}", "bad") if one.fails() else Span(f"? {one.told}", "warn")]
             for one in report.outcomes
-            if one.answer is not Answer.MET
+            if not one.is_met
         ]
         notes += [[Span(f"! {text}", "warn")] for text in unanswered(report, ends=True)]
         for trial in failed:
