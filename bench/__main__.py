@@ -13,6 +13,7 @@ NAMES = (
     "store",
     "answers",
     "pictures",
+    "exchange",
     "quick",
     "runner",
     "simpleperf",

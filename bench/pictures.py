@@ -35,20 +35,20 @@ def main() -> None:
             f"figures of {TRIALS} trials x {SECONDS} s x {STREAMS} streams, {count:,} samples"
         )
         argv = [*_plot(store), "--all", "--by", "point", "-o", f"{folder}/figs"]
-        cpu_s, most_bytes = _measured(argv)
+        cpu_s, most_bytes = measured(argv)
         made = len(list(Path(folder, "figs").iterdir()))
         table.row(f"benchctl plot --all: {made} figures, CPU time", cpu_s, 20, "s")
         table.row("  the most memory", most_bytes / 1e6, 500, "MB")
         page = Path(folder, "page.html")
         report = [sys.executable, "-m", "benchctl", "report", "--store", str(store)]
-        page_s, most_bytes = _measured([*report, "-o", str(page)])
+        page_s, most_bytes = measured([*report, "-o", str(page)])
         table.row("with benchctl report, CPU time of both", cpu_s + page_s, 20, "s")
         table.row("  the most memory", most_bytes / 1e6, 500, "MB")
         table.row("  the page", page.stat().st_size / 1e6, 2, "MB")
         table.head(f"the first figure (medians of {RUNS}, CPU time)")
         one = [*_plot(small), "--only", "point=0", "-o", f"{folder}/one.svg"]
-        first = statistics.median(_measured(one)[0] for _ in range(RUNS))
-        bare = statistics.median(_measured([sys.executable, "-c", IMPORT])[0] for _ in range(RUNS))
+        first = statistics.median(measured(one)[0] for _ in range(RUNS))
+        bare = statistics.median(measured([sys.executable, "-c", IMPORT])[0] for _ in range(RUNS))
         print(f"{'import of Matplotlib':<58}{bare * 1e3:>11.3g} ms")
         table.row("benchctl plot: more than that", (first - bare) * 1e3, 300, "ms")
 
@@ -57,7 +57,7 @@ def _plot(store: Path) -> list[str]:
     return [sys.executable, "-m", "benchctl", "plot", "--kind", "time", "--store", str(store)]
 
 
-def _measured(argv: list[str]) -> tuple[float, float]:
+def measured(argv: list[str]) -> tuple[float, float]:
     """Return the CPU time of a command, and the most memory that it held, in bytes."""
     with subprocess.Popen(argv, stdout=subprocess.DEVNULL) as process:
         _, status, used = os.wait4(process.pid, 0)
