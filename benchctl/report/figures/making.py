@@ -73,12 +73,6 @@ def figures_of(
     return _figures(reader, _only(report, wanted.only), wanted)
 
 
-def axes_of(report: Report) -> list[str]:
-    """Return what figures can be by: the axes of a run with several values, and its repeats."""
-    repeated = any(one.trial.repeat > 1 for one in report.trials)
-    return [*report.run.varying, *([REPEAT] if repeated else [])]
-
-
 def _figures(reader: Reader, report: Report, wanted: Wanted) -> Generator[Picture, None, None]:
     run = report.run
     if not report.summary:

@@ -6,46 +6,42 @@ All text is as it came: `html` and `markdown` escape it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from benchctl.report.figures.figure import Picture
 from benchctl.report.pivot import Pivot
 
 
-@dataclass(frozen=True, slots=True)
-class Paragraph:
+class Paragraph(Struct, frozen=True):
     """A text that flows; ``strong`` is what readers should see first."""
 
     text: str
     strong: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Bullets:
+class Bullets(Struct, frozen=True):
     """A list of texts."""
 
     items: Sequence[str]
 
 
-@dataclass(frozen=True, slots=True)
-class TableBlock:
+class TableBlock(Struct, frozen=True):
     """A table; ``note`` says what it left out, or what it is of."""
 
     table: Pivot
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Code:
+class Code(Struct, frozen=True):
     """Lines that stay as they are: commands, a file with its ``name``."""
 
     text: str
     name: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class PageSection:
+class PageSection(Struct, frozen=True):
     """Blocks under a heading; ``folded`` ones open on a click, and on paper if not ``long``."""
 
     title: str
@@ -54,8 +50,7 @@ class PageSection:
     long: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class PictureBlock:
+class PictureBlock(Struct, frozen=True):
     """A figure."""
 
     figure: Picture
@@ -64,8 +59,7 @@ class PictureBlock:
 Block: TypeAlias = "Paragraph | Bullets | TableBlock | Code | PageSection | PictureBlock"
 
 
-@dataclass(frozen=True, slots=True)
-class PageContent:
+class PageContent(Struct, frozen=True):
     """A whole report."""
 
     title: str
