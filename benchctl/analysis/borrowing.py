@@ -20,6 +20,9 @@ from benchctl.analysis.statistics import variance
 
 # With fewer points, how alike their variances are is itself a guess.
 LEAST_POINTS = 6
+# No such distribution has points that never vary, as loss that is mostly none has: where some was
+# seen, it would look far too certain.
+MOST_STILL = 0.1
 # Standard errors by which variances are taken to differ more than they seem to.
 CAUTION = 2.0
 
@@ -35,10 +38,10 @@ def borrowed(own: Sequence[Scatter], levels: Sequence[float]) -> list[Scatter]:
     """Return the variances of a metric's points after borrowing; ``levels`` are their means.
 
     The variances, or those relative to the squared level, are moved, whichever are more alike.
-    Empty if there are too few points.
+    Empty if there are too few points, or many that never vary.
     """
     told = [place for place, one in enumerate(own) if one.variance > 0 and one.degrees > 0]
-    if len(told) < LEAST_POINTS:
+    if len(told) < LEAST_POINTS or len(own) - len(told) > MOST_STILL * len(own):
         return []
     scales = [[1.0] * len(own)]
     if min(levels) > 0:

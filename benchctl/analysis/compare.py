@@ -3,6 +3,11 @@
 The interval of a difference is Welch's for two means of unequal variance (Biometrika 34, 1947), or
 Student's with a variance that other points of the metric support (`borrowing`). It holds for its
 figure alone. A verdict holds for all figures of its family together (`families`).
+
+Welch's degrees of freedom are estimated, too well for verdicts on unequal numbers of repeats: of 54
+equal figures with 3 and 10 repeats, 15 % of tables had one. So p then has the degrees of the run
+with fewer repeats, which never exaggerates (Mickey and Brown, Annals of Mathematical Statistics 37,
+1966).
 """
 
 from __future__ import annotations
@@ -29,6 +34,9 @@ ERROR = 0.05
 # The chance to find a difference of the size seen, with the repeats that are recommended.
 POWER = 0.8
 MOST_REPEATS = 1000
+# With numbers of repeats that differ by more, a difference of skewed figures is skewed itself, and
+# degrees that are borrowed make it look too certain.
+ALIKE = 2
 
 
 class Verdict(StrEnum):
@@ -165,6 +173,8 @@ class _Pair:
         assert self.difference is not None
         self.low, self.high = found
         parts, degrees = _welch(self.a, self.b)
+        if len(self.a) != len(self.b):
+            degrees = min(len(self.a), len(self.b)) - 1
         if parts:
             self.p = t_two_sided(self.difference / math.sqrt(parts), degrees)
         elif self.difference:
@@ -213,7 +223,8 @@ def _borrow(pairs: Sequence[_Pair]) -> None:
         levels = [fmean([*one.a, *one.b]) for one in group]
         shared = borrowed([one.scatter for one in group if one.scatter is not None], levels)
         for one, scatter in zip(group, shared, strict=bool(shared)):
-            one.borrow(scatter)
+            if max(len(one.a), len(one.b)) <= ALIKE * min(len(one.a), len(one.b)):
+                one.borrow(scatter)
 
 
 def repeats_needed(effect: float, family: int) -> int | None:
