@@ -239,6 +239,8 @@ class Bulk:
                 "SELECT id, role, stream, direction, metrics FROM series WHERE flow_id = ?",
                 (flow_id,),
             ).fetchall()
+        cursor = self._connection.cursor()
+        cursor.row_factory = None  # plain tuples, which zip() turns into columns
         for series_id, role, stream, direction, named in told:
             names = self._json(named, tuple[str, ...])
             wanted = {
@@ -247,17 +249,18 @@ class Bulk:
             if not wanted:
                 continue
             with store_errors(self._path):
-                rows = self._connection.execute(
+                rows = cursor.execute(
                     "SELECT start_s, end_s, omitted, data FROM sample WHERE series_id = ?"
                     " ORDER BY id", (series_id,),
                 ).fetchall()  # fmt: skip
+            starts_s, ends_s, omitted, data = zip(*rows, strict=True) if rows else ((),) * 4
             try:
-                packed = array("d", b"".join(row[3] for row in rows))
+                packed = array("d", b"".join(data))
                 if sys.byteorder == "big":
                     packed.byteswap()
                 yield SeriesColumns(
-                    role, stream, direction, array("d", (row[0] for row in rows)),
-                    array("d", (row[1] for row in rows)), bytes(row[2] for row in rows),
+                    role, stream, direction, array("d", starts_s), array("d", ends_s),
+                    bytes(omitted),
                     {name: packed[at :: len(names)] for name, at in wanted.items()},
                 )  # fmt: skip
             except (TypeError, ValueError) as error:
