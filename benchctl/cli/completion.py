@@ -156,6 +156,17 @@ def kinds() -> list[str]:
     return [*imports.kinds(installed()), STORE]
 
 
+def servers() -> list[str]:
+    """Return the backends whose servers benchctl can start."""
+    from benchctl.backends import installed
+
+    found, registry = [], installed()
+    for name in sorted(registry.candidates):
+        with suppress(BenchctlError):  # one that cannot be imported is left out
+            found += [name] * registry.load(name).capabilities.needs_server
+    return found
+
+
 def metrics() -> list[str]:
     """Return the metrics that all backends share."""
     from benchctl.metrics import METRICS, OF_TRIALS

@@ -26,7 +26,7 @@ def serve(
             default_factory=list,
             show_default=False,
             help="Serve this tool, optionally on this port; repeatable; default: all usable tools.",
-            autocompletion=completion.backends,
+            autocompletion=completion.servers,
         ),
     ],
     bind: Annotated[
