@@ -37,7 +37,8 @@ _METADATA: Mapping[str, Mapping[str, None]] = {
 }
 # Without crosses, which mean "not valid".
 _MARKS = "os^Dv<P>phd*H8"
-_HATCHES = ("", "///", "...", "xxx", "\\\\\\", "+++", "ooo", "---")
+# Of lines only: circles make an SVG large.
+_HATCHES = ("", "///", "\\\\\\", "xxx", "---", "|||", "+++", "/////")
 # Marks of a line over time, so that lines are told apart in black and white.
 _MARKS_OVER_TIME = 7
 # Two labels of an axis closer than this share of it would touch, for each character of a label.
@@ -208,13 +209,15 @@ class _Sheet:
         if line.role is LineRole.MEASURED:
             axes.bar(
                 xs, ys, width, yerr=_errors(line, factor), capsize=2.5, color=self._colour(number),
-                edgecolor="black", linewidth=0.6, hatch=_HATCHES[(number or 0) % len(_HATCHES)],
+                edgecolor="black", linewidth=0.6, hatch=_hatch(number or 0),
                 error_kw={"elinewidth": 1.0},
             )  # fmt: skip
         elif line.role is LineRole.EXPECTED:
             half = (BAR if number is None else width) / 2
-            axes.hlines(ys, [x - half for x in xs], [x + half for x in xs], color="black",
-                        linestyle="--", linewidth=1.2)  # fmt: skip
+            lefts, rights = [x - half for x in xs], [x + half for x in xs]
+            # White below, for bars that are as black as the dashes.
+            axes.hlines(ys, lefts, rights, color="white", linewidth=1.8)
+            axes.hlines(ys, lefts, rights, color="black", linestyle="--", linewidth=1.2)
         elif line.role is LineRole.REPORTED:
             axes.plot(xs, ys, linestyle="none", marker="o", markerfacecolor="white",
                       markeredgecolor="black", markersize=6, zorder=4)  # fmt: skip
@@ -236,7 +239,7 @@ class _Sheet:
             )  # fmt: skip
             for patch in drawn["boxes"]:
                 patch.set_facecolor(self._colour(box.number))
-                patch.set_hatch(_HATCHES[box.number % len(_HATCHES)])
+                patch.set_hatch(_hatch(box.number))
 
     def _draw_cells(self, axes: Any, panel: Panel, heat: Axis) -> None:
         columns, rows = len(self._figure.x.ticks), len(panel.y.ticks)
@@ -391,7 +394,7 @@ class _Sheet:
                 colour, mark = self._colour(number), self._mark(number)
                 if filled:
                     handle: Any = Patch(facecolor=colour, edgecolor="black", linewidth=0.6,
-                                        hatch=_HATCHES[number % len(_HATCHES)])  # fmt: skip
+                                        hatch=_hatch(number))  # fmt: skip
                 else:
                     joined = "none" if figure.kind is PictureKind.PLANE else "-"
                     handle = Line2D([], [], color=colour, marker=mark, linestyle=joined)
@@ -413,6 +416,11 @@ def _errors(line: PictureLine, factor: float) -> list[list[float]] | None:
     below = [(y - low) / factor for y, low in zip(line.ys, line.lows, strict=True)]
     above = [(high - y) / factor for y, high in zip(line.ys, line.highs, strict=True)]
     return [below, above]
+
+
+def _hatch(number: int) -> str:
+    """Return the hatch of a bar; with the colours that repeat, those are shifted."""
+    return _HATCHES[(number + number // len(_HATCHES)) % len(_HATCHES)]
 
 
 def _width(text: str) -> int:
