@@ -149,13 +149,23 @@ def test_dragging_zooms_all_panels_and_a_double_click_shows_all_again(charts):
     assert charts.run(ENDS) == whole
 
 
-def test_a_finger_zooms(charts):
+def touch(browser, kind, *xs, y=0.0):
+    browser("Input.dispatchTouchEvent", type=kind, touchPoints=[{"x": x, "y": y} for x in xs])
+
+
+def test_a_finger_zooms_unless_it_scrolls(charts):
+    whole = charts.run(ENDS)
     x, y, width = place_of(charts, 0)
-    charts("Input.dispatchTouchEvent", type="touchStart", touchPoints=[{"x": x, "y": y}])
+    touch(charts, "touchStart", x, y=y)
+    touch(charts, "touchMove", x + width / 4, y=y)
+    touch(charts, "touchCancel")
+    charts.frame()
+    assert charts.run("document.querySelector('.u-select').offsetWidth") == 0
+    assert charts.run(ENDS) == whole
+    touch(charts, "touchStart", x, y=y)
     for part in (8, 4):
-        there = [{"x": x + width / part, "y": y}]
-        charts("Input.dispatchTouchEvent", type="touchMove", touchPoints=there)
-    charts("Input.dispatchTouchEvent", type="touchEnd", touchPoints=[])
+        touch(charts, "touchMove", x + width / part, y=y)
+    touch(charts, "touchEnd")
     charts.frame()
     (low, high), _ = charts.run(ENDS)
     assert (140 < low < 160, 215 < high < 235) == (True, True)

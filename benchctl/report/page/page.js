@@ -193,15 +193,21 @@ function chartOf(place, data, places, panel, last, key) {
     place,
   );
   // A finger across the chart zooms as a mouse does, a double tap shows all; up and down scrolls.
-  for (const [touch, mouse] of [
-    ["touchstart", "mousedown"], ["touchmove", "mousemove"], ["touchend", "mouseup"],
-  ]) {
-    chart.over.addEventListener(touch, ({ changedTouches: [finger] }) => {
-      const { clientX, clientY } = finger;
-      // uPlot ignores a move of no pixel.
-      const event = new MouseEvent(mouse, { clientX, clientY, movementX: 1, bubbles: true });
-      chart.over.dispatchEvent(event);
-    }, { passive: true });
+  let begin;
+  const send = (kind, { clientX, clientY }) => {
+    // uPlot ignores a move of no pixel.
+    const event = new MouseEvent(kind, { clientX, clientY, movementX: 1, bubbles: true });
+    chart.over.dispatchEvent(event);
+  };
+  const fingers = {
+    touchstart: (finger) => send("mousedown", (begin = finger)),
+    touchmove: (finger) => send("mousemove", finger),
+    touchend: (finger) => send("mouseup", finger),
+    touchcancel: () => ["mousemove", "mouseup"].forEach((kind) => send(kind, begin)),
+  };
+  for (const [name, take] of Object.entries(fingers)) {
+    const options = { passive: true };
+    chart.over.addEventListener(name, ({ changedTouches: [one] }) => take(one), options);
   }
   return chart;
 }
