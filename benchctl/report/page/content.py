@@ -296,6 +296,8 @@ def _told(metric: str, value: float | None) -> str:
 
 
 def _commands(one: TrialReport) -> Iterator[list[str]]:
+    if one.trial.file:
+        yield ["-", "file", one.trial.file]
     for hook in one.trial.hooks:
         yield _of_hook(hook)
     for flow in (one.flow for one in one.flows):
@@ -339,7 +341,11 @@ def _ports(ports: tuple[int, int] | None) -> str:
 
 def _again(run: Run) -> Iterator[Block]:
     if not run.profile_text:
-        yield Paragraph("The text of the profile was not recorded.")
+        yield Paragraph(
+            f"It was imported from {run.origin}: see its trials for their files."
+            if run.origin
+            else "The text of the profile was not recorded."
+        )
         return
     files, _ = split_profile(run)
     yield Code(command(run))
