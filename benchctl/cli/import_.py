@@ -107,5 +107,6 @@ def _described(one: ImportedRun, *, dry: bool) -> str:
     """Return what became of the files of a run, in one line."""
     axes = ", ".join(f"{axis} {'|'.join(map(str, values))}" for axis, values in one.axes.items())
     failed = f", {one.failed} of them failed" if one.failed else ""
-    what = f"{one.profile}: {one.trials} trials of {one.kind}{failed}"
+    trials = "1 trial" if one.trials == 1 else f"{one.trials} trials"
+    what = f"{one.profile}: {trials} of {one.kind}{failed}"
     return f"{'not stored: ' if dry else ''}{what}{f'; {axes}' if axes else ''}"

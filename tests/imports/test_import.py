@@ -257,7 +257,7 @@ def test_importing_again_is_no_error_and_says_so(command, store, tmp_path):
 
 def test_a_dry_run_prints_no_name(command, tmp_path):
     write(tmp_path / "a.json", report())
-    assert command("a.json", dry_run=True) == (0, "", "not stored: a: 1 trials of iperf3\n")
+    assert command("a.json", dry_run=True) == (0, "", "not stored: a: 1 trial of iperf3\n")
 
 
 def test_a_kind_can_be_demanded(command, tmp_path):
@@ -320,3 +320,42 @@ def test_an_imported_run_cannot_be_resumed(store, tmp_path):
     imported(store, write(tmp_path / "a.json", data))
     with closing(Reader(store)) as reader, pytest.raises(UsageError, match="was imported"):
         left_to_resume(reader, reader.run(1), trust=True, failed=True)
+
+
+@pytest.mark.parametrize(("screen", "runs"), [("summary", (1,)), ("history", ())])
+def test_screens_show_an_imported_run(store, tmp_path, screen, runs):
+    from tui.driving import drive, open_page, shown
+
+    async def look(pilot):
+        assert "8.00 Mbit/s" in shown(pilot)
+
+    imported(store, write(tmp_path / "a.json", report()))
+    drive(store, open_page(store, screen, *runs), look, size=(100, 24))
+
+
+def test_a_trial_names_its_file(store, tmp_path):
+    from benchctl.report.detail import read_details
+    from benchctl.tui.draw.spans import to_text
+    from benchctl.tui.draw.trialtext import trial_lines
+
+    imported(store, write(tmp_path / "a.json", report()))
+    with closing(Reader(store)) as reader:
+        (detail,) = read_details(reader, reader.run(1))
+    assert f"  imported from {tmp_path / 'a.json'}" in map(
+        to_text, ([x] for x in trial_lines(detail))
+    )
+
+
+def test_an_imported_run_has_a_trend_and_its_limits(store, tmp_path):
+    from benchctl.analysis.trend import trends_of
+    from benchctl.report.limiting import limit_lines
+    from benchctl.report.report import read_report
+    from benchctl.report.trend import trend_table
+
+    imported(store, write(tmp_path / "a.json", report()))
+    with closing(Reader(store)) as reader:
+        run = reader.run(1)
+        told = read_report(reader, run)
+    (row,) = trend_table([run], trends_of([told.rows_of("throughput_bps")], "higher")).rows
+    assert "8.00 Mbit/s" in row
+    assert [*limit_lines(told)]

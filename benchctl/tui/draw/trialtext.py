@@ -27,6 +27,8 @@ def trial_lines(detail: TrialDetail) -> Iterator[Line]:
     if trial.error:
         yield [Span(f"  {trial.error}", "bad")]
     yield [Span(f"  {_span_of_time(trial.started_time, trial.finished_time)}", "dim")]
+    if trial.file:
+        yield [Span("  imported from ", "label"), Span(trial.file)]
     for hook in trial.hooks:
         yield from hook_lines(hook)
     planned = {flow.name: flow for flow in trial.flows}
