@@ -104,6 +104,8 @@ def parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="echo", description="A ping for hosts that have none; options as in ping(8).",
         allow_abbrev=False,
+        # benchctl reads the version, so it is one line however narrow the terminal is.
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
     add = parser.add_argument
     add("-V", action="version", version=f"echo {VERSION}")

@@ -4,6 +4,7 @@ import pytest
 from engine.fakes import GOOD, SERVER, Script
 from engine.virtual import NETWORK, flow
 
+from benchctl.engine.site import Site
 from benchctl.errors import LabError
 from benchctl.lab.messages import DirectionCounters
 from benchctl.lab.strain import Carried
@@ -149,19 +150,14 @@ def test_servers_that_are_slow_to_be_ready_do_not_use_up_the_clients_lead(measur
 
 
 def test_a_lone_client_waits_for_the_start_if_the_network_changes_after_it(measure):
-    class Changing(Standing):
-        changes = True
-
-        async def prepare(self, trial):
-            return NETWORK
-
+    class Changing(Site):
         def expected(self, trial):
             return {flow.plan.name: {"send": {"rtt_s": 0.1}} for flow in trial.flows}
 
         def begin(self, common_start):
             self.begun = common_start
 
-    site = Changing()
+    site = Changing(NETWORK, changes=True)
     outcome = measure({"server": SERVER, "early": GOOD}, flow(backend="early"), site=site)
     (start,) = {command[-1] for command in outcome.commands if command[0] == "early"}
     # Half a second to start, and five round trips to connect.
@@ -169,28 +165,11 @@ def test_a_lone_client_waits_for_the_start_if_the_network_changes_after_it(measu
     assert start == f"at={site.begun}"
 
 
-class Standing:
-    """A site of which nothing is expected, and that stays."""
-
-    changes = False
-
-    def begin(self, common_start):
-        pass
-
-    def expected(self, trial):
-        return {}
-
-    async def carried(self, trial):
-        return ()
-
-    async def fallen(self):
-        return ""
-
-
-class Shifting(Standing):
+class Shifting(Site):
     """A site that is another one for every attempt, as a lab that changes during a trial."""
 
     def __init__(self):
+        super().__init__(NETWORK)
         self.prepared = []
 
     async def prepare(self, trial):
@@ -208,10 +187,11 @@ def test_every_attempt_has_a_site_made_ready_for_it(measure):
     ]  # fmt: skip
 
 
-class Falling(Standing):
+class Falling(Site):
     """A site that falls with the first attempt; ``when`` says who notices."""
 
     def __init__(self, when):
+        super().__init__(NETWORK)
         self.built, self.when = 0, when
 
     async def prepare(self, trial):
@@ -264,12 +244,12 @@ def test_a_lab_that_falls_with_the_last_attempt_fails_its_trial_and_not_the_run(
 
 def test_a_lab_that_cannot_be_built_is_the_error_of_more_than_a_trial(measure):
     site = Falling("prepared")
-    site.fallen = Standing().fallen
+    site.fallen = Site(NETWORK).fallen
     with pytest.raises(LabError, match="nsenter"):
         measure({"server": SERVER, "client": GOOD}, site=site)
 
 
-class Strained(Standing):
+class Strained(Site):
     """A site whose emulator loses one frame in the first attempt and is well in the second."""
 
     missed = 2
@@ -284,7 +264,7 @@ class Strained(Standing):
 
 
 def test_a_trial_keeps_what_its_links_carried_and_warns_of_what_figures_cannot_bear(measure):
-    outcome = measure({"server": SERVER, "client": GOOD}, site=Strained())
+    outcome = measure({"server": SERVER, "client": GOOD}, site=Strained(NETWORK))
     assert outcome.status == "ok"
     (link,) = outcome.trial.links
     assert (link["link"], link["missed"], link["kept"]) == ("far", 1, False)
@@ -295,5 +275,7 @@ def test_a_trial_keeps_what_its_links_carried_and_warns_of_what_figures_cannot_b
 
 def test_the_last_attempt_says_what_the_links_carried(measure):
     dies = Script([], 0.2, 1)
-    outcome = measure({"server": SERVER, "client": [dies, GOOD]}, attempts=2, site=Strained())
+    outcome = measure(
+        {"server": SERVER, "client": [dies, GOOD]}, attempts=2, site=Strained(NETWORK)
+    )
     assert [link["kept"] for link in outcome.trial.links] == [True]

@@ -7,7 +7,7 @@ import sys
 import textwrap
 
 import pytest
-from waiting import until
+from waiting import DEADLINE_S, until
 
 from benchctl.api import Channel
 from benchctl.hosts.spawn import LocalSpawner, run, stop
@@ -31,14 +31,14 @@ async def start(spawner, *argv, host=LOCAL):
 
 
 def has_ended(pid):
-    """Wait until a process that need not be our child has ended; False after 5 s."""
+    """Wait until a process that need not be our child has ended; False if it does not."""
     try:
         watch = os.pidfd_open(pid)
     except ProcessLookupError:
         return True
     poll = select.poll()
     poll.register(watch)
-    ended = bool(poll.poll(5000))
+    ended = bool(poll.poll(1000 * DEADLINE_S))
     os.close(watch)
     return ended
 

@@ -39,6 +39,14 @@ def test_it_imports_nothing_but_the_standard_library():
     assert names <= sys.stdlib_module_names
 
 
+def test_the_version_is_one_line_on_any_terminal():
+    done = subprocess.run(
+        [sys.executable, FILE, "-V"], env={"COLUMNS": "1"}, capture_output=True, text=True,
+        check=True,
+    )  # fmt: skip
+    assert done.stdout == f"echo {echo.VERSION}\n"
+
+
 @pytest.mark.parametrize("length", [8, 9, 64, 1501])
 def test_a_packet_with_its_checksum_sums_to_zero(length):
     packet = bytearray(os.urandom(length))

@@ -17,6 +17,7 @@ from needs import PYTHONS
 from simpleperf.simpleperf_harness import COMMAND, TOOL, client_program, server_program
 from waiting import DEADLINE_S
 
+from benchctl_simpleperf.simpleperf import __version__
 from benchctl_simpleperf.simpleperf.errors import Problem
 from benchctl_simpleperf.simpleperf.flags import parse_flags, settings_of
 from benchctl_simpleperf.simpleperf.output import EventsOutput, JsonOutput, TextOutput
@@ -66,6 +67,11 @@ def test_a_wrong_command_line_is_explained_and_ends_with_2(flags, words):
     assert done.returncode == 2
     assert words in done.stderr
     assert done.stdout == ""
+
+
+def test_the_version_is_one_line_on_any_terminal():
+    done = run("--version", env={"COLUMNS": "1"})
+    assert done.stdout.split(" ") == ["simpleperf", f"{__version__}\n"]
 
 
 def test_the_old_flags_mean_what_they_did():

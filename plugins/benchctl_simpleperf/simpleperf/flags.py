@@ -75,6 +75,8 @@ def _parser() -> argparse.ArgumentParser:
         description="Measure what a network carries: a server at one end, a client at the other.",
         epilog="Sizes: B, KB, MB, GB (1000) or K, M, G (1024). Rates: 100M is 100 Mbit/s.",
         allow_abbrev=False,
+        # Programs read the version, so it is one line however narrow the terminal is.
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     role = parser.add_mutually_exclusive_group(required=True)
     role.add_argument("-s", "--server", action="store_true", help="run as the server")
