@@ -19,6 +19,7 @@ NAMES = (
     "simpleperf",
     "truth",
     "lab",
+    "stalls",
     "tui",
     "widgets",
 )

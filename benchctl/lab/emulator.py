@@ -33,7 +33,7 @@ _RING_PATIENCE_S = 2e-3
 # than sending it. They are no later than any other timer on Linux (its slack is 50 us).
 _CROWDED_NS = 50_000
 # More than the worst wake-up of an idle machine.
-_LATE_NS = 1_000_000
+LATE_NS = 1_000_000
 
 
 def hurry() -> bool:
@@ -94,8 +94,8 @@ class _Forwarder:
         if frames:
             now_ns, (first_ns, _) = time.monotonic_ns(), frames[0]
             self._late_max_ns = max(self._late_max_ns, now_ns - first_ns)
-            if now_ns - first_ns > _LATE_NS:
-                self._late += sum(now_ns - due_ns > _LATE_NS for due_ns, _ in frames)
+            if now_ns - first_ns > LATE_NS:
+                self._late += sum(now_ns - due_ns > LATE_NS for due_ns, _ in frames)
         for _, frame in frames:
             try:
                 self._send(frame)
