@@ -184,6 +184,14 @@ def test_what_the_run_does_not_have_is_rejected_with_the_nearest_name(store, wan
     assert hint in error.value.hint
 
 
+def test_a_value_of_the_axis_without_a_figure_is_named(tmp_path):
+    pictured_run(tmp_path / "s", repeats=1, values={"window": tuple(WINDOWS), "streams": (1, 2)})
+    with closing(sqlite3.connect(tmp_path / "s")) as connection, connection:
+        connection.execute("DELETE FROM figure WHERE flow_id IN (1, 2)")
+    (figure,) = draw(tmp_path / "s")
+    assert "there is no figure at window=5000B" in figure.notes
+
+
 def test_one_trial_is_a_figure(tmp_path):
     measured_run(tmp_path / "s", {1: [95e6]})
     (figure,) = draw(tmp_path / "s")

@@ -58,8 +58,20 @@ def by_axis(request: PictureRequest) -> Picture:
         for metric, rows in zip(request.metrics, found, strict=True)
     ]
     names = [", ".join(key) for key in numbers]
-    notes = [*_repeats(every), *left_out(count, len(numbers), "lines"), *_doubts(every)]
+    notes = [
+        *_repeats(every), *left_out(count, len(numbers), "lines"), *_doubts(every),
+        *_absent(request, values),
+    ]  # fmt: skip
     return request.figure(x, panels, names, naming.title, notes)
+
+
+def _absent(request: PictureRequest, values: Sequence[Any]) -> list[str]:
+    """Return a note about values of the x-axis that were measured, and have no figure."""
+    known = [*map(str, values)]
+    tried = [str(one.trial.point[request.x]) for one in request.trials
+             if request.x in one.trial.point]  # fmt: skip
+    absent = [text for text in dict.fromkeys(tried) if text not in known]
+    return [f"there is no figure at {request.x}={', '.join(absent)}"] if absent else []
 
 
 def _by_line(request: PictureRequest, found: Sequence[Rows], naming: Naming) -> Picture:
