@@ -133,9 +133,9 @@ def limit_of(flow: RecordedFlow, direction: str, figures: Mapping[str, float]) -
         if loss_ratio := known.get("loss_ratio"):
             known["mathis_bps"] = streams * mathis_bps(rtt_s, loss_ratio, mss_bytes)
             known["padhye_bps"] = streams * padhye_bps(rtt_s, loss_ratio, mss_bytes)
-    duration_s = flow.requested.get("duration")
-    if (busy_s := figures.get("busy_s")) is not None and duration_s:
-        known["idle_ratio"] = max(0.0, 1 - busy_s / (streams * duration_s))
+    if (busy_s := figures.get("busy_s")) is not None and "bytes_received" in figures:
+        lasted_s = figures["bytes_received"] * 8 / rate_bps  # also of one that ended early
+        known["idle_ratio"] = max(0.0, 1 - busy_s / (streams * lasted_s)) if lasted_s else None
     of_link = flow.bottlenecks.get(direction) != ""
     by, held = _of_tcp(known, figures, str(settings.get("congestion_control", "")), of_link)
     return Limit(by=by, held_ratio=held, **known)
@@ -163,7 +163,7 @@ def _of_tcp(
     if asked and rate_bps >= 0.95 * asked:
         return Limiter.RATE, None
     busy_core = (known["cpu_ratio"] or 0.0) >= REACHED
-    if known.get("idle_ratio", 0.0) > HALF and not busy_core:
+    if (known.get("idle_ratio") or 0.0) > HALF and not busy_core:
         return Limiter.SENDER, None
     rtt_s, min_rtt_s = known["rtt_s"], known["min_rtt_s"] or known["rtt_s"]
     busy_s = figures.get("busy_s")

@@ -61,7 +61,8 @@ def test_a_share_of_a_link_names_it_and_that_of_a_window_is_none():
 def test_a_sender_without_data_is_idle_and_a_busy_process_is_why():
     figures = {"throughput_bps": 5e6, **RTT, "busy_s": 8.0, "rwnd_limited_s": 7.9,
                "peer_window_bytes": 5e3}  # fmt: skip
-    asked = {"duration": 10.0, "streams": 2}
+    figures["bytes_received"] = 5e6 * 10 / 8  # in 10 s
+    asked = {"streams": 2}
     found = limit(figures, requested=asked)
     assert (found.by, found.idle_ratio) == (Limiter.SENDER, pytest.approx(0.6))
     assert by({**figures, "busy_s": 11.0}, requested=asked) is Limiter.RECEIVE_WINDOW
