@@ -8,7 +8,7 @@ from store.store_support import NOW, new_run
 
 from benchctl.report.progress import LiveNarrator
 from benchctl.report.terminal import shows_progress
-from benchctl.store.follow import TrialEnded, TrialStarted
+from benchctl.store.follow import RunResumed, TrialEnded, TrialStarted
 from benchctl.store.read import Reader
 
 TRIALS = 5
@@ -21,6 +21,7 @@ class Watched:
         self.stream = io.StringIO()
         self.now = NOW
         self.left = TRIALS
+        self.run = run
         self._trial = trial
         self.narrator = LiveNarrator(
             run, self.stream, environment, lambda: (self.left, float(self.left)), lambda: self.now
@@ -70,6 +71,14 @@ def test_before_the_first_end_the_time_left_is_the_plan(watch):
     watched.trial(0.5, None)
     watched.now = NOW + 1.6
     assert watched.narrator.time_left() == "4 s left"
+
+
+def test_the_trials_of_a_resumed_run_are_those_that_are_left_when_it_begins(watch):
+    watched = watch(TERM="xterm")
+    watched.left = 2  # it had failed trials, which are planned again
+    watched.narrator.tell(RunResumed(watched.run, frozenset({0})))
+    assert watched.narrator.time_left() == "2 s left"
+    assert "benchctl 0/2, 2 s left" in watched.drawn()
 
 
 def test_the_time_left_is_by_what_trials_took_from_end_to_end(watch):
