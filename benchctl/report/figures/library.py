@@ -100,21 +100,24 @@ def styled(style: str | None) -> Iterator[Any]:
     """
     # Somebody else may have imported it, and set it up in another way.
     fresh = "matplotlib" not in sys.modules
-    matplotlib = load()
-    chosen = {} if style is None else _style(matplotlib, style)
-    with matplotlib.rc_context(), warnings.catch_warnings():
+    with warnings.catch_warnings():
+        # What an older Matplotlib does with newer libraries is no concern of who draws.
+        warnings.filterwarnings("ignore", category=DeprecationWarning)
         # A viewer of an SVG has the characters that the font here lacks.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         warnings.filterwarnings("ignore", message="Matplotlib currently does not support")
         # A style may ask for a figure that is too small for its texts.
         warnings.filterwarnings("ignore", message="constrained_layout not applied")
-        if not fresh:
-            defaults = dict(matplotlib.rcParamsDefault)
-            defaults.pop("backend", None)
-            matplotlib.rcParams.update(defaults)
-        cycle = matplotlib.rcsetup.cycler(color=COLOURS)
-        matplotlib.rcParams.update({**_OURS, "axes.prop_cycle": cycle, **chosen, **_ALWAYS})
-        yield matplotlib
+        matplotlib = load()
+        chosen = {} if style is None else _style(matplotlib, style)
+        with matplotlib.rc_context():
+            if not fresh:
+                defaults = dict(matplotlib.rcParamsDefault)
+                defaults.pop("backend", None)
+                matplotlib.rcParams.update(defaults)
+            cycle = matplotlib.rcsetup.cycler(color=COLOURS)
+            matplotlib.rcParams.update({**_OURS, "axes.prop_cycle": cycle, **chosen, **_ALWAYS})
+            yield matplotlib
 
 
 def _style(matplotlib: Any, name: str) -> Mapping[str, Any]:
