@@ -97,14 +97,14 @@ def first_measured(interval: Interval, follows: bool, length_bytes: float | None
     metrics = dict(interval.metrics)
     if length_bytes and (not follows or interval.start_s > interval.end_s / 100):
         for count, amount in _DATAGRAMS.items():
-            if count in metrics:
+            if count in metrics and amount in metrics:
                 metrics[count] = float(round(metrics[amount] / length_bytes))
                 metrics[amount] = metrics[count] * length_bytes
         for name in ("packets_lost", "loss_ratio"):
             metrics.pop(name, None)
     if interval.start_s and interval.end_s > 0:
         for rate, amount in _RATES.items():
-            if rate in metrics:
+            if rate in metrics and amount in metrics:
                 metrics[rate] = metrics[amount] * 8 / interval.end_s
     return replace(interval, start_s=0.0, metrics=metrics)
 

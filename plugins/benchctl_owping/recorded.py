@@ -200,7 +200,7 @@ def _machine(text: str, most_packets: int) -> Recording:
         raise ParserError("the summaries of more than one measurement; one file for each")
     first = keys[0]
     directions = (Direction.SEND, Direction.RECEIVE)[: len(keys)]
-    parser = MachineParser(_count(first["SESSION_PACKET_COUNT"], most_packets), directions)
+    parser = MachineParser(_count(first.get("SESSION_PACKET_COUNT", ""), most_packets), directions)
     events = [*parser.feed(text.encode()), *parser.close(0)]
     return Recording(
         events,
