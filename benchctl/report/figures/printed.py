@@ -25,6 +25,7 @@ from benchctl.report.figures.figure import (
     PictureKind,
     PictureLine,
 )
+from benchctl.report.figures.legend import GREY, handles_of, hatch_of, mark_of
 from benchctl.report.figures.library import missing_characters, styled
 from benchctl.report.figures.slots import BAR, Slots, slots_of
 
@@ -35,10 +36,6 @@ _METADATA: Mapping[str, Mapping[str, None]] = {
     "png": {"Software": None},
     "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
 }
-# Without crosses, which mean "not valid".
-_MARKS = "os^Dv<P>phd*H8"
-# Of lines only: circles make an SVG large.
-_HATCHES = ("", "///", "\\\\\\", "xxx", "---", "|||", "+++", "/////")
 # Marks of a line over time, so that lines are told apart in black and white.
 _MARKS_OVER_TIME = 7
 # Two labels of an axis closer than this share of it would touch, for each character of a label.
@@ -52,7 +49,6 @@ _PANEL_MORE = 0.62
 _WORD_SHARE, _WORD_ROWS = 0.0125, 3
 # Of a logarithmic axis.
 _FEW_POWERS = 1e3
-_GREY = "#555555"
 
 
 @contextmanager
@@ -114,12 +110,9 @@ class _Sheet:
 
     def _colour(self, number: int | None) -> str:
         if number is None:
-            return _GREY
+            return GREY
         colour: str = self._colours[number % len(self._colours)]
         return colour
-
-    def _mark(self, number: int | None) -> str:
-        return _MARKS[(number or 0) % len(_MARKS)]
 
     # What is in a panel.
 
@@ -151,7 +144,7 @@ class _Sheet:
         x_factor = self._figure.x.scale[0]
         xs = [x / x_factor for x in line.xs]
         ys = [y / factor for y in line.ys]
-        colour, mark = self._colour(line.number), self._mark(line.number)
+        colour, mark = self._colour(line.number), mark_of(line.number)
         kind = self._figure.kind
         if line.role is not LineRole.MEASURED:
             self._draw_beside(axes, line, xs, ys)
@@ -195,7 +188,7 @@ class _Sheet:
                 axes.plot(xs, ys, color=colour, linestyle="--", linewidth=1.1, zorder=1.8)
             case LineRole.REPORTED:
                 axes.plot(
-                    xs, ys, color=colour, linestyle="none", marker=self._mark(line.number),
+                    xs, ys, color=colour, linestyle="none", marker=mark_of(line.number),
                     markerfacecolor="white", markersize=6, zorder=2.5,
                 )  # fmt: skip
             case _:
@@ -209,7 +202,7 @@ class _Sheet:
         if line.role is LineRole.MEASURED:
             axes.bar(
                 xs, ys, width, yerr=_errors(line, factor), capsize=2.5, color=self._colour(number),
-                edgecolor="black", linewidth=0.6, hatch=_hatch(number or 0),
+                edgecolor="black", linewidth=0.6, hatch=hatch_of(number or 0),
                 error_kw={"elinewidth": 1.0},
             )  # fmt: skip
         elif line.role is LineRole.EXPECTED:
@@ -239,7 +232,7 @@ class _Sheet:
             )  # fmt: skip
             for patch in drawn["boxes"]:
                 patch.set_facecolor(self._colour(box.number))
-                patch.set_hatch(_hatch(box.number))
+                patch.sethatch_of(hatch_of(box.number))
 
     def _draw_cells(self, axes: Any, panel: Panel, heat: Axis) -> None:
         columns, rows = len(self._figure.x.ticks), len(panel.y.ticks)
@@ -303,7 +296,7 @@ class _Sheet:
             axes.annotate(
                 f"▾{text}", (x, 1.0), (0, 2 + 9 * row), xycoords=("data", "axes fraction"),
                 textcoords="offset points", ha="center", va="bottom", fontsize="x-small",
-                color=_GREY,
+                color=GREY,
             )  # fmt: skip
 
     # What is around the panels.
@@ -361,7 +354,7 @@ class _Sheet:
         notes = [line for note in figure.notes for line in self._wrapped(note, _NOTE_WIDTH, 3)]
         if notes:
             self._sheet.supxlabel(
-                "\n".join(notes), x=0.01, ha="left", fontsize="x-small", color=_GREY
+                "\n".join(notes), x=0.01, ha="left", fontsize="x-small", color=GREY
             )
 
     def _wrapped(self, text: str, width: int, most: int) -> list[str]:
@@ -372,7 +365,7 @@ class _Sheet:
         return textwrap.wrap(text, width, max_lines=most, placeholder=" …")
 
     def _add_legend(self) -> None:
-        handles = [*self._handles()]
+        handles = [*handles_of(self._figure, self._colour)]
         if not handles:
             return
         names = ["\n".join(self._wrapped(name, _NAME_WIDTH, 3)) for _, name in handles]
@@ -382,32 +375,6 @@ class _Sheet:
             loc="outside right upper", alignment="left",
         )  # fmt: skip
 
-    def _handles(self) -> Iterator[tuple[Any, str]]:
-        """Yield what stands for each line in the legend, and its name."""
-        from matplotlib.lines import Line2D
-        from matplotlib.patches import Patch
-
-        figure = self._figure
-        filled = figure.kind is PictureKind.BARS or any(panel.boxes for panel in figure.panels)
-        if any(figure.names):
-            for number, name in enumerate(figure.names):
-                colour, mark = self._colour(number), self._mark(number)
-                if filled:
-                    handle: Any = Patch(facecolor=colour, edgecolor="black", linewidth=0.6,
-                                        hatch=_hatch(number))  # fmt: skip
-                else:
-                    joined = "none" if figure.kind is PictureKind.PLANE else "-"
-                    handle = Line2D([], [], color=colour, marker=mark, linestyle=joined)
-                yield handle, name or "-"
-        roles = {line.role for panel in figure.panels for line in panel.lines}
-        if LineRole.EXPECTED in roles:
-            yield Line2D([], [], color=_GREY, linestyle="--", linewidth=1.1), "expected"
-        open_mark = {"linestyle": "none", "marker": "o", "markerfacecolor": "white"}
-        if LineRole.REPORTED in roles:
-            yield Line2D([], [], color=_GREY, **open_mark), "reported"
-        if LineRole.INVALID in roles:
-            yield Line2D([], [], color="black", linestyle="none", marker="x"), "not valid"
-
 
 def _errors(line: PictureLine, factor: float) -> list[list[float]] | None:
     """Return the lengths of the intervals' halves, below and above; None without any."""
@@ -416,11 +383,6 @@ def _errors(line: PictureLine, factor: float) -> list[list[float]] | None:
     below = [(y - low) / factor for y, low in zip(line.ys, line.lows, strict=True)]
     above = [(high - y) / factor for y, high in zip(line.ys, line.highs, strict=True)]
     return [below, above]
-
-
-def _hatch(number: int) -> str:
-    """Return the hatch of a bar; with the colours that repeat, those are shifted."""
-    return _HATCHES[(number + number // len(_HATCHES)) % len(_HATCHES)]
 
 
 def _width(text: str) -> int:
