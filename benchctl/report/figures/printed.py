@@ -232,7 +232,7 @@ class _Sheet:
             )  # fmt: skip
             for patch in drawn["boxes"]:
                 patch.set_facecolor(self._colour(box.number))
-                patch.sethatch_of(hatch_of(box.number))
+                patch.set_hatch(hatch_of(box.number))
 
     def _draw_cells(self, axes: Any, panel: Panel, heat: Axis) -> None:
         columns, rows = len(self._figure.x.ticks), len(panel.y.ticks)
