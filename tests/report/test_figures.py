@@ -120,7 +120,7 @@ def test_by_makes_a_figure_for_each_value(store):
 
 def test_what_one_figure_leaves_out_is_said(store):
     (figure,) = draw(store, Wanted(PictureKind.TIME, only={"window": ["5000B"]}))
-    assert "2 more repeats are left out: --all draws each" in figure.notes
+    assert "2 more repeats are left out: benchctl plot --all draws each" in figure.notes
 
 
 def test_of_200_lines_the_first_are_drawn_and_the_others_are_counted(tmp_path):
@@ -128,7 +128,7 @@ def test_of_200_lines_the_first_are_drawn_and_the_others_are_counted(tmp_path):
     pictured_run(tmp_path / "s", values=values, repeats=1, samples=False)
     (figure,) = draw(tmp_path / "s")
     assert len(measured(figure.panels[0])) == len(figure.names) == 16
-    assert "184 of 200 lines are left out: --only AXIS=VALUE chooses" in figure.notes
+    assert "184 of 200 lines are left out: benchctl plot --only AXIS=VALUE chooses" in figure.notes
 
 
 def test_the_kind_is_chosen_by_what_the_run_is(tmp_path):

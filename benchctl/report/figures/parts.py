@@ -100,4 +100,6 @@ def left_out(count: int, shown: int, what: str) -> list[str]:
     """Return a note about what a figure does not show, if it does not show all."""
     if count <= shown:
         return []
-    return [f"{count - shown} of {count} {what} are left out: --only AXIS=VALUE chooses"]
+    return [
+        f"{count - shown} of {count} {what} are left out: benchctl plot --only AXIS=VALUE chooses"
+    ]

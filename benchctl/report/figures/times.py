@@ -187,7 +187,7 @@ class _Drawn:
         if self._left_repeats:
             count = len(self._left_repeats)
             which = "another repeat is" if count == 1 else f"{count} more repeats are"
-            notes.append(f"{which} left out: --all draws each")
+            notes.append(f"{which} left out: benchctl plot --all draws each")
         x = Axis("time", "time_s", 0.0, self._end_s)
         names = [", ".join(key) for key in self._numbers]
         return self._request.figure(x, panels, names, self._naming.title, notes)
