@@ -2,6 +2,7 @@
 
 import ast
 import json
+import math
 import os
 import shutil
 import struct
@@ -220,22 +221,25 @@ def without_ping(tmp_path):
 
 
 @pytest.mark.netns
+@pytest.mark.quiet
 @pytest.mark.tool("ping")
 def test_a_lab_without_ping_gives_the_round_trip_times_of_one_with_it(tmp_path, without_ping):
     benchctl = Benchctl(tmp_path)
     benchctl.profile(PAIR, "pair.toml")
-    told = {}
-    for name, path in (("system", os.environ["PATH"]), ("own", without_ping)):
-        benchctl.environment["PATH"] = path
-        result = benchctl("run", "--format", "json", benchctl.profile(PROFILE))
-        assert result.returncode == 0, result.stderr
-        [trial] = json.loads(result.stdout)["trials"]
-        [flow] = trial["flows"]
-        told[name] = flow["metrics"]
-        assert ("echo.py" in " ".join(flow["command"])) is (name == "own")
-    assert told["own"]["packets_received"] == told["system"]["packets_received"] == 60
-    system, own = (told[name]["rtt_s"]["min"] for name in ("system", "own"))
-    assert own == pytest.approx(system, abs=50e-6)
+    least_s = dict.fromkeys(("system", "own"), math.inf)
+    # What else the machine does only lengthens round trips: the least of enough of them are equal.
+    for _ in range(4):
+        for name, path in (("system", os.environ["PATH"]), ("own", without_ping)):
+            benchctl.environment["PATH"] = path
+            result = benchctl("run", "--format", "json", benchctl.profile(PROFILE))
+            assert result.returncode == 0, result.stderr
+            [flow] = json.loads(result.stdout)["trials"][0]["flows"]
+            assert ("echo.py" in " ".join(flow["command"])) is (name == "own")
+            assert flow["metrics"]["packets_received"] == 60
+            least_s[name] = min(least_s[name], flow["metrics"]["rtt_s"]["min"])
+        if abs(least_s["own"] - least_s["system"]) < 50e-6:
+            return
+    pytest.fail(f"least round-trip times differ: {least_s}")
 
 
 def test_a_flood_outside_a_lab_is_rejected_with_its_flow(tmp_path):
