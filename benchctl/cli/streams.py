@@ -24,6 +24,9 @@ from benchctl.visible import VisibleText
 # For terminals without better characters.
 _LOOKS_LIKE = {
     "─": "-", "│": "|", "±": "+-", "…": "...", "·": ".", "µ": "u", "μ": "u", "✓": "+", "✗": "x",
+    "├": "|", "┤": "|", "▒": "=",
+    **dict(zip("▁▂▃▄▅▆▇█", "_.-:=+*#", strict=True)),
+    **dict(zip("▏▎▍▌▋▊▉", "   ####", strict=True)),
 }  # fmt: skip
 _NAME = "benchctl.plainer"
 # The last gap between two columns of a table.

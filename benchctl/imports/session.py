@@ -55,7 +55,12 @@ def import_paths(paths: Sequence[Path], request: ImportRequest) -> Iterator[Impo
         name = _stem(at) if len(single) == 1 else at.resolve().parent.name
         yield from _Group(request, name, named=True).take(single)
     for folder in folders:
-        yield from _Group(request, folder.resolve().name, named=False).take(files_in(folder))
+        found = False
+        for one in _Group(request, folder.resolve().name, named=False).take(files_in(folder)):
+            found = True
+            yield one
+        if not found:
+            yield Left(name_of(folder), "there is no file in it")
 
 
 def _stem(path: Path) -> str:

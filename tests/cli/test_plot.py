@@ -112,6 +112,15 @@ def test_a_terminal_of_few_characters_gets_ascii(store, monkeypatch):
     assert "⠤" not in sys.stdout.getvalue()
 
 
+@pytest.mark.parametrize("kind", ["bars", "box", "heat"])
+def test_what_ascii_lacks_is_replaced_by_what_looks_like_it(benchctl, store, kind):
+    benchctl.environment["PYTHONIOENCODING"] = "ascii"
+    told, _ = benchctl.start("plot", "--store", store, "--terminal", "--kind", kind).communicate()
+    assert "throughput" in told
+    assert told.isascii()
+    assert "\\u" not in told
+
+
 def test_axes_and_metrics_are_completed_from_the_run(store, monkeypatch):
     class Context:
         params = {"name": "last"}  # noqa: RUF012

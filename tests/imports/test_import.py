@@ -268,6 +268,12 @@ def test_a_kind_can_be_demanded(command, tmp_path):
     assert wrong.value.hint == "kinds are: iperf3, owping, ping, flent, store"
 
 
+def test_an_empty_folder_is_reported(store, tmp_path):
+    (tmp_path / "empty").mkdir()
+    _, (one,) = imported(store, tmp_path / "empty")
+    assert (one.why, one.is_fault) == ("there is no file in it", True)
+
+
 def test_a_path_that_is_not_there_is_a_wrong_command(command):
     with pytest.raises(UsageError, match=r"a\.json: there is no such file or folder"):
         command("a.json")
