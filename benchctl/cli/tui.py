@@ -120,6 +120,7 @@ def tui(
     from benchctl.report.output import Output
     from benchctl.settings import settings
     from benchctl.tui.app import BenchApp
+    from benchctl.tui.hangup import end_with_terminal
     from benchctl.tui.pictures import take_picture
     from benchctl.tui.preferences import preferences_of, theme_of
     from benchctl.tui.screens.page import Surroundings
@@ -138,6 +139,7 @@ def tui(
     gc.freeze()
     if screenshot is None:
         give_way()
+        end_with_terminal(sys.stdin.fileno())
         app.run()
     else:
         with Output(screenshot, "--screenshot") as out:

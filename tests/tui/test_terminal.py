@@ -1,6 +1,9 @@
 """The real program in a real terminal: attach to a run, freeze, go on, quit, look back."""
 
+import os
+import pty
 import shlex
+import signal
 import subprocess
 import sys
 
@@ -101,3 +104,29 @@ def test_a_lab_run_is_watched_frozen_and_left_in_a_real_terminal(terminal, tmp_p
     terminal.until(lambda text: "■ end x16" in text and "✓ ok" in text.splitlines()[0])
     terminal.press("q")
     terminal.until(lambda text: "■ end" not in text)
+
+
+@pytest.mark.parametrize("hang_up", [signal.SIG_DFL, signal.SIG_IGN])
+def test_the_screens_end_when_their_terminal_is_gone(tmp_path, hang_up):
+    """A process without a controlling terminal gets no signal when its terminal hangs up."""
+    ours, theirs = pty.openpty()
+    before = signal.signal(signal.SIGHUP, hang_up)  # inherited if ignored
+    try:
+        screens = subprocess.Popen(
+            benchctl("tui", "--store", str(tmp_path / "runs.sqlite")),
+            stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
+            env={**os.environ, "TERM": "xterm-256color"},
+        )  # fmt: skip
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    os.close(theirs)
+    with screens:
+        try:
+            said = b""
+            while b"Plan" not in said:
+                said += os.read(ours, 65536)
+            os.close(ours)
+            expected = signal.SIGTERM if hang_up is signal.SIG_IGN else signal.SIGHUP
+            assert screens.wait(timeout=DEADLINE_S) == -expected
+        finally:
+            screens.kill()
