@@ -23,8 +23,9 @@ from benchctl_simpleperf.simpleperf.protocol import (
 )
 from benchctl_simpleperf.simpleperf.server import Server
 from benchctl_simpleperf.simpleperf.settings import Limits, MeasurementSettings
-from benchctl_simpleperf.simpleperf.sockets import Target, listen
-from benchctl_simpleperf.simpleperf.waker import Waker
+from benchctl_simpleperf.simpleperf.sockets import listen
+from benchctl_standalone.sockets import Target
+from benchctl_standalone.waker import Waker
 
 # The same examples on every run, and no matter how busy the machine is.
 REPEATABLE = settings(derandomize=True, deadline=None)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchctl_simpleperf.simpleperf.addresses import allows, origin_of, parse_network, same_host
+from benchctl_standalone.addresses import allows, origin_of, parse_network, same_host
 
 
 def ipv6(host, scope=0, port=1):

@@ -25,9 +25,7 @@ from simpleperf.simpleperf_harness import (
 from waiting import wait_until
 
 from benchctl_simpleperf.simpleperf import control_client, session
-from benchctl_simpleperf.simpleperf.addresses import parse_network
 from benchctl_simpleperf.simpleperf.auth import prove
-from benchctl_simpleperf.simpleperf.errors import Problem
 from benchctl_simpleperf.simpleperf.protocol import (
     CONTROL_PREAMBLE,
     MAGIC,
@@ -35,6 +33,8 @@ from benchctl_simpleperf.simpleperf.protocol import (
     stream_preamble,
 )
 from benchctl_simpleperf.simpleperf.settings import WINDOW_LIMIT, Limits, MeasurementSettings
+from benchctl_standalone.addresses import parse_network
+from benchctl_standalone.errors import Problem
 
 
 def datagrams(host):

@@ -5,11 +5,12 @@ import errno
 import pytest
 from simpleperf.simpleperf_harness import running_server
 
-from benchctl_simpleperf.simpleperf import cpu, pacing
-from benchctl_simpleperf.simpleperf.errors import Problem
-from benchctl_simpleperf.simpleperf.kernel import Kernel
-from benchctl_simpleperf.simpleperf.sockets import Target, connect
+from benchctl_simpleperf.simpleperf import cpu
 from benchctl_simpleperf.simpleperf.udp import UdpSender
+from benchctl_standalone import priority
+from benchctl_standalone.errors import Problem
+from benchctl_standalone.kernel import Kernel
+from benchctl_standalone.sockets import Target, connect
 
 EVERYTHING = [name for name in vars(Kernel) if name.isupper()]
 
@@ -143,5 +144,5 @@ def test_without_proc_the_hosts_cpu_is_unknown_and_the_process_own_is_not(monkey
 
 
 def test_timers_that_cannot_be_sharpened_are_left_alone(monkeypatch):
-    monkeypatch.setattr(pacing.threading, "get_native_id", lambda: 1 << 30)
-    pacing.sharpen_timers()
+    monkeypatch.setattr(priority.threading, "get_native_id", lambda: 1 << 30)
+    priority.sharpen_timers()

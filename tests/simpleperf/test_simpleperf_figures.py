@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 from memory import at_most
 from simpleperf.simpleperf_harness import REPEATABLE
 
-from benchctl_simpleperf.simpleperf import histogram as histogram_module
 from benchctl_simpleperf.simpleperf.datagrams import SECOND_0, Arrivals, Train, row_of
-from benchctl_simpleperf.simpleperf.histogram import Histogram
 from benchctl_simpleperf.simpleperf.intervals import (
     SECOND_NS,
     Schedule,
 )
 from benchctl_simpleperf.simpleperf.pacing import Pacer
 from benchctl_simpleperf.simpleperf.tcp_info import read_tcp_info, read_waiting
+from benchctl_standalone import histogram as histogram_module
+from benchctl_standalone.histogram import Histogram
 
 # --- intervals -------------------------------------------------------------------------------
 

@@ -13,14 +13,14 @@ from waiting import DEADLINE_S, wait_until
 
 from benchctl_simpleperf.simpleperf import control_client
 from benchctl_simpleperf.simpleperf import server as server_module
-from benchctl_simpleperf.simpleperf.errors import Problem
-from benchctl_simpleperf.simpleperf.kernel import Kernel
 from benchctl_simpleperf.simpleperf.protocol import read_preamble
 from benchctl_simpleperf.simpleperf.settings import Limits, MeasurementSettings
-from benchctl_simpleperf.simpleperf.sockets import Target
 from benchctl_simpleperf.simpleperf.stream import Timeline
 from benchctl_simpleperf.simpleperf.tcp import TcpReceiver
-from benchctl_simpleperf.simpleperf.waker import Interrupted, Waker
+from benchctl_standalone.errors import Problem
+from benchctl_standalone.kernel import Kernel
+from benchctl_standalone.sockets import Target
+from benchctl_standalone.waker import Interrupted, Waker
 
 linux = pytest.mark.skipif(Kernel.TCP_INFO is None, reason="Linux only")
 

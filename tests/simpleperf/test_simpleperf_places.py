@@ -17,11 +17,11 @@ from waiting import DEADLINE_S, wait_until
 
 from benchctl_simpleperf.simpleperf import control_client, session
 from benchctl_simpleperf.simpleperf import server as server_module
-from benchctl_simpleperf.simpleperf.errors import Problem
 from benchctl_simpleperf.simpleperf.protocol import (
     CONTROL_PREAMBLE,
 )
 from benchctl_simpleperf.simpleperf.settings import Limits
+from benchctl_standalone.errors import Problem
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from simpleperf.simpleperf_harness import REPEATABLE, running_server
 
 from benchctl_simpleperf.simpleperf import plain_peer
-from benchctl_simpleperf.simpleperf.errors import Problem
 from benchctl_simpleperf.simpleperf.plain import ANSWER, GOODBYE, PlainStream
 from benchctl_simpleperf.simpleperf.settings import Limits
+from benchctl_standalone.errors import Problem
 
 # Payloads made of the letters of BYE, so that most of them hold it somewhere.
 TRICKY = st.lists(st.sampled_from([b"B", b"Y", b"E", b"BYE", b"x"]), max_size=40).map(b"".join)

@@ -18,10 +18,10 @@ from simpleperf.simpleperf_harness import COMMAND, TOOL, client_program, server_
 from waiting import DEADLINE_S
 
 from benchctl_simpleperf.simpleperf import __version__
-from benchctl_simpleperf.simpleperf.errors import Problem
 from benchctl_simpleperf.simpleperf.flags import parse_flags, settings_of
 from benchctl_simpleperf.simpleperf.output import EventsOutput, JsonOutput, TextOutput
 from benchctl_simpleperf.simpleperf.pacing import shares_core
+from benchctl_standalone.errors import Problem
 
 
 def run(*flags, **options):
@@ -233,6 +233,9 @@ def test_the_program_runs_by_its_path_without_anything_else(python, tmp_path):
     assert json.loads(done.stdout)["throughput_bps"] > 0
 
 
+PLUGINS = TOOL.parents[2]
+
+
 @pytest.fixture(scope="module")
 def bundle(tmp_path_factory):
     path = tmp_path_factory.mktemp("bundle") / "simpleperf.py"
@@ -260,7 +263,7 @@ def test_the_one_file_form_runs_no_module_of_the_present_directory(
     python, isolated, tmp_path, bundle
 ):
     imported = set(re.findall(r"^ *(?:import|from) (\w+)", bundle.read_text(), re.M))
-    for name in imported - {"simpleperf"}:
+    for name in imported - {"benchctl_standalone"}:
         (tmp_path / f"{name}.py").write_text("raise SystemExit('taken from this directory')")
     assert (tmp_path / "selectors.py").exists()
     with bundle.open() as text:
@@ -288,14 +291,14 @@ def test_the_one_file_form_prints_itself(bundle):
 
 def test_the_tool_imports_nothing_but_the_standard_library():
     program = (
-        "import sys; sys.path.append(sys.argv[1]); import simpleperf.cli; "
+        "import sys; sys.path.append(sys.argv[1]); import benchctl_simpleperf.simpleperf.cli; "
         "print(*{name.partition('.')[0] for name in sys.modules})"
     )
     done = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", program, str(TOOL.parent.parent)],
+        [sys.executable, "-I", "-S", "-c", program, str(PLUGINS)],
         capture_output=True, text=True, check=True,
     )  # fmt: skip
-    loaded = set(done.stdout.split()) - {"simpleperf", "__main__"}
+    loaded = set(done.stdout.split()) - {"benchctl_simpleperf", "benchctl_standalone", "__main__"}
     assert loaded <= sys.stdlib_module_names | set(sys.builtin_module_names)
     assert not loaded & {"dataclasses", "inspect", "pathlib", "tempfile", "asyncio", "urllib"}
 
@@ -461,18 +464,20 @@ def test_the_key_comes_from_the_environment_on_both_sides(tmp_path):
 
 @pytest.mark.parametrize(
     "module",
-    ["plain", "protocol", "checks", "settings", "intervals", "results",
-     "histogram", "datagrams", "tcp_info", "units", "addresses"],
+    [*(f"benchctl_simpleperf.simpleperf.{name}" for name in
+       ("plain", "protocol", "checks", "settings", "intervals", "results", "datagrams",
+        "tcp_info")),
+     *(f"benchctl_standalone.{name}" for name in ("histogram", "units", "addresses"))],
 )  # fmt: skip
 def test_a_pure_module_imports_neither_sockets_nor_threads_nor_clocks(module):
     program = (
         "import sys; sys.path.append(sys.argv[1]); import importlib; "
-        "importlib.import_module('simpleperf.' + sys.argv[2]); "
+        "importlib.import_module(sys.argv[2]); "
         "print(*sys.modules.keys() & {'socket', 'select', 'selectors', 'threading'})"
     )
     done = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", program, str(TOOL.parent.parent), module],
+        [sys.executable, "-I", "-S", "-c", program, str(PLUGINS), module],
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert done.stdout.strip() == ""
-    assert "import time" not in (TOOL.parent / f"{module}.py").read_text()
+    assert "import time" not in (PLUGINS / f"{module.replace('.', '/')}.py").read_text()

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from simpleperf.simpleperf_harness import REPEATABLE
 
-from benchctl_simpleperf.simpleperf.errors import Problem
 from benchctl_simpleperf.simpleperf.protocol import (
     CLIENT,
     CONTROL_PREAMBLE,
@@ -25,6 +24,7 @@ from benchctl_simpleperf.simpleperf.protocol import (
     stream_preamble,
 )
 from benchctl_simpleperf.simpleperf.settings import Limits, MeasurementSettings
+from benchctl_standalone.errors import Problem
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "simpleperf-protocol.md"
 STATES = {state for state, _, _ in TRANSITIONS} | set(TRANSITIONS.values())

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from simpleperf.simpleperf_harness import REPEATABLE
 
-from benchctl_simpleperf.simpleperf.errors import Problem
 from benchctl_simpleperf.simpleperf.intervals import (
     IntervalMerger,
     IntervalRow,
@@ -16,7 +15,8 @@ from benchctl_simpleperf.simpleperf.intervals import (
     encode_rows,
 )
 from benchctl_simpleperf.simpleperf.results import check_figures, direction_result
-from benchctl_simpleperf.simpleperf.units import parse_rate, parse_seconds, parse_size, scaled
+from benchctl_standalone.errors import Problem
+from benchctl_standalone.units import parse_rate, parse_seconds, parse_size, scaled
 
 
 def sender_row(number, stream=0, count=1000, start_s=None):

@@ -10,16 +10,17 @@ import pytest
 from simpleperf.simpleperf_harness import running_server
 from waiting import DEADLINE_S, wait_until
 
-from benchctl_simpleperf.simpleperf import control_client, pacing
+from benchctl_simpleperf.simpleperf import control_client
 from benchctl_simpleperf.simpleperf import measurement as clock_module
 from benchctl_simpleperf.simpleperf import stream as stream_module
 from benchctl_simpleperf.simpleperf.intervals import Schedule
-from benchctl_simpleperf.simpleperf.kernel import Kernel
 from benchctl_simpleperf.simpleperf.measurement import Measurement
 from benchctl_simpleperf.simpleperf.settings import MeasurementSettings
 from benchctl_simpleperf.simpleperf.stream import Reading, Stream, Timeline
 from benchctl_simpleperf.simpleperf.tcp import TcpSender
 from benchctl_simpleperf.simpleperf.tcp_info import TCP_INFO_BYTES, read_tcp_info
+from benchctl_standalone import priority
+from benchctl_standalone.kernel import Kernel
 
 MS = 1_000_000
 
@@ -237,7 +238,7 @@ def test_the_measuring_thread_goes_first_where_it_may_and_only_for_so_long(monke
     asked = []
     monkeypatch.setattr(os, "sched_getscheduler", lambda _: os.SCHED_OTHER)
     monkeypatch.setattr(os, "sched_setscheduler", lambda _, policy, __: asked.append(policy))
-    with pacing.woken_first():
+    with priority.woken_first():
         assert asked == [os.SCHED_RR]
     assert asked == [os.SCHED_RR, os.SCHED_OTHER]
 
@@ -263,7 +264,7 @@ def test_a_scheduling_that_the_user_chose_is_left_alone(monkeypatch):
     asked = []
     monkeypatch.setattr(os, "sched_getscheduler", lambda _: os.SCHED_FIFO)
     monkeypatch.setattr(os, "sched_setscheduler", lambda *given: asked.append(given))
-    with pacing.woken_first():
+    with priority.woken_first():
         pass
     assert asked == []
 

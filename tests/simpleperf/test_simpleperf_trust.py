@@ -21,10 +21,10 @@ from waiting import wait_until
 from benchctl_simpleperf.simpleperf import control_client, session
 from benchctl_simpleperf.simpleperf import server as server_module
 from benchctl_simpleperf.simpleperf.auth import KEY_VARIABLE, prove, proves, read_key
-from benchctl_simpleperf.simpleperf.errors import Problem
 from benchctl_simpleperf.simpleperf.protocol import CONTROL_PREAMBLE, MAGIC, stream_preamble
 from benchctl_simpleperf.simpleperf.settings import Limits, MeasurementSettings
-from benchctl_simpleperf.simpleperf.waker import Waker
+from benchctl_standalone.errors import Problem
+from benchctl_standalone.waker import Waker
 
 # --- who may --------------------------------------------------------------------------------
 

@@ -9,12 +9,12 @@ import pytest
 from simpleperf.simpleperf_harness import Notes
 
 from benchctl_simpleperf.simpleperf import control_client, plain_client
-from benchctl_simpleperf.simpleperf.errors import Problem
 from benchctl_simpleperf.simpleperf.plain import ANSWER
 from benchctl_simpleperf.simpleperf.protocol import encode_message
 from benchctl_simpleperf.simpleperf.settings import MeasurementSettings
-from benchctl_simpleperf.simpleperf.sockets import Target
-from benchctl_simpleperf.simpleperf.waker import Waker
+from benchctl_standalone.errors import Problem
+from benchctl_standalone.sockets import Target
+from benchctl_standalone.waker import Waker
 
 
 def measure(port, plain):

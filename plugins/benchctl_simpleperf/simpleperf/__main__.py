@@ -3,9 +3,9 @@
 import sys
 
 if not __package__:
-    # Run by its path: make the package importable, after everything that Python itself offers.
-    sys.path.append(__file__.rpartition("/")[0].rpartition("/")[0] or "..")
-    __package__ = "simpleperf"
+    # Run by its path: make the packages importable, after everything that Python itself offers.
+    sys.path.append(__file__.rsplit("/", 3)[0])
+    __package__ = "benchctl_simpleperf.simpleperf"
 
 from .cli import main
 

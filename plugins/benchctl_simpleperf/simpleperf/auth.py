@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from .errors import Problem, describe_os_error
+from benchctl_standalone.errors import Problem, describe_os_error
 
 KEY_VARIABLE = "SIMPLEPERF_KEY"
 _KEY_LIMIT = 4096

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Callable
 
-from .errors import Problem
+from benchctl_standalone.errors import Problem
 
 Check = Callable[[Any], Any]
 

@@ -11,28 +11,37 @@ import os
 import sys
 from collections.abc import Sequence
 
+from benchctl_standalone.background import background_output
+from benchctl_standalone.bundle import program_text
+from benchctl_standalone.errors import Problem
+from benchctl_standalone.waker import Interrupted, Waker
+
+from . import __version__
 from .auth import read_key
-from .background import background_output
-from .bundle import program_text
 from .control_client import run_control_client
-from .errors import Problem
 from .flags import asked_of, limits_of, parse_flags, settings_of, target_of
 from .output import EventsOutput, JsonOutput, ResultOutput, TextOutput
 from .plain_client import run_plain_client
 from .server import Server
 from .sockets import listen
-from .waker import Interrupted, Waker
 
 # Streams take the interpreter lock after every system call. While another thread computes figures
 # they would wait Python's 5 ms for it, which is long enough to fill a socket's buffer.
 _SWITCH_S = 1e-4
+
+_ABOUT = """\
+simpleperf {version}: measures what a network carries. One file, nothing but Python 3.9 or newer.
+
+    python3 -I simpleperf.py -s -b 0.0.0.0                the server; without -b for this host only
+    python3 -I simpleperf.py -c -I SERVER                 the client
+    ssh HOST python3 -I - -s -b 0.0.0.0 < simpleperf.py   a server on a host that has only Python"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run simpleperf; returns the exit code."""
     flags = parse_flags(arguments)
     if flags.self:
-        sys.stdout.write(program_text())
+        sys.stdout.write(program_text(__package__, _ABOUT.format(version=__version__)))
         return 0
     output = _output(flags)
     sys.setswitchinterval(_SWITCH_S)
@@ -40,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     waker.catch_signals()
     try:
         if flags.server:
-            with background_output():
+            with background_output("simpleperf"):
                 _serve(flags, output, waker)
             return 0
         _measure(flags, output, waker)

@@ -8,10 +8,13 @@ from collections import deque
 from contextlib import suppress
 from typing import Any
 
+from benchctl_standalone.errors import Problem, describe_os_error
+from benchctl_standalone.sockets import Target, address_text, connect
+from benchctl_standalone.waker import Interrupted, Waker, await_readable
+
 from . import __version__
 from .auth import new_secret, prove
 from .cpu import CpuMeter
-from .errors import Problem, describe_os_error
 from .intervals import IntervalMerger, decode_rows
 from .options import set_options
 from .output import ResultOutput
@@ -20,8 +23,7 @@ from .protocol import CLIENT, CONTROL_PREAMBLE, VERSION, Conversation, stream_pr
 from .results import check_figures, direction_result
 from .settings import MeasurementSettings
 from .side import Side
-from .sockets import NOT_OURS, Target, address_text, bind_again, connect, connect_again
-from .waker import Interrupted, Waker, await_readable
+from .sockets import NOT_OURS, bind_again, connect_again
 
 # How long the server may take for its result, and how long a stream may stall.
 _PATIENCE_S = 30.0

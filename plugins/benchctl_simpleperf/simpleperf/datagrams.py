@@ -11,7 +11,7 @@ from __future__ import annotations
 import struct
 from bisect import bisect_right
 
-from .histogram import Histogram
+from benchctl_standalone.histogram import Histogram
 
 HEADER = struct.Struct(">QQ")
 # A monotonic clock needs 73 years to reach the first, and no omitted part begins before it.

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import argparse
 import math
-import re
 import socket
 from collections.abc import Sequence
-from typing import Any, Callable
+from typing import Any
+
+from benchctl_standalone.arguments import dscp, network, quantity, whole
+from benchctl_standalone.errors import Problem
+from benchctl_standalone.sockets import Target
+from benchctl_standalone.units import BYTE_UNITS, parse_rate, parse_seconds, parse_size
 
 from . import __version__
-from .addresses import Network, parse_network
-from .errors import Problem
 from .settings import (
     DEFAULT_PORT,
-    DSCP_NAMES,
     SETTINGS_CHECKS,
     STREAMS_LIMIT,
     TCP_LENGTH_BYTES,
@@ -23,48 +24,13 @@ from .settings import (
     Limits,
     MeasurementSettings,
 )
-from .sockets import Target
-from .units import BYTE_UNITS, parse_rate, parse_seconds, parse_size
 
 _INTERVAL_LEAST_S = 0.01
 
 
-def _quantity(parse: Callable[[str], float], least: float = 0.0) -> Callable[[str], float]:
-    def convert(text: str) -> float:
-        try:
-            value = parse(text)
-        except ValueError as error:
-            raise argparse.ArgumentTypeError(str(error)) from None
-        if value < least:
-            raise argparse.ArgumentTypeError(f"{text!r} is less than {least:g}")
-        return value
-
-    return convert
-
-
-def _whole(least: int, most: int) -> Callable[[str], int]:
-    def convert(text: str) -> int:
-        if not re.fullmatch("[0-9]{1,9}", text) or not least <= int(text) <= most:
-            raise argparse.ArgumentTypeError(f"{text!r} is not a number from {least} to {most}")
-        return int(text)
-
-    return convert
-
-
-def _dscp(text: str) -> int:
-    return DSCP_NAMES[text.lower()] if text.lower() in DSCP_NAMES else _whole(0, 63)(text)
-
-
-def _network(text: str) -> Network:
-    try:
-        return parse_network(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-
-
-_SIZE, _RATE = _quantity(parse_size, 1), _quantity(parse_rate, 1000)
-_SECONDS, _MOMENT = _quantity(parse_seconds), _quantity(parse_seconds, 0.001)
-_PORT = _whole(0, 65535)
+_SIZE, _RATE = quantity(parse_size, 1), quantity(parse_rate, 1000)
+_SECONDS, _MOMENT = quantity(parse_seconds), quantity(parse_seconds, 0.001)
+_PORT = whole(0, 65535)
 
 
 # One flag a line reads best.
@@ -106,9 +72,9 @@ def _parser() -> argparse.ArgumentParser:
         help="the server's name or address (default: %(default)s)")
     add("-t", "--time", type=_MOMENT, metavar="SECONDS", help="how long to measure (default: 10)")
     add("-n", "--num", type=_SIZE, metavar="BYTES", help="bytes to send instead, over all streams")
-    add("-k", "--blocks", type=_whole(1, 10**9), metavar="N",
+    add("-k", "--blocks", type=whole(1, 10**9), metavar="N",
         help="blocks of --length to send instead, over all streams")
-    add("-P", "--parallel", type=_whole(1, STREAMS_LIMIT), default=1, metavar="N",
+    add("-P", "--parallel", type=whole(1, STREAMS_LIMIT), default=1, metavar="N",
         help="parallel streams")
     add("-O", "--omit", type=_SECONDS, default=0.0, metavar="SECONDS", help="leave out this much "
     "at the start")
@@ -123,16 +89,16 @@ def _parser() -> argparse.ArgumentParser:
     add("-w", "--window", type=_SIZE, metavar="BYTES", help="socket buffers at both ends")
     add("--client-window", type=_SIZE, metavar="BYTES", help="the client's (default: --window)")
     add("--server-window", type=_SIZE, metavar="BYTES", help="the server's (default: --window)")
-    add("-M", "--mss", type=_whole(88, 65535), metavar="BYTES", help="TCP's segment size")
+    add("-M", "--mss", type=whole(88, 65535), metavar="BYTES", help="TCP's segment size")
     add("-C", "--congestion", metavar="NAME", help="TCP's congestion control")
     add("-N", "--no-delay", action="store_true", help="send small segments at once (no Nagle)")
-    add("--dscp", type=_dscp, metavar="N", help="DSCP of the packets: 0 to 63, or such as ef")
+    add("--dscp", type=dscp, metavar="N", help="DSCP of the packets: 0 to 63, or such as ef")
     add("-Z", "--zero-copy", action="store_true",
         help="send without copying, and drop what is received unread")
     add("--device", metavar="NAME", help="network device to use (Linux)")
     add("--source-port", type=_PORT, default=0, metavar="PORT",
         help="source port of the first stream; each further stream uses the next")
-    add("--start-at", type=_quantity(float), metavar="EPOCH",
+    add("--start-at", type=quantity(float), metavar="EPOCH",
         help="start at this wall-clock time, in seconds since 1970")
     add("--connect-timeout", type=_MOMENT, default=10.0, metavar="SECONDS",
         help="connection timeout (default: %(default)g)")
@@ -142,9 +108,9 @@ def _parser() -> argparse.ArgumentParser:
     limits = Limits()
     add = parser.add_argument_group("server").add_argument
     add("--one-off", action="store_true", help="end after one measurement")
-    add("--max-clients", type=_whole(1, 10**6), default=limits.clients, metavar="N",
+    add("--max-clients", type=whole(1, 10**6), default=limits.clients, metavar="N",
         help="connections and streams of all clients (default: %(default)s)")
-    add("--max-per-client", type=_whole(1, 10**6), default=limits.client_places, metavar="N",
+    add("--max-per-client", type=whole(1, 10**6), default=limits.client_places, metavar="N",
         help="connections and streams of one client, an IPv4 address or an IPv6 /64 (default: "
         "%(default)s)")
     add("--max-time", type=_MOMENT, default=limits.duration_s, metavar="SECONDS",
@@ -154,7 +120,7 @@ def _parser() -> argparse.ArgumentParser:
         "TCP)")
     add("--max-total-rate", type=_RATE, metavar="BITS",
         help="maximum rate of all clients together (default: ten times --max-rate)")
-    add("--allow", type=_network, action="append", default=[], metavar="NETWORK",
+    add("--allow", type=network, action="append", default=[], metavar="NETWORK",
         help="accept clients from this network only, such as 192.0.2.0/24; repeatable")
     add("--idle", type=_MOMENT, default=limits.idle_s, metavar="SECONDS",
         help="idle timeout of a client (default: %(default)g)")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from .errors import Problem
+from benchctl_standalone.errors import Problem
 
 SECOND_NS = 1_000_000_000
 # A century: if bytes decide the end, time does not.

@@ -12,8 +12,9 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any, Callable, NamedTuple
 
+from benchctl_standalone.priority import sharpen_timers, woken_first
+
 from .intervals import SECOND_NS, Boundary, IntervalRow
-from .pacing import sharpen_timers, woken_first
 from .stream import IntervalNote, Stream, Timeline
 
 # A stopped stream ends at once; this bounds the wait for one that is blocked.

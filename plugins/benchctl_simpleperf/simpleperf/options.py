@@ -13,8 +13,9 @@ import struct
 from contextlib import suppress
 from typing import Any
 
-from .errors import Problem, describe_os_error
-from .kernel import Kernel
+from benchctl_standalone.kernel import Kernel
+from benchctl_standalone.sockets import set_option
+
 from .settings import MeasurementSettings
 
 _TCP_CONGESTION_BYTES = 16
@@ -32,12 +33,12 @@ def set_options(
     window = settings.window_bytes
     if window:
         for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
-            _set(sock, socket.SOL_SOCKET, option, window, "window")
+            set_option(sock, socket.SOL_SOCKET, option, window, "window")
     elif settings.protocol == "udp":
         _enlarge_receive_buffer(sock)
     if settings.dscp is not None:
         level, option = _traffic_class(sock)
-        _set(sock, level, option, settings.dscp << 2, "DSCP")
+        set_option(sock, level, option, settings.dscp << 2, "DSCP")
         with suppress(OSError):  # An IPv6 socket may carry IPv4, which has its own option.
             sock.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, settings.dscp << 2)
     if settings.protocol == "tcp":
@@ -48,16 +49,16 @@ def _set_tcp_options(
     sock: socket.socket, settings: MeasurementSettings, unavailable: dict[str, str]
 ) -> None:
     if settings.no_delay:
-        _set(sock, socket.IPPROTO_TCP, socket.TCP_NODELAY, 1, "no-delay")
+        set_option(sock, socket.IPPROTO_TCP, socket.TCP_NODELAY, 1, "no-delay")
     if settings.mss_bytes:
-        _set(sock, socket.IPPROTO_TCP, socket.TCP_MAXSEG, settings.mss_bytes, "MSS")
+        set_option(sock, socket.IPPROTO_TCP, socket.TCP_MAXSEG, settings.mss_bytes, "MSS")
     if settings.congestion_control:
         if Kernel.TCP_CONGESTION is None:
             unavailable["congestion_control"] = "this system cannot set it"
         else:
             name = settings.congestion_control.encode()
             what = f"congestion control {settings.congestion_control}"
-            _set(sock, socket.IPPROTO_TCP, Kernel.TCP_CONGESTION, name, what)
+            set_option(sock, socket.IPPROTO_TCP, Kernel.TCP_CONGESTION, name, what)
 
 
 def _enlarge_receive_buffer(sock: socket.socket) -> None:
@@ -72,20 +73,6 @@ def _traffic_class(sock: socket.socket) -> tuple[int, int]:
     if sock.family == socket.AF_INET6:
         return socket.IPPROTO_IPV6, socket.IPV6_TCLASS
     return socket.IPPROTO_IP, socket.IP_TOS
-
-
-def _set(sock: socket.socket, level: int, option: int, value: int | bytes, what: str) -> None:
-    try:
-        sock.setsockopt(level, option, value)
-    except OSError as error:
-        raise Problem("parameter", f"{what}: {describe_os_error(error)}") from error
-
-
-def bind_device(sock: socket.socket, device: str) -> None:
-    """Restrict a socket to one network device. Raises Problem."""
-    if Kernel.BIND_DEVICE is None:
-        raise Problem("parameter", "this system cannot bind to a device; bind to its address")
-    _set(sock, socket.SOL_SOCKET, Kernel.BIND_DEVICE, device.encode(), f"device {device}")
 
 
 def set_patience(sock: socket.socket, option: int, seconds: float) -> None:

@@ -10,10 +10,8 @@ from __future__ import annotations
 
 import os
 import socket
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
 
 # Packets of one burst leave together: at most this time's share of the rate.
 _BURST_S = 200e-6
@@ -21,17 +19,6 @@ _BURST_S = 200e-6
 _SPIN_NS = 60_000
 # The longest sleep between two checks of whether to stop.
 _NAP_NS = 50_000_000
-
-
-def sharpen_timers() -> None:
-    """Minimize the timer slack of the calling thread.
-
-    By default Linux adds up to 50 us (prctl(2), PR_SET_TIMERSLACK). If it cannot be reduced, only
-    pacing is coarser.
-    """
-    path = f"/proc/{threading.get_native_id()}/timerslack_ns"
-    with suppress(OSError), open(path, "w", encoding="ascii") as slack:
-        slack.write("1")
 
 
 def shares_core(sock: socket.socket) -> bool:
@@ -49,26 +36,6 @@ def give_way() -> None:
 
 
 _YIELD: Callable[[], None] | None = getattr(os, "sched_yield", None)
-
-
-@contextmanager
-def woken_first() -> Iterator[None]:
-    """Let the kernel run the calling thread as soon as it wakes, for as long as the block lasts.
-
-    On a busy machine any other thread waits for its turn, often longer than an interval. Only
-    privileged processes may do this (SCHED_RR, sched(7)); for others nothing changes.
-    """
-    raised = False
-    with suppress(AttributeError, OSError):  # Some systems lack these calls.
-        if os.sched_getscheduler(0) == os.SCHED_OTHER:
-            least = os.sched_get_priority_min(os.SCHED_RR)
-            os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(least))
-            raised = True
-    try:
-        yield
-    finally:
-        if raised:
-            os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
 
 
 class Pacer:

@@ -12,17 +12,19 @@ import time
 from contextlib import suppress
 from typing import Any
 
-from .errors import Problem, describe_os_error
+from benchctl_standalone.errors import Problem, describe_os_error
+from benchctl_standalone.sockets import Target, address_text, connect
+from benchctl_standalone.waker import Waker, await_readable
+
 from .intervals import SECOND_NS, interval_figures, rate_bps
 from .measurement import Measurement
 from .options import set_options, unacknowledged_bytes
 from .output import ResultOutput
 from .plain import ANSWER, GOODBYE
 from .settings import MeasurementSettings
-from .sockets import NOT_OURS, Target, address_text, connect
+from .sockets import NOT_OURS
 from .stream import Timeline
 from .tcp import PlainSender
-from .waker import Waker, await_readable
 
 # How long all bytes may take to arrive after the kernel has them, and then the answer.
 _ARRIVAL_S = 30.0

@@ -7,7 +7,8 @@ import time
 from contextlib import suppress
 from typing import Any, Callable
 
-from .hub import Hub, HubConnection
+from benchctl_standalone.hub import Hub, HubConnection
+
 from .intervals import SECOND_NS, rate_bps
 from .options import notice_absence
 from .plain import ANSWER, CHUNK_BYTES, QUIET_S, PlainStream

@@ -17,6 +17,8 @@ import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple, NoReturn
 
+from benchctl_standalone.errors import Problem
+
 from .checks import (
     Check,
     Later,
@@ -32,7 +34,6 @@ from .checks import (
     scalar,
     text,
 )
-from .errors import Problem
 from .settings import SETTINGS_CHECKS, STREAMS_LIMIT
 
 MAGIC = b"\0simpleperf "

@@ -8,9 +8,10 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from .errors import Problem
+from benchctl_standalone.errors import Problem
+from benchctl_standalone.units import scaled
+
 from .settings import Limits, MeasurementSettings
-from .units import scaled
 
 # A rate holds over this time, with this slack, plus the amount that one stream sends at a time.
 _RATE_SPAN_S = 1.0

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from .errors import Problem
+from benchctl_standalone.errors import Problem
+
 from .intervals import check_names, rate_bps, rate_names
 
 # Figures without a sum over streams: values are averaged, and distributions cannot be combined. The

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-import resource
 import socket
 import time
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Callable
 
-from .addresses import allows, origin_of
-from .errors import Problem
-from .hub import Hub, HubConnection
+from benchctl_standalone.addresses import allows, origin_of
+from benchctl_standalone.errors import Problem
+from benchctl_standalone.hub import Hub, HubConnection, thin_out
+from benchctl_standalone.sockets import address_text, allow_files
+from benchctl_standalone.waker import Waker
+
 from .output import ResultOutput
 from .plain_peer import PlainPeer
 from .protocol import SERVER, Conversation, Preamble, read_preamble
 from .quota import Claim, Quota
 from .session import Policy, Session
 from .settings import Limits, MeasurementSettings
-from .sockets import address_text, join_datagrams
-from .waker import Waker
+from .sockets import join_datagrams
 
 # A client identifies itself at once; a plain one without data yet gets as long.
 _GREETING_S = 10.0
@@ -59,7 +60,7 @@ class Server:
         self._output = output
         self._waker = waker
         # The connections' share of the open files that the system grants.
-        files = _allow_files(limits.clients + _WAITING + _SPARE_FILES) - _SPARE_FILES
+        files = allow_files(limits.clients + _WAITING + _SPARE_FILES) - _SPARE_FILES
         self._waiting = min(_WAITING, max(files - limits.clients, files // 4))
         limits = limits._replace(clients=min(limits.clients, files - self._waiting))
         self.quota = Quota(limits)
@@ -181,16 +182,7 @@ class Server:
         else:
             self.hub.add(_Stranger(sock, address, self.hub))
         if self.connections - self.quota.claims > self._waiting:
-            self._thin_out()
-
-    def _thin_out(self) -> None:
-        """Close connections without a place, oldest first, of the client with most of them."""
-        waiting: dict[bytes, list[HubConnection]] = {}
-        for peer in sorted(self.hub.peers, key=lambda peer: peer.deadline_s, reverse=True):
-            if peer.waits:
-                waiting.setdefault(peer.origin, []).append(peer)
-        for _ in range(min(_THINNED, self._waiting)):
-            max(waiting.values(), key=len).pop().on_broken()
+            thin_out(self.hub.peers, min(_THINNED, self._waiting))
 
     def _show(self, interval: dict[str, Any]) -> None:
         if self._interval_s:
@@ -309,13 +301,3 @@ class _Newcomer(_Waiting):
         elif preamble:
             self._hub.remove(self, close=False)
             self._server.introduce(self.sock, self._address, preamble)
-
-
-def _allow_files(count: int) -> int:
-    """Raise the limit of open files to a count, as far as possible; returns the new limit."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft == resource.RLIM_INFINITY or soft >= count:
-        return count
-    allowed = count if hard == resource.RLIM_INFINITY else min(count, hard)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
-    return allowed

@@ -10,12 +10,14 @@ import time
 from collections.abc import Mapping
 from typing import Any, Callable, NamedTuple
 
+from benchctl_standalone.addresses import origin_of, same_host
+from benchctl_standalone.errors import Problem, describe_os_error
+from benchctl_standalone.hub import Hub, HubConnection
+from benchctl_standalone.sockets import address_text, plain_address
+
 from . import __version__
-from .addresses import origin_of, same_host
 from .auth import new_secret, proves
 from .cpu import CpuMeter
-from .errors import Problem, describe_os_error
-from .hub import Hub, HubConnection
 from .intervals import encode_rows, interval_figures
 from .options import notice_absence, set_options
 from .protocol import SERVER, VERSION, Conversation
@@ -23,7 +25,6 @@ from .quota import Claim, Quota
 from .results import one_sided_result
 from .settings import Limits, MeasurementSettings
 from .side import Side
-from .sockets import address_text, plain_address
 
 # How much data to a client may be unread.
 _UNREAD_LIMIT = 1 << 20

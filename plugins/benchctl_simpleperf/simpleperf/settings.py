@@ -6,9 +6,10 @@ import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from .addresses import Network
+from benchctl_standalone.addresses import Network
+from benchctl_standalone.errors import Problem
+
 from .checks import Check, choice, flag, integer, list_of, number, optional, text
-from .errors import Problem
 from .intervals import SECOND_NS, Schedule
 
 DEFAULT_PORT = 8088
@@ -23,14 +24,6 @@ UDP_LENGTH_LEAST = 16
 UDP_LENGTH_MOST = 65507
 # A UDP sender without a limit floods the network, so that must be requested explicitly.
 UDP_RATE_BPS = 1e6
-# RFC 2474 (class selectors), 2597 (AF), 3246 (EF), 5865 (VA), 8622 (LE).
-DSCP_NAMES = {
-    **{f"cs{number}": 8 * number for number in range(8)},
-    **{f"af{c}{drop}": 8 * c + 2 * drop for c in range(1, 5) for drop in range(1, 4)},
-    "ef": 46,
-    "va": 44,
-    "le": 1,
-}
 
 
 class MeasurementSettings(NamedTuple):

@@ -12,10 +12,12 @@ from contextlib import suppress
 from functools import cache
 from typing import Callable
 
+from benchctl_standalone.kernel import Kernel
+from benchctl_standalone.priority import woken_first
+
 from .intervals import SECOND_NS
-from .kernel import Kernel
 from .options import get_patience, kernel_paces, set_patience
-from .pacing import Pacer, give_way, shares_core, woken_first
+from .pacing import Pacer, give_way, shares_core
 from .plain import CHUNK_BYTES
 from .settings import TCP_LENGTH_BYTES, MeasurementSettings
 from .stream import Reading, Stream, Timeline

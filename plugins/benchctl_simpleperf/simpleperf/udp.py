@@ -16,12 +16,14 @@ import time
 from contextlib import suppress
 from typing import Any
 
+from benchctl_standalone.histogram import Histogram
+from benchctl_standalone.kernel import Kernel
+from benchctl_standalone.priority import sharpen_timers
+
 from .datagrams import HEADER, SECOND_0, STAMPS_FROM, Arrivals, Train, row_of
-from .histogram import Histogram
 from .intervals import SECOND_NS
-from .kernel import Kernel
 from .options import set_patience
-from .pacing import Pacer, give_way, sharpen_timers
+from .pacing import Pacer, give_way
 from .settings import MeasurementSettings
 from .stream import Reading, Stream, Timeline
 

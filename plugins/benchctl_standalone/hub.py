@@ -14,6 +14,7 @@ import math
 import selectors
 import socket
 import time
+from collections.abc import Iterable
 from typing import Any, Callable
 
 from .waker import Waker
@@ -60,6 +61,16 @@ class HubConnection:
     def close(self) -> None:
         """Free the connection and its resources; called by the hub."""
         self.sock.close()
+
+
+def thin_out(peers: Iterable[HubConnection], count: int) -> None:
+    """Close so many connections that hold no place: the oldest of the client with most of them."""
+    waiting: dict[bytes, list[HubConnection]] = {}
+    for peer in sorted(peers, key=lambda peer: peer.deadline_s, reverse=True):
+        if peer.waits:
+            waiting.setdefault(peer.origin, []).append(peer)
+    for _ in range(min(count, sum(map(len, waiting.values())))):
+        max(waiting.values(), key=len).pop().on_broken()
 
 
 class Hub:
@@ -126,7 +137,7 @@ class Hub:
             import traceback  # Only imported if there is a bug.
 
             told = traceback.format_exc(limit=-2).replace("\n", " ")
-            self._warn(f"a bug in simpleperf: {told}")
+            self._warn(f"this is a bug: {told}")
             peer.on_broken()
 
     def close(self) -> None:

@@ -17,6 +17,9 @@ _LINUX = sys.platform.startswith("linux") and not os.uname().machine.startswith(
 )
 
 
+_DARWIN_TTL = (24, 24) if sys.platform == "darwin" else None
+
+
 def _on_linux(number: int) -> int | None:
     return number if _LINUX else None
 
@@ -32,6 +35,9 @@ class Kernel:
     RECEIVE_BUFFER_FORCE: int | None = _on_linux(33)
     MEMINFO: int | None = _on_linux(55)
     TIMESTAMP_NS: int | None = _on_linux(35)
+    TIMESTAMPING: int | None = _on_linux(37)
+    # Option and kind of the ancillary data, which Python names for IPv6 only.
+    RECEIVE_TTL: tuple[int, int] | None = (12, 2) if _LINUX else _DARWIN_TTL
     UDP_SEGMENT: int | None = _on_linux(103)
     UDP_GRO: int | None = _on_linux(104)
     # Elsewhere MSG_TRUNC is accepted for TCP but drops nothing.

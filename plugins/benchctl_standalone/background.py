@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, Callable
 
-from .output import say
+from .saying import say
 
 # Some thousand intervals: a reader that is away for a moment misses nothing.
 _WAITING_BYTES = 1 << 20
@@ -78,12 +78,12 @@ class _Background:
 
 
 @contextmanager
-def background_output() -> Iterator[None]:
-    """Let standard output and standard error be written in the background."""
+def background_output(program: str) -> Iterator[None]:
+    """Let standard output and standard error of a program be written in the background."""
     files = sys.stdout, sys.stderr
 
     def warn() -> None:
-        say("simpleperf: warning: nobody reads the output, so it is left out", sys.stderr)
+        say(f"{program}: warning: nobody reads the output, so it is left out", sys.stderr)
 
     with suppress(OSError, AttributeError):  # Closed by the shell, or not a file.
         sys.stderr = _Background(sys.stderr, lambda: None)

@@ -1,0 +1,104 @@
+"""Writes a stand-alone tool as one file that needs nothing but Python.
+
+The file holds the text of each module of the tool, and of each that it imports from here, creates
+the modules in the order of their imports, and runs the tool's `cli.main`. A bundle can print itself
+again.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+
+_SHARED = __package__
+_LEFT_OUT = ("__init__", "__main__")
+_IMPORT = re.compile(rf"^from (?:\.|({_SHARED})\.?)(\w*) import", re.MULTILINE)
+
+_HEAD = '''\
+#!/usr/bin/env python3
+"""{about}
+
+Python's -I keeps modules of the present directory from being taken for the standard library's.
+
+Made by `{tool} --self` from the modules of the packages; each is below as it is there.
+"""
+
+import sys
+
+# Python puts the present directory, or that of this file, first. Nothing of ours is there.
+if not (sys.flags.isolated or getattr(sys.flags, "safe_path", False)):
+    del sys.path[:1]
+
+import types
+
+SOURCES = {{}}
+'''
+_TAIL = """
+for name, source in SOURCES.items():
+    package, _, leaf = name.rpartition(".")
+    module = types.ModuleType(name)
+    module.SOURCES = SOURCES
+    if package:
+        module.__package__ = package
+    else:
+        module.__path__ = []
+    sys.modules[name] = module
+    exec(compile(source, name.replace(".", "/") + ".py", "exec"), module.__dict__)
+    if package:
+        setattr(sys.modules[package], leaf, module)
+
+if __name__ == "__main__":
+    sys.exit(sys.modules["{tool}.cli"].main())
+"""
+
+
+def program_text(package: str, about: str) -> str:
+    """Return the text of the file of the tool in a package; ``about`` says what it is."""
+    tool = package.rpartition(".")[2]
+    parts = [_HEAD.format(tool=tool, about=about)]
+    sources: dict[str, str] = {}
+    _collect(sources, tool, package, "")
+    for module in _modules_of(package):
+        _collect(sources, tool, package, module)
+    for name, text in sources.items():
+        quoted = repr(text) if "'''" in text else f"r'''{text}'''"
+        parts.append(f"\nSOURCES[{name!r}] = {quoted}\n")
+    return "".join((*parts, _TAIL.replace("{tool}", tool)))
+
+
+def _collect(sources: dict[str, str], tool: str, package: str, module: str) -> None:
+    """Add a module by its name in the file, after those that it imports."""
+    name = ".".join(filter(None, (tool, module)))
+    if name in sources:
+        return
+    text = _text_of(package, module)
+    for shared, imported in _IMPORT.findall(text):
+        if shared or imported:
+            _collect(sources, shared or tool, shared or package, "")
+            _collect(sources, shared or tool, shared or package, imported)
+    sources[name] = text
+
+
+def _modules_of(package: str) -> list[str]:
+    """Return the names of a package's modules, sorted."""
+    bundled: dict[str, str] | None = getattr(sys.modules[package], "SOURCES", None)
+    if bundled is not None:
+        prefix = package + "."
+        return sorted(name[len(prefix) :] for name in bundled if name.startswith(prefix))
+    import os  # Only a package on disk has files.
+
+    files = os.listdir(sys.modules[package].__path__[0])
+    names = (name[:-3] for name in files if name.endswith(".py"))
+    return sorted(name for name in names if name not in _LEFT_OUT)
+
+
+def _text_of(package: str, module: str) -> str:
+    """Return a module's text, from its file, or from the running bundle."""
+    bundled: dict[str, str] | None = getattr(sys.modules[package], "SOURCES", None)
+    if bundled is not None:
+        return bundled[".".join(filter(None, (package, module)))]
+    import os
+
+    path = os.path.join(sys.modules[package].__path__[0], (module or "__init__") + ".py")
+    with open(path, encoding="utf-8") as file:
+        return file.read()
