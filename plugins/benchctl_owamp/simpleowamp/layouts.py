@@ -6,6 +6,7 @@ ignored when read, as the RFCs ask. Lengths are octets.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from struct import Struct
 from typing import Any
 
@@ -54,6 +55,17 @@ class Layout:
         Raises struct.error if the data ends before the message does.
         """
         return dict(zip(self.fields, self._struct.unpack_from(data, offset)))
+
+    def pack_row(self, values: Iterable[Any]) -> bytes:
+        """Return the message of values in the order of its fields."""
+        return self._struct.pack(*values)
+
+    def unpack_rows(self, data: bytes) -> Iterator[tuple[Any, ...]]:
+        """Yield the values of each of some messages that follow each other, in order.
+
+        Raises struct.error if the data ends within a message.
+        """
+        return self._struct.iter_unpack(data)
 
 
 _RFC = "RFC 4656, section "
