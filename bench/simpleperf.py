@@ -31,6 +31,8 @@ from typing import Any, NamedTuple
 
 import table
 
+from benchctl.engine.network import free_ports
+
 ROUNDS = 5
 PINNED_ROUNDS = 5
 FREE_ROUNDS = 10
@@ -316,9 +318,7 @@ def _simpleperf(*flags: str) -> dict[str, Any]:
 
 
 def _iperf3(program: str, *flags: str) -> dict[str, Any]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
+    port = str(next(free_ports("127.0.0.1", 5201)))
     command = [program, "-s", "-1", "-B", "127.0.0.1", "-p", port, "--forceflush"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None

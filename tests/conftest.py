@@ -9,6 +9,7 @@ import needs
 import pytest
 from fork_server import ForkServer
 from hypothesis import HealthCheck, settings
+from ports import Lender
 
 # The same examples on every run, and no limit of time: a busy machine is no defect. The first draw
 # of a process reads every module for its constants, which counts as slow drawing.
@@ -71,6 +72,18 @@ def golden(request):
 def fork_server():
     with ForkServer() as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def lend_port():
+    """Return, with each call, a port that nothing else takes in this session."""
+    with Lender() as lender:
+        yield lender.lend
+
+
+@pytest.fixture
+def port(lend_port):
+    return lend_port()
 
 
 def pytest_runtest_setup(item):

@@ -138,7 +138,7 @@ class LabSite(Site):
         topology = build_topology(self._source, trial.plan.lab)
         building = asyncio.ensure_future(asyncio.to_thread(Lab.build, topology, self._emulator))
         try:
-            await asyncio.shield(building)
+            await asyncio.wait([building])  # which does not cancel it
         finally:
             # A half-built lab cannot be removed, so a cancelled caller waits for it all the same.
             self._lab = lab = await building

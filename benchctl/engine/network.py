@@ -5,15 +5,19 @@ from __future__ import annotations
 import errno
 import itertools
 import socket
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Sequence
 
 from benchctl.errors import MissingError
 from benchctl.plan.bound import BoundFlow
 from benchctl.run.planned import Network
 
-# The kernel chooses a free one.
-_ANY = 0
-_TRIES = 8
+# Another program may take a port between this look and the start of the server, which then moves to
+# the next one at once.
+_OFFERED = 3
+# No machine uses so many in a row.
+_LOOKED_AT = 100
+# The first on which an ordinary user may listen (ip_unprivileged_port_start in ip(7)).
+_UNPRIVILEGED = 1024
 
 
 def check_interfaces(network: Network) -> None:
@@ -40,8 +44,8 @@ def is_own(address: str) -> bool:
     return True
 
 
-def ports_of(flow: BoundFlow, network: Network, taken: Collection[int]) -> list[int | None]:
-    """Return the ports to try, in order: a peer's range, or a free port of our host.
+def ports_of(flow: BoundFlow, network: Network, taken: Collection[int]) -> Sequence[int | None]:
+    """Return the ports to try, in order: a peer's range, or the first free ones of our host.
 
     A tool whose server benchctl does not start uses the tool's default port. ``taken`` are ports of
     other flows of the trial. Raises MissingError if no port is available.
@@ -59,18 +63,28 @@ def ports_of(flow: BoundFlow, network: Network, taken: Collection[int]) -> list[
         used = {*taken, *host.taken_ports}
         return [next(port for port in itertools.count(default) if port not in used)]
     address = flow.address_at(host)
-    for candidate in (default, *[_ANY] * _TRIES):
-        port = _free_port(address, candidate)
-        if port is not None and port not in taken:
-            return [port]
-    raise MissingError(
-        f"flow {flow.plan.name}: no free port at {address}, host {flow.plan.to}",
-        "a host must have an address of this machine; declare other machines under [servers]",
-    )
+    free = (port for port in free_ports(address, default) if port not in taken)
+    if not (offered := list(itertools.islice(free, _OFFERED))):
+        raise MissingError(
+            f"flow {flow.plan.name}: no free port at {address}, host {flow.plan.to}",
+            "a host must have an address of this machine; declare other machines under [servers]",
+        )
+    return offered
 
 
-def _free_port(address: str, candidate: int) -> int | None:
-    """Return a port free for TCP and UDP on an address of this machine, or None."""
+def free_ports(address: str, first: int) -> Iterator[int]:
+    """Yield a port and the next ones that are free for TCP and UDP at an address of this machine.
+
+    The kernel gives none of these to connections; one of its own choice it could give to another's
+    before the server listens.
+    """
+    low = max(first + 1, _UNPRIVILEGED)
+    for port in (first, *range(low, min(low + _LOOKED_AT, 1 << 16))):
+        if _is_free(address, port):
+            yield port
+
+
+def _is_free(address: str, port: int) -> bool:
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     try:
         with (
@@ -78,9 +92,8 @@ def _free_port(address: str, candidate: int) -> int | None:
             socket.socket(family, socket.SOCK_DGRAM) as udp,
         ):
             tcp.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            tcp.bind((address, candidate))
-            port: int = tcp.getsockname()[1]
+            tcp.bind((address, port))
             udp.bind((address, port))
     except OSError:
-        return None
-    return port
+        return False
+    return True

@@ -20,6 +20,7 @@ from benchctl.engine.signals import STOPPING
 from benchctl.errors import MissingError, UsageError
 from benchctl.hosts.programs import located
 from benchctl.hosts.spawn import LocalSpawner, Spawner, has_ended, stop
+from benchctl.hosts.tasks import cancel
 from benchctl.run.planned import LOCAL
 
 # A server that cannot keep up must not keep the machine busy with its starts.
@@ -86,19 +87,21 @@ async def _serve(servers: Sequence[Served], lasts_s: float | None, audience: Aud
             asyncio.ensure_future(_watch(spawner, one, audience, listens))
             for one, listens in zip(servers, listen, strict=True)
         ]
-        tasks: list[asyncio.Future[Any]] = [*watches, asyncio.ensure_future(asked.wait())]
-        all_listen = asyncio.gather(*(one.wait() for one in listen))
+        ends: list[asyncio.Future[Any]] = [*watches, asyncio.ensure_future(asked.wait())]
+        all_listen = asyncio.ensure_future(_all_set(listen))
         first = asyncio.FIRST_COMPLETED
-        await asyncio.wait([*tasks, all_listen], return_when=first)
+        await asyncio.wait([*ends, all_listen], return_when=first)
         if all_listen.done():  # the time counts from here
-            await asyncio.wait(tasks, timeout=lasts_s, return_when=first)
-        all_listen.cancel()
+            await asyncio.wait(ends, timeout=lasts_s, return_when=first)
         failed = [task.exception() for task in watches if task.done()]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await cancel(*ends, all_listen)
     for error in filter(None, failed):
         raise error
+
+
+async def _all_set(events: Sequence[asyncio.Event]) -> None:
+    for event in events:
+        await event.wait()
 
 
 async def _watch(

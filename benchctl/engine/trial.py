@@ -19,6 +19,7 @@ from benchctl.engine.site import Site
 from benchctl.errors import HookError, LabError, MissingError
 from benchctl.hosts.programs import located
 from benchctl.hosts.spawn import Spawner
+from benchctl.hosts.tasks import cancel
 from benchctl.plan.bound import BoundTrial
 from benchctl.run.planned import Settings
 from benchctl.run.record import HookOutcome, Trial
@@ -86,8 +87,7 @@ class TrialRunner:
             placing = asyncio.ensure_future(self._places(trial_id, trial, turns))
             try:
                 if not await self._until_asked(placing):
-                    placing.cancel()
-                    await asyncio.wait([placing])
+                    await cancel(placing)
                     return self._finish(trial_id, trial, places, flows, self._cut_short())
                 places = placing.result()
                 flows = await self._attempt(trial_id, trial, places, number)
@@ -182,8 +182,7 @@ class TrialRunner:
                 if status is Status.TIMED_OUT
                 else f"{status} by the user"
             )
-            measuring.cancel()
-            await asyncio.wait([measuring])
+            await cancel(measuring)
         error = None if measuring.cancelled() else measuring.exception()
         if error is not None:
             status, reason = Status.INTERRUPTED, str(error)
@@ -248,11 +247,9 @@ class TrialRunner:
         try:
             while pending and not any(flow.failure for flow in flows):
                 done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
-                for task in done:
-                    task.result()
+                await asyncio.gather(*done)
         finally:
-            for task in pending:
-                task.cancel()
+            await cancel(*pending)
 
     async def _start_server(self, place: FlowPlace, flow: FlowAttempt) -> None:
         if place.target is None or not place.flow.backend.capabilities.needs_server:

@@ -23,6 +23,7 @@ from typing import Any, Protocol, cast
 from benchctl.api import Channel
 from benchctl.hosts import guardian
 from benchctl.hosts.log import Ended, command_log
+from benchctl.hosts.tasks import cancel
 from benchctl.run.planned import Host
 
 OnData = Callable[[Channel, bytes], None]
@@ -73,11 +74,12 @@ async def has_ended(
     if unless is not None:
         waits.append(asyncio.ensure_future(unless.wait()))
     try:
-        await asyncio.wait(waits, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
+        done, _ = await asyncio.wait(
+            waits, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED
+        )
     finally:
-        for wait in waits:
-            wait.cancel()
-    if not waits[0].done():
+        await cancel(*waits)
+    if waits[0] not in done:
         return False
     waits[0].result()
     return True

@@ -2,6 +2,7 @@
 
 import json
 import re
+import subprocess
 import sys
 
 import pytest
@@ -59,9 +60,16 @@ def test_the_log_has_every_command_of_a_lab_with_its_host_start_and_end(benchctl
 
 
 def test_a_prompt_logs_each_command_when_it_ends(benchctl):
-    process = benchctl.start("lab", "shell", "--log-json", lab(benchctl, "[hosts.a]"), stdin=-1)
-    _, said = process.communicate("a true &\na sleep 60 &\na false\n", timeout=60)
-    entries = [json.loads(line) for line in said.splitlines() if line.startswith("{")]
+    words = "lab", "shell", "--log-json", lab(benchctl, "[hosts.a]")
+    with benchctl.start(*words, stdin=subprocess.PIPE) as process:
+        process.stdin.write("a true &\n")
+        process.stdin.flush()
+        # It ends while the prompt waits for a line.
+        said = [next(line for line in process.stderr if '"ended"' in line and '["true"]' in line)]
+        process.stdin.write("a sleep 60 &\na false\n")
+        process.stdin.close()
+        said += process.stderr
+    entries = [json.loads(line) for line in said if line.startswith("{")]
     ends = {
         (entry["host"], *entry["command"]): entry["exit_code"]
         for entry in entries

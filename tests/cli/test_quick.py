@@ -1,7 +1,6 @@
 """``quick``: a first look at one host, stored as a run whose profile can be written out."""
 
 import json
-import socket
 import subprocess
 import sys
 
@@ -49,17 +48,14 @@ def test_both_ways_and_the_round_trip_idle_and_under_load_are_measured(benchctl,
     assert "measure  idle, send, receive, udp" in planned
 
 
-def test_a_server_that_somebody_runs_is_measured_without_pings(quick):
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
+def test_a_server_that_somebody_runs_is_measured_without_pings(quick, port):
     server = subprocess.Popen(
-        [sys.executable, "-m", "benchctl_simpleperf", "-s", "-p", port],
+        [sys.executable, "-m", "benchctl_simpleperf", "-s", "-p", str(port)],
         stdout=subprocess.PIPE,
     )
     try:
         server.stdout.readline()  # it listens
-        found = figures(quick("127.0.0.1", "--port", port, "--no-ping"))
+        found = figures(quick("127.0.0.1", "--port", str(port), "--no-ping"))
     finally:
         server.terminate()
         server.communicate()

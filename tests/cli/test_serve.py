@@ -33,13 +33,6 @@ BACKEND = Once()
 
 
 @pytest.fixture
-def port():
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return sock.getsockname()[1]
-
-
-@pytest.fixture
 def serving(benchctl):
     """Start ``benchctl serve`` on loopback; returns it when it has told what to type."""
     started = []

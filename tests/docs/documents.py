@@ -8,7 +8,6 @@ command, the others are its output.
 import os
 import re
 import shlex
-import socket
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -26,7 +25,7 @@ _BY_THE_CLOCK = re.compile(r"\d{8}-\d{6}-[0-9a-f]{6}|\d{4}-\d\d-\d\dT[\d:.]+")
 # before the server that it was free for.
 BUSY = re.compile(
     "the emulator did not keep up on|another run is being measured here"
-    "|attempt 1, .*Address already in use"
+    r"|attempt \d+, .*Address already in use"
 )
 # With its unit, after a name, or alone; and what has no letter at all.
 _FIGURE = re.compile(r"[\d.]+[a-z]+|[a-z]+=[\d.]+|[^A-Za-z…$]*")
@@ -97,12 +96,10 @@ def names_in(rows, column=0):
 class Shell:
     """A directory in which the sessions of a document are run, with a store of its own."""
 
-    def __init__(self, directory, server):
+    def __init__(self, directory, server, port):
         self.directory = directory
         self._server = server
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self._port = str(free.getsockname()[1])
+        self._port = str(port)
         self._environment = {
             **os.environ,
             "BENCHCTL_STORE": "runs.sqlite",

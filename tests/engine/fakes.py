@@ -54,9 +54,15 @@ class JumpingLoop(asyncio.SelectorEventLoop):
 
 
 def run_virtual(main):
-    """Run ``main(loop)`` to its end in virtual time."""
-    with asyncio.Runner(loop_factory=JumpingLoop) as runner:
-        return runner.run(main(runner.get_loop()))
+    """Run ``main(loop)`` to its end in virtual time; no exception may be left to asyncio."""
+    complaints = []
+    try:
+        with asyncio.Runner(loop_factory=JumpingLoop) as runner:
+            loop = runner.get_loop()
+            loop.set_exception_handler(lambda _, context: complaints.append(context))
+            return runner.run(main(loop))
+    finally:
+        assert not complaints
 
 
 @dataclass

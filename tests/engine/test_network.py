@@ -2,7 +2,7 @@
 
 import dataclasses
 import socket
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 
 import pytest
 from engine.fakes import FakeBackend
@@ -61,17 +61,6 @@ def backend_on(port):
     return backend
 
 
-def a_free_port(*others):
-    """Return a port that nobody has on 127.0.0.1, nor on other addresses."""
-    for _ in range(20):
-        with ExitStack() as stack, suppress(OSError):
-            port = listening(stack)
-            for address in others:
-                listening(stack, address, port)
-            return port
-    raise AssertionError("no free port")
-
-
 def test_a_peers_ports_are_its_range_in_order():
     public = bind_flow(flow(to="public"), FakeBackend())
     assert ports_of(public, HERE, ()) == [9200, 9201, 9202, 9203]
@@ -97,35 +86,41 @@ def test_a_tool_that_starts_no_server_finds_its_peer_on_the_tools_own_port():
         assert ports_of(bind_flow(flow(), backend), HERE, {port}) == [port]
 
 
-def test_a_host_of_ours_gets_the_tools_own_port_where_it_is_free():
-    port = a_free_port()
-    assert ports_of(bind_flow(flow(), backend_on(port)), HERE, ()) == [port]
+def test_a_host_of_ours_gets_the_tools_own_port_where_it_is_free(port):
+    assert ports_of(bind_flow(flow(), backend_on(port)), HERE, ())[0] == port
 
 
 @pytest.mark.parametrize("kind", [socket.SOCK_STREAM, socket.SOCK_DGRAM], ids=["tcp", "udp"])
-def test_a_port_that_another_program_has_is_not_used(kind):
+def test_a_port_that_another_program_has_is_not_used(kind, port):
     with ExitStack() as stack:
-        port = listening(stack, kind=kind)
-        (other,) = ports_of(bind_flow(flow(), backend_on(port)), HERE, ())
-        assert other != port
-        listening(stack, port=other)  # and the one instead is free
+        listening(stack, port=port, kind=kind)
+        others = ports_of(bind_flow(flow(), backend_on(port)), HERE, ())
+        assert port < others[0] < others[1] < others[2]
 
 
-def test_flows_of_one_trial_get_a_port_each():
-    port = a_free_port()
-    (other,) = ports_of(bind_flow(flow(), backend_on(port)), HERE, {port})
-    assert other != port
+def test_a_port_that_only_root_may_use_is_followed_by_those_of_everybody(monkeypatch):
+    monkeypatch.setattr(network_module, "_is_free", lambda address, port: port >= 1024)
+    assert ports_of(bind_flow(flow(), backend_on(861)), HERE, ()) == [1024, 1025, 1026]
+
+
+def test_the_ports_end_at_the_last_that_there_is(monkeypatch):
+    monkeypatch.setattr(network_module, "_is_free", lambda address, port: True)
+    assert ports_of(bind_flow(flow(), backend_on(65535)), HERE, ()) == [65535]
+
+
+def test_flows_of_one_trial_get_a_port_each(port):
+    assert port not in ports_of(bind_flow(flow(), backend_on(port)), HERE, {port})
 
 
 @pytest.mark.ipv6
-def test_a_flow_over_ipv6_to_this_machine_looks_for_its_port_and_server_there():
+def test_a_flow_over_ipv6_to_this_machine_looks_for_its_port_and_server_there(port):
     six = replace(flow(), parameters={"ip_version": 6})
     with ExitStack() as stack:
-        port = listening(stack, "::1", a_free_port("::1"))
+        listening(stack, "::1", port)
         backend = VersionedBackend()
         backend.capabilities = dataclasses.replace(backend.capabilities, default_port=port)
-        assert ports_of(bind_flow(six, backend), HERE, ()) != [port]
-        assert ports_of(bind_flow(flow(), backend), HERE, ()) == [port]
+        assert port not in ports_of(bind_flow(six, backend), HERE, ())
+        assert ports_of(bind_flow(flow(), backend), HERE, ())[0] == port
     described = bind_flow(six, backend).described(HERE, port, TOOLS, Role.CLIENT)
     assert described.address == "::1"
     assert (
@@ -140,7 +135,7 @@ def test_an_address_that_is_not_this_machines_has_no_port():
 
 
 def test_a_machine_without_a_free_port_is_told_of(monkeypatch):
-    monkeypatch.setattr(network_module, "_free_port", lambda address, candidate: None)
+    monkeypatch.setattr(network_module, "_is_free", lambda address, port: False)
     with pytest.raises(MissingError, match="no free port"):
         ports_of(bind_flow(flow(), FakeBackend()), HERE, ())
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from engine.fakes import FakeBackend
 from msgspec.structs import replace
+from waiting import DEADLINE_S
 
 from benchctl.api import Direction
 from benchctl.backends import Candidate, Registry
@@ -376,14 +377,14 @@ def test_who_gives_up_while_a_lab_is_built_still_takes_it_away(lab, site, monkey
 
     def while_building():
         begun.set()
-        assert go_on.wait(10)
+        assert go_on.wait(DEADLINE_S)
 
     monkeypatch.setattr(FakeLab, "while_building", while_building)
     one = site(verify=False)
 
     async def main():
         preparing = asyncio.ensure_future(one.prepare(trial()))
-        await asyncio.to_thread(begun.wait, 10)
+        await asyncio.to_thread(begun.wait, DEADLINE_S)
         preparing.cancel()
         await asyncio.sleep(0)
         assert not preparing.done()
@@ -443,24 +444,27 @@ def test_a_real_lab_is_built_measured_changed_and_gone(site):
         async with LocalSpawner() as spawner:
             network = await one.prepare(trial())
             host, target = network.hosts["local"], network.hosts["server.test"]
-            ping = ["ping", "-n", "-c", "1", "-W", "5", target.address]
-            before = await run(spawner, host, ping, 20)
-            one.begin(time.time())
-            after = await run(spawner, host, ping, 20)
-            await one.close()
-            return host, before, after
+            ping = ["ping", "-n", "-c", "1", target.address]
 
-    host, (code, before), (_, after) = asyncio.run(main())
-    assert code == 0
-    assert 10 <= rtt_ms(before) < 30
-    assert rtt_ms(after) >= 60
+            async def rtt_ms():
+                code, output = await run(spawner, host, ping, DEADLINE_S)
+                assert code == 0
+                return float(output.partition("time=")[2].split()[0])
+
+            before_ms = await rtt_ms()
+            while before_ms >= 30:  # the machine was busy: no lab is faster than it should be
+                before_ms = await rtt_ms()
+            one.begin(time.time())
+            after_ms = await rtt_ms()
+            await one.close()
+            return host, before_ms, after_ms
+
+    host, before_ms, after_ms = asyncio.run(asyncio.wait_for(main(), DEADLINE_S))
+    assert before_ms >= 10
+    assert after_ms >= 60
     [keeper] = [word for word in host.prefix if word.startswith("--target=")]
     assert not Path("/proc", keeper.removeprefix("--target=")).exists()
     assert notes[0].startswith("lab lab: user emulator; one link carries at most")
-
-
-def rtt_ms(output):
-    return float(output.partition("time=")[2].split()[0])
 
 
 @pytest.mark.parametrize(("asked", "built"), [("user", Emulator.USER), (None, Emulator.KERNEL)])

@@ -5,7 +5,9 @@ from engine import virtual
 from engine.fakes import EPOCH, GOOD, SERVER, FakeSpawner, Script
 from engine.virtual import NETWORK, flow
 
+from benchctl.engine import network
 from benchctl.engine.site import Site
+from benchctl.run.planned import LOCAL, Network
 
 
 def test_a_good_flow_leaves_samples_figures_and_times(measure):
@@ -52,6 +54,15 @@ def test_a_busy_peer_moves_on_through_its_ports_then_backs_off(measure):
     begun = [at for at, what, _ in outcome.log if what == "begin"]
     assert begun[1] - begun[0] < 0.2  # the next port at once
     assert 1.5 <= begun[3] - begun[2] - 0.1 <= 2.5  # 2 s, give or take a quarter
+
+
+def test_a_server_whose_port_was_just_taken_gets_the_next_at_once(measure, monkeypatch):
+    monkeypatch.setattr(network, "_is_free", lambda address, port: True)
+    taken = Script([(0, "fail busy the port is in use")], 0.1, 1)
+    scripts = {"server 5201": taken, "server 5202": SERVER, "client": GOOD}
+    outcome = measure(scripts, site=Site(Network({"local": LOCAL})), attempts=1)
+    assert [(f.port, f.status) for f in outcome.flows] == [(5201, "failed"), (5202, "ok")]
+    assert outcome.trial.started_time == pytest.approx(EPOCH + 0.11)
 
 
 def test_attempts_end_when_the_peer_stays_busy(measure):

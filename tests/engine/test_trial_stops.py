@@ -1,22 +1,26 @@
 """A stop, a skip or a deadline can happen at any moment of a trial."""
 
+import asyncio
 import tempfile
 from pathlib import Path
 
 from engine.fakes import GOOD, SERVER, Script
-from engine.virtual import flow, run_trial
+from engine.virtual import NETWORK, flow, run_trial
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from benchctl.engine.site import Site
+from benchctl.errors import LabError
 
 ENDS = ("ok", "failed", "timed_out", "interrupted", "skipped")
 
 
 def scripts():
     """Return the scripts of a trial that fails once, waits, and then has three flows."""
-    busy = Script([(0.1, "fail busy somebody else measures")], 0.3, 1)
+    fails = Script([(0.1, "fail peer it went away")], 0.3, 1)
     long = Script([(0.5, "sample 0 0.5 100"), (1.0, "sample 0.5 1 300")], 3.0)
     stubborn = Script([(0.5, "sample 0 0.5 100")], 4.0, on_signal=None)
-    return {"server": SERVER, "client a": [busy, long], "client b": stubborn, "client c": GOOD}
+    return {"server": SERVER, "client a": [fails, long], "client b": stubborn, "client c": GOOD}
 
 
 @settings(max_examples=60)
@@ -64,3 +68,19 @@ def test_a_stop_that_comes_when_all_is_measured_changes_nothing(at_s):
         outcome.reader.close()
         measured = at_s > 0.01 + GOOD.ends_s
         assert outcome.status == ("ok" if measured else "interrupted")
+
+
+class _Falling(Site):
+    """A lab that is being built, and fails when that is cancelled."""
+
+    async def prepare(self, trial):
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            raise LabError("half of it fell") from None
+
+
+def test_a_lab_that_fails_while_the_trial_is_stopped_is_no_complaint_of_the_event_loop(measure):
+    stop = (1.0, lambda signals: signals.stop.set())
+    outcome = measure({}, site=_Falling(NETWORK), during=stop)
+    assert outcome.status == outcome.trial.status == "interrupted"

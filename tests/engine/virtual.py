@@ -19,7 +19,7 @@ from benchctl.engine.site import Site
 from benchctl.engine.trial import Signals, TrialRunner
 from benchctl.plan.bound import bind_trial
 from benchctl.run.planned import (
-    LOCAL,
+    Host,
     Network,
     Peer,
     PlannedFlow,
@@ -38,7 +38,9 @@ REGISTRY = Registry(
         "probed": Candidate("probed", "tests", ProbedBackend),
     }
 )
-NETWORK = Network({"local": LOCAL}, {"public": Peer("203.0.113.1", (9200, 9202))})
+# No other program has a port here, whatever this machine runs.
+OURS = Host("local", "127.0.0.1", shares_ports=False)
+NETWORK = Network({"local": OURS}, {"public": Peer("203.0.113.1", (9200, 9202))})
 
 
 def flow(name="main", to="local", label="x", delay_s=0.0, backend="fake", direction="send", **more):

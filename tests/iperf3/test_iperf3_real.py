@@ -5,7 +5,6 @@ import itertools
 import os
 import selectors
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -82,10 +81,8 @@ def drive(ends, until=lambda: False):
 class Bench:
     """Starts both ends of a flow, and ends what a test leaves behind."""
 
-    def __init__(self):
-        with socket.socket() as probe:
-            probe.bind((ADDRESS, 0))
-            self.port = probe.getsockname()[1]
+    def __init__(self, port):
+        self.port = port
         self.ends = []
         self.tool = None
 
@@ -139,8 +136,8 @@ class Bench:
 
 
 @pytest.fixture
-def bench():
-    bench = Bench()
+def bench(port):
+    bench = Bench(port)
     yield bench
     bench.close()
 
@@ -377,9 +374,9 @@ def test_a_login_without_a_password_says_where_to_put_it(bench, login, monkeypat
     assert "IPERF3_PASSWORD" in failure.hint
 
 
-def test_source_port_burst_and_options_reach_the_program(bench):
+def test_source_port_burst_and_options_reach_the_program(bench, lend_port):
     client, server = bench.run(
-        source_port=Bench().port, rate="20Mbit", burst=4, options=["--no-fq-socket-pacing"]
+        source_port=lend_port(), rate="20Mbit", burst=4, options=["--no-fq-socket-pacing"]
     )
     assert_rate(client, server, Direction.SEND, 20e6)
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from waiting import DEADLINE_S
 
 from benchctl.lab.kernel import unpunctual
 from benchctl.lab.model import Emulator
@@ -88,7 +89,7 @@ SHOW = """
 closed=$1 hidden=$2 IFS=:
 shift 2
 umask 022
-kept=$(mktemp -d)
+kept=$(TMPDIR= mktemp -d)
 mount -t tmpfs none "$kept"
 for path in $hidden; do mkdir -p "$kept$path"; mount --bind "$path" "$kept$path"; done
 for path in $closed; do mount -t tmpfs -o mode=755 none "$path"; done
@@ -115,9 +116,9 @@ def owner(prefix, mark, *arguments, emulator="auto"):
             process.kill()
 
 
-def read_up(process, timeout_s=20.0):
+def read_up(process):
     """Wait until an owner says that its lab is up; returns the keeper's process number."""
-    assert select.select([process.stdout], [], [], timeout_s)[0]
+    assert select.select([process.stdout], [], [], DEADLINE_S)[0]
     word, pid = process.stdout.readline().split()
     assert word == "up"
     return int(pid)

@@ -2,6 +2,7 @@
 
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -30,7 +31,17 @@ def python(request):
     return ordinary_user()
 
 
-def traces():
+@pytest.fixture
+def scratch(monkeypatch):
+    """The directory of temporary files for labs, and for nobody else."""
+    directory = Path(tempfile.mkdtemp())  # not under tmp_path, which only its owner may enter
+    directory.chmod(0o777)
+    monkeypatch.setenv("TMPDIR", str(directory))
+    yield directory
+    shutil.rmtree(directory)
+
+
+def traces(scratch):
     """Return what a lab could leave on this machine beside processes."""
     devices = subprocess.run(["ip", "-br", "link"], capture_output=True, text=True, check=True)
     named = Path("/run/netns")
@@ -38,35 +49,35 @@ def traces():
         devices.stdout,
         Path("/proc/self/mountinfo").read_text(),
         sorted(named.iterdir()) if named.exists() else [],
-        sorted(path.name for path in Path(tempfile.gettempdir()).iterdir() if "lab" in path.name),
+        sorted(scratch.iterdir()),
     )
 
 
-def test_a_lab_that_is_closed_is_gone(python, mark):
-    before = traces()
+def test_a_lab_that_is_closed_is_gone(python, mark, scratch):
+    before = traces(scratch)
     with owner(python, mark, PORTFOLIO, emulator="user") as process:
         read_up(process)
         assert len(processes_with(mark)) > 8
         process.stdin.close()
         assert process.wait() == 0
         assert processes_with(mark) == {}
-    assert traces() == before
+    assert traces(scratch) == before
 
 
 @pytest.mark.parametrize("name", ["SIGKILL", "SIGTERM", "SIGHUP", "SIGSEGV"])
-def test_a_lab_goes_with_its_owner_whatever_ends_it(name, mark):
-    before = traces()
+def test_a_lab_goes_with_its_owner_whatever_ends_it(name, mark, scratch):
+    before = traces(scratch)
     with owner([sys.executable], mark, PORTFOLIO) as process:
         read_up(process)
         process.send_signal(signal.Signals[name])
         process.wait()
         wait_until(lambda: not processes_with(mark), lambda: processes_with(mark))
-    assert traces() == before
+    assert traces(scratch) == before
 
 
-def test_a_lab_goes_with_its_owner_killed_at_any_moment(python, mark):
+def test_a_lab_goes_with_its_owner_killed_at_any_moment(python, mark, scratch):
     """Before it stands, while it is built, while it stands: at moments spread over all of it."""
-    before = traces()
+    before = traces(scratch)
     moments = random.Random(20261121)
     for _ in range(12):
         with owner(python, mark, PORTFOLIO) as process:
@@ -76,7 +87,7 @@ def test_a_lab_goes_with_its_owner_killed_at_any_moment(python, mark):
                 process.kill()
             process.wait()
             wait_until(lambda: not processes_with(mark), lambda: processes_with(mark))
-    assert traces() == before
+    assert traces(scratch) == before
 
 
 def test_a_lab_goes_when_its_keeper_is_killed(mark):

@@ -118,24 +118,19 @@ def test_what_cannot_be_measured_is_a_failure_of_the_right_kind(probe, values, k
     assert failure.hint
 
 
-def least_rtts_s(address):
-    """Return the least RTT of our own ping and of the system's: no other work is in them.
-
-    They take turns, so that both find the same moments.
-    """
-    least = {OWN: 1.0, SYSTEMS: 1.0}
-    for _ in range(5):
-        for probe, before_s in least.items():
-            events = measure(probe, address, count=40, interval="5ms")
-            least[probe] = min(before_s, only(Summary, events).metrics["rtt_s"]["min"])
-    return least[OWN], least[SYSTEMS]
-
-
 @pytest.mark.tool("ping")
 @pytest.mark.parametrize("address", LOOPBACK)
 def test_our_own_ping_measures_what_the_system_s_does(address):
-    own, systems = least_rtts_s(address)
-    assert own == pytest.approx(systems, abs=50e-6)
+    # They take turns, so that both find the same moments. What else the machine does only lengthens
+    # round trips: the least of enough of them are equal.
+    least_s = {OWN: 1.0, SYSTEMS: 1.0}
+    for turn in range(30):
+        for probe, before_s in least_s.items():
+            events = measure(probe, address, count=40, interval="5ms")
+            least_s[probe] = min(before_s, only(Summary, events).metrics["rtt_s"]["min"])
+        if turn >= 4 and abs(least_s[OWN] - least_s[SYSTEMS]) < 50e-6:
+            return
+    pytest.fail(f"least round-trip times differ: {[*least_s.values()]}")
 
 
 @pytest.mark.parametrize("probe", PROGRAMS)

@@ -22,6 +22,7 @@ from benchctl_simpleperf.simpleperf.protocol import (
     encode_message,
 )
 from benchctl_simpleperf.simpleperf.server import Server
+from benchctl_simpleperf.simpleperf.session import Session
 from benchctl_simpleperf.simpleperf.settings import Limits, MeasurementSettings
 from benchctl_simpleperf.simpleperf.sockets import listen
 from benchctl_standalone.sockets import Target
@@ -93,6 +94,13 @@ class Running:
         assert not self._thread.is_alive()
         assert not [text for text in self.notes.warnings if "defect" in text]
         self.waker.close()
+
+    def let_time_pass(self):
+        """Let the server find that every client was silent for too long."""
+        for peer in list(self.server.hub.peers):
+            if isinstance(peer, Session):
+                peer.deadline_s = 0.0
+        self.waker.wake()
 
     def connect(self, source=None):
         """Return a connection to the server, which gives up in the end."""

@@ -271,10 +271,7 @@ def test_a_fast_receiver_has_room_for_many_times_what_it_waits_for():
     assert room >= min(32 * waits_for, most) > 1
 
 
-def test_streams_come_from_the_address_and_ports_that_were_asked(server):
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+def test_streams_come_from_the_address_and_ports_that_were_asked(server, port):
     notes, waker = Notes(), Waker()
     target = Target(server.host, server.port, source="127.0.0.1", source_port=port)
     settings = MeasurementSettings()._replace(duration_s=None, total_bytes=1000, interval_s=0.0)
@@ -385,9 +382,7 @@ def test_a_client_that_is_interrupted_before_the_start_ends_without_a_result():
     assert notes.results == []
 
 
-def test_nobody_at_the_port_is_told_as_unreachable():
-    with socket.create_server(("127.0.0.1", 0)) as gone:
-        port = gone.getsockname()[1]
+def test_nobody_at_the_port_is_told_as_unreachable(port):
     waker = Waker()
     with pytest.raises(Problem) as raised:
         control_client.run_control_client(
@@ -408,9 +403,7 @@ def test_an_address_of_the_other_ip_version_is_a_wrong_parameter():
     assert "IP version" in raised.value.hint
 
 
-def test_a_name_is_told_with_the_address_that_did_not_answer():
-    with socket.create_server(("127.0.0.1", 0)) as gone:
-        port = gone.getsockname()[1]
+def test_a_name_is_told_with_the_address_that_did_not_answer(port):
     waker = Waker()
     target = Target("localhost", port, socket.AF_INET)
     with pytest.raises(Problem) as raised:

@@ -317,8 +317,10 @@ def test_the_console_script_does_not_import_benchctl():
 def interrupt(process, number):
     """Send a signal once the program has told an interval; returns all it said."""
     told = ""
-    while "interval" not in told:
-        told += process.stdout.readline()
+    for line in process.stdout:
+        told += line
+        if "interval" in line:
+            break
     process.send_signal(number)
     rest, errors = process.communicate(timeout=DEADLINE_S)
     assert "Traceback" not in errors
@@ -356,18 +358,14 @@ def test_a_server_that_is_asked_to_end_ends_with_0(number):
     assert json.loads(told.splitlines()[-1])["kind"] == "peer"
 
 
-def test_a_measurement_that_fails_ends_with_1_and_says_why():
-    with server_program("--one-off") as (_, port):
-        pass
+def test_a_measurement_that_fails_ends_with_1_and_says_why(port):
     done = client_program(port, "-t", "1")
     assert done.returncode == 1
     assert done.stdout == ""
     assert "Connection refused" in done.stderr
 
 
-def test_a_failure_is_an_object_where_objects_are_wanted():
-    with server_program("--one-off") as (_, port):
-        pass
+def test_a_failure_is_an_object_where_objects_are_wanted(port):
     whole = json.loads(client_program(port, "--json").stdout)
     assert (whole["throughput_bps"], whole["error"]["kind"]) == (None, "unreachable")
     [event] = map(json.loads, client_program(port, "--events").stdout.splitlines())

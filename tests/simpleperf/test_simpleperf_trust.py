@@ -23,6 +23,7 @@ from benchctl_simpleperf.simpleperf import server as server_module
 from benchctl_simpleperf.simpleperf.auth import KEY_VARIABLE, prove, proves, read_key
 from benchctl_simpleperf.simpleperf.protocol import CONTROL_PREAMBLE, MAGIC, stream_preamble
 from benchctl_simpleperf.simpleperf.settings import Limits, MeasurementSettings
+from benchctl_simpleperf.simpleperf.side import Side
 from benchctl_standalone.errors import Problem
 from benchctl_standalone.waker import Waker
 
@@ -168,13 +169,13 @@ def test_a_client_that_falls_silent_is_dropped(monkeypatch, said):
 
 
 def test_a_client_that_asks_and_never_joins_is_dropped(monkeypatch):
-    monkeypatch.setattr(session, "_HANDSHAKE_S", 0.2)
     monkeypatch.setattr(session, "_GOODBYE_S", 0.1)
     with running_server() as server:
         client = ControlClient(server)
         assert client.ask(streams=2)[0] == "accepted"
         with client.sock, server.connect() as stream:
             stream.sendall(stream_preamble(client.token, "send", 0))
+            server.let_time_pass()
             kind, members = client.hear()
             assert (kind, members["kind"]) == ("problem", "peer")
             # Its stream goes with it.
@@ -187,18 +188,23 @@ def test_a_client_that_asks_and_never_joins_is_dropped(monkeypatch):
 
 def test_a_client_that_joins_and_never_starts_is_dropped(monkeypatch):
     monkeypatch.setattr(session, "_GOODBYE_S", 0.1)
-    with running_server(limits=Limits(idle_s=0.2)) as server:
+    with running_server() as server:
         client = ControlClient(server)
         assert client.ask()[0] == "accepted"
         with client.sock, server.connect() as stream:
             stream.sendall(stream_preamble(client.token, "send", 0))
             assert client.hear()[0] == "ready"
+            server.let_time_pass()
             assert client.hear()[0] == "problem"
             wait_until(lambda: idle(server))
 
 
-def test_a_stream_that_stands_still_ends_the_measurement():
-    with running_server(limits=Limits(idle_s=0.2)) as server:
+def test_a_stream_that_stands_still_ends_the_measurement(monkeypatch):
+    def impatient(sends, sockets, settings, idle_s, notify):
+        return Side(sends, sockets, settings, 0.2, notify)
+
+    monkeypatch.setattr(session, "Side", impatient)
+    with running_server() as server:
         client = ControlClient(server)
         assert client.ask(duration_s=None, total_bytes=1 << 30)[0] == "accepted"
         with client.sock, server.connect() as stream:
@@ -293,7 +299,7 @@ def test_a_storm_of_random_bytes_leaves_the_server_serving():
     rng = random.Random(5)
     starts = [b"", MAGIC, CONTROL_PREAMBLE, CONTROL_PREAMBLE + b"{", MAGIC + b"stream ",
               CONTROL_PREAMBLE + b'{"type":"hello","version":1,"agent":"x"}\n']  # fmt: skip
-    with running_server(limits=Limits(idle_s=0.3)) as server:
+    with running_server() as server:
         for _ in range(150):
             with server.connect() as sock:
                 sock.sendall(rng.choice(starts) + rng.randbytes(rng.randrange(500)))
@@ -318,7 +324,7 @@ def test_messages_with_something_wrong_about_them_leave_the_server_serving():
     rng = random.Random(6)
     hello = {"type": "hello", "version": 1, "agent": "x"}
     test = {"type": "test", **MeasurementSettings()._asdict()}
-    with running_server(limits=Limits(idle_s=0.3)) as server:
+    with running_server() as server:
         for _ in range(150):
             script = [hello, test, {"type": "start"}, {"type": "sent"}, {"type": "stop"}]
             wrong = rng.randrange(len(script))

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 from simpleperf.simpleperf_harness import Notes
+from waiting import DEADLINE_S
 
 from benchctl_simpleperf.simpleperf import control_client, plain_client
 from benchctl_simpleperf.simpleperf.plain import ANSWER
@@ -81,13 +82,13 @@ def silent_server():
 
 
 @pytest.fixture
-def impatient(monkeypatch):
+def soon_asked_again(monkeypatch):
+    """A client that asks again soon, and then waits as long as a busy machine takes to answer."""
     monkeypatch.setattr(control_client, "_SILENCE_S", 0.1)
-    monkeypatch.setattr(control_client, "_LAST_WORD_S", 0.3)
-    monkeypatch.setattr(plain_client, "_ANSWER_S", 0.2)
+    monkeypatch.setattr(control_client, "_LAST_WORD_S", DEADLINE_S)
 
 
-def test_a_server_of_the_first_simpleperf_is_known_by_its_answer(impatient):
+def test_a_server_of_the_first_simpleperf_is_known_by_its_answer(soon_asked_again):
     with listening(first_simpleperf) as port:
         problem = measure(port, plain=False)
     assert problem.kind == "refused"
@@ -103,7 +104,7 @@ def test_the_answer_comes_before_anybody_ends_the_client():
 
 
 @pytest.mark.parametrize("plain", [False, True], ids=["control", "plain"])
-def test_a_server_of_something_else_is_shown_by_what_it_says(impatient, plain):
+def test_a_server_of_something_else_is_shown_by_what_it_says(plain):
     with http_server() as port:
         problem = measure(port, plain)
     assert problem.kind == "refused"
@@ -113,7 +114,7 @@ def test_a_server_of_something_else_is_shown_by_what_it_says(impatient, plain):
 
 
 @pytest.mark.parametrize("plain", [False, True], ids=["control", "plain"])
-def test_a_server_that_closes_at_once_may_not_be_ours_or_not_take_us(impatient, plain):
+def test_a_server_that_closes_at_once_may_not_be_ours_or_not_take_us(plain):
     with listening(lambda sock: None) as port:
         problem = measure(port, plain)
     assert problem.kind == "peer"
@@ -121,7 +122,10 @@ def test_a_server_that_closes_at_once_may_not_be_ours_or_not_take_us(impatient, 
 
 
 @pytest.mark.parametrize("plain", [False, True], ids=["control", "plain"])
-def test_a_server_that_says_nothing_is_not_waited_for(impatient, plain):
+def test_a_server_that_says_nothing_is_not_waited_for(monkeypatch, plain):
+    monkeypatch.setattr(control_client, "_SILENCE_S", 0.1)
+    monkeypatch.setattr(control_client, "_LAST_WORD_S", 0.1)
+    monkeypatch.setattr(plain_client, "_ANSWER_S", 0.1)
     with silent_server() as server:
         problem = measure(server.getsockname()[1], plain)
     assert problem.kind == "peer"
@@ -129,7 +133,7 @@ def test_a_server_that_says_nothing_is_not_waited_for(impatient, plain):
     assert "address and port" in problem.hint
 
 
-def test_what_is_still_under_way_to_a_plain_server_has_its_time(monkeypatch, impatient):
+def test_what_is_still_under_way_to_a_plain_server_has_its_time(monkeypatch):
     left = iter([5, 3, 1])
     monkeypatch.setattr(plain_client, "_ANSWER_S", 0.0)
     monkeypatch.setattr(plain_client, "_LOOK_S", 0.01)
@@ -140,8 +144,7 @@ def test_what_is_still_under_way_to_a_plain_server_has_its_time(monkeypatch, imp
     assert next(left, None) is None
 
 
-def test_a_server_that_answers_too_late_is_not_taken_for_another(monkeypatch, impatient):
-    monkeypatch.setattr(control_client, "_LAST_WORD_S", 5.0)
+def test_a_server_that_answers_too_late_is_not_taken_for_another(soon_asked_again):
 
     def late(sock):
         while not sock.recv(1 << 16).endswith(b"BYE"):
