@@ -74,9 +74,7 @@ async def has_ended(
     if unless is not None:
         waits.append(asyncio.ensure_future(unless.wait()))
     try:
-        done, _ = await asyncio.wait(
-            waits, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED
-        )
+        done, _ = await asyncio.wait(waits, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
     finally:
         await cancel(*waits)
     if waits[0] not in done:

@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from waiting import wait_until
+from waiting import DEADLINE_S, wait_until
 
 ONE_CLIENT = """
 from benchctl.api import *
@@ -57,7 +57,7 @@ def listens(port):
 
 def measure(port, *args):
     argv = [sys.executable, "-m", "benchctl_simpleperf", "-c", "-p", str(port), "-t", "0.1", *args]
-    return subprocess.run(argv, capture_output=True, text=True, timeout=30, check=False)
+    return subprocess.run(argv, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -68,7 +68,7 @@ def test_clients_are_served_one_after_another_until_it_is_told_to_end(serving, p
         assert measure(port).returncode == 0
         assert any(row.match(line) for line in process.stderr)
     process.send_signal(number)
-    assert not row.search(process.communicate(timeout=30)[1])
+    assert not row.search(process.communicate(timeout=DEADLINE_S)[1])
     assert process.returncode == 0
     assert not listens(port)
 
@@ -112,7 +112,7 @@ def test_iperf3_serves_more_than_one_client(serving, port):
     for _ in range(2):  # after its first client, it is busy for a moment
         wait_until(lambda: subprocess.run(argv, capture_output=True, check=False).returncode == 0)
     process.terminate()
-    _, stderr = process.communicate(timeout=30)
+    _, stderr = process.communicate(timeout=DEADLINE_S)
     assert stderr.count("iperf3: Accepted connection from 127.0.0.1") >= 2
 
 
@@ -122,8 +122,22 @@ def test_a_port_in_use_is_told_at_once(benchctl, port):
         sock.listen()
         done = benchctl("serve", "--bind", "127.0.0.1", "--tool", f"simpleperf:{port}")
     assert (done.returncode, done.stdout) == (3, "")
-    assert "simpleperf does not listen: " in done.stderr
-    assert "Address already in use" in done.stderr
+    why = f"cannot listen on 127.0.0.1:{port}: Address already in use"
+    assert done.stderr == f"benchctl: simpleperf does not listen: {why}\n"
+
+
+MUTE = ONE_CLIENT.replace("echo ready", "touch begun").replace("sleep 0.01", "sleep 600")
+
+
+def test_one_that_is_told_to_end_before_its_server_listens_ends_without_a_word(benchctl):
+    plugin = benchctl.directory / "once.py"
+    plugin.write_text(MUTE)
+    benchctl.environment["BENCHCTL_PLUGINS"] = str(plugin)
+    process = benchctl.start("serve", "--bind", "127.0.0.1", "--tool", "once")
+    wait_until((benchctl.directory / "begun").exists)
+    process.terminate()
+    assert process.communicate(timeout=DEADLINE_S) == ("", "")
+    assert process.returncode == 0
 
 
 def test_a_server_that_ends_is_started_again(benchctl, serving):

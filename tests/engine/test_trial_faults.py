@@ -5,7 +5,7 @@ from engine.fakes import GOOD, SERVER, Script
 from engine.virtual import NETWORK, flow
 
 from benchctl.engine.site import Site
-from benchctl.errors import LabError, StoreError
+from benchctl.errors import LabError
 from benchctl.lab.messages import DirectionCounters
 from benchctl.lab.strain import Carried
 from benchctl.run.planned import Host, Network
@@ -109,15 +109,6 @@ def test_a_failure_ends_a_trial_while_a_delayed_flow_still_waits(measure):
     assert outcome.status == "failed"
     assert outcome.trial.finished_time - outcome.trial.started_time < 5
     assert not [what for _, what, name in outcome.log if what == "begin" and "client b" in name]
-
-
-def test_flows_that_fail_at_the_same_moment_raise_one_error_and_leave_none(measure, monkeypatch):
-    async def fails(self):
-        raise StoreError("the disk is full")
-
-    monkeypatch.setattr("benchctl.engine.flow.FlowAttempt.finished", fails)
-    with pytest.raises(StoreError):
-        measure({"server": SERVER, "client": GOOD}, flow("a"), flow("b"))
 
 
 def test_the_error_of_a_trial_is_the_failure_and_not_what_another_says_when_stopped(measure):
