@@ -96,6 +96,9 @@ METRICS: Mapping[str, Metric] = _metrics(
     Metric("owd_s", "one-way delay (RFC 7679); negative if the clocks differ by more than the "
     "delay",
            Fold.DISTRIBUTION, "lower", wanted=True, aspect=Aspect.DELAY),
+    Metric("owd_offset_removed_s", "one-way delay without the estimated offset and drift of the"
+           " clocks; as true as the assumption that the path is symmetric, or in a lab as the"
+           " topology says", Fold.DISTRIBUTION, "lower", wanted=True),
     Metric("pdv_p95_p50_s", "delay variation: 95th minus 50th percentile of the one-way delays, by"
            " nearest rank; the mean over streams", Fold.VALUE, "lower", wanted=True),
     Metric("loss_ratio", "share of sent packets that were lost (RFC 7680)", Fold.VALUE, "lower",
@@ -122,6 +125,14 @@ METRICS: Mapping[str, Metric] = _metrics(
            Fold.DISTRIBUTION),
     Metric("tcp_min_rtt_s", "minimum round-trip time seen by the sender (tcpi_min_rtt)",
            Fold.DISTRIBUTION, "lower"),
+    Metric("ipdv_s", "one-way delay of a packet less that of the one sent before it (RFC 3393);"
+           " negative if the later one was faster", Fold.DISTRIBUTION),
+    Metric("reflector_s", "time that a reflector held a packet (TWAMP, STAMP); no part of rtt_s",
+           Fold.DISTRIBUTION, "lower"),
+    Metric("clock_offset_s", "the receiver's clock less the sender's, estimated from the least"
+           " delays of both directions; at second 0 if the drift is known", Fold.VALUE),
+    Metric("clock_drift_ratio", "seconds that the receiver's clock gains on the sender's in each"
+           " second, by a line below the delays", Fold.VALUE),
     Metric("owd_error_s", "largest error estimate of the one-way delays (RFC 4656, 4.1.2)",
            Fold.VALUE),
     Metric("clock_synchronized", "1 if both clocks report that they are synchronized, else 0",
@@ -132,6 +143,12 @@ METRICS: Mapping[str, Metric] = _metrics(
     Metric("packets_duplicated", "packets that arrived more than once", Fold.COUNT, "lower"),
     Metric("packets_reordered", "packets that arrived after a later one (RFC 4737)",
            Fold.COUNT, "lower"),
+    Metric("reordered_ratio", "share of received packets that were reordered (RFC 4737, 4.1)",
+           Fold.VALUE, "lower", per=("packets_reordered", "packets_received")),
+    Metric("packets_1_reordered", "packets that arrived right after a later one (1-reordering of"
+           " RFC 4737, 5.3); at most as many as were reordered", Fold.COUNT, "lower"),
+    Metric("packets_3_reordered", "packets that arrived right after three later ones, which TCP"
+           " takes for a loss (3-reordering of RFC 4737, 5.3)", Fold.COUNT, "lower"),
     Metric("packets_in_error", "probes answered by an ICMP error", Fold.COUNT, "lower"),
     Metric("hops", "routers on the path, from the received time to live", Fold.DISTRIBUTION),
     Metric("peer_window_bytes", "receive window that the peer advertises (tcpi_snd_wnd)",

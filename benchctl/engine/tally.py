@@ -10,11 +10,14 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
+from benchctl.analysis.clockfit import clock_figures, step_events
 from benchctl.analysis.events import events_of
 from benchctl.analysis.figures import FlowFold
 from benchctl.analysis.loaded import Period, loaded_figures
+from benchctl.analysis.packets import packet_figures
 from benchctl.analysis.rising import rises_of
 from benchctl.analysis.steady import steady_figures
 from benchctl.api import Effective, Event, Failure, FailureKind, Role, Started, Warn
@@ -131,18 +134,34 @@ class Tally:
         for text in self.fold.disagreements() if self.status is Status.OK else ():
             self.note(text)
 
-    def write(self, loads: Sequence[Period], *, rises: bool = False) -> None:
+    def write(
+        self,
+        loads: Sequence[Period],
+        expected: Mapping[str, Mapping[str, float]] = MappingProxyType({}),
+        *,
+        one_clock: bool = False,
+        rises: bool = False,
+    ) -> None:
         """Write the flow's result; ``loads`` are when the flows of the trial carried data.
 
+        ``expected`` is what theory expects of it in a lab, by direction and metric; ``one_clock``
+        says that both ends are on one machine.
         With ``rises``, its events include delays that rise, the sign of overload for a search.
         To be called when nothing of the trial runs any more: a long flow takes tens of
         milliseconds.
         """
         failure = self.failure
         loaded = loaded_figures(self.fold, self.second_0, loads) if self.second_0 else {}
-        figures = {**self.fold.figures(), **steady_figures(self.fold), **loaded}
+        figures = {
+            **self.fold.figures(),
+            **packet_figures(self.fold),
+            **clock_figures(self.fold, expected, one_clock=one_clock),
+            **steady_figures(self.fold),
+            **loaded,
+        }
         self._recorder.add_figures(self.flow_id, figures)
-        found = [*events_of(self.fold), *(rises_of(self.fold) if rises else ())]
+        found = [*events_of(self.fold), *step_events(self.fold)]
+        found += rises_of(self.fold) if rises else ()
         self._recorder.add_events(self.flow_id, found)
         self._recorder.update_flow(
             self.flow_id,

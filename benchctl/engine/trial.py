@@ -198,8 +198,10 @@ class TrialRunner:
             if one is not None:
                 raise one
         carried = loads(places, flows)
-        for flow in flows:
-            flow.write(carried, rises=self._settings.search is not None)
+        rises = self._settings.search is not None
+        for place, flow in zip(places, flows, strict=True):
+            one_clock = place.network.is_here(place.flow.plan.to)
+            flow.write(carried, place.expected, one_clock=one_clock, rises=rises)
         return flows
 
     async def _keep_links(self, trial_id: int, trial: BoundTrial) -> None:

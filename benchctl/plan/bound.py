@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from ipaddress import ip_address
 from typing import Any, TypeVar
 
 from msgspec import Struct
@@ -87,7 +86,7 @@ class BoundFlow(Struct, frozen=True):
             port=port,
             tool=tools[role],
             owns_server=target is not None and self.backend.capabilities.needs_server,
-            one_clock=target is not None or _is_here(address, network),
+            one_clock=network.is_here(self.plan.to),
             source_address=way.address,
             source_device=way.device,
             start_at_s=start_at_s,
@@ -139,13 +138,3 @@ def accepted(flow: PlannedFlow, backend: AnyBackend) -> BoundFlow:
         first = error.errors(include_url=False)[0]
         raise ValueError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
     return bound
-
-
-def _is_here(address: str, network: Network) -> bool:
-    """Return whether a peer's address is this machine's loopback, or a host of the lab."""
-    if address in network.hosts or address == "localhost":
-        return True
-    try:
-        return ip_address(address).is_loopback
-    except ValueError:
-        return False

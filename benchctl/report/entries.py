@@ -15,6 +15,7 @@ from benchctl.analysis.results import FlowReport, TrialReport
 from benchctl.analysis.sharing import fair_after_s
 from benchctl.analysis.summary import SummaryRow, reported_of
 from benchctl.metrics import OF_TRIALS
+from benchctl.report.clocks import clock_entry, clocks_in
 from benchctl.report.limiting import limit_entry, limits_of
 from benchctl.report.report import Report, is_settled
 from benchctl.run.record import Figure, Figures, RecordedFlow, Run, Trial
@@ -74,10 +75,12 @@ def _ended_entry(run: Run, ended: TrialReport) -> Entry:
         | {
             "reported": _only(reported, entry["metrics"]),
             "limit": limit_entry(limits[direction]) if direction in limits else None,
+            "clocks": clock_entry(clocks) if clocks is not None else None,
             "events": _events(one, entry),
         }
         for one in ended.flows
         for limits in (limits_of(one),)
+        for clocks in (clocks_in(run, one),)
         for entry in flow_entries(one.flow, one.figures)
         for direction in (entry["direction"],)
         for reported in (reported_of(told, point, one.flow.name, direction),)

@@ -9,6 +9,7 @@ from benchctl.analysis.sharing import fair_after_s
 from benchctl.analysis.statistics import FEW
 from benchctl.analysis.summary import at_point
 from benchctl.metrics import Aspect, of_aspect, title_of
+from benchctl.report.clocks import clock_lines
 from benchctl.report.happenings import tally
 from benchctl.report.pivot import figure_name, with_interval
 from benchctl.report.report import Report, is_repeated, is_settled
@@ -40,6 +41,7 @@ def remarks(report: Report, *, tables: bool = False) -> list[str]:
             text = "not valid for this lab: the emulator did not keep up on"
             lines.append(f"{name}: {text} {', '.join(broken)}")
     lines += _sharing(report)
+    lines += clock_lines(report)
     if not tables and (happened := tally(report)):
         lines.append(f"within the flows: {happened}; benchctl show --events describes them")
     lines += _unknown(report)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
+from ipaddress import ip_address
 from typing import Any, Literal, NamedTuple, Protocol
 
 from msgspec import Struct
@@ -96,6 +97,16 @@ class Network(Struct, frozen=True):
     def target(self, to: str) -> Host | None:
         """Return the host at the far end of a flow; None for a server that somebody else runs."""
         return None if to in self.peers else self.hosts[to]
+
+    def is_here(self, to: str) -> bool:
+        """Return whether the far end of a flow is on this machine, and has its clock."""
+        peer = self.peers.get(to)
+        if peer is None or peer.host in self.hosts or peer.host == "localhost":
+            return peer is not None or to in self.hosts
+        try:
+            return ip_address(peer.host).is_loopback
+        except ValueError:  # a name
+            return False
 
     def way(self, flow: PlannedFlow) -> Way:
         """Return a flow's interface; its own host's takes precedence over the profile's.

@@ -210,10 +210,12 @@ class Happening(StrEnum):
     STALL = "stall"
     OSCILLATION = "oscillation"
     RISING_DELAY = "rising delay"
+    CLOCK_STEP = "clock step"
+    DELAY_STEP = "delay step"
 
 
 class FlowEvent(Struct, frozen=True):
-    """Something that happened within a flow, seen in one of its rates; in SI base units.
+    """Something that happened within a flow, seen in a rate or delay; in SI base units.
 
     ``at_s`` and ``until_s`` count from the flow's second 0; ``until_s`` is None for a change of
     level. ``level_before`` and ``level_after`` are the levels around a change; around and within a

@@ -29,8 +29,6 @@ from benchctl.api import (
     Dscp,
     Duration,
     Flow,
-    Fold,
-    Metric,
     Parameters,
     Parser,
     Probe,
@@ -54,11 +52,6 @@ OVERHEAD_S = 2.0
 
 # The parsers keep a few bytes for each packet, and owping prints nothing before all have arrived.
 MOST_PACKETS = 1_000_000
-
-METRICS = (
-    Metric("packets_1_reordered", "packets that arrived right after a later one (1-reordering of "
-           "RFC 4737, 5.3); at most as many as were reordered", Fold.COUNT, "lower"),
-)  # fmt: skip
 
 
 class OwpingParameters(Parameters):
@@ -147,7 +140,6 @@ class Owping(Backend[OwpingParameters]):
         directions=(Direction.BOTH, Direction.SEND, Direction.RECEIVE),
         protocols=("udp",),
         default_port=861,
-        metrics=METRICS,
     )
 
     def probe(self, role: Role) -> Probe | None:
@@ -172,10 +164,10 @@ class Owping(Backend[OwpingParameters]):
         parser: Parser
         if flow.direction is Direction.BOTH:
             both = (Direction.SEND, Direction.RECEIVE)
-            parser = MachineParser(params.packets, both, flow.one_clock)
+            parser = MachineParser(params.packets, both)
             output = ["-M", "-b", _decimal(params.bucket_width)]
         else:
-            parser = RawParser(params.packets, flow.direction, flow.one_clock)
+            parser = RawParser(params.packets, flow.direction)
             output = ["-R", "-t" if flow.direction is Direction.SEND else "-f"]
         argv = ("owping", *output, *_options(flow), _target(flow))
         return Command(argv, parser, {"LC_ALL": "C"}, "SIGINT")

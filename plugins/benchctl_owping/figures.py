@@ -1,9 +1,8 @@
-"""Statistics of a set of values: those of a histogram, and OWAMP's own percentile."""
+"""Statistics of a histogram."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from statistics import fmean, quantiles
 
 
@@ -21,15 +20,3 @@ def spread(counts: Mapping[float, int]) -> dict[str, float]:
         "p95": twentieths[18],
         "max": values[-1],
     }
-
-
-def pdv_p95_p50_s(delays_s: Sequence[float], sent: int) -> float | None:
-    """Return the 95th minus the 50th percentile of sorted delays, as OWAMP computes them.
-
-    A lost packet counts as infinitely late: the shares are of the packets sent, and with more than
-    5 % lost there is no 95th percentile (None). Source: CalculateJitter in owamp's stats.c.
-    """
-    high, middle = (math.ceil(share * sent) - 1 for share in (0.95, 0.5))
-    if high >= len(delays_s):
-        return None
-    return delays_s[high] - delays_s[middle]

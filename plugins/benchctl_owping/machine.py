@@ -29,7 +29,6 @@ from benchctl.api import (
     Summary,
     Warn,
 )
-from benchctl_owping.clocks import ClockView, warnings
 from benchctl_owping.complaints import Complaints, nothing_arrived, nothing_sent
 from benchctl_owping.figures import spread
 
@@ -68,11 +67,8 @@ class MachineParser(LineParser):
 
     max_line = 4096
 
-    def __init__(
-        self, count: int, directions: tuple[Direction, ...], one_clock: bool = False
-    ) -> None:
+    def __init__(self, count: int, directions: tuple[Direction, ...]) -> None:
         super().__init__()
-        self._one_clock = one_clock
         self._count = count
         self._directions = directions
         self._complaints = Complaints()
@@ -118,7 +114,6 @@ class MachineParser(LineParser):
         if not sessions:
             yield self._complaints.failure(exit_code)
             return
-        views = {}
         failures = []
         first = next(iter(sessions.values()))
         yield Effective(_settings(first))
@@ -131,11 +126,8 @@ class MachineParser(LineParser):
             if block["SENT"] < self._count:
                 told = f"{block['SENT']:.0f} of {self._count} packets were sent"
                 yield Warn(f"{told} in direction {direction}")
-            if block["SENT"] > block["LOST"]:
-                views[direction] = ClockView(block["SYNC"] == 1, block["MAXERR"], block["MIN"])
-            else:
+            if block["SENT"] <= block["LOST"]:
                 failures.append(nothing_arrived(direction, int(block["SENT"])))
-        yield from warnings(views, self._one_clock)
         if failures:
             yield failures[0]
         else:

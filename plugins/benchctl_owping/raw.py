@@ -28,12 +28,9 @@ from benchctl.api import (
     ParserError,
     Sample,
     Started,
-    Summary,
     Warn,
 )
-from benchctl_owping.clocks import ClockView, warnings
 from benchctl_owping.complaints import Complaints, nothing_arrived, nothing_sent
-from benchctl_owping.figures import pdv_p95_p50_s
 
 # The Unix epoch in seconds of 1900 (RFC 868).
 UNIX_EPOCH_S = 2_208_988_800
@@ -51,21 +48,14 @@ class RawParser(LineParser):
     # A line has 110 characters; the rest is for messages on stderr.
     max_line = 4096
 
-    def __init__(self, count: int, direction: Direction, one_clock: bool = False) -> None:
+    def __init__(self, count: int, direction: Direction) -> None:
         super().__init__()
-        self._one_clock = one_clock
         self._direction = direction
         self._complaints = Complaints()
         self._garbled = ""
         self._sent_at = array("Q", bytes(8 * count))
-        self._delays_s = array("d")
         self._zero = 0
-        self._sent = 0
-        self._duplicates = 0
-        self._highest = self._previous = -1
-        self._reordered = self._overtaken = 0
-        self._synchronized = True
-        self._error_s = 0.0
+        self._sent = self._received = 0
 
     def line(self, text: str, channel: Channel) -> Iterable[Event]:
         if channel is Channel.STDERR:
@@ -96,38 +86,16 @@ class RawParser(LineParser):
         if self._sent_at[seq]:
             if not received:
                 raise ParserError(f"packet {seq} is lost twice, or lost and received")
-            self._duplicates += 1
             metrics = {"packets_duplicated": 1.0}
         else:
             self._sent_at[seq] = sent
             self._sent += 1
             metrics = {"packets_sent": 1.0}
-            metrics |= self._arrival(seq, match) if received else {"packets_lost": 1.0}
-        if received:
-            self._overtaken += seq < self._previous
-            self._previous = seq
+            self._received += received > 0
+            metrics |= _arrival(match) if received else {"packets_lost": 1.0}
         at_s = (sent - self._zero) / 2**32
         events.append(Sample(at_s, at_s, metrics, direction=self._direction))
         return events
-
-    def _arrival(self, seq: int, match: re.Match[str]) -> dict[str, float]:
-        """Take a packet that arrived for the first time; returns its metrics."""
-        delay_s = (int(match["received"]) - int(match["sent"])) / 2**32
-        self._delays_s.append(delay_s)
-        self._reordered += seq < self._highest
-        self._highest = max(self._highest, seq)
-        metrics = {
-            "packets_received": 1.0,
-            "owd_s": delay_s,
-            "hops": 255.0 - int(match["ttl"]),
-        }
-        if match["ssync"] == match["rsync"] == "1":
-            error_s = float(match["serr"]) + float(match["rerr"])
-            self._error_s = max(self._error_s, error_s)
-            metrics["owd_error_s"] = error_s
-        else:
-            self._synchronized = False
-        return metrics
 
     def _finish(self, exit_code: int) -> Iterator[Event]:
         if not self._sent:
@@ -139,37 +107,26 @@ class RawParser(LineParser):
         # When a signal cuts the output, its last line is incomplete.
         if self._garbled and exit_code >= 0:
             raise ParserError(f"owping -R does not print {self._garbled[:80]!r}")
-        yield Summary(self._figures(), self._direction)
         cause = self._complaints.cause()
         if not cause:
             yield from map(Warn, self._complaints.texts)
-        if self._delays_s:
-            view = ClockView(self._synchronized, self._error_s, min(self._delays_s))
-            yield from warnings({self._direction: view}, self._one_clock)
         if self._sent < len(self._sent_at):
             yield Warn(f"{self._sent} of {len(self._sent_at)} packets were sent")
         if cause or exit_code < 0:
             yield self._complaints.failure(exit_code)
-        elif not self._delays_s:
+        elif not self._received:
             yield nothing_arrived(self._direction, self._sent)
 
-    def _figures(self) -> dict[str, float]:
-        received = len(self._delays_s)
-        lost = self._sent - received
-        figures = {
-            "packets_sent": float(self._sent),
-            "packets_received": float(received),
-            "packets_lost": float(lost),
-            "packets_duplicated": float(self._duplicates),
-            "packets_reordered": float(self._reordered),
-            "packets_1_reordered": float(self._overtaken),
-            "loss_ratio": lost / self._sent,
-        }
-        if received:
-            figures["clock_synchronized"] = float(self._synchronized)
-            if self._error_s:
-                figures["owd_error_s"] = self._error_s
-            variation_s = pdv_p95_p50_s(sorted(self._delays_s), self._sent)
-            if variation_s is not None:
-                figures["pdv_p95_p50_s"] = variation_s
-        return figures
+
+def _arrival(match: re.Match[str]) -> dict[str, float]:
+    """Return the metrics of a packet that arrived for the first time."""
+    metrics = {
+        "packets_received": 1.0,
+        "owd_s": (int(match["received"]) - int(match["sent"])) / 2**32,
+        "hops": 255.0 - int(match["ttl"]),
+    }
+    synchronized = match["ssync"] == match["rsync"] == "1"
+    metrics["clock_synchronized"] = float(synchronized)
+    if synchronized:
+        metrics["owd_error_s"] = float(match["serr"]) + float(match["rerr"])
+    return metrics

@@ -23,7 +23,6 @@ from benchctl.api import (
     Summary,
     Warn,
 )
-from benchctl_owping.clocks import ClockView, warnings
 from benchctl_owping.complaints import nothing_arrived, nothing_sent
 from benchctl_owping.figures import spread
 from benchctl_owping.machine import MachineParser
@@ -90,23 +89,9 @@ def _pairs(sessions: Sequence[_Session]) -> Iterator[Recording]:
             direction = Direction.BOTH
         else:
             events, direction = [*one.events], Direction.SEND
-        views = {
-            event.direction: view
-            for event in events
-            if isinstance(event, Summary) and (view := _view(event)) is not None
-        }
-        if views:
+        if any(isinstance(event, Summary) and "owd_s" in event.metrics for event in events):
             events.append(Warn("owping's text has no mean delay: the median stands for it"))
-        events += warnings(views)
         yield Recording(events, direction, {}, one.source, one.target, one.port, one.started_time)
-
-
-def _view(summary: Summary) -> ClockView | None:
-    """Return what a session shows about the clocks; None if it shows no delay."""
-    delays, error_s = (summary.metrics.get(name, 0.0) for name in ("owd_s", "owd_error_s"))
-    if not isinstance(delays, Mapping) or isinstance(error_s, Mapping):
-        return None
-    return ClockView(summary.metrics["clock_synchronized"] == 1.0, error_s, delays["min"])
 
 
 def _of_direction(events: Sequence[Event], direction: Direction) -> Iterator[Event]:

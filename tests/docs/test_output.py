@@ -77,7 +77,7 @@ def test_expectations_and_the_version_are_as_described():
 def test_every_key_of_every_event_is_described(document, events):
     trial = document["trials"][0]
     of_others = {
-        "flow_ended": {"trial", *trial["flows"][0]} - {"reported", "limit", "events"},
+        "flow_ended": {"trial", *trial["flows"][0]} - {"reported", "limit", "clocks", "events"},
         "trial_ended": trial.keys() - {"flows", "reported"},
         "run_ended": document["run"].keys(),
     }

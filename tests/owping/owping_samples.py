@@ -4,6 +4,8 @@ from pathlib import Path
 
 from hypothesis import settings
 
+from benchctl.analysis.figures import FlowFold
+from benchctl.analysis.packets import packet_figures
 from benchctl.api import Direction, Sample, Summary, Warn, replay
 from benchctl_owping.machine import MachineParser
 from benchctl_owping.raw import RawParser
@@ -52,6 +54,15 @@ def packet(seq, at_s, delay_s, clocks=UNKNOWN, ttl=255):
     sent = START + round(at_s * 2**32)
     received = 0 if delay_s is None else sent + round(delay_s * 2**32)
     return f"{seq} {sent:020} {sync} {error} {received:020} {sync} {error} {ttl}\n".encode()
+
+
+def figures(told):
+    """Return the figures that the samples of one direction come to, without their spread."""
+    fold = FlowFold()
+    for sample in samples(told):
+        fold.add_sample("client", sample)
+    found = {**fold.figures(), **packet_figures(fold)}
+    return {metric: figure.value for (_, metric), figure in found.items()}
 
 
 def samples(told):

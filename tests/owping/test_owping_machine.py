@@ -100,29 +100,16 @@ def test_a_bucket_never_says_more_than_the_exact_extremes():
             assert ordered == sorted(ordered)
 
 
-def test_negative_delays_stay_and_the_offset_of_the_clocks_is_told():
+def test_negative_delays_stay():
     told = machine("offset_plus5ms_M")
     assert summaries(told)[SEND]["owd_s"]["min"] == -0.00499201
     assert summaries(told)[RECEIVE]["owd_s"]["min"] == 0.00500727
-    assert warned(told)[0] == (
-        "the clocks of the two hosts are not synchronized: one-way delays carry an unknown "
-        "offset, and only differences of delays in one direction can be relied on. If both ways "
-        "take equally long, the other host's clock is 5 ms behind this one's and each way takes "
-        "0.00763 ms (half the difference and half the sum of the least delays)"
-    )
 
 
-def test_synchronized_clocks_give_an_error_and_a_warning_when_it_exceeds_the_delay():
-    told = machine("shim_sync25us_M")
-    for figures in summaries(told).values():
+def test_synchronized_clocks_give_an_error():
+    for figures in summaries(machine("shim_sync25us_M")).values():
         assert figures["clock_synchronized"] == 1
         assert figures["owd_error_s"] == 5.00679e-05
-    assert warned(told) == [
-        "the clocks are synchronized only to within 0.0501 ms, and the least delay in direction "
-        "send is 0.01 ms: the delays are no more accurate than that. If both ways take "
-        "equally long, the other host's clock is 0.00215 ms ahead of this one's and each way takes "
-        "0.00787 ms (half the difference and half the sum of the least delays)"
-    ]
 
 
 def test_the_error_of_clocks_that_are_not_synchronized_means_nothing():
@@ -205,8 +192,7 @@ def test_noise_on_stderr_is_not_shown():
     stdout, _, _ = transcript("machine_M")
     stderr = transcript("neg_interval")[1]
     told = replay(MachineParser(100, BOTH), stdout, stderr)
-    assert len(warned(told)) == 1
-    assert "not synchronized" in warned(told)[0]
+    assert warned(told) == []
 
 
 @pytest.mark.parametrize(
@@ -284,12 +270,3 @@ def test_the_text_output_is_not_taken_for_a_summary():
     told = replay(MachineParser(100, BOTH), *transcript("default"))
     assert not [event for event in told if isinstance(event, Summary)]
     assert told[-1].kind is FailureKind.TOOL
-
-
-def test_two_ends_with_one_clock_are_not_warned_of_their_clocks():
-    name = "offset_plus5ms_M"
-    apart = replay(MachineParser(100, MACHINE[name]), *transcript(name))
-    together = replay(MachineParser(100, MACHINE[name], one_clock=True), *transcript(name))
-    doubts = [each for each in apart if "clock" in getattr(each, "message", "")]
-    assert doubts
-    assert together == [each for each in apart if each not in doubts]

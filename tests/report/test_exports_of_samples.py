@@ -2,6 +2,7 @@
 
 import io
 import math
+import re
 import sqlite3
 
 import duckdb
@@ -13,6 +14,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from report.sample_report import REPORT, Stored
 from store.store_support import NOW, add_flow, figures
 
+from benchctl.analysis.figures import distribution
 from benchctl.report.entries import summary_entry
 from benchctl.report.exports import EXPORTS, influx
 from benchctl.report.report import StoredRun
@@ -176,3 +178,41 @@ def test_prometheus_reads_the_mean_of_every_metric():
         families["benchctl_run_finished_seconds"].samples[0].value, REPORT.run.finished_time
     )
     assert all(one.timestamp is None for family in families.values() for one in family.samples)
+
+
+@pytest.fixture
+def apart(tmp_path):
+    """A run whose clocks are apart by more than the delay."""
+    path = tmp_path / "apart.sqlite"
+    trials = [PlannedTrial(0, 1, {}, (), {}, 1.0, 9.0)]
+    run_id, _ = create_run(
+        path, PlannedRun("p", "", 7, Settings({}, "listed", ()), trials, ""), NOW
+    )
+    recorder = Recorder(path, run_id)
+    recorder.update_run(status="running")
+    recorder.update_trial(1, status="running")
+    flow_id = add_flow(recorder, 1, started_time=NOW)
+    for at_s, delay_s in enumerate((-0.049, -0.0485)):
+        recorder.add_sample(
+            flow_id, "client", 0, "receive", at_s, at_s, at_s, False, {"owd_s": delay_s}
+        )
+    recorder.add_figures(flow_id, {("receive", "owd_s"): distribution([-0.049, -0.0485])})
+    recorder.update_flow(flow_id, status="ok")
+    recorder.update_trial(1, status="ok")
+    recorder.update_run(status="ok", finished_time=NOW + 2)
+    recorder.close()
+    reader = Reader(path)
+    yield StoredRun(reader, reader.run(run_id))
+    reader.close()
+
+
+@pytest.mark.parametrize("form", ["samples", "influx", "jsonl", "json", "csv", "openmetrics"])
+def test_negative_delays_stay_negative_in_every_export(form, apart):
+    text = whole(form, apart)
+    assert "-0.04" in text
+    assert not re.search(r"(?<![-\d.])0\.04[89]", text)
+
+
+def test_negative_delays_stay_negative_in_parquet(apart, tmp_path):
+    (tmp_path / "run.parquet").write_bytes(whole("parquet", apart))
+    assert [*pandas.read_parquet(tmp_path / "run.parquet")["owd_s"]] == [-0.049, -0.0485]

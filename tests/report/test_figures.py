@@ -23,6 +23,7 @@ KINDS = {
     "bars": Wanted(PictureKind.BARS, only={"streams": ["1"]}),
     "heat": Wanted(PictureKind.HEAT),
     "cdf": Wanted(PictureKind.CDF, y=("tcp_rtt_s",), only={"window": ["60000B"]}, columns=20),
+    "histogram": Wanted(PictureKind.HISTOGRAM, y=("tcp_rtt_s",), only={"window": ["60000B"]}),
     "box": Wanted(PictureKind.BOX, y=("throughput_bps",)),
     "plane": Wanted(PictureKind.PLANE),
 }

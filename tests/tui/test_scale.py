@@ -198,6 +198,13 @@ def test_zero_and_below_are_at_the_low_end_of_a_logarithmic_axis():
     assert not axis_for("rtt_s", -1.0, 0.0, 9, from_zero=True, log=True).log
 
 
+def test_negative_delays_have_a_linear_axis():
+    axis = axis_for("owd_s", -0.049, 0.0502, 9, from_zero=False, log=True)
+    assert not axis.log
+    assert axis.low <= -0.049 < axis.high
+    assert axis.place(-0.049) < axis.place(0.0) < axis.place(0.0502)
+
+
 def test_a_number_beside_an_axis_is_in_its_unit():
     axis = axis_for("throughput_bps", 0.0, 28e6, 9, from_zero=True)
     assert [axis.number(value) for value in (29.04e6, 290.4e6, 2904e6)] == ["29", "290", "2904"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from benchctl.report.delays import delay_table
 from benchctl.report.markdown import escaped, table_lines
 from benchctl.report.pivot import pivot
 from benchctl.report.remarks import remarks
@@ -18,5 +19,7 @@ def export(stored: StoredRun) -> Iterator[str]:
     head = f"# {escaped(run.title or run.profile)}\n\nRun {run.name}, {run.status}.\n"
     found = search_table(report)
     lines = [head, *([*table_lines(found), ""] if found else ()), *table_lines(shown)]
+    if (delays := delay_table(report)) is not None:
+        lines += ["", *table_lines(delays)]
     remarked = (f"- {escaped(one)}" if one else "" for one in remarks(report))
     yield "\n".join([*lines, *remarked]) + "\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from benchctl.report.delays import delay_table
 from benchctl.report.pivot import align, pivot
 from benchctl.report.remarks import remarks
 from benchctl.report.report import Report, StoredRun
@@ -21,4 +22,6 @@ def text_of(report: Report) -> str:
     head = f"{align(found.heads, found.rows, found.numeric)}\n" if found is not None else ""
     shown = pivot(report)
     text = align(shown.heads, shown.rows, shown.numeric) if shown.rows else "nothing was measured\n"
+    if (delays := delay_table(report)) is not None:
+        text += f"\n{align(delays.heads, delays.rows, delays.numeric)}"
     return head + "\n".join([text.removesuffix("\n"), *remarks(report)]) + "\n"

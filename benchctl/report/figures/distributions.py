@@ -1,11 +1,12 @@
-"""Figures of how samples are distributed: cumulative shares (CDF), and boxes."""
+"""Figures of how samples are distributed: cumulative shares (CDF), histograms, and boxes."""
 
 from __future__ import annotations
 
 import math
 from array import array
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
 
 from msgspec import Struct, field
 
@@ -21,6 +22,10 @@ from benchctl.report.report import place_of
 from benchctl.report.traces import ENDS
 from benchctl.store.bulk import Bulk, SeriesColumns
 
+DISTRIBUTIONS = (PictureKind.CDF, PictureKind.HISTOGRAM, PictureKind.BOX)
+# Fewer show no shape; more are finer than a figure.
+LEAST_BINS, MOST_BINS = 10, 100
+
 
 class _Pool(Struct):
     """The samples of one line at one place of the x-axis, of all its repeats."""
@@ -31,7 +36,7 @@ class _Pool(Struct):
 
 
 def distributed(request: PictureRequest, bulk: Bulk) -> Picture | None:
-    """Return the CDF or the boxes of a part's samples; None without any. Raises StoreError."""
+    """Return the distribution of a part's samples; None without any. Raises StoreError."""
     metric, _ = request.metrics[0]
     axis = request.x if request.kind is PictureKind.BOX else ""
     pools = [*_pools(request, metric, bulk)]
@@ -59,6 +64,15 @@ def distributed(request: PictureRequest, bulk: Bulk) -> Picture | None:
         ]
         share = Axis("share of samples", "share_ratio", 0.0, 1.0, from_zero=True)
         return request.figure(values_axis, [Panel(share, lines)], names, naming.title, notes)
+    if request.kind is PictureKind.HISTOGRAM:
+        edges = edges_of(sorted(value for _, values, _ in shown for value in values))
+        lines = [
+            PictureLine(names[number], number, *_outline(edges, counts_in(values, edges)))
+            for number, values, _ in shown
+        ]
+        most = max(max(line.ys) for line in lines)
+        counted = Axis("samples", "", 0.0, most, from_zero=True)
+        return request.figure(values_axis, [Panel(counted, lines)], names, naming.title, notes)
     places = [*dict.fromkeys(str(pool.source.point.get(axis, "")) for _, _, pool in shown)]
     if axis:
         known = [str(value) for value in request.run.values[axis]]
@@ -121,6 +135,38 @@ def _measured(series: SeriesColumns, metric: str) -> list[float]:
     """Return the values of a series without those of the omitted part."""
     values = series.values[metric]
     return [value for value, omitted in zip(values, series.omitted, strict=True) if not omitted]
+
+
+def edges_of(ordered: Sequence[float]) -> list[float]:
+    """Return the edges of equal bins for sorted values, the first and the last value among them.
+
+    Freedman and Diaconis (Probability Theory and Related Fields 57, 1981): their width is twice
+    the distance of the quartiles by the cube root of the number of values.
+    """
+    low, high = ordered[0], ordered[-1]
+    width = 2 * (quantile(ordered, 0.75) - quantile(ordered, 0.25)) / len(ordered) ** (1 / 3)
+    wanted = (high - low) / width if width > 0 else 0.0
+    bins = min(max(math.ceil(min(wanted, MOST_BINS)), LEAST_BINS), MOST_BINS)
+    if high - low <= math.ulp(max(abs(low), abs(high))) * bins:
+        return [low, math.nextafter(high, math.inf)]
+    return [*(low + (high - low) * n / bins for n in range(bins)), high]
+
+
+def counts_in(ordered: Sequence[float], edges: Sequence[float]) -> list[int]:
+    """Return how many of the sorted values are in each bin; the last one holds its upper edge."""
+    reached = [bisect_left(ordered, edge) for edge in edges[:-1]]
+    return [after - before for before, after in pairwise([*reached, len(ordered)])]
+
+
+def _outline(
+    edges: Sequence[float], counts: Sequence[int]
+) -> tuple[list[float], list[float]]:  # fmt: skip
+    """Return the upper border of the bins as a line."""
+    xs, ys = [edges[0]], [0.0]
+    for (low, high), count in zip(pairwise(edges), counts, strict=True):
+        xs += (low, high)
+        ys += (float(count), float(count))
+    return [*xs, edges[-1]], [*ys, 0.0]
 
 
 def _cumulated(ordered: Sequence[float], most: int) -> tuple[list[float], list[float]]:

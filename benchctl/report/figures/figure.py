@@ -29,6 +29,8 @@ class PictureKind(StrEnum):
     """A metric by two axes: a cell for each pair of values."""
     CDF = "cdf"
     """The share of samples up to each value."""
+    HISTOGRAM = "histogram"
+    """How many samples are between each two values."""
     BOX = "box"
     """Quartiles of samples, 5th and 95th percentile, least and greatest."""
     PLANE = "plane"

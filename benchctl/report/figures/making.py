@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from benchctl.analysis.found import FOUND_RATE
 from benchctl.errors import UsageError, nearest
 from benchctl.report.figures.axes import is_swept
-from benchctl.report.figures.distributions import distributed
+from benchctl.report.figures.distributions import DISTRIBUTIONS, distributed
 from benchctl.report.figures.figure import Picture, PictureKind
 from benchctl.report.figures.means import by_axis, heat, rows_of
 from benchctl.report.figures.parts import REPEAT, Part
@@ -84,8 +84,7 @@ def _figures(reader: Reader, report: Report, wanted: Wanted) -> Generator[Pictur
         request = _resolved(report, wanted, bulk)
         makers: Mapping[PictureKind, Callable[[PictureRequest], Picture | None]] = {
             PictureKind.TIME: lambda one: over_time(one, bulk),
-            PictureKind.CDF: lambda one: distributed(one, bulk),
-            PictureKind.BOX: lambda one: distributed(one, bulk),
+            **dict.fromkeys(DISTRIBUTIONS, lambda one: distributed(one, bulk)),
             PictureKind.PLANE: plane,
             PictureKind.HEAT: _if_measured(heat),
             PictureKind.SWEEP: _if_measured(by_axis),
@@ -105,9 +104,10 @@ def _figures(reader: Reader, report: Report, wanted: Wanted) -> Generator[Pictur
 
 
 _MISSING: Mapping[PictureKind, str] = {
-    PictureKind.TIME: "--kind bars shows what its tools reported at their end",
-    PictureKind.CDF: "--kind bars shows what its tools reported at their end",
-    PictureKind.BOX: "--kind bars shows what its tools reported at their end",
+    **dict.fromkeys(
+        (PictureKind.TIME, *DISTRIBUTIONS),
+        "--kind bars shows what its tools reported at their end",
+    ),
     PictureKind.PLANE: "it needs TCP flows whose sender's TCP_INFO was read",
     PictureKind.HEAT: "--only may have left nothing",
     PictureKind.SWEEP: "--only may have left nothing",
@@ -224,7 +224,7 @@ def _metrics(
 ) -> Sequence[tuple[str, str]]:
     """Return the metrics of a figure, each with its aggregate. Raises UsageError."""
     run = report.run
-    sampled = kind in (PictureKind.TIME, PictureKind.CDF, PictureKind.BOX)
+    sampled = kind in (PictureKind.TIME, *DISTRIBUTIONS)
     known = [
         *dict.fromkeys(
             row.metric for row in report.summary if not (of_tries and row.metric == FOUND_RATE)
@@ -250,7 +250,7 @@ def _metrics(
             )
         found.append((metric, aggregate))
     if found:
-        return found[:1] if kind in (PictureKind.HEAT, PictureKind.CDF, PictureKind.BOX) else found
+        return found[:1] if kind in (PictureKind.HEAT, *DISTRIBUTIONS) else found
     if kind is PictureKind.TIME:
         return [(metric, "") for metric in panels_of(run.vocabulary, known)]
     return [(known[0], "")]

@@ -164,6 +164,8 @@ class _Sheet:
                 xs, ys, color=colour, linewidth=1.0, marker="" if alone else mark,
                 markevery=self._every(line, len(xs)),
             )  # fmt: skip
+        elif kind is PictureKind.HISTOGRAM:
+            axes.plot(xs, ys, color=colour, marker=mark, markevery=self._every(line, len(xs)))
         elif kind is PictureKind.PLANE:
             axes.plot(xs, ys, color=colour, marker=mark, linestyle="none")
         else:

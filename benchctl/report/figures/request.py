@@ -14,7 +14,9 @@ from benchctl.run.record import Run, Trial
 from benchctl.run.status import Status
 from benchctl.visible import visible
 
-OF_SAMPLES = (PictureKind.TIME, PictureKind.CDF, PictureKind.BOX, PictureKind.PLANE)
+OF_SAMPLES = (
+    PictureKind.TIME, PictureKind.CDF, PictureKind.HISTOGRAM, PictureKind.BOX, PictureKind.PLANE,
+)  # fmt: skip
 """These show trials; the others means over repeats."""
 # As long as a file's name may be, without the ending, in bytes of any alphabet.
 _LONGEST_NAME = 200

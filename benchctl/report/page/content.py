@@ -20,6 +20,7 @@ from benchctl.report.comparison import (
     of_interest,
     side_by_side,
 )
+from benchctl.report.delays import delay_table
 from benchctl.report.detail import asked_of, flat, in_force_of
 from benchctl.report.differences import differences
 from benchctl.report.happenings import event_text, tally
@@ -221,6 +222,8 @@ def _summary(report: Report) -> Iterator[Block]:
         yield Paragraph("nothing was measured")
         return
     yield cut(shown, "benchctl export --format csv")
+    if (delays := delay_table(report)) is not None:
+        yield PageSection("One-way delays", [cut(delays, "benchctl show")])
     axes = report.run.varying
     rows = [
         [

@@ -168,7 +168,8 @@ def _line(
         yield from _band(line, x, y, colour)
         yield f'<path class="line {colour}{_dash(line)}" d="{_path(line.xs, line.ys, x, y)}"/>'
         return
-    marks = line.role is not LineRole.EXPECTED and figure.kind is not PictureKind.CDF
+    dense = figure.kind in (PictureKind.CDF, PictureKind.HISTOGRAM)
+    marks = line.role is not LineRole.EXPECTED and not dense
     if line.role in (LineRole.MEASURED, LineRole.EXPECTED):
         yield f'<path class="line {colour}{_dash(line)}" d="{_path(line.xs, line.ys, x, y)}"/>'
     for value_x, value_y, low, high in _values(line):

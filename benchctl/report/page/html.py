@@ -108,7 +108,7 @@ def caption_of(figure: Picture) -> str:
     match figure.kind:
         case PictureKind.TIME:
             what += " over time"
-        case PictureKind.CDF:
+        case PictureKind.CDF | PictureKind.HISTOGRAM:
             what = f"distribution of {x}"
         case PictureKind.HEAT:
             what += f" by {x} and {panels[0].y.title}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import Literal, NamedTuple
@@ -10,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from benchctl.metrics import Direction, Fold, title_of
+from benchctl.report.series import Series
 from benchctl.report.traces import ALL, LineKey, Traces
 from benchctl.tui.draw.glyphs import BRAILLE, Glyphs
 from benchctl.tui.draw.plot import (
@@ -210,8 +212,15 @@ def _plot(
         )  # fmt: skip
     return Plot(
         metric, curves, from_zero=fold in (Fold.RATE, Fold.COUNT), robust=fold is not Fold.COUNT,
-        log=choice.log, bounds=choice.bounds.get(metric),
+        log=choice.log and not any(_goes_below_zero(curve.series) for curve in curves),
+        bounds=choice.bounds.get(metric),
     )  # fmt: skip
+
+
+def _goes_below_zero(series: Series) -> bool:
+    """Return whether a line has negative values, which a logarithmic axis has no place for."""
+    bounds = series.bounds(series.start_s, math.inf)
+    return bounds is not None and bounds[0] < 0
 
 
 def _title(traces: Traces, plot: Plot, keys: Sequence[LineKey]) -> str:

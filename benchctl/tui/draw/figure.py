@@ -160,7 +160,7 @@ def _curves(figure: Picture, panel: Panel, width: int, height: int, glyphs: Glyp
             LineRole.MEASURED: letter(line.number or 0), LineRole.REPORTED: REPORTED,
             LineRole.INVALID: INVALID, LineRole.EXPECTED: "",
         }[line.role]  # fmt: skip
-        if sign and figure.kind is not PictureKind.CDF:
+        if sign and figure.kind not in (PictureKind.CDF, PictureKind.HISTOGRAM):
             marks += [(x, value, (role, sign)) for x, value in points]
         elif sign and points:
             marks.append((*points[len(points) // 2], (role, sign)))

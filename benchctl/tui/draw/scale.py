@@ -26,14 +26,14 @@ def axis_for(
     """Return the axis of at most ``cells`` cells for values between ``low`` and ``high``.
 
     ``apart`` is the minimum distance of its ticks. ``from_zero`` is right for rates and counts,
-    whose parts mislead. Without a value above zero, a logarithmic axis is linear.
+    whose parts mislead. With a value below zero, or none above, a logarithmic axis is linear.
     """
     if cells < 3:
         axis = axis_for(metric, low, high, 3, from_zero=from_zero, log=log)
         ends = (axis.ticks[-1], axis.ticks[0])[:cells]
         ticks = [tick._replace(cell=cells - 1 - n) for n, tick in enumerate(ends)]
         return replace(axis, cells=cells, ticks=ticks)
-    if log and high > 0:
+    if log and high > 0 and low >= 0:
         found = list(logarithmic_axes(metric, low, high, cells, apart))
     else:
         if from_zero:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from benchctl.analysis.results import FlowReport
+from benchctl.report.clocks import clock_text, clocks_in
 from benchctl.report.detail import TrialDetail, asked_of, in_force_of, trial_title, unlike_asked
 from benchctl.report.happenings import event_text
 from benchctl.report.limiting import limit_text, limits_of
 from benchctl.run.planned import PlannedFlow
-from benchctl.run.record import HookOutcome, Note, Trial
+from benchctl.run.record import Figure, HookOutcome, Note, Run, Trial
 from benchctl.tui.draw.spans import Line, Span, state
 from benchctl.units import format_duration, format_value
 
@@ -36,7 +37,7 @@ def trial_lines(detail: TrialDetail) -> Iterator[Line]:
         for flow in trial.flows:
             yield from _planned(flow)
     for one in detail.flows:
-        yield from _attempt(one, planned.get(one.flow.name), detail.run.vocabulary.wanted)
+        yield from _attempt(one, planned.get(one.flow.name), detail.run)
     if broken := dict.fromkeys(link["link"] for link in trial.links if not link["kept"]):
         text = f"  not valid for this lab: the emulator did not keep up on {', '.join(broken)}"
         yield [Span(text, "bad")]
@@ -78,7 +79,7 @@ def _planned(flow: PlannedFlow) -> Iterator[Line]:
     yield from _listed("asked", asked_of(flow))
 
 
-def _attempt(one: FlowReport, planned: PlannedFlow | None, wanted: Sequence[str]) -> Iterator[Line]:
+def _attempt(one: FlowReport, planned: PlannedFlow | None, run: Run) -> Iterator[Line]:
     flow = one.flow
     code = "" if flow.exit_code is None else f", exit code {flow.exit_code}"
     yield [
@@ -104,7 +105,7 @@ def _attempt(one: FlowReport, planned: PlannedFlow | None, wanted: Sequence[str]
             text = f"    ≠ {name}: asked {asked[name]}, in force {in_force[name]}"
             yield [Span(text, "warn")]
     yield from _listed("in force", in_force)
-    rank = {name: place for place, name in enumerate(wanted)}
+    rank = {name: place for place, name in enumerate(run.vocabulary.wanted)}
     for direction, metric in sorted(
         one.figures, key=lambda key: (key[0], rank.get(key[1], len(rank)), key[1])
     ):
@@ -112,12 +113,21 @@ def _attempt(one: FlowReport, planned: PlannedFlow | None, wanted: Sequence[str]
         expected = flow.expected.get(direction, {}).get(metric)
         beside = f", expected {format_value(metric, expected)}" if expected is not None else ""
         source = "" if figure.origin == "tool" else "  (from the samples)"
-        value = format_value(metric, figure.value)
+        value = format_value(metric, figure.value) + _spread(metric, figure)
         yield [Span(f"    {direction:<10} {metric} = {value}{beside}{source}")]
+    if (clocks := clocks_in(run, one)) is not None:
+        yield [Span(f"    {clock_text(clocks)}", "strong")]
     for direction, limit in limits_of(one).items():
         yield [Span(f"    {direction:<10} limited by {limit_text(limit)}", "strong")]
     for event in one.events:
         yield [Span(f"    {event.direction:<10} {event_text(event)}", "strong")]
+
+
+def _spread(metric: str, figure: Figure) -> str:
+    """Return what a distribution has beside its mean."""
+    told = [f"{name} {format_value(metric, figure.spread[name])}" for name in
+            ("min", "median", "p95", "max") if name in figure.spread]  # fmt: skip
+    return f" ({', '.join(told)})" if told else ""
 
 
 def _listed(what: str, settings: Mapping[str, str]) -> Iterator[Line]:

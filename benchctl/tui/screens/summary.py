@@ -11,6 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
 from benchctl.analysis.summary import at_point
+from benchctl.report.clocks import clock_lines
 from benchctl.report.report import Report, read_report
 from benchctl.report.searches import unanswered
 from benchctl.run.status import Status
@@ -93,6 +94,7 @@ class SummaryScreen(ReportPage):
             if not one.is_met
         ]
         notes += [[Span(f"! {text}", "warn")] for text in unanswered(report, ends=True)]
+        notes += [[Span(f"! {text}", "warn")] for text in clock_lines(report)]
         for trial in failed:
             text = f"  trial {trial.position + 1}{at_point(trial.point, ' ({})')} {trial.error}"
             notes.append([state(trial.status), Span(text)])

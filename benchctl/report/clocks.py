@@ -1,0 +1,187 @@
+"""What one-way delays show of the clocks of the two ends, in words.
+
+The figures as measured stay as they are, and those without the offset stand beside them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from benchctl.analysis.clocks import (
+    RECEIVE,
+    SEND,
+    ClockPoint,
+    Clocks,
+    ClocksOverRun,
+    ClockVerdict,
+    clocks_of,
+    clocks_over,
+)
+from benchctl.analysis.results import FlowReport
+from benchctl.analysis.summary import at_point
+from benchctl.report.report import Report
+from benchctl.run.record import RecordedFlow, Run
+from benchctl.units import format_duration
+
+# More lines of one kind are read by nobody.
+MOST_LINES = 3
+
+
+def clocks_in(run: Run, one: FlowReport) -> Clocks | None:
+    """Return what an attempt of a flow shows of the clocks; None if nothing has to be said."""
+    return clocks_of(one.figures, one.flow.expected, one_clock=_has_one_clock(run, one.flow))
+
+
+def _has_one_clock(run: Run, flow: RecordedFlow) -> bool:
+    network = run.settings.network.network
+    in_lab = run.settings.lab is not None and flow.target not in network.peers
+    return not run.origin and (in_lab or network.is_here(flow.target))
+
+
+def clock_lines(report: Report) -> Iterator[str]:
+    """Yield what the delays of a run show of the clocks.
+
+    A line for each flow whose clocks moved over its trials, else one for each trial, or for a few
+    of them.
+    """
+    seen: dict[str, list[tuple[str, ClockPoint]]] = {}
+    for trial in report.trials:
+        for one in trial.flows:
+            if one.flow.status.counts and (clocks := clocks_in(report.run, one)) is not None:
+                where = at_point(trial.trial.point)
+                where += f", repeat {trial.trial.repeat}" if trial.trial.repeat > 1 else ""
+                point = ClockPoint(_moment(one), _packets(one), clocks)
+                seen.setdefault(one.flow.name, []).append((where, point))
+    for flow, found in seen.items():
+        over = clocks_over([point for _, point in found])
+        if over is not None:
+            yield f"{flow}: {over_text(over)}"
+        told = dict.fromkeys((where, clock_text(point.clocks)) for where, point in found)
+        shown = MOST_LINES if over is None else 1
+        for where, text in [*told][-shown:]:
+            yield f"{flow}{where}: {text}"
+        if len(told) > shown:
+            yield f"{flow}: {len(told) - shown} more such trials; benchctl show --trials has them"
+
+
+def _moment(one: FlowReport) -> float:
+    """Return the time that a flow's offset is of: second 0 if its drift is known, else its middle.
+
+    In Unix time.
+    """
+    flow = one.flow
+    began, ended = flow.started_time or 0.0, flow.finished_time or flow.started_time or 0.0
+    known = any(metric == "clock_drift_ratio" for _, metric in one.figures)
+    return began if known else (began + ended) / 2
+
+
+def _packets(one: FlowReport) -> float:
+    """Return how many packets arrived in the direction with the fewest."""
+    counts = [
+        figure.value for (_, metric), figure in one.figures.items() if metric == "packets_received"
+    ]
+    return min(counts, default=0.0)
+
+
+def clock_entry(clocks: Clocks) -> dict[str, Any]:
+    """Return what the delays show of the clocks as JSON-like data, in SI base units."""
+    return {
+        "verdict": clocks.verdict,
+        "offset_s": clocks.offset_s,
+        "symmetric_s": clocks.way_s,
+        "drift_ratio": clocks.drift,
+        "synchronized": clocks.synchronized,
+        "error_s": clocks.error_s,
+        "text": clock_text(clocks),
+    }
+
+
+def clock_text(clocks: Clocks) -> str:
+    """Describe what a flow's delays show of the clocks, with the figures it follows from."""
+    match clocks.verdict:
+        case ClockVerdict.APART:
+            text = _apart(clocks)
+        case ClockVerdict.CLOCKS_OR_PATH:
+            text = (
+                f"{_minima(clocks)} differ by the clocks or an asymmetric path: if the path is"
+                f" symmetric, the clocks are {_length(abs(clocks.offset_s or 0.0))} apart and each"
+                f" way takes {_length(clocks.way_s)}"
+            )
+        case ClockVerdict.UNKNOWN_OFFSET:
+            text = (
+                "one-way delays carry an unknown offset,"
+                " and only differences of delays in one direction can be relied on"
+            )
+        case ClockVerdict.COARSE:
+            return (
+                f"the clocks are synchronized only to within {_length(clocks.error_s)}, and the"
+                f" least delay is {_length(min(clocks.least_s.values()))}: the delays are no more"
+                " accurate than that"
+            )
+    claim = "the clocks of the two hosts are not synchronized"
+    if clocks.synchronized:
+        claim = "both clocks claim to be synchronized"
+        claim += f" within {_length(clocks.error_s)}" if clocks.error_s is not None else ""
+    return f"{text}{_drift(clocks.drift)}; {claim}"
+
+
+def _apart(clocks: Clocks) -> str:
+    if clocks.offset_s is None or clocks.way_s is None:
+        least_s = min(clocks.least_s.values())
+        text = f"the clocks differ: a least delay of {_signed(least_s)} cannot be"
+        return text if least_s < 0 else f"{text} where {_promises(clocks)}"
+    when = " at the beginning" if clocks.drift is not None else ""
+    text = f"the clocks are about {_length(abs(clocks.offset_s))} apart{when}: {_minima(clocks)}"
+    if clocks.promised_s:
+        text += f", where {_promises(clocks)}"
+    else:
+        half = f"half of the sum, {_length(clocks.way_s)}"
+        text += f"; {half}, is the one-way delay if the path is symmetric"
+    return f"{text}; the other clock is {'ahead' if clocks.offset_s > 0 else 'behind'}"
+
+
+def _minima(clocks: Clocks) -> str:
+    both = [_signed(clocks.least_s[way]) for way in (SEND, RECEIVE) if way in clocks.least_s]
+    # One unit for both: "+50.2 and -49.0 ms".
+    numbers, units = zip(*(text.split(" ", 1) for text in both), strict=True)
+    if len(set(units)) == 1:
+        return f"minima {' and '.join(numbers)} {units[0]}"
+    return f"minima {' and '.join(both)}"
+
+
+def _promises(clocks: Clocks) -> str:
+    both = [_length(clocks.promised_s[way]) for way in (SEND, RECEIVE) if way in clocks.promised_s]
+    return f"the topology promises {' and '.join(dict.fromkeys(both))}"
+
+
+def _drift(drift: float | None) -> str:
+    if drift is None:
+        return ""
+    return f"; they drift by {_signed(drift * 60)} a minute ({drift * 1e6:+.3g} ppm)"
+
+
+def over_text(over: ClocksOverRun) -> str:
+    """Describe how the clocks moved from trial to trial."""
+    before, after = over.first, over.last
+    moved_s = over.offsets_s[-1] - over.offsets_s[0]
+    low_s, high_s = min(over.ways_s), max(over.ways_s)
+    each = "; ".join(
+        f"{way} from {_signed(before.least_s[way])} to {_signed(after.least_s[way])}"
+        for way in (SEND, RECEIVE)
+    )
+    how = f"drift by about {_signed(over.drift * 60)} a minute" if over.drift is not None else (
+        f"move by {_signed(moved_s)}"
+    )  # fmt: skip
+    return (
+        f"the clocks {how} over the trials, not the path's delay: the least delays go {each},"
+        f" while half of their sum stays between {_length(low_s)} and {_length(high_s)}"
+    )
+
+
+def _signed(value_s: float) -> str:
+    return f"{'+' if value_s >= 0 else ''}{format_duration(value_s)}"
+
+
+def _length(value_s: float | None) -> str:
+    return format_duration(value_s or 0.0)
