@@ -108,6 +108,13 @@ def topologies(incomplete: str) -> list[str]:
     return [*shipped_topologies(), *files(incomplete)]
 
 
+def labs(incomplete: str) -> list[str]:
+    """Return what ``--lab`` takes: topologies, and none."""
+    from benchctl.engine.planning import NO_LAB
+
+    return [NO_LAB, *topologies(incomplete)]
+
+
 def hosts(context: Context) -> list[str]:
     """Return the hosts of the topology that was named before."""
     from benchctl.lab.topology import load_topology

@@ -80,9 +80,13 @@ def show(topology: options.Topology) -> None:
     print(visible(f"{lab.name}{f': {lab.title}' if lab.title else ''}"), end="\n\n")
     rows: list[tuple[str, ...]] = []
     for node in lab.nodes.values():
-        ends = lab.interfaces(node.name)
-        addresses = ", ".join(f"{end.label or end.device} {end.ip}" for end in ends if end.address)
-        rows.append((node.name, str(node.kind), addresses, ", ".join(node.aliases)))
+        ends = [end for end in lab.interfaces(node.name) if end.address]
+        first, *others = (
+            ", ".join(f"{end.label or end.device} {end.at(version).ip}" for end in ends)
+            for version in lab.ip_versions
+        )
+        rows.append((node.name, str(node.kind), first, ", ".join(node.aliases)))
+        rows += [("", "", addresses, "") for addresses in others if addresses]
     print(align(("node", "kind", "addresses", "aliases"), rows))
     rows = []
     for link in lab.links.values():
@@ -107,10 +111,13 @@ def show(topology: options.Topology) -> None:
         if route.table == 0
     ]
     print(align(("node", "route to", "via", "device"), rows))
-    print(align(("from", "to", "rtt", "TCP goodput", "bottleneck", "BDP"), _pairs(lab)))
+    for version in lab.ip_versions:
+        start = "from" if len(lab.ip_versions) == 1 else f"from, IPv{version}"
+        heads = (start, "to", "rtt", "TCP goodput", "bottleneck", "BDP")
+        print(align(heads, _pairs(lab, version)))
 
 
-def _pairs(lab: Topology) -> list[tuple[str, ...]]:
+def _pairs(lab: Topology, version: int) -> list[tuple[str, ...]]:
     from benchctl.lab.expect import path
     from benchctl.units import format_duration, format_rate, format_size
 
@@ -119,7 +126,7 @@ def _pairs(lab: Topology) -> list[tuple[str, ...]]:
         for target in lab.hosts:
             if source == target:
                 continue
-            way = path(lab, source, target)
+            way = path(lab, source, target, None, version)
             limited = way.tcp_bps() != float("inf")
             rows.append(
                 (

@@ -153,8 +153,8 @@ Lab = Annotated[
     typer.Option(
         "--lab",
         metavar="TOPOLOGY",
-        help="Run in this lab instead of the real network.",
-        autocompletion=completion.topologies,
+        help="Run in this lab; none: in the real network.",
+        autocompletion=completion.labs,
     ),
 ]
 Trust = Annotated[

@@ -22,12 +22,17 @@ from benchctl.toml.source import TomlSource, read_toml
 
 
 def read_topology(document: Document, lab: LabTable) -> tuple[Topology, TomlSource]:
-    """Return the topology of a profile, and its file. Raises ProfileError."""
+    """Return the topology of a profile with the settings of ``--set``, and its file.
+
+    Raises ProfileError.
+    """
     try:
         source = read_toml(find_topology(lab.topology, document.topology))
     except ProfileError as error:
         raise document.error(("lab", "topology"), error.message, error.hint) from None
-    return build_topology(source, {}), source
+    targets = document.overrides.targets.items()
+    settings = {".".join(map(str, key[1:])): one for key, one in targets if key[0] == "lab"}
+    return build_topology(source, settings), source
 
 
 def fitted(plan: Plan, outside: Outside, topology: Topology, source: TomlSource) -> Plan:
@@ -59,8 +64,10 @@ def _check_lab(plan: Plan, outside: Outside, topology: Topology, source: TomlSou
             except LookupError as error:
                 where = ("flows", flow.name, "interface")
                 raise plan.document.error(where, str(error)) from None
-    for settings in plan.labs:  # an axis may set an invalid value of the lab
-        build_topology(source, settings)
+    # An axis may set an invalid value of the lab.
+    labs = [build_topology(source, settings) for settings in plan.labs]
+    if 6 in plan.ip_versions and not all(6 in lab.ip_versions for lab in labs):
+        _check_versions(plan, source)
     lab = plan.document.model.lab
     for index, change in enumerate(lab.changes if lab else ()):
         if change.link not in topology.links:
@@ -68,6 +75,19 @@ def _check_lab(plan: Plan, outside: Outside, topology: Topology, source: TomlSou
             raise plan.document.error(
                 ("lab", "changes", index, "link"), f'no link "{change.link}"', f"links are: {links}"
             )
+
+
+def _check_versions(plan: Plan, source: TomlSource) -> None:
+    """Raise ProfileError for a flow over IPv6 at a point whose lab has none."""
+    for index in range(len(plan)):
+        trial = plan.trial(index)
+        versions = build_topology(source, trial.plan.lab).ip_versions
+        for flow in trial.flows:
+            if flow.demand.ip_version not in (None, *versions):
+                raise plan.document.error(
+                    ("flows", flow.plan.name), "the lab has no IPv6",
+                    f"set ipv6 = true in {source.path.name}, or use --set lab.ipv6=true",
+                )  # fmt: skip
 
 
 def _overflows(search: Search, plan: Plan, outside: Outside, source: TomlSource) -> Iterator[float]:

@@ -18,7 +18,7 @@ from typing import Any
 from benchctl.engine.site import Site
 from benchctl.errors import LabError
 from benchctl.hosts.facts import sysctls
-from benchctl.lab.expect import KernelBuffers, path
+from benchctl.lab.expect import KernelBuffers
 from benchctl.lab.lab import Lab
 from benchctl.lab.link import Change
 from benchctl.lab.messages import DirectionCounters
@@ -29,7 +29,14 @@ from benchctl.lab.topology import build_topology
 from benchctl.lab.verify import ceiling_bps, together, verify
 from benchctl.plan.bound import BoundFlow, BoundTrial
 from benchctl.plan.network import ends_of, inside
-from benchctl.plan.promise import LinkChange, Promises, bottlenecks, loads_of, promises
+from benchctl.plan.promise import (
+    LinkChange,
+    Promises,
+    bottlenecks,
+    loads_of,
+    promises,
+    way_of,
+)
 from benchctl.run.planned import LabSettings, Network, Outside, PlannedChange
 from benchctl.toml.source import parse_toml
 from benchctl.units import format_rate
@@ -194,8 +201,7 @@ class LabSite(Site):
     def _hops(self, topology: Topology, trial: BoundTrial) -> list[Hop]:
         """Return the emulated links that the flows of a trial use, each with its directions."""
         ends = ends_of(self._outside, topology, trial.plan.flows)
-        flows = [flow for flow in trial.plan.flows if flow.name in ends]
-        ways = [path(topology, *ends[flow.name], flow.interface) for flow in flows]
+        ways = [way_of(flow, ends, topology) for flow in trial.flows if flow.plan.name in ends]
         hops = [hop for way in ways for hop in (*way.there, *way.back)]
         return list(dict.fromkeys(hop for hop in hops if not hop.link.ideal))
 

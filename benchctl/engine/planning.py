@@ -76,6 +76,9 @@ def check_file(name: str) -> None:
         _laid_out(load_profile(source), (), None, yes=False)
 
 
+NO_LAB = "none"
+"""Instead of a topology: in the real network, whatever the profile says."""
+
 _TOPOLOGY_KEYS = {"links", "routers", "switches", "local", "sysctl"}
 """Keys that no profile has."""
 
@@ -90,15 +93,17 @@ def planned(
 ) -> Planned:
     """Load, check and plan a profile, and look for its tools. Sends nothing.
 
-    ``lab`` is a topology file that replaces the profile's own. Raises ProfileError, UsageError, or
-    MissingError if a backend or a device is missing.
+    ``lab`` is a topology file that replaces the profile's own; `NO_LAB` leaves that out. Raises
+    ProfileError, UsageError, or MissingError if a backend or a device is missing.
     """
     # `check_file` starts no program, and need not wait for asyncio.
     from benchctl.engine.preflight import check_root, look, needed
 
-    chosen = [f"lab.topology={find_topology(lab).resolve()}"] if lab else []
-    document = load_profile(profile, [*(assignments or ()), *chosen])
-    options = [f"--only {text}" for text in only or ()]
+    outside = lab == NO_LAB
+    chosen = [f"lab.topology={find_topology(lab).resolve()}"] if lab and not outside else []
+    document = load_profile(profile, [*(assignments or ()), *chosen], lab=not outside)
+    options = [f"--lab {NO_LAB}"] if outside else []
+    options += [f"--only {text}" for text in only or ()]
     options += [f"--repeat {repeats}"] if repeats is not None else []
     document = replace(document, options=tuple(options))
     plan, network, topology, source, registry = _laid_out(document, only or (), repeats, yes=yes)

@@ -29,6 +29,7 @@ _SYSCTLS = {
     "wmem_default": "core/wmem_default",
     "wmem_max": "core/wmem_max",
     "default_qdisc": "core/default_qdisc",
+    "disable_ipv6": "ipv6/conf/all/disable_ipv6",
     "tcp_sack": "ipv4/tcp_sack",
     "tcp_timestamps": "ipv4/tcp_timestamps",
     "tcp_window_scaling": "ipv4/tcp_window_scaling",

@@ -1,21 +1,25 @@
 """Computes addresses: one subnet for each segment, one address for each interface.
 
 A segment takes the subnet of the addresses that were given on it, or the next free /24 of
-10.0.0.0/8; its interfaces count up from .1 in the order of the links. So the same file always gives
-the same addresses.
+10.0.0.0/8; its interfaces count up from .1 in the order of the links. With IPv6 it also has the /64
+of its number. So the same file always gives the same addresses.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from ipaddress import IPv4Address, IPv4Interface, IPv4Network
+from ipaddress import IPv4Address, IPv4Interface, IPv4Network, IPv6Interface, IPv6Network
 
 from benchctl.lab.model import Interface, Topology
 from benchctl.lab.segments import segments
 
 POOL = IPv4Network("10.0.0.0/8")
 PREFIX = 24
+# A unique local prefix (RFC 4193), whose random bits are the letters "bench": a lab is never joined
+# to a network in which somebody else could have the same ones.
+POOL6 = IPv6Network("fd62:656e:6368::/48")
+PREFIX6 = 64
 
 
 class AddressError(ValueError):
@@ -50,10 +54,19 @@ def assign(topology: Topology) -> Topology:
             if address is None:
                 raise AddressError(end, f"no address is left in {chosen}")
             addresses[end.node, end.device] = IPv4Interface((address, chosen.prefixlen))
+    addresses6: dict[tuple[str, str], IPv6Interface] = {}
+    if 6 in topology.ip_versions:
+        for group, network6 in zip(groups, POOL6.subnets(new_prefix=PREFIX6), strict=False):
+            for number, end in enumerate(group, 1):
+                addresses6[end.node, end.device] = IPv6Interface((network6[number], PREFIX6))
     links = {}
     for name, link in topology.links.items():
         near, far = (
-            replace(end, address=addresses.get((end.node, end.device), end.address))
+            replace(
+                end,
+                address=addresses.get((end.node, end.device), end.address),
+                address6=addresses6.get((end.node, end.device)),
+            )
             for end in link.ends
         )
         links[name] = replace(link, ends=(near, far))

@@ -114,7 +114,7 @@ def _look_inside() -> list[dict[str, object]]:
     """Return the capabilities of this process, which is in its own namespaces."""
     from benchctl.lab.emulator import hurry
     from benchctl.lab.kernel import refusal, unpunctual
-    from benchctl.lab.namespaces import mount_view
+    from benchctl.lab.namespaces import IPV6, mount_view
     from benchctl.lab.ring import Ring
 
     Ring("lo", 1500)
@@ -139,6 +139,14 @@ def _look_inside() -> list[dict[str, object]]:
             else "",
         },
         _view(mount_view()),
+        {
+            "name": "lab IPv6",
+            "there": IPV6.exists(),
+            "text": "there" if IPV6.exists() else "this kernel has no IPv6",
+            "remedy": ""
+            if IPV6.exists()
+            else "labs with ipv6 = true need it; boot without ipv6.disable=1",
+        },
     ]
 
 

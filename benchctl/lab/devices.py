@@ -43,9 +43,12 @@ def program_path(name: str) -> str | None:
     return shutil.which(name) or shutil.which(name, path="/usr/sbin:/sbin")
 
 
-def run_ip(lines: Sequence[str]) -> None:
-    """Pass lines to ip, in this process's network namespace. Raises BuildError."""
-    argv = ("ip", "-batch", "-")
+def run_ip(lines: Sequence[str], version: int = 4) -> None:
+    """Pass lines to ip, in this process's network namespace. Raises BuildError.
+
+    ``version`` is the IP version of rules, which they do not name themselves.
+    """
+    argv = ("ip", *(("-6",) if version == 6 else ()), "-batch", "-")
     process = _start(argv, subprocess.PIPE)
     ended = command_log().started("lab", argv, process.pid)
     _, words = process.communicate("\n".join(lines))

@@ -7,13 +7,13 @@ The rules:
 - a one-way delay is the same of one way;
 - a link's rate counts Ethernet frames with their header of 14 bytes, as the kernel's qdiscs do
   and as `link` does; what is left for payload is the goodput bound. A TCP segment has 20 bytes of
-  IPv4 header and 20 of TCP, which the MSS leaves room for (RFC 879), and 12 of timestamps, which it
-  does not (RFC 6691; tcp_mtu_to_mss in net/ipv4/tcp_output.c). Both ends must have them on
-  (RFC 7323, 1.3), as Linux has in a new namespace whatever the machine has (tcp_sk_init in
-  net/ipv4/tcp_ipv4.c);
-- a datagram above the MTU travels in fragments, each with its own IPv4 header and all but the last
-  with a multiple of 8 bytes (RFC 791, 3.2). Linux learns the path's MTU, so they are of the
-  narrowest link;
+  IPv4 header, or 40 of IPv6 (RFC 8200, 3), and 20 of TCP, which the MSS leaves room for (RFC 879),
+  and 12 of timestamps, which it does not (RFC 6691; tcp_mtu_to_mss in net/ipv4/tcp_output.c). Both
+  ends must have them on (RFC 7323, 1.3), as Linux has in a new namespace whatever the machine has
+  (tcp_sk_init in net/ipv4/tcp_ipv4.c);
+- a datagram above the MTU travels in fragments, each with its own IP header and all but the last
+  with a multiple of 8 bytes (RFC 791, 3.2); in IPv6 each also has a fragment header of 8 bytes
+  (RFC 8200, 4.5). Linux learns the path's MTU, so they are of the narrowest link;
 - a link that loses everything carries nothing; smaller losses are not accounted for;
 - flows at the same time get their max-min fair shares: all grow alike until a link is full; the
   flows on it stay where they are, and the rest grow on (progressive filling; Bertsekas and
@@ -36,9 +36,11 @@ from benchctl.lab.segments import Hop
 
 PING_PAYLOAD_BYTES = 56
 """The default payload of ping."""
-_IP_BYTES = 20
+_IP_BYTES = {4: 20, 6: 40}
+_FRAGMENT_BYTES = {4: 0, 6: 8}
+"""What a fragment has beside its IP header."""
 _UDP_BYTES = 8
-UDP_HEADER_BYTES = _IP_BYTES + _UDP_BYTES
+UDP_HEADER_BYTES = _IP_BYTES[4] + _UDP_BYTES
 """With its IPv4 header; ICMP has as many."""
 _TCP_BYTES = 20
 _TIMESTAMPS_BYTES = 12
@@ -71,6 +73,7 @@ class NetworkPath:
     """Whether TCP between the two has them."""
     near: HostBuffers = HostBuffers()
     far: HostBuffers = HostBuffers()
+    ip_version: int = 4
 
     @property
     def mtu(self) -> int:
@@ -85,11 +88,14 @@ class NetworkPath:
     @property
     def reverse(self) -> NetworkPath:
         """The path of data that the far host sends."""
-        return NetworkPath(self.back, self.there, self.timestamps, self.far, self.near)
+        return NetworkPath(
+            self.back, self.there, self.timestamps, self.far, self.near, self.ip_version
+        )
 
     def one_way_s(self, payload_bytes: int = PING_PAYLOAD_BYTES) -> float:
         """Return the delay of a datagram with such a payload on the way there, on idle links."""
-        return _delay_s(self.there, payload_bytes + UDP_HEADER_BYTES + ETHERNET_HEADER_BYTES)
+        headers = _UDP_BYTES + _IP_BYTES[self.ip_version] + ETHERNET_HEADER_BYTES
+        return _delay_s(self.there, payload_bytes + headers)
 
     def rtt_s(self, payload_bytes: int = PING_PAYLOAD_BYTES) -> float:
         """Return the round-trip time of an echo request with such a payload on idle links."""
@@ -97,15 +103,15 @@ class NetworkPath:
 
     def segment_bytes(self, mss_bytes: float = math.inf) -> int:
         """Return the payload of a full TCP segment; ``mss_bytes`` is what TCP_MAXSEG was set to."""
-        return segment_bytes(self.mtu, mss_bytes, self.timestamps)
+        return segment_bytes(self.mtu, mss_bytes, self.timestamps, self.ip_version)
 
     def tcp_payload_ratio(self, mss_bytes: float = math.inf) -> float:
         """Return the part of a full frame of TCP that is payload."""
-        return tcp_payload_ratio(self.mtu, mss_bytes, self.timestamps)
+        return tcp_payload_ratio(self.mtu, mss_bytes, self.timestamps, self.ip_version)
 
     def tcp_rtt_s(self, mss_bytes: float = math.inf) -> float:
         """Return the round-trip time of a full TCP segment and its acknowledgement."""
-        headers = ETHERNET_HEADER_BYTES + _tcp_header_bytes(self.timestamps)
+        headers = ETHERNET_HEADER_BYTES + _tcp_header_bytes(self.timestamps, self.ip_version)
         segment = _delay_s(self.there, headers + self.segment_bytes(mss_bytes))
         return segment + _delay_s(self.back, headers)
 
@@ -127,7 +133,8 @@ class NetworkPath:
         whatever its size. Infinite where the path takes no time.
         """
         payload = self.segment_bytes(mss_bytes)
-        frame = payload + _tcp_header_bytes(self.timestamps) + ETHERNET_HEADER_BYTES
+        headers = ETHERNET_HEADER_BYTES + _tcp_header_bytes(self.timestamps, self.ip_version)
+        frame = payload + headers
         sends, receives = self.near.send_bytes, self.far.receive_bytes
         if send_bytes is not None:
             sends = kernel.granted_bytes(send_bytes)
@@ -209,34 +216,40 @@ class PathDemand:
     limit_bps: float = math.inf
 
 
-def segment_bytes(mtu: int, mss_bytes: float = math.inf, timestamps: bool = True) -> int:
-    """Return the payload of a full TCP segment: 1448 bytes at an MTU of 1500."""
-    mss = min(mtu - _IP_BYTES - _TCP_BYTES, mss_bytes)
+def segment_bytes(
+    mtu: int, mss_bytes: float = math.inf, timestamps: bool = True, ip_version: int = 4
+) -> int:
+    """Return the payload of a full TCP segment: 1448 bytes at an MTU of 1500 over IPv4."""
+    mss = min(mtu - _IP_BYTES[ip_version] - _TCP_BYTES, mss_bytes)
     return int(mss) - timestamps * _TIMESTAMPS_BYTES
 
 
-def tcp_payload_ratio(mtu: int, mss_bytes: float = math.inf, timestamps: bool = True) -> float:
+def tcp_payload_ratio(
+    mtu: int, mss_bytes: float = math.inf, timestamps: bool = True, ip_version: int = 4
+) -> float:
     """Return the part of a full frame that is TCP payload: 1448 of 1514 bytes at an MTU of 1500."""
-    payload = segment_bytes(mtu, mss_bytes, timestamps)
-    return payload / (payload + _tcp_header_bytes(timestamps) + ETHERNET_HEADER_BYTES)
+    payload = segment_bytes(mtu, mss_bytes, timestamps, ip_version)
+    headers = _tcp_header_bytes(timestamps, ip_version) + ETHERNET_HEADER_BYTES
+    return payload / (payload + headers)
 
 
-def is_fragmented(payload_bytes: int, mtu: int) -> bool:
+def is_fragmented(payload_bytes: int, mtu: int, ip_version: int = 4) -> bool:
     """Return whether a datagram with such a payload is more than one packet."""
-    return payload_bytes + _UDP_BYTES > mtu - _IP_BYTES
+    return payload_bytes + _UDP_BYTES > mtu - _IP_BYTES[ip_version]
 
 
-def udp_payload_ratio(payload_bytes: int, mtu: int) -> float:
+def udp_payload_ratio(payload_bytes: int, mtu: int, ip_version: int = 4) -> float:
     """Return the part of a datagram's frames, one for each of its fragments, that is payload."""
-    room = mtu - _IP_BYTES
     datagram = payload_bytes + _UDP_BYTES
-    whole = not is_fragmented(payload_bytes, mtu)
-    fragments = 1 if whole else math.ceil(datagram / (room // 8 * 8))
-    return payload_bytes / (datagram + fragments * (_IP_BYTES + ETHERNET_HEADER_BYTES))
+    headers, fragments = _IP_BYTES[ip_version] + ETHERNET_HEADER_BYTES, 1
+    if is_fragmented(payload_bytes, mtu, ip_version):
+        headers += _FRAGMENT_BYTES[ip_version]
+        fragments = math.ceil(datagram / ((mtu + ETHERNET_HEADER_BYTES - headers) // 8 * 8))
+    return payload_bytes / (datagram + fragments * headers)
 
 
-def _tcp_header_bytes(timestamps: bool) -> int:
-    return _IP_BYTES + _TCP_BYTES + timestamps * _TIMESTAMPS_BYTES
+def _tcp_header_bytes(timestamps: bool, ip_version: int) -> int:
+    return _IP_BYTES[ip_version] + _TCP_BYTES + timestamps * _TIMESTAMPS_BYTES
 
 
 def _delay_s(hops: Sequence[Hop], frame_bytes: int) -> float:
@@ -244,7 +257,13 @@ def _delay_s(hops: Sequence[Hop], frame_bytes: int) -> float:
     return sum(hop.settings.delay_s + 8 * frame_bytes / hop.settings.rate_bps for hop in hops)
 
 
-def path(topology: Topology, source: str, goal: str, interface: str | None = None) -> NetworkPath:
+def path(
+    topology: Topology,
+    source: str,
+    goal: str,
+    interface: str | None = None,
+    ip_version: int = 4,
+) -> NetworkPath:
     """Return the path from one host to another, at the address by which the lab knows the goal.
 
     ``interface`` is the label or device of the source's interface that is bound, if any. Raises
@@ -252,7 +271,7 @@ def path(topology: Topology, source: str, goal: str, interface: str | None = Non
     """
     out = None if interface is None else _interface(topology, source, interface)
     target = topology.interfaces(goal)[0]
-    forwarding = Forwarding(topology)
+    forwarding = Forwarding(topology, ip_version)
     there = forwarding.walk(source, target, out)
     back = forwarding.walk(goal, there[0].start, target) if there else None
     if not there or not back:
@@ -264,6 +283,7 @@ def path(topology: Topology, source: str, goal: str, interface: str | None = Non
         all(_has_timestamps(topology, n) for n in (source, goal)),
         _buffers(topology, source),
         _buffers(topology, goal),
+        ip_version,
     )
 
 

@@ -224,8 +224,9 @@ def _host(topology: Topology, name: str, built: Built, launcher: Launcher) -> Ho
     )  # fmt: skip
     return Host(
         name=name,
-        address=ends[0].ip if ends else "",
+        address=topology.known_at(name),
         prefix=prefix,
         interfaces={end.label or end.device: Way(end.device, end.ip) for end in ends},
         shares_ports=False,
+        address6=topology.known_at(name, 6),
     )

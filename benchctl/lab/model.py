@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from ipaddress import IPv4Interface, IPv4Network
+from ipaddress import IPv4Interface, IPv4Network, IPv6Interface, IPv6Network
 from pathlib import Path
 
 ETHERNET_HEADER_BYTES = 14
@@ -66,7 +66,8 @@ class LinkSettings:
 class Interface:
     """One end of a link: the network device ``device`` of ``node``.
 
-    ``label`` is the name in the file (wired, wireless), or empty. ``address`` is None at a switch.
+    ``label`` is the name in the file (wired, wireless), or empty. ``address`` is None at a switch,
+    ``address6`` also in a lab without IPv6.
     """
 
     node: str
@@ -74,12 +75,18 @@ class Interface:
     mac: str
     label: str = ""
     address: IPv4Interface | None = None
+    address6: IPv6Interface | None = None
 
     @property
     def ip(self) -> str:
-        """The address as text, without its prefix length."""
-        assert self.address is not None, f"{self.node} {self.device} is a switch's port"
-        return str(self.address.ip)
+        """The IPv4 address as text, without its prefix length."""
+        return str(self.at(4).ip)
+
+    def at(self, ip_version: int) -> IPv4Interface | IPv6Interface:
+        """Return the address of an IP version that the lab has."""
+        address = self.address6 if ip_version == 6 else self.address
+        assert address is not None, f"{self.node} {self.device} has no IPv{ip_version} address"
+        return address
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +113,7 @@ class Route:
     the main table, else that of the interface with this number (see `routing`).
     """
 
-    network: IPv4Network
+    network: IPv4Network | IPv6Network
     device: str
     via: str | None = None
     initcwnd: int | None = None
@@ -156,6 +163,7 @@ class Topology:
     title: str = ""
     emulator: Emulator = Emulator.AUTO
     seed: int = 1
+    ip_versions: tuple[int, ...] = (4,)
     path: Path | None = None
 
     @property
@@ -166,6 +174,15 @@ class Topology:
     def interfaces(self, node: str) -> list[Interface]:
         """Return the interfaces of a node, in the order of the links."""
         return [end for link in self.links.values() for end in link.ends if end.node == node]
+
+    def known_at(self, node: str, ip_version: int = 4) -> str:
+        """Return the address by which others know a node: that of its first interface.
+
+        Empty for a switch, and in an IP version that the lab does not have.
+        """
+        ends = [end for end in self.interfaces(node) if end.address]
+        known = ends and ip_version in self.ip_versions
+        return str(ends[0].at(ip_version).ip) if known else ""
 
     def links_of(self, node: str) -> list[Link]:
         """Return the links of a node, in the order of the file."""

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from benchctl.lab import script
 from benchctl.lab.devices import BuildError, await_running, run_ip, set_offloads
-from benchctl.lab.model import Kind, Topology
+from benchctl.lab.model import Kind, Node, Topology
 from benchctl.lab.syscalls import (
     MS_BIND,
     MS_NODEV,
@@ -32,10 +32,23 @@ from benchctl.lab.syscalls import (
     unmount,
 )
 
-_EVERY_NODE = {
-    # The lab is IPv4; neighbour and router discovery would be noise on idle links.
+IPV6 = Path("/proc/sys/net/ipv6")
+"""Missing from a kernel without IPv6."""
+_WITHOUT_IPV6 = {
+    # Neighbour and router discovery would be noise on idle links.
     "net.ipv6.conf.all.disable_ipv6": "1",
     "net.ipv6.conf.default.disable_ipv6": "1",
+}
+_WITH_IPV6 = {
+    "net.ipv6.conf.all.disable_ipv6": "0",
+    "net.ipv6.conf.default.disable_ipv6": "0",
+    # No link-local addresses (IN6_ADDR_GEN_MODE_NONE in linux/if_link.h), so no router discovery.
+    "net.ipv6.conf.default.addr_gen_mode": "1",
+    # Joining the groups of neighbour discovery is reported twice, in milliseconds: the second time
+    # within one (RFC 3810, 9.11), before anything is measured.
+    "net.ipv6.conf.default.mldv2_unsolicited_report_interval": "1",
+}
+_EVERY_NODE = {
     # A new namespace inherits these from the machine. They would drop packets that arrive by an
     # interface other than the route back.
     "net.ipv4.conf.all.rp_filter": "0",
@@ -62,11 +75,12 @@ class Namespaces:
         """The namespace where emulators have their ends of the cables."""
 
     def create(self) -> None:
-        """Create the namespaces, still empty. Raises OSError."""
+        """Create the namespaces, still empty. Raises BuildError or OSError."""
+        if 6 in self._topology.ip_versions and not IPV6.exists():
+            raise BuildError("this kernel has no IPv6, which the topology asks for")
         _mount_names(self._topology)
         for node in self._topology.nodes.values():
-            forward = {"net.ipv4.ip_forward": str(int(node.kind is Kind.ROUTER))}
-            self.descriptors[node.name] = _create({**forward, **_EVERY_NODE, **node.sysctl})
+            self.descriptors[node.name] = _create(self._sysctl(node))
             self.mounts[node.name] = new_mounts()
             mount_view()
             enter_mounts(self._home)
@@ -87,7 +101,13 @@ class Namespaces:
             for link in self._topology.links_of(name):
                 devices = [end.device for end in link.ends if end.node == name]
                 set_offloads(devices, ordered and link.name in emulated)
-            run_ip(script.node(self._topology, node))
+            lines = script.node(node, self._topology.interfaces(name))
+            if node.kind is Kind.SWITCH:
+                run_ip(lines)
+                continue
+            run_ip(lines + script.network(self._topology, node, 4))
+            if 6 in self._topology.ip_versions:
+                run_ip(script.network(self._topology, node, 6), 6)
         for name in self._topology.nodes:
             enter_network(self.descriptors[name])
             await_running([end.device for end in self._topology.interfaces(name)])
@@ -101,6 +121,15 @@ class Namespaces:
         finally:
             enter_mounts(self._home)
 
+    def _sysctl(self, node: Node) -> Mapping[str, str]:
+        forwards = str(int(node.kind is Kind.ROUTER))
+        settings = {"net.ipv4.ip_forward": forwards, **_EVERY_NODE}
+        if 6 in self._topology.ip_versions and node.kind is not Kind.SWITCH:
+            settings |= {**_WITH_IPV6, "net.ipv6.conf.all.forwarding": forwards}
+        elif IPV6.exists():
+            settings |= _WITHOUT_IPV6
+        return {**settings, **node.sysctl}
+
     def _place(self, node: str) -> str:
         # Programs that this process starts share its /proc, where its number differs from the one
         # in its own PID namespace.
@@ -112,7 +141,7 @@ def new_quiet_network() -> int:
 
     Returns a descriptor of it. Raises BuildError or OSError.
     """
-    return _create(_EVERY_NODE)
+    return _create({**_EVERY_NODE, **(_WITHOUT_IPV6 if IPV6.exists() else {})})
 
 
 def _create(sysctl: Mapping[str, str]) -> int:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from ipaddress import IPv4Address, IPv4Network
+from ipaddress import IPv4Network, IPv6Network, ip_address
 from itertools import count
 
 from benchctl.lab.model import Interface, Kind, Node, Route, Topology
@@ -38,9 +38,11 @@ def route(topology: Topology) -> Topology:
     edges = _edges(topology)
     nodes = {}
     for name, node in topology.nodes.items():
-        found = _routes(topology, edges, node, topology.interfaces(name), 0)
-        for table, end in interface_tables(topology, node):
-            found += _routes(topology, edges, node, [end], table)
+        found = []
+        for version in topology.ip_versions:
+            found += _routes(topology, edges, node, topology.interfaces(name), 0, version)
+            for table, end in interface_tables(topology, node):
+                found += _routes(topology, edges, node, [end], table, version)
         given = {(route.network, route.table) for route in node.routes}
         kept = [route for route in found if (route.network, route.table) not in given]
         nodes[name] = replace(node, routes=(*kept, *node.routes))
@@ -56,10 +58,11 @@ def interface_tables(topology: Topology, node: Node) -> list[tuple[int, Interfac
 
 
 class Forwarding:
-    """Routes packets through a topology: longest prefix first, as the kernel does."""
+    """Routes packets of one IP version through a topology: longest prefix first, as the kernel."""
 
-    def __init__(self, topology: Topology) -> None:
+    def __init__(self, topology: Topology, ip_version: int = 4) -> None:
         self._topology = topology
+        self._version = ip_version
         self._at: dict[int, Interface] = {}
         # Prefix length, network, device, next address or None, by node and table.
         self._tables: dict[tuple[str, int], list[tuple[int, int, Interface, int | None]]] = {}
@@ -68,12 +71,13 @@ class Forwarding:
             for end in link.ends:
                 devices[end.node, end.device] = end
                 if end.address:
-                    self._at[int(end.address.ip)] = end
-                    self._add(end.node, 0, end.address.network, end, None)
+                    self._at[self._number(end)] = end
+                    self._add(end.node, 0, end.at(ip_version).network, end, None)
         for name, node in topology.nodes.items():
             for each in node.routes:
-                via = int(IPv4Address(each.via)) if each.via else None
-                self._add(name, each.table, each.network, devices[name, each.device], via)
+                if each.network.version == ip_version:
+                    via = int(ip_address(each.via)) if each.via else None
+                    self._add(name, each.table, each.network, devices[name, each.device], via)
         for table in self._tables.values():
             table.sort(key=lambda entry: -entry[0])
 
@@ -90,7 +94,7 @@ class Forwarding:
         hops: tuple[Hop, ...] = ()
         here, seen = start, set()
         while here != goal.node:
-            step = self._step(here, _number(goal), table)
+            step = self._step(here, self._number(goal), table)
             if here in seen or step is None:
                 return None
             seen.add(here)
@@ -103,7 +107,7 @@ class Forwarding:
         next_node = {
             name: step[1].node
             for name in self._topology.nodes
-            if (step := self._step(name, _number(goal), 0))
+            if (step := self._step(name, self._number(goal), 0))
         }
         reaching = {goal.node}
         for name in self._topology.nodes:
@@ -115,24 +119,28 @@ class Forwarding:
                 reaching.update(way)
         return reaching
 
+    def _number(self, end: Interface) -> int:
+        return int(end.at(self._version).ip)
+
     def _add(
-        self, node: str, table: int, network: IPv4Network, out: Interface, via: int | None
+        self,
+        node: str,
+        table: int,
+        network: IPv4Network | IPv6Network,
+        out: Interface,
+        via: int | None,
     ) -> None:
         entry = (network.prefixlen, int(network.network_address), out, via)
         self._tables.setdefault((node, table), []).append(entry)
 
     def _step(self, node: str, goal: int, table: int) -> tuple[Interface, Interface] | None:
         """Return the interface a packet leaves by, and the one of the next node it comes to."""
+        bits = 128 if self._version == 6 else 32
         for length, network, out, via in self._tables.get((node, table), ()):
-            if (goal ^ network) >> (32 - length) == 0:
+            if (goal ^ network) >> (bits - length) == 0:
                 end = self._at.get(goal if via is None else via)
                 return (out, end) if end else None
         return None
-
-
-def _number(end: Interface) -> int:
-    assert end.address is not None, "a packet goes to an address"
-    return int(end.address.ip)
 
 
 def _edges(topology: Topology) -> Mapping[str, list[_Edge]]:
@@ -153,15 +161,16 @@ def _routes(
     node: Node,
     outs: Sequence[Interface],
     table: int,
+    version: int,
 ) -> list[Route]:
     """Return the routes of one table: those of a node that may only leave by ``outs``."""
-    routes: dict[IPv4Network, Route] = {}
+    routes: dict[IPv4Network | IPv6Network, Route] = {}
     for out in outs:
         # The kernel adds this one to the main table by itself; a window there needs a new one.
         if out.address and (table or node.initcwnd):
-            network = out.address.network
+            network = out.at(version).network
             routes.setdefault(network, Route(network, out.device, None, node.initcwnd, table))
-    own = {out.address.network for out in outs if out.address}
+    own = {out.at(version).network for out in outs if out.address}
     order = count()
     # Hops, delay, order of discovery; the router reached, and the first hop to it.
     heap: list[tuple[int, float, int, str, _Edge]] = []
@@ -175,11 +184,11 @@ def _routes(
             continue
         settled.add(here)
         for end in topology.interfaces(here):
-            assert end.address is not None, "a router has addresses"
-            network = end.address.network
+            network = end.at(version).network
             if network not in own:
+                via = str(first.via.at(version).ip)
                 routes.setdefault(
-                    network, Route(network, first.out.device, first.via.ip, node.initcwnd, table)
+                    network, Route(network, first.out.device, via, node.initcwnd, table)
                 )
         for edge in edges[here]:
             heapq.heappush(

@@ -145,6 +145,7 @@ class TopologyFile(TomlTable):
         None, description="host that `local` means in profiles; default: the first"
     )
     seed: int = Field(1, ge=0, description="seed of loss and jitter")
+    ipv6: bool = Field(False, description="whether nodes have IPv6 addresses beside those of IPv4")
     sysctl: dict[str, _Scalar] = Field({}, description="kernel settings of every host and router")
     hosts: dict[str, TopologyHostTable] = Field(
         min_length=1, description="hosts, which run commands"

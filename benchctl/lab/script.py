@@ -1,16 +1,16 @@
 """The commands and files of a lab, as text: lines for ``ip -batch``, and files of host names. Pure.
 
-`cables` and `node` return the lines for one network namespace. ``place`` maps a node to the path of
-its namespace (ip-link(8): ``netns`` takes a name or a path).
+`cables`, `node` and `network` return the lines for one network namespace. ``place`` maps a node to
+the path of its namespace (ip-link(8): ``netns`` takes a name or a path).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 
-from benchctl.lab.model import Kind, Node, Topology
+from benchctl.lab.model import Interface, Kind, Node, Topology
 from benchctl.lab.routing import interface_tables
 from benchctl.lab.segments import segments
 
@@ -59,31 +59,45 @@ def cables(
     return lines
 
 
-def node(topology: Topology, node: Node) -> list[str]:
-    """Configure a node whose cables are laid: devices, addresses, neighbours, routes."""
-    lines = [LOOPBACK]
-    ends = topology.interfaces(node.name)
-    if node.kind is Kind.SWITCH:
-        lines += [f"link add {BRIDGE} type bridge", f"link set {BRIDGE} up"]
-        return lines + [f"link set {end.device} master {BRIDGE} up" for end in ends]
-    for end in ends:
-        lines.append(f"link set {end.device} up")
-        lines.append(f"addr add {end.address} dev {end.device}")
+def node(node: Node, ends: Sequence[Interface]) -> list[str]:
+    """Configure the devices of a node whose cables are laid."""
+    if node.kind is not Kind.SWITCH:
+        return [LOOPBACK, *(f"link set {end.device} up" for end in ends)]
+    lines = [LOOPBACK, f"link add {BRIDGE} type bridge", f"link set {BRIDGE} up"]
+    return lines + [f"link set {end.device} master {BRIDGE} up" for end in ends]
+
+
+def network(topology: Topology, node: Node, version: int) -> list[str]:
+    """Configure a host or router whose devices are up: addresses, neighbours, routes.
+
+    The lines are for ``ip -4`` or ``ip -6``, by the IP version.
+    """
+    lines = []
+    # Nobody else has the address of IPv6, so it can be used at once.
+    checked = " nodad" if version == 6 else ""
+    for end in topology.interfaces(node.name):
+        lines.append(f"addr add {end.at(version)} dev {end.device}{checked}")
     for segment in segments(topology):
         for end in segment:
             if end.node == node.name:
                 # Permanent entries: no frame is spent, or lost, on address resolution.
                 lines += [
-                    f"neigh add {other.ip} lladdr {other.mac} dev {end.device} nud permanent"
+                    f"neigh add {other.at(version).ip} lladdr {other.mac} dev {end.device} "
+                    "nud permanent"
                     for other in segment
                     if other is not end
                 ]
     for table, end in interface_tables(topology, node):
-        lines.append(f"rule add from {end.ip} table {table} priority {table}")
+        lines.append(f"rule add from {end.at(version).ip} table {table} priority {table}")
         lines.append(f"rule add oif {end.device} table {table} priority {table}")
+    # The metric of the route that the kernel adds for an address of IPv6 (IP6_RT_PRIO_ADDRCONF in
+    # include/net/ip6_route.h), which this one replaces.
+    linked = "metric 256" if version == 6 else "scope link"
     for route in node.routes:
+        if route.network.version != version:
+            continue
         # onlink: a next hop is a neighbour, whatever other route there is to its network.
-        way = f"via {route.via} onlink" if route.via else "scope link"
+        way = f"via {route.via} onlink" if route.via else linked
         where = f" table {route.table}" if route.table else ""
         window = f" initcwnd {route.initcwnd}" if route.initcwnd else ""
         # The kernel has added the route to a device's own network already.
@@ -92,16 +106,16 @@ def node(topology: Topology, node: Node) -> list[str]:
 
 
 def hosts_file(topology: Topology) -> str:
-    """Return /etc/hosts: every node's name and aliases at its first address.
+    """Return /etc/hosts: every node's name and aliases at the addresses of its first interface.
 
     Names in a lab resolve from this file and from nowhere else, so an alias such as
     ``speedtest.example.net`` reaches the lab's host and never the real one.
     """
     lines = ["127.0.0.1 localhost", "::1 localhost"]
     for node in topology.nodes.values():
-        addresses = [end.ip for end in topology.interfaces(node.name) if end.address]
-        if addresses:
-            lines.append(" ".join([addresses[0], node.name, *node.aliases]))
+        for version in topology.ip_versions:
+            if address := topology.known_at(node.name, version):
+                lines.append(" ".join([address, node.name, *node.aliases]))
     return "\n".join(lines) + "\n"
 
 

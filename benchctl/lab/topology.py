@@ -6,7 +6,14 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
-from ipaddress import IPv4Network
+from ipaddress import (
+    IPv4Address,
+    IPv4Network,
+    IPv6Address,
+    IPv6Network,
+    ip_address,
+    ip_network,
+)
 from itertools import permutations
 from pathlib import Path
 from typing import Any
@@ -96,6 +103,7 @@ class _Builder:
             title=self._tables.title,
             emulator=self._tables.emulator,
             seed=self._tables.seed,
+            ip_versions=(4, 6) if self._tables.ipv6 else (4,),
             path=self._source.path,
         )
         try:
@@ -251,35 +259,52 @@ class _Builder:
             for via in segment
             if out.node == node.name and via.node != node.name
         ]
-        steps = [(out, via) for out, via in neighbours if given.via in (via.node, via.ip)]
+        hop = _address(given.via)
+        steps = [
+            (out, via)
+            for out, via in neighbours
+            if given.via == via.node or hop in [via.at(v).ip for v in topology.ip_versions]
+        ]
         if not steps:
             raise self._source.error(
                 (*key, "via"), f"{quoted(given.via)} is not a neighbour of {node.name}",
                 nearest(given.via, {via.node for _, via in neighbours}),
             )  # fmt: skip
         out, via = steps[0]
+        goals = self._goals(topology, key, given)
+        reached = [goal for goal in goals if hop is None or hop.version == goal.version]
+        if not reached:
+            raise self._source.error(
+                (*key, "to"), f"{quoted(given.to)} is of another IP version than its next hop"
+            )
         numbers = [number for number, end in interface_tables(topology, node) if end == out]
         initcwnd = given.initcwnd or node.initcwnd
         return [
-            Route(network, out.device, via.ip, initcwnd, table)
-            for network in self._goals(topology, key, given)
+            Route(goal, out.device, str(via.at(goal.version).ip), initcwnd, table)
+            for goal in reached
             for table in (0, *numbers)
         ]
 
-    def _goals(self, topology: Topology, key: Key, given: RouteTable) -> list[IPv4Network]:
+    def _goals(
+        self, topology: Topology, key: Key, given: RouteTable
+    ) -> list[IPv4Network | IPv6Network]:
+        versions = topology.ip_versions
         if given.to == "default":
-            return [IPv4Network("0.0.0.0/0")]
+            return [ip_network("::/0" if version == 6 else "0.0.0.0/0") for version in versions]
         if given.to in topology.nodes:
-            ends = topology.interfaces(given.to)
-            return [IPv4Network(end.ip) for end in ends if end.address]
+            ends = [end for end in topology.interfaces(given.to) if end.address]
+            return [ip_network(end.at(version).ip) for version in versions for end in ends]
         try:
-            return [IPv4Network(given.to)]
+            network = ip_network(given.to)
         except ValueError as error:
             hint = nearest(given.to, self._elements)
             raise self._source.error(
                 (*key, "to"), f"neither a node nor a network: {error}",
                 hint or 'write a network as "10.0.3.0/24"',
             ) from None  # fmt: skip
+        if network.version not in versions:
+            raise self._source.error((*key, "to"), "this lab has no IPv6", "set ipv6 = true")
+        return [network]
 
     def _check_paths(self, topology: Topology) -> None:
         for name in topology.hosts:
@@ -287,16 +312,25 @@ class _Builder:
                 raise self._source.error(("hosts", name), "no link leads to it")
         if len(topology.hosts) < 2:
             return
-        forwarding = Forwarding(topology)
-        reaching = {
-            goal: forwarding.reaching(topology.interfaces(goal)[0]) for goal in topology.hosts
-        }
-        for start, goal in permutations(topology.hosts, 2):
-            if start not in reaching[goal]:
-                raise self._source.error(
-                    ("hosts", start), f"there is no path from {start} to {goal}",
-                    "join them with links and routers; hosts do not forward",
-                )  # fmt: skip
+        for version in topology.ip_versions:
+            forwarding = Forwarding(topology, version)
+            reaching = {
+                goal: forwarding.reaching(topology.interfaces(goal)[0]) for goal in topology.hosts
+            }
+            for start, goal in permutations(topology.hosts, 2):
+                if start not in reaching[goal]:
+                    raise self._source.error(
+                        ("hosts", start), f"there is no path from {start} to {goal}",
+                        "join them with links and routers; hosts do not forward",
+                    )  # fmt: skip
+
+
+def _address(text: str) -> IPv4Address | IPv6Address | None:
+    """Return an address that is written so; None for a name."""
+    try:
+        return ip_address(text)
+    except ValueError:
+        return None
 
 
 def _services(table: ServiceTable) -> list[Service]:

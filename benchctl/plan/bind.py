@@ -54,6 +54,8 @@ class Binder:
         self._interfaces = {*interfaces, *profile.interfaces}
         self.routes: dict[tuple[str | None, ...], PlannedFlow] = {}
         """The flows bound so far, each way and backend once; the parameters are any."""
+        self.ip_versions: set[int] = set()
+        """Those that the flows bound so far ask for."""
         self._check_names()
         self._targets = Targets(document, registry, matrix)
         self._writes = self._targets.of_values
@@ -151,7 +153,10 @@ class Binder:
                 what = f"{backend.name} cannot measure with a value that JSON cannot hold"
                 raise self._error(name, (key,), what, "write it as a string or a number", writes)
         bound = BoundFlow(flow, backend, model)
-        if bound.demand.lab_only and self._document.model.lab is None:
+        demand = bound.demand
+        if demand.ip_version:
+            self.ip_versions.add(demand.ip_version)
+        if demand.lab_only and self._document.model.lab is None:
             what = f"{backend.name} may send this in a lab only"
             raise self._error(name, (), what, "set lab.topology, or use --lab", writes)
         return bound, parameters, flow.delay_s + bound.duration_s

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from benchctl.api import Demand, Flow, Role, Tool
 from benchctl.backends import AnyBackend, Registry
 from benchctl.errors import MissingError
-from benchctl.run.planned import LOCAL, Host, Network, PlannedFlow, PlannedTrial
+from benchctl.run.planned import LOCAL, Host, Network, PlannedFlow, PlannedTrial, Way
 
 T = TypeVar("T")
 LOCAL_IPV6 = "::1"
@@ -63,9 +63,26 @@ class BoundFlow(Struct, frozen=True):
 
     def address_at(self, host: Host) -> str:
         """Return the address of a host, in the IP version that the flow needs."""
-        if host.address == LOCAL.address and self.demand.ip_version == 6:
-            return LOCAL_IPV6
-        return host.address
+        if self.demand.ip_version != 6:
+            return host.address
+        return LOCAL_IPV6 if host.address == LOCAL.address else host.address6 or host.address
+
+    def _address(self, network: Network) -> str:
+        """Return where the client finds the server."""
+        target = network.target(self.plan.to)
+        if target is not None:
+            return self.address_at(target)
+        name = network.peers[self.plan.to].host
+        known = network.hosts.get(name)
+        # Resolvers differ in which of two addresses they take for a name.
+        return self.address_at(known) if known is not None and known.address6 else name
+
+    def _way(self, network: Network) -> Way:
+        """Return the flow's interface, without a source address that its IP version cannot use."""
+        way = network.way(self.plan)
+        if way.device and way.address and self.demand.ip_version == 6 and ":" not in way.address:
+            return Way(way.device)
+        return way
 
     def described(
         self,
@@ -76,9 +93,8 @@ class BoundFlow(Struct, frozen=True):
         start_at_s: float | None = None,
     ) -> Flow[Any]:
         """Return the flow as its backend sees it, for the command of one end."""
-        way = network.way(self.plan)
+        way, address = self._way(network), self._address(network)
         target = network.target(self.plan.to)
-        address = self.address_at(target) if target else network.peers[self.plan.to].host
         return Flow(
             params=self.parameters,
             direction=self.plan.direction,

@@ -43,8 +43,13 @@ def planned_network(outside: Outside, topology: Topology) -> Network:
     for name in topology.hosts:
         ends = [end for end in topology.interfaces(name) if end.address]
         ways = {end.label or end.device: Way(end.device, end.ip) for end in ends}
-        address = ends[0].ip if ends else ""
-        nodes[name] = Host(name, address, (), ways, shares_ports=False)
+        nodes[name] = Host(
+            name,
+            topology.known_at(name),
+            interfaces=ways,
+            shares_ports=False,
+            address6=topology.known_at(name, 6),
+        )
     return inside(outside, topology, nodes)
 
 

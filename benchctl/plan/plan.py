@@ -104,6 +104,11 @@ class Plan(Struct, frozen=True):
         return tuple(self._binder.routes.values())
 
     @property
+    def ip_versions(self) -> frozenset[int]:
+        """The IP versions that flows ask for."""
+        return frozenset(self._binder.ip_versions)
+
+    @property
     def labs(self) -> tuple[Mapping[str, Any], ...]:
         """The settings of the lab in the points, each once."""
         labs = map(self._binder.lab, self.points)

@@ -222,7 +222,8 @@ def overflow_s(
             if demand.payload_bytes:
                 link = one_way.bottleneck.settings
                 payload = int(demand.payload_bytes)
-                frame_bits = 8 * payload / udp_payload_ratio(payload, one_way.mtu)
+                ratio = udp_payload_ratio(payload, one_way.mtu, one_way.ip_version)
+                frame_bits = 8 * payload / ratio
                 excess_bps = search.precision * link.rate_bps
                 times.append(link.queue_packets * frame_bits / excess_bps)
     return max(times)
@@ -236,8 +237,13 @@ def _ways(
     """Yield the flows within a lab, each with its demand and its path."""
     for flow in flows:
         if flow.plan.name in ends:
-            way = path(topology, *ends[flow.plan.name], flow.plan.interface)
-            yield flow.plan, flow.demand, way
+            yield flow.plan, flow.demand, way_of(flow, ends, topology)
+
+
+def way_of(flow: BoundFlow, ends: Mapping[str, tuple[str, str]], topology: Topology) -> NetworkPath:
+    """Return the path of a flow within a lab, over IPv4 unless it asks for IPv6."""
+    version = flow.demand.ip_version or 4
+    return path(topology, *ends[flow.plan.name], flow.plan.interface, version)
 
 
 def _delays(flow: PlannedFlow, demand: Demand, way: NetworkPath) -> Promises:
@@ -268,8 +274,8 @@ def _legs(
     for direction, one_way in _directions(flow, way):
         rate_bps, fragmented = demand.rate_bps, False
         if demand.payload_bytes:
-            fragmented = is_fragmented(int(demand.payload_bytes), one_way.mtu)
-            ratio = udp_payload_ratio(int(demand.payload_bytes), one_way.mtu)
+            datagram = (int(demand.payload_bytes), one_way.mtu, one_way.ip_version)
+            fragmented, ratio = is_fragmented(*datagram), udp_payload_ratio(*datagram)
         else:
             ratio = one_way.tcp_payload_ratio(demand.mss_bytes)
         # A UDP buffer is not a window.

@@ -68,15 +68,20 @@ class Document:
         return _locate(self.overrides, self.sources, key).error(key, what, hint)
 
 
-def load_profile(name: str | TomlSource, assignments: Sequence[str] = ()) -> Document:
+def load_profile(
+    name: str | TomlSource, assignments: Sequence[str] = (), *, lab: bool = True
+) -> Document:
     """Read, merge and validate a profile: a file, one that comes with benchctl, ``-`` for stdin.
 
-    ``assignments`` are the ``--set`` texts, ``key=value``. Raises ProfileError or UsageError.
+    ``assignments`` are the ``--set`` texts, ``key=value``. Without ``lab``, that of the profile is
+    left out. Raises ProfileError or UsageError.
     """
     sources = _with_bases(_source(name))
     data: dict[str, Any] = {}
     for source in reversed(sources):
         data = merge(data, source.data)
+    if not lab:
+        data.pop("lab", None)
     overrides = read_overrides(assignments, data)
     try:
         model = Profile.model_validate(overrides.data)

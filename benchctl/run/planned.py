@@ -66,7 +66,8 @@ class Peer(NamedTuple):
 class Host(Struct, frozen=True):
     """A place where commands run.
 
-    The other end of a flow reaches it at ``address``. The words of ``prefix`` go before a command
+    The other end of a flow reaches it at ``address``, and in a lab with IPv6 also at ``address6``,
+    which is empty elsewhere. The words of ``prefix`` go before a command
     to run it there; empty for this machine. ``interfaces`` are its named interfaces.
     ``shares_ports`` means that other programs of this machine may listen there, so that a free port
     has to be found. ``taken_ports`` are known to be in use if that is not possible.
@@ -78,6 +79,7 @@ class Host(Struct, frozen=True):
     interfaces: Mapping[str, Way] = {}
     shares_ports: bool = True
     taken_ports: frozenset[int] = frozenset()
+    address6: str = ""
 
 
 LOCAL = Host("local", "127.0.0.1")

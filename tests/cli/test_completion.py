@@ -106,7 +106,7 @@ def test_fish_shows_a_short_description_with_its_commas(fish):
     assert described["runs"] == "List all runs, newest first."
     assert {"run", "plan", "lab"} <= described.keys()
     assert all(len(text) <= 45 for text in described.values())
-    assert dict(fish("benchctl plan --"))["--lab"] == "Run in this lab instead of the real network."
+    assert dict(fish("benchctl plan --"))["--lab"] == "Run in this lab; none: in the real network."
 
 
 @pytest.mark.tool("fish")

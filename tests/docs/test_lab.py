@@ -22,6 +22,7 @@ TABLES = {
 WRITTEN = {
     "10s": '`"10ms"`', "5201-5210": '`5201` or `"5201-5210"`',
     "string": "string", "object": "table", "array": "list", "integer": "number",
+    "boolean": "boolean",
 }  # fmt: skip
 # What a link does where its file says nothing.
 UNSET = {
@@ -67,6 +68,7 @@ def _described(model):
         written = WRITTEN.get(examples[0], f'`"{examples[0]}"`') if examples else WRITTEN[kind]
         default = "required" if name in described.get("required", ()) else key.get("default")
         shown = UNSET.get(name, "") if default in (None, {}, [], "") else default
+        shown = str(shown).lower() if isinstance(shown, bool) else shown
         yield f"| `{name}` | {written} | {shown} | {key['description']} |"
 
 

@@ -3,7 +3,7 @@
 import pytest
 from engine.fakes import FakeBackend
 
-from benchctl.api import Capabilities, Direction
+from benchctl.api import Capabilities, Direction, Role, Tool
 from benchctl.backends import Candidate, Registry
 from benchctl.engine.planning import planned
 from benchctl.errors import MissingError, ProfileError
@@ -35,11 +35,13 @@ backend = "simpleperf"
 
 @pytest.fixture
 def plan(tmp_path):
-    def make(text, topology='"lab.toml"', server='host = "web.example.net"'):
+    def make(
+        text, topology='"lab.toml"', server='host = "web.example.net"', settings=None, lab=None
+    ):
         (tmp_path / "lab.toml").write_text(LAB)
         profile = tmp_path / "p.toml"
         profile.write_text(PROFILE.format(topology=topology, server=server) + text)
-        return planned(str(profile), None, None, None, yes=False)
+        return planned(str(profile), settings, None, None, yes=False, lab=lab)
 
     return make
 
@@ -85,6 +87,45 @@ def test_what_the_lab_does_not_have_is_told_with_its_line(plan, text, line, told
         plan(text)
     assert error.value.message.endswith(f"p.toml:{line}: {told}")
     assert error.value.hint or "path" in told
+
+
+def test_a_profile_with_a_lab_runs_in_the_real_network_if_asked(plan):
+    made = plan('to = "web"\n', lab="none")
+    assert made.topology is None
+    assert made.network.peers["web"].host == "web.example.net"
+    assert "# --lab none" in made.plan.document.text
+
+
+def test_a_flow_over_ipv6_needs_a_lab_that_has_it(plan):
+    over_6 = 'to = "web"\n[axes]\nip_version = [4, 6]\n'
+    with pytest.raises(ProfileError) as error:
+        plan(over_6)
+    assert error.value.message.endswith("p.toml:6: flows.main: the lab has no IPv6")
+    assert "--set lab.ipv6=true" in error.value.hint
+    both = "[[include]]\nipv6 = false\nip_version = 4\n"
+    axis = f'{over_6}ipv6 = {{ sets = "lab.ipv6", values = [true] }}\n{both}'
+    assert len(plan(axis).plan) == 3
+
+
+def test_a_flow_of_a_lab_finds_its_server_by_the_version_that_it_asks_for(plan):
+    with_ipv6 = ["lab.ipv6=true"]
+    text = 'to = "{to}"\ninterface = "wireless"\n[axes]\nip_version = ["auto", 4, 6]\n'
+
+    def ends(to, settings):
+        made = plan(text.format(to=to), settings=settings)
+        flows = [made.plan.trial(number).flows[0] for number in range(3)]
+        tools = {role: Tool("") for role in Role}
+        told = [flow.described(made.network, 1, tools, Role.CLIENT) for flow in flows]
+        return [(flow.address, flow.source_address, flow.source_device) for flow in told]
+
+    four, six = ("10.0.0.1", "wireless"), (None, "wireless")
+    for to in ("spare", "web"):  # by the name of a host, and of a server
+        address4, address6 = {
+            "spare": ("10.0.2.2", "fd62:656e:6368:2::2"),
+            "web": ("10.0.1.2", "fd62:656e:6368:1::2"),
+        }[to]
+        found = ends(to, with_ipv6)
+        assert found == [(address4, *four), (address4, *four), (address6, *six)]
 
 
 def test_a_bare_name_of_ours_is_no_topology_that_merely_lies_here(plan, tmp_path):

@@ -44,12 +44,14 @@ def test_cables_are_laid_from_node_to_node_or_to_an_emulator():
     ]
 
 
+def node(name):
+    return script.node(TOPOLOGY.nodes[name], TOPOLOGY.interfaces(name))
+
+
 def test_a_host_with_two_interfaces_has_a_table_of_routes_for_each():
-    assert script.node(TOPOLOGY, TOPOLOGY.nodes["phone"]) == [
-        "link set lo up",
-        "link set wireless up",
+    assert node("phone") == ["link set lo up", "link set wireless up", "link set mobile up"]
+    assert script.network(TOPOLOGY, TOPOLOGY.nodes["phone"], 4) == [
         "addr add 10.0.0.1/24 dev wireless",
-        "link set mobile up",
         "addr add 10.0.1.1/24 dev mobile",
         "neigh add 10.0.0.2 lladdr 02:00:00:00:00:02 dev wireless nud permanent",
         "neigh add 10.0.1.2 lladdr 02:00:00:00:00:06 dev mobile nud permanent",
@@ -70,7 +72,7 @@ def test_a_host_with_two_interfaces_has_a_table_of_routes_for_each():
 
 
 def test_a_switch_joins_its_ports():
-    assert script.node(TOPOLOGY, TOPOLOGY.nodes["s"]) == [
+    assert node("s") == [
         "link set lo up",
         "link add switch type bridge",
         "link set switch up",

@@ -75,6 +75,8 @@ def test_a_node_knows_its_address_and_its_ways_out(lab):
     assert ways == {"wireless": ("wireless", "10.0.0.1"), "mobile": ("mobile", "10.0.1.1")}
     assert (phone.address, lab.nodes["s"].address) == ("10.0.0.1", "")
     assert not phone.shares_ports
+    assert phone.address6 == ""
+    assert run(lab, "phone", "ip", "-6", "address").stdout == ""
 
 
 def test_settings_hold_on_their_host_and_nowhere_else(lab):
