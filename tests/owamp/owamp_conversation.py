@@ -1,6 +1,6 @@
 """A whole control conversation between both state machines, and what each sent and heard."""
 
-from itertools import cycle
+from itertools import cycle, pairwise
 
 from hypothesis import settings
 
@@ -48,6 +48,12 @@ def counting():
     """Return a source of octets that are the same on every run."""
     octets = cycle(range(256))
     return lambda count: bytes(next(octets) for _ in range(count))
+
+
+def cut(octets, places):
+    """Return octets, cut at some places."""
+    ends = [0, *sorted(place % (len(octets) + 1) for place in places), len(octets)]
+    return [octets[a:b] for a, b in pairwise(ends)]
 
 
 class Answering:

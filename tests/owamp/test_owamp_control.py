@@ -1,6 +1,8 @@
 """The control connection: both machines agree, however the stream is cut, and take no nonsense."""
 
-from itertools import pairwise
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -17,9 +19,11 @@ from owamp.owamp_conversation import (
     Answering,
     conversation,
     counting,
+    cut,
     said,
 )
 
+import benchctl_owamp
 from benchctl_owamp.simpleowamp.control import MAX_SESSIONS, MAX_SKIPS, MAX_SLOTS, MESSAGES, State
 from benchctl_owamp.simpleowamp.control_client import ControlClient
 from benchctl_owamp.simpleowamp.control_server import ControlServer
@@ -90,12 +94,6 @@ def test_both_ends_understand_each_other_in_every_mode(mode):
 @pytest.fixture(scope="module", params=ALL_MODES)
 def recorded(request):
     return request.param, *conversation(request.param)
-
-
-def cut(octets, places):
-    """Return octets, cut at some places."""
-    ends = [0, *sorted(place % (len(octets) + 1) for place in places), len(octets)]
-    return [octets[a:b] for a, b in pairwise(ends)]
 
 
 def client_hears(mode, pieces):
@@ -419,3 +417,30 @@ def test_what_no_server_here_does_is_refused_with_the_reason(changes, accept):
 def test_a_session_id_has_the_receivers_address_the_time_and_chance():
     assert make_sid("192.0.2.7", 5, b"abcd").hex() == "c0000207000000000000000561626364"
     assert make_sid("2001:db8::7", 5, b"abcd").hex() == "00000007000000000000000561626364"
+
+
+def test_without_the_library_the_secure_modes_say_how_to_get_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives.ciphers", None)
+    client, server = ControlClient(), Answering()
+    drain(client.receive(server.machine.greeting()))
+    with pytest.raises(Problem) as caught:
+        client.set_up("encrypted", "ann", USERS["ann"])
+    assert caught.value.kind == "tool"
+    assert "pip install 'benchctl[owamp]'" in caught.value.hint
+    assert drain(client.receive(server.hear(client.set_up("open"))))
+
+
+def test_the_protocol_imports_nothing_but_the_standard_library():
+    program = (
+        "import sys; sys.path.append(sys.argv[1]); "
+        "from benchctl_owamp.simpleowamp import control_client, control_server; "
+        "print(*{name.partition('.')[0] for name in sys.modules})"
+    )
+    plugins = Path(benchctl_owamp.__file__).parents[1]
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", program, str(plugins)],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    loaded = set(done.stdout.split()) - {"__main__", "benchctl_owamp", "benchctl_standalone"}
+    assert loaded <= sys.stdlib_module_names | set(sys.builtin_module_names)
+    assert not loaded & {"dataclasses", "inspect", "pathlib", "socket", "selectors", "threading"}

@@ -94,11 +94,11 @@ class ControlClient(Connection):
         values: dict[str, Any] = {}
         if MODES[mode] != OPEN:
             keys, iv = Keys(self._random(16), self._random(32)), self._random(BLOCK_BYTES)
-            self._chosen = keys, iv
             challenge, salt = self._greeting["challenge"], self._greeting["salt"]
             count = limited(self._greeting["count"], _MAX_COUNT, "rounds of key derivation")
             token = seal_token(derive_key(passphrase, salt, max(count, 1)), challenge, keys)
             values = {"key_id": user.encode(), "token": token, "client_iv": iv}
+            self._chosen = keys, iv
         self._say("Set-Up-Response")
         return SET_UP_RESPONSE.pack(mode=MODES[mode], **values)
 

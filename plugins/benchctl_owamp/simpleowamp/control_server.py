@@ -53,7 +53,7 @@ from .messages import (
 from .records import PacketRecord, SkipRange, pack_records, pack_skips
 
 # The least that RFC 4656, section 3.1, allows. A client makes the server do as much for each try.
-_COUNT = 1024
+LEAST_COUNT = 1024
 
 
 class _Client(NamedTuple):
@@ -68,7 +68,8 @@ class ControlServer(Connection):
     """A control connection from a client.
 
     ``modes`` is a sum of `MODES`, ``passphrases`` has each user's, ``start_time`` is the timestamp
-    at which the server began, and ``random`` returns so many random octets.
+    at which the server began, ``random`` returns so many random octets, and ``count`` is the number
+    of rounds in which keys are derived from passphrases.
     """
 
     def __init__(
@@ -77,9 +78,10 @@ class ControlServer(Connection):
         passphrases: Mapping[str, bytes],
         start_time: int,
         random: Callable[[int], bytes] = os.urandom,
+        count: int = LEAST_COUNT,
     ) -> None:
         self._modes, self._passphrases, self._start_time = modes, passphrases, start_time
-        self._random = random
+        self._random, self._count = random, count
         self._challenge, self._salt = random(BLOCK_BYTES), random(BLOCK_BYTES)
         self._client = _Client(Accept.REFUSED)
         self._records = b""
@@ -91,7 +93,7 @@ class ControlServer(Connection):
         """Return Server Greeting, which offers the modes; without any the client must go."""
         self._say("Server Greeting")
         return GREETING.pack(
-            modes=self._modes, challenge=self._challenge, salt=self._salt, count=_COUNT
+            modes=self._modes, challenge=self._challenge, salt=self._salt, count=self._count
         )
 
     def start(self, accept: Accept = Accept.OK) -> bytes:
@@ -193,7 +195,7 @@ class ControlServer(Connection):
             return _Client(Accept.OK)
         # For an unknown user it takes as long, so the answer doesn't say which users there are.
         passphrase = self._passphrases.get(user) or self._random(BLOCK_BYTES)
-        key = derive_key(passphrase, self._salt, _COUNT)
+        key = derive_key(passphrase, self._salt, self._count)
         keys = open_token(key, self._challenge, choice["token"])
         return _Client(Accept.OK if keys else Accept.REFUSED, keys, choice["client_iv"])
 
