@@ -196,6 +196,24 @@ def test_whoever_does_not_know_the_passphrase_is_refused(mode, user, word):
         server.hear(bytes(32))
 
 
+def test_a_user_whose_name_does_not_fit_is_refused_here_and_one_that_fits_arrives_whole():
+    client = ControlClient()
+    drain(client.receive(GREETING.pack(modes=2, count=1)))
+    with pytest.raises(Problem, match="a user's name of more than 80 octets"):
+        client.set_up("authenticated", "ü" * 41, b"x")
+    server = Answering()
+    server.machine.greeting()
+    server.hear(SET_UP_RESPONSE.pack(mode=2, key_id=("ü" * 40).encode()))
+    assert server.heard[-1].user == "ü" * 40
+
+
+def test_what_follows_a_zero_is_no_part_of_a_users_name():
+    server = Answering()
+    server.machine.greeting()
+    server.hear(SET_UP_RESPONSE.pack(mode=2, key_id=b"ann\0garbage"))
+    assert server.heard[-1].user == "ann"
+
+
 @pytest.mark.parametrize("mode", [0, 3, 8, 1 << 31])
 def test_an_unknown_mode_is_refused(mode):
     server = Answering()
@@ -329,6 +347,8 @@ def test_who_speaks_out_of_turn_here_is_told_so():
     client = ControlClient()
     with pytest.raises(RuntimeError, match="Start-Sessions where no greeting yet"):
         client.start_sessions()
+    with pytest.raises(RuntimeError, match="Set-Up-Response where no greeting yet"):
+        client.set_up()
     with pytest.raises(RuntimeError, match="Accept-Session where the client may ask"):
         ready().machine.accept_session(1, SID)
     with pytest.raises(RuntimeError, match="records where the client may ask"):
@@ -421,13 +441,12 @@ def test_a_session_id_has_the_receivers_address_the_time_and_chance():
 
 def test_without_the_library_the_secure_modes_say_how_to_get_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives.ciphers", None)
-    client, server = ControlClient(), Answering()
-    drain(client.receive(server.machine.greeting()))
+    client = ControlClient()
+    drain(client.receive(Answering().machine.greeting()))
     with pytest.raises(Problem) as caught:
         client.set_up("encrypted", "ann", USERS["ann"])
     assert caught.value.kind == "tool"
     assert "pip install 'benchctl[owamp]'" in caught.value.hint
-    assert drain(client.receive(server.hear(client.set_up("open"))))
 
 
 def test_the_protocol_imports_nothing_but_the_standard_library():

@@ -23,7 +23,7 @@ from benchctl_owamp.simpleowamp.messages import (
     Stopped,
 )
 from benchctl_owamp.simpleowamp.records import PacketRecord, SkipRange
-from benchctl_owamp.simpleowamp.schedule import offsets
+from benchctl_owamp.simpleowamp.schedule import EXPONENTIAL, FIXED, offsets
 from benchctl_owamp.simpleowamp.timestamps import from_interval
 
 CAPTURES = sorted(path.stem for path in DATA.glob("owping-*.json"))
@@ -128,6 +128,19 @@ def test_what_was_fetched_are_the_packets_that_were_captured(replays, name):
     assert all(0 < record.receive_time - record.send_time < 1 << 32 for record in received)
     (ack,) = heard(replay, "client", FetchStarted)
     assert len(records) == ack.record_count
+
+
+def test_a_request_means_what_owping_was_asked_for(replays):
+    """It ran with ``-c 9 -i 0.01e,0.02f,0.03f -s 20 -D 46 -L 0.3``."""
+    for request, _ in sessions_of(replays("owping-slots")):
+        assert (request.packet_count, request.padding_bytes, request.dscp) == (9, 20, 46)
+        assert [slot.slot_type for slot in request.slots] == [EXPONENTIAL, FIXED, FIXED]
+        intervals_ns = [from_interval(slot.parameter) for slot in request.slots]
+        assert intervals_ns == pytest.approx([10 * MS, 20 * MS, 30 * MS], abs=1)
+        assert from_interval(request.timeout) == pytest.approx(300 * MS, abs=1)
+        assert request.refusal() is Accept.OK
+    for request, _ in sessions_of(replays("owping-ipv6")):
+        assert (request.sender_address, request.receiver_address) == ("::1", "::1")
 
 
 def test_a_lost_packet_was_due_when_owampd_says_to_the_last_bit(replays):

@@ -38,6 +38,7 @@ from .layouts import (
     FETCH_ACK,
     FETCH_SESSION,
     GREETING,
+    KEY_ID_BYTES,
     RECORD,
     SERVER_START,
     SET_UP_RESPONSE,
@@ -86,21 +87,23 @@ class ControlClient(Connection):
 
         Raises Problem if the server does not offer it, or it needs what is not there.
         """
+        self._say("Set-Up-Response")
         offered = self._greeting["modes"]
         if not MODES[mode] & offered:
             names = [name for name, bit in MODES.items() if bit & offered]
             hint = f"it offers {' and '.join(names)}" if names else "it takes no measurements now"
             raise Problem("refused", f"the server does not offer the mode {mode}", hint)
-        values: dict[str, Any] = {}
-        if MODES[mode] != OPEN:
-            keys, iv = Keys(self._random(16), self._random(32)), self._random(BLOCK_BYTES)
-            challenge, salt = self._greeting["challenge"], self._greeting["salt"]
-            count = limited(self._greeting["count"], _MAX_COUNT, "rounds of key derivation")
-            token = seal_token(derive_key(passphrase, salt, max(count, 1)), challenge, keys)
-            values = {"key_id": user.encode(), "token": token, "client_iv": iv}
-            self._chosen = keys, iv
-        self._say("Set-Up-Response")
-        return SET_UP_RESPONSE.pack(mode=MODES[mode], **values)
+        if MODES[mode] == OPEN:
+            return SET_UP_RESPONSE.pack(mode=OPEN)
+        key_id = user.encode()
+        if len(key_id) > KEY_ID_BYTES:
+            raise Problem("parameter", f"a user's name of more than {KEY_ID_BYTES} octets")
+        keys, iv = Keys(self._random(16), self._random(32)), self._random(BLOCK_BYTES)
+        challenge, salt = self._greeting["challenge"], self._greeting["salt"]
+        count = limited(self._greeting["count"], _MAX_COUNT, "rounds of key derivation")
+        token = seal_token(derive_key(passphrase, salt, max(count, 1)), challenge, keys)
+        self._chosen = keys, iv
+        return SET_UP_RESPONSE.pack(mode=MODES[mode], key_id=key_id, token=token, client_iv=iv)
 
     def request_session(self, request: SessionRequest) -> bytes:
         """Return Request-Session; only after the answer may the next one follow."""

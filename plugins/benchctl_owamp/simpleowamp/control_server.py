@@ -176,7 +176,7 @@ class ControlServer(Connection):
     def _conversation(self) -> Conversation:
         choice = SET_UP_RESPONSE.unpack((yield SET_UP_RESPONSE.size))
         self._heard("Set-Up-Response")
-        user = choice["key_id"].rstrip(b"\0").decode("utf-8", "replace")
+        user = choice["key_id"].partition(b"\0")[0].decode("utf-8", "replace")
         self._client = self._judge(user, choice)
         yield SetUp(choice["mode"], user, self._client.accept)
         while self.state is not State.OVER:

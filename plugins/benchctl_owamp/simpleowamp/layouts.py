@@ -68,6 +68,8 @@ class Layout:
         return self._struct.iter_unpack(data)
 
 
+KEY_ID_BYTES = 80
+
 _RFC = "RFC 4656, section "
 
 GREETING = Layout(
@@ -82,7 +84,7 @@ GREETING = Layout(
 SET_UP_RESPONSE = Layout(
     "Set-Up-Response", _RFC + "3.1",
     ("mode", U32),
-    ("key_id", octets(80)),
+    ("key_id", octets(KEY_ID_BYTES)),
     ("token", octets(64)),
     ("client_iv", BLOCK),
 )  # fmt: skip

@@ -17,7 +17,7 @@ from .aes import Aes128
 EXPONENTIAL, FIXED = 0, 1
 
 _ONE = 1 << 32
-# Q[k] is the sum of ln(2)^i / i! for i from 1 to k; Q[0] isn't used (RFC 4656, section 5.1).
+# Q[k] is the sum of ln(2)^i / i! for i from 1 to k; Q[0] isn't used (RFC 4656, section 5.2).
 _Q = (
     0, 0xB17217F8, 0xEEF193F7, 0xFD271862, 0xFF9D6DD0, 0xFFF4CFD0, 0xFFFEE819, 0xFFFFE7FF,
     0xFFFFFE2B, 0xFFFFFFE0, 0xFFFFFFFE, 0xFFFFFFFF,
@@ -45,7 +45,7 @@ def offsets(sid: bytes, slots: Iterable[Slot], packets: int) -> Iterator[int]:
 
 
 def uniforms(sid: bytes) -> Iterator[int]:
-    """Yield 32-bit uniform random numbers: AES of a counter, keyed by the session id."""
+    """Yield 32-bit uniform random numbers: AES of a counter, keyed by the session id (5.3)."""
     cipher = Aes128(sid)
     count = 0
     while True:
@@ -55,7 +55,7 @@ def uniforms(sid: bytes) -> Iterator[int]:
 
 
 def deviates(numbers: Iterator[int]) -> Iterator[int]:
-    """Yield exponential deviates of mean 1 from 32-bit uniform numbers (RFC 4656, section 5.2).
+    """Yield exponential deviates of mean 1 from 32-bit uniform numbers (RFC 4656, section 5.1).
 
     It is algorithm S of Knuth, The Art of Computer Programming, volume 2, section 3.4.1.
     """
