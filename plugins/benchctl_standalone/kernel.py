@@ -40,6 +40,8 @@ class Kernel:
     RECEIVE_TTL: tuple[int, int] | None = (12, 2) if _LINUX else _DARWIN_TTL
     UDP_SEGMENT: int | None = _on_linux(103)
     UDP_GRO: int | None = _on_linux(104)
+    # MSG_PROBE: a send that ends before the packet is made.
+    PROBE: int | None = _on_linux(0x10)
     # Elsewhere MSG_TRUNC is accepted for TCP but drops nothing.
     TCP_DISCARD: int | None = _on_linux(0x20)
     SENDFILE: Any = getattr(os, "sendfile", None)

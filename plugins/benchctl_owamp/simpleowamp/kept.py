@@ -1,0 +1,82 @@
+"""Sessions that have ended and can be fetched, until they are too old or their memory is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Callable, NamedTuple
+
+from .layouts import RECORD
+from .messages import SessionRequest
+from .quota import Claim
+from .records import PacketRecord, SkipRange, unpack_records
+
+_GROUP = 512
+
+
+class Kept(NamedTuple):
+    """A session that has ended. The records are packed: a million of them take 25 MB.
+
+    Without the sender's word at its end, ``finished`` is false, and the last two mean nothing.
+    """
+
+    claim: Claim
+    request: SessionRequest
+    records: bytes
+    finished: bool
+    next_seq: int = 0
+    skips: tuple[SkipRange, ...] = ()
+
+    def groups(self, first: int, last: int) -> Iterator[tuple[PacketRecord, ...]]:
+        """Yield the records of packets of a range, some at a time."""
+        for at in range(0, len(self.records), _GROUP * RECORD.size):
+            records = unpack_records(self.records[at : at + _GROUP * RECORD.size])
+            yield tuple(record for record in records if first <= record.seq <= last)
+
+    def record_count(self, first: int, last: int) -> int:
+        """Return the number of records of a range."""
+        if first == 0 and last >= self.request.packet_count - 1:
+            return len(self.records) // RECORD.size
+        return sum(map(len, self.groups(first, last)))
+
+
+class Shelf:
+    """Keeps sessions by id; ``forget`` is called with each claim that is no longer needed."""
+
+    def __init__(self, keep_s: float, forget: Callable[[Claim], None]) -> None:
+        self._keep_s = keep_s
+        self._forget = forget
+        self._kept: dict[bytes, tuple[Kept, float]] = {}
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def __contains__(self, sid: bytes) -> bool:
+        return sid in self._kept
+
+    def put(self, kept: Kept, now_s: float) -> None:
+        """Keep a session."""
+        self._kept[kept.request.sid] = kept, now_s + self._keep_s
+
+    def get(self, sid: bytes, origin: bytes) -> Kept | None:
+        """Return a session to the client that asked for it, and to nobody else."""
+        kept = self._kept.get(sid, (None, 0.0))[0]
+        return kept if kept and kept.claim.origin == origin else None
+
+    def tidy(self, now_s: float) -> None:
+        """Drop what is too old."""
+        for sid, (_, until_s) in list(self._kept.items()):
+            if until_s > now_s:
+                break
+            self._drop(sid)
+
+    def make_room(self, origin: bytes) -> bool:
+        """Drop the oldest session of a client; False if there is none."""
+        found = (sid for sid, (kept, _) in self._kept.items() if kept.claim.origin == origin)
+        sid = next(found, None)
+        if sid is not None:
+            self._drop(sid)
+        return sid is not None
+
+    def _drop(self, sid: bytes) -> None:
+        kept, _ = self._kept.pop(sid)
+        self._forget(kept.claim)

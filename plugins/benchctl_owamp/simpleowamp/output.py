@@ -1,0 +1,216 @@
+"""Writes what a measurement finds: plain words for people, or JSON lines for programs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from benchctl_standalone.errors import Problem
+from benchctl_standalone.saying import say
+from benchctl_standalone.sockets import address_text, plain_address
+
+from . import __version__
+from .clock import ClockState
+from .directions import Direction, Packet
+from .sender import Outcome
+
+_WORDS = {"send": "to", "receive": "from"}
+
+
+class Output:
+    """Receives what a client finds, in order; the methods do nothing by default."""
+
+    def started(self, address: Any, settings: Any, directions: Mapping[str, Direction]) -> None:
+        """The sessions run."""
+
+    def packet(self, direction: Direction, packet: Packet) -> None:
+        """A packet, or its duplicate, has arrived; it is counted already."""
+
+    def lost(self, direction: Direction, seq: int) -> None:
+        """A packet has not arrived in time."""
+
+    def ended(self, direction: Direction, outcome: Outcome | None) -> None:
+        """All packets of a direction are known. The outcome is that of this end, if it sent."""
+
+    def finished(self, clock: ClockState) -> None:
+        """The measurement is over; this is the clock of this end."""
+
+    def warning(self, message: str) -> None:
+        """A message for the user; the measurement goes on."""
+        say(f"simpleowamp: warning: {message}", sys.stderr)
+
+    def failed(self, problem: Problem) -> None:
+        """The measurement has failed."""
+        say(f"simpleowamp: {problem.message}", sys.stderr)
+        if problem.hint:
+            say(f"simpleowamp: {problem.hint}", sys.stderr)
+
+
+class JsonOutput(Output):
+    """One JSON object a line, each as soon as it is known. Times are those of the packets."""
+
+    def started(self, address: Any, settings: Any, directions: Mapping[str, Direction]) -> None:
+        host, port = plain_address(address)
+        self._write(
+            "start",
+            protocol="owamp",
+            version=__version__,
+            server=host,
+            port=port,
+            count=settings.packet_count,
+            interval_s=settings.interval_s,
+            sessions={name: each.request.sid.hex() for name, each in directions.items()},
+        )
+
+    def packet(self, direction: Direction, packet: Packet) -> None:
+        self._write(
+            "packet",
+            direction=direction.name,
+            seq=packet.seq,
+            sent_ns=packet.sent_ns,
+            received_ns=packet.received_ns,
+            sent_error_s=packet.sent.error_s,
+            received_error_s=packet.received.error_s,
+            sent_synchronized=packet.sent.synchronized,
+            received_synchronized=packet.received.synchronized,
+            ttl=packet.ttl,
+        )
+
+    def lost(self, direction: Direction, seq: int) -> None:
+        self._write("lost", direction=direction.name, seq=seq, due_ns=direction.due_ns(seq))
+
+    def ended(self, direction: Direction, outcome: Outcome | None) -> None:
+        late = outcome.late_s if outcome else direction.late.summary_s()
+        self._write(
+            "end",
+            direction=direction.name,
+            sent=direction.sent,
+            received=direction.received,
+            lost=direction.lost,
+            duplicates=direction.duplicates,
+            skipped=direction.skipped,
+            late_s_p99=late["p99"] if late else None,
+            kernel_s_median=outcome.kernel_s["median"] if outcome and outcome.kernel_s else None,
+        )
+
+    def failed(self, problem: Problem) -> None:
+        self._write("error", kind=problem.kind, message=problem.message, hint=problem.hint)
+
+    def warning(self, message: str) -> None:
+        self._write("warning", message=message)
+
+    @staticmethod
+    def _write(event: str, **members: Any) -> None:
+        sys.stdout.write(json.dumps({"event": event, **members}) + "\n")
+        sys.stdout.flush()
+
+
+class TextOutput(Output):
+    """A few lines for people, at the end of each direction."""
+
+    def __init__(self) -> None:
+        self._server = ""
+        self._directions: Mapping[str, Direction] = {}
+
+    def started(self, address: Any, settings: Any, directions: Mapping[str, Direction]) -> None:
+        self._server = plain_address(address)[0]
+        self._directions = directions
+        way = " each way" if len(directions) == 2 else ""
+        say(
+            f"{settings.packet_count} packets{way}, {_milliseconds(settings.interval_s)} ms apart, "
+            f"{'to' if 'send' in directions else 'from'} {address_text(plain_address(address))}",
+            sys.stdout,
+        )
+
+    def ended(self, direction: Direction, outcome: Outcome | None) -> None:
+        for line in _lines(direction, f"{_WORDS[direction.name]} {self._server}"):
+            say(line, sys.stdout)
+
+    def finished(self, clock: ClockState) -> None:
+        for line in clock_lines(self._directions, clock):
+            say(line, sys.stdout)
+
+
+def _milliseconds(seconds: float) -> str:
+    """Format a time with three digits after the point, or as few as say the same."""
+    return f"{seconds * 1e3:.3f}".rstrip("0").rstrip(".")
+
+
+def _lines(direction: Direction, name: str) -> Iterator[str]:
+    sent = direction.sent
+    ratio = f" ({direction.lost / sent:.2%})" if sent else ""
+    yield ""
+    yield (
+        f"{name}: {sent} sent, {direction.lost} lost{ratio}, {direction.duplicates} duplicated, "
+        f"{direction.reordered} reordered"
+    )
+    if direction.skipped:
+        yield f"  {direction.skipped} were never sent: the sender was kept from it too long"
+    if not direction.delays_ns:
+        yield "  no packet arrived in time"
+        return
+    delays_ns = sorted(direction.delays_ns)
+    figures = {
+        "min": delays_ns[0],
+        "median": percentile(delays_ns, 0.5),
+        "p95": percentile(delays_ns, 0.95),
+        "max": delays_ns[-1],
+        "mean": sum(delays_ns) / len(delays_ns),
+    }
+    shown = "  ".join(f"{name} {value / 1e6:.3f}" for name, value in figures.items())
+    yield f"  one-way delay  {shown} ms"
+    hops = sorted(direction.hops)
+    varied = "" if len(hops) == 1 else f" to {hops[-1]}"
+    yield f"  hops           {hops[0]}{varied}"
+
+
+def percentile(values: list[int], ratio: float) -> float:
+    """Return a percentile of sorted values, between neighbours by their distance.
+
+    It is definition 7 of Hyndman and Fan, Sample Quantiles, 1996.
+    """
+    at = (len(values) - 1) * ratio
+    low = int(at)
+    high = min(low + 1, len(values) - 1)
+    return values[low] + (values[high] - values[low]) * (at - low)
+
+
+def clock_lines(directions: Mapping[str, Direction], clock: ClockState) -> Iterator[str]:
+    """Say in words what the delays mean, with clocks as they are."""
+    least = {name: min(each.delays_ns) for name, each in directions.items() if each.delays_ns}
+    if not least:
+        return
+    yield ""
+    if len(least) == 2 and min(least.values()) < 0:
+        there, back = least["send"], least["receive"]
+        yield (
+            f"the clocks are about {abs(there - back) / 2e6:.1f} ms apart: minima "
+            f"{there / 1e6:+.3f} and {back / 1e6:+.3f} ms; half of the sum, "
+            f"{(there + back) / 2e6:.3f} ms, is the one-way delay if the path is symmetric"
+        )
+        return
+    if min(least.values()) < 0:
+        yield "a negative delay: the clocks of both ends differ, so no delay here is one"
+        return
+    unsynchronized = _unsynchronized(directions)
+    if not unsynchronized:
+        yield "both clocks are synchronized, as their systems say"
+        return
+    yield f"not synchronized, as far as their systems say: {unsynchronized}"
+    if clock.reason and unsynchronized != "the server's clock":
+        yield f"  {clock.reason}"
+    yield "  delays are off by as much as the clocks differ, one way up and the other way down"
+
+
+def _unsynchronized(directions: Mapping[str, Direction]) -> str:
+    """Return whose clock is not synchronized; empty if both are."""
+    here, there = True, True
+    for name, direction in directions.items():
+        sender, receiver = direction.synchronized
+        ours, theirs = (sender, receiver) if name == "send" else (receiver, sender)
+        here, there = here and ours, there and theirs
+    if not here and not there:
+        return "both clocks"
+    return "" if here and there else "the server's clock" if here else "the clock here"
