@@ -23,6 +23,7 @@ LEAST_SHORT_S, SHORT = 1e-4, 0.01
 # What moves clocks moves both directions' least delays by this many times more than their sum.
 MOVED, LEAST_MOVED_S = 3.0, 2e-4
 LEAST_POINTS = 3
+_ROUNDED_S = 1e-6
 # A single packet may have waited anywhere.
 LEAST_PACKETS = 5
 
@@ -45,7 +46,8 @@ class Clocks(Struct, frozen=True):
 
     ``least_s`` are the least delays by direction, ``promised_s`` those of the lab's topology.
     ``offset_s`` is by how much the other clock is ahead, ``way_s`` half of the sum of the least
-    delays: the one-way delay of a symmetric path. ``drift`` is what the other clock gains in each
+    delays, without drift and steps if these are known: the one-way delay of a symmetric path.
+    ``usual_s`` is half of the sum of the medians. ``drift`` is what the other clock gains in each
     second. ``error_s`` is what the clocks claim if ``synchronized``. Unknown is None.
     """
 
@@ -54,9 +56,17 @@ class Clocks(Struct, frozen=True):
     promised_s: Mapping[str, float]
     offset_s: float | None
     way_s: float | None
+    usual_s: float | None
     drift: float | None
     synchronized: bool
     error_s: float | None
+
+    @property
+    def moved(self) -> bool:
+        """Whether the clocks moved within the flow, so that its minima are not of one moment."""
+        return self.way_s is not None and (
+            self.way_s < 0 or abs(self.way_s - fmean(self.least_s.values())) > _ROUNDED_S
+        )
 
 
 def are_apart(least_s: Mapping[str, float], promised_s: Mapping[str, float]) -> bool:
@@ -94,11 +104,16 @@ def clocks_of(
     }
     synchronized = bool(known["clock_synchronized"]) and min(known["clock_synchronized"]) == 1
     error_s = max(known["owd_error_s"], default=None) if synchronized else None
-    offset_s = way_s = None
+    offset_s = way_s = usual_s = None
     if len(least_s) == 2:
-        way_s = (least_s[SEND] + least_s[RECEIVE]) / 2
+        way_s = fmean(least_s.values())
         offset = figures.get((SEND, "clock_offset_s"))
         offset_s = offset.value if offset else (least_s[SEND] - least_s[RECEIVE]) / 2
+        both = [figures[way, "owd_s"] for way in (SEND, RECEIVE)]
+        usual_s = fmean(one.spread.get("median", one.value) for one in both)
+        removed = [figures.get((way, "owd_offset_removed_s")) for way in (SEND, RECEIVE)]
+        if removed[0] and removed[1]:
+            way_s = fmean(one.spread["min"] for one in removed if one)
     drifts = [figures[way, "clock_drift_ratio"].value * sign for way, sign in ((SEND, 1),
               (RECEIVE, -1)) if (way, "clock_drift_ratio") in figures]  # fmt: skip
     if apart:
@@ -112,7 +127,9 @@ def clocks_of(
     else:
         return None
     drift = drifts[0] if drifts else None
-    return Clocks(verdict, least_s, promised_s, offset_s, way_s, drift, synchronized, error_s)
+    return Clocks(
+        verdict, least_s, promised_s, offset_s, way_s, usual_s, drift, synchronized, error_s
+    )  # fmt: skip
 
 
 class ClockPoint(Struct, frozen=True):
@@ -126,35 +143,36 @@ class ClockPoint(Struct, frozen=True):
 class ClocksOverRun(Struct, frozen=True):
     """Clocks that moved from trial to trial, while the path did not.
 
-    ``offsets_s`` and ``ways_s`` are those of the trials in order of time. ``drift`` is what the
-    other clock gains in each second; None if it did not move evenly.
+    ``offsets_s`` and ``usual_s``, half of the sum of the medians, are those of the trials in order
+    of time. ``drift`` is what the other clock gains in each second; None if it did not move evenly.
     """
 
     first: Clocks
     last: Clocks
     lasted_s: float
     offsets_s: Sequence[float]
-    ways_s: Sequence[float]
+    usual_s: Sequence[float]
     drift: float | None
 
 
 def clocks_over(points: Sequence[ClockPoint]) -> ClocksOverRun | None:
     """Return how the clocks moved from trial to trial of a flow; None if they are not seen to.
 
-    A queue changes the sum of both directions' least delays as much as their difference; a clock
-    changes the difference only.
+    A queue changes the sum of both directions' delays as much as their difference; a clock changes
+    the difference only. The sum is that of the medians: the minima of both directions may be of
+    other moments, between which the clocks move.
     """
     told = [
-        (point.time, point.packets, one.offset_s, one.way_s, one)
+        (point.time, point.packets, one.offset_s, one.usual_s, one)
         for point in sorted(points, key=lambda point: point.time)
         for one in (point.clocks,)
-        if one.offset_s is not None and one.way_s is not None and point.packets >= LEAST_PACKETS
+        if one.offset_s is not None and one.usual_s is not None and point.packets >= LEAST_PACKETS
     ]
     if len(told) < LEAST_POINTS:
         return None
-    times, packets, offsets_s, ways_s, ones = zip(*told, strict=True)
+    times, packets, offsets_s, usual_s, ones = zip(*told, strict=True)
     moved_s = max(offsets_s) - min(offsets_s)
-    if moved_s < max(MOVED * (max(ways_s) - min(ways_s)), LEAST_MOVED_S):
+    if moved_s < max(MOVED * (max(usual_s) - min(usual_s)), LEAST_MOVED_S):
         return None
     drift = _slope(times, offsets_s, packets)
     at = [time * drift for time in times]
@@ -162,7 +180,7 @@ def clocks_over(points: Sequence[ClockPoint]) -> ClocksOverRun | None:
     even = max(left) - min(left) < moved_s / 4
     lasted_s = times[-1] - times[0]
     return ClocksOverRun(
-        ones[0], ones[-1], lasted_s, offsets_s, ways_s, drift if even else None
+        ones[0], ones[-1], lasted_s, offsets_s, usual_s, drift if even else None
     )  # fmt: skip
 
 

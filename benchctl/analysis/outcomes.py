@@ -18,6 +18,7 @@ from typing import Any
 from msgspec import Struct
 
 from benchctl.analysis.compare import comparison_key, welch_interval
+from benchctl.analysis.levels import LEAST_LEVELS, PACKETS_OF_LEVEL
 from benchctl.analysis.steps import LEAST_SERIES
 from benchctl.analysis.summary import Measured, SummaryRow, at_point, is_at, point_key, summarize
 from benchctl.metrics import Aspect, of_aspect
@@ -28,6 +29,7 @@ from benchctl.units import format_mean, format_value
 
 _Rows = Mapping[tuple[Any, ...], SummaryRow]
 _RATES = of_aspect(Aspect.RATE)
+_OF_DELAYS = (Happening.CLOCK_STEP, Happening.DELAY_STEP)
 # A stall is no step in a series; two intervals show how long one is.
 _LEAST_STALLED = 2
 
@@ -209,16 +211,24 @@ def _of_events(
     invalid = {point_key(row.point) for row in rows if not row.valid}
     flows: dict[tuple[Any, ...], list[Measured]] = {}
     for one in measured:
-        carries = any(metric in _RATES for _, metric in one.figures)
-        if carries and wanted.flow in (None, one.flow) and is_at(one.point, wanted.where):
+        if wanted.flow in (None, one.flow) and is_at(one.point, wanted.where):
             flows.setdefault((point_key(one.point), one.flow), []).append(one)
-    for (point, flow), repeats in flows.items():
+    for (point, flow), all_repeats in flows.items():
         for rule in wanted.events:
+            of_delays = rule.kind in _OF_DELAYS
+            needed = ("owd_s",) if of_delays else _RATES
+            repeats = [
+                one for one in all_repeats if any(metric in needed for _, metric in one.figures)
+            ]
+            if not repeats:
+                continue
             counts = [_count(rule, one) for one in repeats]
             seen = sum(map(bool, counts))
             least = _LEAST_STALLED if rule.kind == Happening.STALL else LEAST_SERIES
+            if of_delays:
+                least = LEAST_LEVELS * PACKETS_OF_LEVEL
             short = sum(
-                not count and one.intervals < least
+                not count and (_packets(one) if of_delays else one.intervals) < least
                 for count, one in zip(counts, repeats, strict=True)
             )
             why = f"{sum(counts)} in {seen} of {len(counts)} repeats"
@@ -228,7 +238,8 @@ def _of_events(
                 met, answer = False, Answer.NOT_MET
             elif short:
                 met, answer = None, Answer.UNDECIDED
-                why += f", {short} too short to show any: under {least} intervals"
+                why += f", {short} too short to show any: under {least} "
+                why += "packets" if of_delays else "intervals"
             if point in invalid:
                 answer = Answer.UNDECIDED
                 why += ", not valid for this lab: the emulator did not keep up"
@@ -240,6 +251,12 @@ def _of_events(
 
 def _count(rule: EventRule, one: Measured) -> int:
     return sum(rule.kind in (ANY_EVENT, event.kind) for event in one.events)
+
+
+def _packets(one: Measured) -> float:
+    """Return how many packets arrived in the direction with the fewest."""
+    return min((f.value for (_, name), f in one.figures.items() if name == "packets_received"),
+               default=0.0)  # fmt: skip
 
 
 def _where(what: str, point: Mapping[str, Any]) -> str:

@@ -19,7 +19,7 @@ from benchctl.visible import visible
 if TYPE_CHECKING:
     from benchctl.report.figures.figure import Picture
 
-KindName = Literal["time", "sweep", "bars", "heat", "cdf", "box", "plane"]
+KindName = Literal["time", "sweep", "bars", "heat", "cdf", "histogram", "box", "plane"]
 FormName = Literal["svg", "png", "pdf"]
 # A terminal that does not say how large it is, or a pipe.
 _SIZE = (100, 30)

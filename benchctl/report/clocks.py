@@ -135,9 +135,13 @@ def _apart(clocks: Clocks) -> str:
     text = f"the clocks are about {_length(abs(clocks.offset_s))} apart{when}: {_minima(clocks)}"
     if clocks.promised_s:
         text += f", where {_promises(clocks)}"
+    elif clocks.way_s < 0:
+        text += f"; half of the sum, {_length(clocks.way_s)}, cannot be a delay:"
+        text += " the clocks drift or step within the flow"
     else:
-        half = f"half of the sum, {_length(clocks.way_s)}"
-        text += f"; {half}, is the one-way delay if the path is symmetric"
+        how = " without drift and steps" if clocks.moved else ""
+        text += f"; half of the sum{how}, {_length(clocks.way_s)}, is the one-way delay if the"
+        text += " path is symmetric"
     return f"{text}; the other clock is {'ahead' if clocks.offset_s > 0 else 'behind'}"
 
 
@@ -165,7 +169,7 @@ def over_text(over: ClocksOverRun) -> str:
     """Describe how the clocks moved from trial to trial."""
     before, after = over.first, over.last
     moved_s = over.offsets_s[-1] - over.offsets_s[0]
-    low_s, high_s = min(over.ways_s), max(over.ways_s)
+    low_s, high_s = min(over.usual_s), max(over.usual_s)
     each = "; ".join(
         f"{way} from {_signed(before.least_s[way])} to {_signed(after.least_s[way])}"
         for way in (SEND, RECEIVE)
@@ -175,7 +179,8 @@ def over_text(over: ClocksOverRun) -> str:
     )  # fmt: skip
     return (
         f"the clocks {how} over the trials, not the path's delay: the least delays go {each},"
-        f" while half of their sum stays between {_length(low_s)} and {_length(high_s)}"
+        f" while half of the sum of the medians stays between {_length(low_s)} and"
+        f" {_length(high_s)}"
     )
 
 

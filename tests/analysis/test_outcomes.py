@@ -225,6 +225,19 @@ def test_no_stall_needs_intervals_too_and_a_flow_without_a_rate_has_no_events():
     assert [one.flow for one in answers(both, wanted)] == ["main"]
 
 
+@pytest.mark.parametrize(
+    ("kinds", "packets", "expected"),
+    [((), 1200, MET), ((), 399, UNDECIDED), ((Happening.CLOCK_STEP,), 1200, NOT_MET)],
+)
+def test_steps_of_clocks_are_expected_of_flows_with_one_way_delays(kinds, packets, expected):
+    probe = with_events(*kinds, flow="probe", metric="owd_s", intervals=0)
+    figures = {**probe.figures, ("send", "packets_received"): Figure(packets, "samples")}
+    found = [with_events(), replace(probe, figures=figures)]
+    wanted = {"metric": "", "events": (EventRule("clock step", False),)}
+    (one,) = answers(found, wanted)
+    assert (one.flow, one.answer) == ("probe", expected)
+
+
 def test_each_flow_and_each_rule_is_judged_alone():
     found = [with_events(DROP), with_events(flow="other")]
     rules = (EventRule("drop", False), EventRule("stall", False))

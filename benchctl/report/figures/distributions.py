@@ -65,7 +65,7 @@ def distributed(request: PictureRequest, bulk: Bulk) -> Picture | None:
         share = Axis("share of samples", "share_ratio", 0.0, 1.0, from_zero=True)
         return request.figure(values_axis, [Panel(share, lines)], names, naming.title, notes)
     if request.kind is PictureKind.HISTOGRAM:
-        edges = edges_of(sorted(value for _, values, _ in shown for value in values))
+        edges = edges_of([values for _, values, _ in shown])
         lines = [
             PictureLine(names[number], number, *_outline(edges, counts_in(values, edges)))
             for number, values, _ in shown
@@ -137,16 +137,20 @@ def _measured(series: SeriesColumns, metric: str) -> list[float]:
     return [value for value, omitted in zip(values, series.omitted, strict=True) if not omitted]
 
 
-def edges_of(ordered: Sequence[float]) -> list[float]:
-    """Return the edges of equal bins for sorted values, the first and the last value among them.
+def edges_of(lines: Sequence[Sequence[float]]) -> list[float]:
+    """Return the edges of equal bins for all lines, the least and the greatest value among them.
 
-    Freedman and Diaconis (Probability Theory and Related Fields 57, 1981): their width is twice
-    the distance of the quartiles by the cube root of the number of values.
+    ``lines`` are sorted values. Freedman and Diaconis (Probability Theory and Related Fields 57,
+    1981): the width is twice the distance of the quartiles by the cube root of the number of
+    values; here the least of all lines, which may be far apart.
     """
-    low, high = ordered[0], ordered[-1]
-    width = 2 * (quantile(ordered, 0.75) - quantile(ordered, 0.25)) / len(ordered) ** (1 / 3)
-    wanted = (high - low) / width if width > 0 else 0.0
-    bins = min(max(math.ceil(min(wanted, MOST_BINS)), LEAST_BINS), MOST_BINS)
+    low, high = min(values[0] for values in lines), max(values[-1] for values in lines)
+    widths = [
+        2 * (quantile(values, 0.75) - quantile(values, 0.25)) / len(values) ** (1 / 3)
+        for values in lines
+    ]
+    width = min((width for width in widths if width > 0), default=math.inf)
+    bins = max(math.ceil(min((high - low) / width, MOST_BINS)), LEAST_BINS)
     if high - low <= math.ulp(max(abs(low), abs(high))) * bins:
         return [low, math.nextafter(high, math.inf)]
     return [*(low + (high - low) * n / bins for n in range(bins)), high]

@@ -163,7 +163,10 @@ def _curves(figure: Picture, panel: Panel, width: int, height: int, glyphs: Glyp
         if sign and figure.kind not in (PictureKind.CDF, PictureKind.HISTOGRAM):
             marks += [(x, value, (role, sign)) for x, value in points]
         elif sign and points:
-            marks.append((*points[len(points) // 2], (role, sign)))
+            place = points[len(points) // 2]
+            if figure.kind is PictureKind.HISTOGRAM:
+                place = max(points, key=lambda point: point[1])
+            marks.append((*place, (role, sign)))
     grid = field.cells()
     for x, value, cell in marks:
         row, column = round((1 - y.place(value)) * (y.cells - 1)), round(x)
