@@ -39,6 +39,10 @@ def event_text(event: FlowEvent) -> str:
         case Happening.OSCILLATION:
             period = format_duration(event.period_s or 0.0)
             text = f"{what} between {before} and {after} every {period}, for {lasts}"
+        case Happening.CLOCK_STEP | Happening.DELAY_STEP:
+            # Of a level that may be negative, a share misleads.
+            size_s = event.level_after - event.level_before
+            text = f"{what} by {'+' * (size_s > 0)}{format_duration(size_s)} to {after}"
         case _:
             share = event.level_after / event.level_before - 1 if event.level_before else None
             change = "" if share is None else f" ({'+' * (share > 0)}{format_ratio(share)})"

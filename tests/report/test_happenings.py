@@ -20,6 +20,7 @@ SWING = FlowEvent(
 )  # fmt: skip
 RAMP_UP = FlowEvent("send", "throughput_bps", Happening.RAMP_UP, 130.0, None, 0.0, 9e6, 0.995)
 RECOVERY = FlowEvent("send", "throughput_bps", Happening.RECOVERY, 4.0, None, 4e6, 5e6, 0.9989)
+STEP = FlowEvent("receive", "owd_s", Happening.CLOCK_STEP, 63.0, None, -0.045, -0.05)
 
 
 @pytest.mark.parametrize(
@@ -46,6 +47,7 @@ RECOVERY = FlowEvent("send", "throughput_bps", Happening.RECOVERY, 4.0, None, 4e
             "at 4.00 s throughput: recovery from 4.00 Mbit/s to 5.00 Mbit/s (+25 %);"
             " confidence 99.9 %",
         ),
+        (STEP, "at 63.0 s OWD: clock step by -5.00 ms to -50.0 ms"),
     ],
 )
 def test_an_event_is_described_in_one_line(event, text):
