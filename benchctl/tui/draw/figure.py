@@ -163,10 +163,10 @@ def _curves(figure: Picture, panel: Panel, width: int, height: int, glyphs: Glyp
         if sign and figure.kind not in (PictureKind.CDF, PictureKind.HISTOGRAM):
             marks += [(x, value, (role, sign)) for x, value in points]
         elif sign and points:
-            place = points[len(points) // 2]
+            named = points[len(points) // 2]
             if figure.kind is PictureKind.HISTOGRAM:
-                place = max(points, key=lambda point: point[1])
-            marks.append((*place, (role, sign)))
+                named = max(points, key=lambda point: point[1])
+            marks.append((*named, (role, sign)))
     grid = field.cells()
     for x, value, cell in marks:
         row, column = round((1 - y.place(value)) * (y.cells - 1)), round(x)
