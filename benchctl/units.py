@@ -319,6 +319,21 @@ def format_mean(name: str, mean: float, half: float | None) -> str:
     return f"{f'{_number(name, mean / factor)} {unit}'.rstrip()} ±{scaled:.{digits}f}"
 
 
+def format_range(name: str, low: float, high: float, *, signed: bool = False) -> str:
+    """Format two ends in one unit, with as many digits each: ``12.1 … 13.0 Mbit/s``."""
+    factor, unit = scale_of(name, max(abs(low), abs(high)))
+    ends = (low / factor, high / factor)
+    written = [len(_number(name, end).partition(".")[2]) for end in ends]
+
+    def text(end: float, own: int) -> str:
+        rounded = abs(float(f"{end:.3g}"))
+        three = 2 - math.floor(math.log10(rounded)) if rounded else 0
+        sign = "+" if signed and end > 0 else ""
+        return f"{sign}{end:.{max(own, min(max(written), three))}f}"
+
+    return f"{' … '.join(map(text, ends, written))} {unit}".rstrip()
+
+
 _MAGNITUDE = re.compile(
     r"(?:at least |below )?([+-]?[0-9][0-9,]*(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?) ?([^\s0-9]*)(?: ±.*)?"
 )

@@ -11,6 +11,7 @@ from benchctl import api, units
 from benchctl.units import (
     format_duration,
     format_mean,
+    format_range,
     format_rate,
     format_ratio,
     format_size,
@@ -228,6 +229,29 @@ def test_a_value_is_shown_and_read_by_the_unit_that_its_name_ends_with():
     assert parse_value("retransmits", 12) == parse_value("bytes_sent", 12) == 12.0
     names = ("a_bps", "a_s", "a_bytes", "bytes_sent", "a_ratio", "hops")
     assert [unit_of(name) for name in names] == ["bit/s", "s", "B", "B", "ratio", ""]
+
+
+@pytest.mark.parametrize(
+    ("name", "low", "high", "text"),
+    [
+        ("throughput_bps", 12.1e6, 13e6, "12.1 … 13.0 Mbit/s"),
+        ("throughput_bps", 5.22e6, 357e6, "5.22 … 357 Mbit/s"),
+        ("throughput_bps", 9.996e6, 10.04e6, "10.0 … 10.0 Mbit/s"),
+        ("rtt_s", 0.0, 0.0204, "0 … 20.4 ms"),
+        ("loss_ratio", 0.121, 0.13, "12.1 … 13.0 %"),
+        ("loss_ratio", 0.0001, 1.0, "0.01 … 100 %"),
+        ("retransmits", 5, 1234, "5 … 1234"),
+        ("retransmits", 2.5, 5, "2.5 … 5.0"),
+        ("fairness_jain", 0.963, 1.0, "0.9630 … 1.0000"),
+    ],
+)
+def test_both_ends_of_a_range_have_one_unit_and_as_many_digits(name, low, high, text):
+    assert format_range(name, low, high) == text
+
+
+def test_a_range_of_differences_has_signs():
+    assert format_range("throughput_bps", -400e3, 6.8e6, signed=True) == "-0.400 … +6.80 Mbit/s"
+    assert format_range("loss_ratio", 0, 0, signed=True) == "0 … 0 %"
 
 
 @pytest.mark.parametrize("value", ["12", True, math.nan, math.inf, None])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -55,6 +56,15 @@ def find_any(name: str) -> Path:
     return _find("file", name, Path(name), shipped_topologies() | shipped_profiles())
 
 
+def shortened(path: Path) -> Path:
+    """Return a path without "..", if that is the same file: a link may lead elsewhere."""
+    short = Path(os.path.normpath(path))
+    try:
+        return short if short.samefile(path) else path
+    except OSError:
+        return path
+
+
 def is_file(path: Path) -> bool:
     """Return whether a file exists that this user can reach."""
     try:
@@ -67,7 +77,7 @@ def _find(what: str, name: str, file: Path, known: Mapping[str, Path]) -> Path:
     bare = name.removesuffix(".toml").removeprefix("profiles/").removeprefix("labs/")
     # The bare name of a bundled file does not mean a file in the current directory.
     if not (bare == name and bare in known) and is_file(file):
-        return file
+        return shortened(file)
     if bare in known:
         return known[bare]
     # It imports pydantic, which the list of profiles on a screen does without.

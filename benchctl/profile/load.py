@@ -16,7 +16,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from benchctl.errors import ProfileError
-from benchctl.profile.find import find_profile, is_file
+from benchctl.profile.find import find_profile, is_file, shortened
 from benchctl.profile.model import Profile
 from benchctl.profile.overrides import Overrides, read_overrides
 from benchctl.toml.source import Key, TomlSource, merge, read_stdin, read_toml
@@ -132,4 +132,4 @@ def _with_bases(source: TomlSource) -> list[TomlSource]:
             raise source.error(
                 ("extends",), f"{quoted(base)} extends this profile: the two form a cycle"
             )
-        source = read_toml(path)
+        source = read_toml(shortened(path))

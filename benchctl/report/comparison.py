@@ -14,7 +14,7 @@ from benchctl.metrics import OF_TRIALS
 from benchctl.report.pivot import Pivot, figure_name
 from benchctl.report.report import Report, is_repeated
 from benchctl.run.record import Run
-from benchctl.units import format_mean, format_ratio, format_value, scale_of, without_unit
+from benchctl.units import format_mean, format_range, format_ratio, format_value, without_unit
 
 NOTHING = "-"
 NOT_VALID = "not valid"
@@ -169,9 +169,7 @@ def _in_points(metric: str, text: str) -> str:
 
 
 def interval(one: Comparison) -> str:
-    """Show the interval of a difference in one unit: ``-0.4 … +6.8 Mbit/s``."""
+    """Show the interval of a difference in one unit: ``-0.400 … +6.80 Mbit/s``."""
     if one.low is None or one.high is None:
         return NOTHING
-    factor, unit = scale_of(one.metric, max(abs(one.low), abs(one.high)))
-    low, high = (f"{value / factor:+.3g}" for value in (one.low, one.high))
-    return _in_points(one.metric, f"{low} … {high} {unit}".rstrip())
+    return _in_points(one.metric, format_range(one.metric, one.low, one.high, signed=True))

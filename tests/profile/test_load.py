@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from benchctl.errors import ProfileError
-from benchctl.profile.find import find_profile, packaged_profiles
+from benchctl.profile.find import find_profile, find_topology, packaged_profiles
 from benchctl.profile.load import load_profile
 
 BASE = """\
@@ -106,6 +106,18 @@ def test_a_mistake_in_the_base_names_the_base_and_its_line(write, old, new, line
     write("base.toml", BASE.replace(old, new))
     write("p.toml", '# a comment\nextends = "base.toml"\n')
     assert refused("p.toml").message == line
+
+
+def test_a_file_is_named_without_detours_unless_a_link_makes_it_another(write, here):
+    write("base.toml", BASE.replace('host = "p"', "host = 1"))
+    write("deep/p.toml", 'extends = "../base.toml"\n')
+    assert refused("deep/p.toml").message.startswith("base.toml:3: ")
+    write("t.toml", "")
+    write("deep/t.toml", "")
+    assert find_topology("../t.toml", Path("deep/../t.toml")) == Path("t.toml")
+    Path("deep/inner").mkdir()
+    Path("short").symlink_to(here / "deep/inner", target_is_directory=True)
+    assert find_topology("../t.toml", Path("short/../t.toml")) == Path("short/../t.toml")
 
 
 def test_a_mistake_over_the_base_names_the_profile_and_its_line(write):

@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -132,3 +133,25 @@ def test_a_tile_shows_its_figure_as_a_whole_or_an_ellipsis(figures, width):
     *_, middle, _ = lay_out_tiles(tiles, width, tall=True)
     told = [span.text.strip() for span in middle if re.search("[0-9]", span.text)]
     assert set(told) <= set(figures)
+
+
+def test_two_figures_are_seen_before_the_whole_of_long_texts_which_scrolling_shows():
+    columns = [Column("case", 14, fixed=True), Column("A", 11, right=True),
+               Column("B", 11, right=True), Column("verdict", 8, fixed=True)]  # fmt: skip
+    cells = [Span("nothing shared"), Span("14.3 Mbit/s"), Span("14.5 Mbit/s"), Span("▲ better")]
+    assert to_text([see(columns, 46).row(cells)]).split("  ") == [
+        "nothing s…", "14.3 Mbit/s", "14.5 Mbit/s", "▲ better", "",
+    ]  # fmt: skip
+    assert to_text([see(columns, 46, 1).row(cells)]).startswith("nothing shared  14.5 Mbit/s")
+
+
+@pytest.mark.parametrize("width", range(25, 60))
+def test_the_mark_of_hidden_columns_covers_no_heading(width):
+    columns = [Column("#", 2, fixed=True), *(Column(f"{n} flow", 11, right=True) for n in "abcd")]
+    columns += [Column("loss", 4, right=True)]
+    for first in range(5):
+        sight = see(columns, width, first)
+        heads = to_text([sight.head()])
+        assert heads.rstrip().endswith(sight.hidden)
+        assert all(f" {column.head} " in f" {heads} " for _, column in sight.columns)
+        assert len(heads.rstrip()) <= width

@@ -114,6 +114,13 @@ def test_a_sparkline_of_a_rate_begins_at_zero_and_one_of_nothing_is_flat():
     assert spark([], BARS, from_zero=True) == ""
 
 
+def test_a_burst_leaves_a_sparkline_its_course():
+    course = [17.0, 18.0, 9.0, 18.0, 17.0, 18.0, 9.0]
+    assert spark([290.0, *course], BARS, from_zero=True)[0] == BARS[-1]
+    assert len({*spark([290.0, *course], BARS, from_zero=True)[1:]}) > 1
+    assert spark([0.0] * 7 + [3.0], BARS, from_zero=True) == BARS[0] * 7 + BARS[-1]
+
+
 def test_a_sparkline_joins_the_values_of_a_slow_tool_and_has_a_hole_where_some_are_missing():
     slow = [None, 8.0, None, 8.0, None, 8.0, *[None] * 9, 8.0, None, 8.0]
     assert spark(slow, "12", from_zero=True) == f" 22222{' ' * 9}222"

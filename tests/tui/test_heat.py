@@ -4,7 +4,18 @@ from tui.made_runs import whole_run
 
 from benchctl.report.report import read_report
 from benchctl.store.read import Reader
-from benchctl.tui.draw.heat import STEPS, Arrangement, SummaryTable
+from benchctl.tui.draw.columns import Column
+from benchctl.tui.draw.heat import (
+    NO_CELL,
+    STEPS,
+    Arrangement,
+    Grid,
+    GridCell,
+    SummaryTable,
+    lined_up,
+)
+from benchctl.tui.draw.spans import Span, to_text
+from benchctl.tui.widgets.chartview import Grids
 
 
 def summary(tmp_path):
@@ -84,7 +95,49 @@ def test_an_axis_that_is_alone_goes_down_where_there_is_room(tmp_path):
     assert whole.first_turn() == Arrangement(across=1)
 
 
-def test_the_bars_of_a_column_stand_below_each_other(tmp_path):
-    rows = texts(summary(tmp_path).turned(Arrangement()))
-    assert len({len(row[1]) for row in rows}) == 1
-    assert rows[1][1].startswith(f"{STEPS[-1]}  ")
+def test_the_parts_of_figures_stand_below_each_other(tmp_path):
+    near, far = zip(
+        *(row[1:] for row in texts(summary(tmp_path).turned(Arrangement()))), strict=True
+    )
+    assert near == ("▂ 90.4 Mbit/s ±3.3", "▇  357 Mbit/s     ")
+    assert far == ("▁ 5.22 Mbit/s ±0.085", "▁ 17.6 Mbit/s ±0.27 ")
+
+
+def test_marks_and_expected_values_stand_below_each_other_too():
+    cells = [
+        GridCell("▁", "9.1 ms", " ±0.1", "9 ms", " !", "bad"),
+        GridCell("▇", "11 ms", expected="10 ms"),
+        GridCell("▂", "9.5 ms"),
+        NO_CELL,
+    ]
+    assert [span.text for span in lined_up(cells)] == [
+        "▁ 9.1 ms ±0.1 /  9 ms !",
+        "▇  11 ms      / 10 ms  ",
+        "▂ 9.5 ms               ",
+        "       -               ",
+    ]
+
+
+def test_grids_without_room_below_each_other_stand_side_by_side():
+    def grid(name):
+        return Grid(name, "", [Column("to", 5), Column("rate", 9, right=True)],
+                    [[Span("paris"), Span("94 Mbit/s")]])  # fmt: skip
+
+    grids = Grids()
+    grids.show([grid(name) for name in "abc"], 0)
+
+    def drawn(width, height):
+        return [line.rstrip() for line in to_text(grids.paint(width, height)).splitlines()]
+
+    rows = ["to          rate", "paris  94 Mbit/s"]
+    assert drawn(80, 12) == ["", "a", *rows, "", "b", *rows, "", "c", *rows]
+    assert drawn(36, 8) == [
+        "", "a                   c",
+        "to          rate    to          rate",
+        "paris  94 Mbit/s    paris  94 Mbit/s",
+        "", "b", "to          rate", "paris  94 Mbit/s",
+    ]  # fmt: skip
+    more = "  ↓ m brings the next metric to the top"
+    assert drawn(35, 8) == ["", "a", *rows, "", "b", rows[0], more]
+    assert drawn(35, 10) == ["", "a", *rows, "", "b", *rows, more]  # no heading without rows
+    assert drawn(36, 4)[-1].endswith(more)

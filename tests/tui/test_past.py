@@ -106,11 +106,20 @@ def test_points_are_never_averaged(history):
     assert run_row(history[1], marked=False)[place].text == "5.22 … 357 Mbit/s"
 
 
+def test_both_ends_of_a_range_have_as_many_digits():
+    flows = [flow(1, "a", throughput_bps=12.1e6, point='{"n": 1}'),
+             flow(2, "a", throughput_bps=13e6, point='{"n": 2}')]  # fmt: skip
+    (past,) = past_of([Mock(id=1, tags=(), profile="x")], {1: key_figure(RUN, flows, ())}, {})
+    assert to_text([about_run(past)]) == "throughput of a at 2 points: 12.1 … 13.0 Mbit/s"
+
+
 def test_a_figure_of_a_lab_that_did_not_keep_up_is_marked():
     key = key_figure(RUN, [flow(1, "a", throughput_bps=1e6), flow(2, "a", throughput_bps=1e6)], {2})
     (past,) = past_of([Mock(id=1, tags=(), profile="x")], {1: key}, {})
     assert not past.valid
-    assert to_text([about_run(past)]) == "throughput of a: 1.00 Mbit/s ±0 !"
+    assert to_text([about_run(past)]) == (
+        "throughput of a: 1.00 Mbit/s ±0 ! not valid: an emulator did not keep up"
+    )
 
 
 @pytest.mark.parametrize(
@@ -162,5 +171,5 @@ def test_with_one_point_the_difference_has_its_interval_and_verdict():
     place = [column.head for column in heads].index("baseline")
     assert run_row(past[0], marked=False)[place].text == "+100.0 % ▲ better"
     assert to_text([about_run(past[0])]) == (
-        "throughput of a: +1.00 Mbit/s (+100.0 %), 95 % +0.977 … +1.02 Mbit/s; better"
+        "throughput of a: +1.00 Mbit/s (+100.0 %), 95 % interval +0.977 … +1.02 Mbit/s; better"
     )

@@ -175,6 +175,15 @@ def test_an_expected_value_is_a_dashed_line_with_its_value():
     assert "b expected 19.1" in text(FLOWS, width=80, height=14, robust=True)
 
 
+def test_the_text_of_an_expected_value_without_room_in_its_row_points_to_it():
+    level = curve(lambda time_s: 19.1e6, 0)
+    drawn = text([replace(level, expected=19.1e6)], width=60, height=14).splitlines()
+    (row,) = [number for number, line in enumerate(drawn) if "expected 19.1" in line]
+    (own,) = [number for number, line in enumerate(drawn) if line.rstrip().endswith("a")]
+    assert abs(row - own) == 1
+    assert ("↓" if row < own else "↑") + " expected 19.1" in drawn[row]
+
+
 def test_an_expected_value_out_of_sight_is_marked_at_the_edge():
     drawn = text([replace(RISE, expected=9.4e8)], bounds=(0.0, 6e7))
     assert "▲expected 940" in drawn

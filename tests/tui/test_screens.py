@@ -138,6 +138,7 @@ def test_every_key_of_the_summary_does_what_it_says(three):
         first = shown(pilot)
         assert "throughput of main (send)" in first
         assert re.search("▇ +357 Mbit/s", first)
+        assert "8/8 trials, 1 failed" in first
         assert "✗ failed" in first
         assert "RTT of ping" in await tell("summary.metric", "m")
         assert await tell("summary.metric_before", "M") == first

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from report.sample_report import REPORT
 from tui.made_runs import whole_run
 
-from benchctl.analysis.compare import Verdict, compare
+from benchctl.analysis.compare import Comparison, Verdict, compare
 from benchctl.metrics import Vocabulary
 from benchctl.report.report import read_report, report_of
 from benchctl.store.read import Reader
@@ -66,3 +66,14 @@ def test_a_tally_counts_the_verdicts():
         for verdict in Verdict
         if (count := sum(one.verdict is verdict for one in compared))
     )
+
+
+def test_an_interval_without_zero_says_among_how_many_figures_no_difference_was_seen():
+    one = Comparison(
+        {}, "main", "send", "throughput_bps", (1e6,), (2e6,), 1e6, 0.5e6, 1.5e6, Verdict.SAME,
+        family=16,
+    )  # fmt: skip
+    assert to_text([described(one)]).endswith(
+        "95 % interval +0.500 … +1.50 Mbit/s; no difference seen among 16 figures"
+    )
+    assert to_text([described(replace(one, low=-1e6))]).endswith("; no difference seen")

@@ -6,12 +6,13 @@ about stay.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import takewhile
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from benchctl.tui.draw.spans import PLAIN, Span, fit
+from benchctl.tui.draw.spans import PLAIN, Span, crop, fit
 
 Cells = Sequence[Span]
 """A cell for every column; the last one of a shorter row goes on over the other columns."""
@@ -49,6 +50,34 @@ class Sight(Struct, frozen=True):
         """How many are hidden to the right."""
         return self.count - self.before - len(self.columns)
 
+    @property
+    def hidden(self) -> str:
+        """How many columns are hidden to either side; empty if none is."""
+        before, after = f" ← {self.before}", f" {self.after} →"
+        return before * bool(self.before) + after * bool(self.after)
+
+    @property
+    def free(self) -> int:
+        """How many characters right of all headings are blank, if the last begins its column."""
+        if not self.columns:
+            return self.width
+        last = self.columns[-1][1]
+        return self.width - _width([column for _, column in self.columns[:-1]]) - len(last.head)
+
+    def head(self) -> list[Span]:
+        """Return the headings, and how many columns are hidden."""
+        spans = [
+            Span(fit(column.head, column.width, right=column.right) + GAP, "label")
+            for _, column in self.columns
+        ]
+        if not self.hidden:
+            return spans
+        if self.columns and self.columns[-1][1].right:
+            _, last = self.columns[-1]
+            most = self.width - len(self.hidden) - _width([one for _, one in self.columns[:-1]])
+            spans[-1] = Span(fit(last.head.rjust(min(last.width, most)), last.width), "label")
+        return [*crop(spans, self.width - len(self.hidden)), Span(self.hidden, "warn")]
+
     def row(self, cells: Cells, *, role: str = PLAIN) -> list[Span]:
         """Return a row in its columns; ``role`` replaces those of the cells, except heat."""
         spans: list[Span] = []
@@ -60,7 +89,8 @@ class Sight(Struct, frozen=True):
             if place >= len(cells) - 1 and len(cells) < self.count:
                 return [*spans, Span(fit(cell.text, free), own)]
             text = fit(cell.text, column.width, right=column.right)
-            spans += [Span(text, own), Span(GAP, role)]
+            blank = len(text) - len(text.rstrip()) if column.drawn else 0
+            spans += [Span(text[: len(text) - blank], own), Span(" " * blank + GAP, role)]
             free -= column.width + len(GAP)
         return spans
 
@@ -68,12 +98,48 @@ class Sight(Struct, frozen=True):
 def see(columns: Sequence[Column], width: int, first: int = 0) -> Sight:
     """Return the columns that a width shows, without the ``first`` of those that scroll.
 
-    A column of figures is visible as a whole or not at all. The last column ends the scrolling.
+    A column of figures is visible as a whole or not at all, and so is its heading. The last column
+    ends the scrolling.
     """
+    if first == 0:
+        columns = _narrowed(columns, width)
+    sight = _seen(columns, width, first)
+    if sight.free < len(sight.hidden):
+        narrower = _seen(columns, width - len(sight.hidden), first)
+        if _fixed(narrower.columns) == _fixed(sight.columns) != [*narrower.columns]:
+            return replace(narrower, width=width)
+    return sight
+
+
+def _fixed(columns: Sequence[tuple[int, Column]]) -> list[tuple[int, Column]]:
+    return [(place, column) for place, column in columns if column.fixed]
+
+
+def _narrowed(columns: Sequence[Column], width: int) -> Sequence[Column]:
+    """Return the columns with the texts before the figures shortened, if two figures fit then.
+
+    The whole texts are there when it scrolls.
+    """
+    about = [*takewhile(lambda column: column.fixed, columns)]
+    figures = [column for column in columns if not column.fixed][:2]
+    others = [column for column in columns[len(about) :] if column.fixed]
+    over = _width([*about, *figures, *others]) - len(GAP) - width
+    texts = [n for n, one in enumerate(about) if not one.right and one.width > LEAST_TEXT]
+    if over > sum(about[n].width - LEAST_TEXT for n in texts):
+        return columns
+    if not all(column.right for column in figures):
+        return columns
+    for _ in range(over):
+        widest = max(texts, key=lambda n: about[n].width)
+        about[widest] = replace(about[widest], width=about[widest].width - 1)
+    return [*about, *columns[len(about) :]]
+
+
+def _seen(columns: Sequence[Column], width: int, first: int) -> Sight:
     everything = range(len(columns))
     fixed = [place for place in everything if columns[place].fixed]
     moving = [place for place in everything if not columns[place].fixed]
-    taken = _width(columns, fixed)
+    taken = _width([columns[place] for place in fixed])
     needed = (
         column.width if column.right else min(column.width, LEAST_TEXT)
         for column in columns
@@ -82,7 +148,7 @@ def see(columns: Sequence[Column], width: int, first: int = 0) -> Sight:
     if taken + max(needed, default=0) > width:
         fixed, moving, taken = [], [*everything], 0
     most = max(0, len(moving) - 1)
-    while most and taken + _width(columns, moving[most - 1 :]) - len(GAP) <= width:
+    while most and taken + _width([columns[n] for n in moving[most - 1 :]]) - len(GAP) <= width:
         most -= 1
     first = max(0, min(first, most))
     shown = {place: columns[place] for place in fixed}
@@ -97,8 +163,8 @@ def see(columns: Sequence[Column], width: int, first: int = 0) -> Sight:
     return Sight(sorted(shown.items()), width, len(columns), first)
 
 
-def _width(columns: Sequence[Column], places: Sequence[int]) -> int:
-    return sum(columns[place].width + len(GAP) for place in places)
+def _width(columns: Iterable[Column]) -> int:
+    return sum(column.width + len(GAP) for column in columns)
 
 
 def widths(

@@ -79,7 +79,7 @@ class Field:
         (dot,) = self._dots([value])
         columns = range(self._columns * self._glyphs.columns)
         self._dashes.add(role, [(x % DASH < DASH // 2) << dot for x in columns])
-        self._texts.append((dot // self._glyphs.rows, role, f"  {text} "))
+        self._texts.append((dot // self._glyphs.rows, role, text))
 
     def _dots(self, values: Sequence[float]) -> Sequence[int]:
         """Return the rows of dots of values, from the top; values beyond the field are at its edge.
@@ -135,11 +135,17 @@ class Field:
             self._write(grid, row, role, text)
         return grid
 
-    def _write(self, grid: list[list[Cell]], row: int, role: str, text: str) -> None:
-        """Write a text in a row, or beside it, where no line is; over bands if need be."""
-        beside = [near for near in (row, row - 1, row + 1) if 0 <= near < len(grid)]
-        for layers in ([*self._lines.roles, *self._bands.roles], self._lines.roles):
-            for near in beside:
+    def _write(self, grid: list[list[Cell]], row: int, role: str, shown: str) -> None:
+        """Write a text in a row where no line is, over bands if need be.
+
+        Or in the row above or below, with an arrow to its own.
+        """
+        places = ((row, ""), (row - 1, self._glyphs.down), (row + 1, self._glyphs.up))
+        for near, arrow in places:
+            if not 0 <= near < len(grid):
+                continue
+            text = f"{arrow} {shown}".strip().join(("  ", " "))
+            for layers in ([*self._lines.roles, *self._bands.roles], self._lines.roles):
                 first = 1 << near * self._glyphs.rows
                 free = [
                     not (

@@ -21,6 +21,7 @@ from benchctl.tui.draw.charts import Choice, Pick, mark_of
 from benchctl.tui.draw.columns import GAP, Cells, Column
 from benchctl.tui.draw.field import hole_after
 from benchctl.tui.draw.plot import role_of
+from benchctl.tui.draw.ranges import GAIN, NOISE
 from benchctl.tui.draw.spans import Span, shorten
 from benchctl.tui.model.zoom import View
 from benchctl.units import format_value
@@ -30,6 +31,8 @@ SHOWN, HIDDEN = "●", "○"
 NAME_WIDTH = 16
 FIGURE_WIDTH = 11
 LEAST_SPARK, MOST_SPARK = 8, 24
+# Of a sparkline's bars, those that may be higher than it shows.
+FEW = 1 / LEAST_SPARK
 
 
 class FlowList(Struct, frozen=True):
@@ -151,7 +154,10 @@ def _is_wanted(key: LineKey, choice: Choice) -> bool:
 
 
 def spark(values: Sequence[float | None], bars: str, *, from_zero: bool) -> str:
-    """Return values as bars, from zero or from the least; where samples are missing, blanks."""
+    """Return values as bars, from zero or from the least; where samples are missing, blanks.
+
+    A few values far above the others have the highest bar.
+    """
     there = [value for value in values if value is not None]
     places = [place for place, value in enumerate(values) if value is not None]
     hole = hole_after(places)
@@ -160,7 +166,11 @@ def spark(values: Sequence[float | None], bars: str, *, from_zero: bool) -> str:
         if after - before <= hole:
             values[before:after] = [values[before]] * (after - before)
     low = min([0.0, *there]) if from_zero else min(there, default=0.0)
-    span = max(there, default=0.0) - low
+    high = max(there, default=0.0)
+    usual = sorted(there)[-1 - int(len(there) * FEW)] if there else 0.0
+    span = high - low
+    if 0 < GAIN * (usual - low) < span:
+        span = (usual - low) * (1 + NOISE)
     steps = len(bars)
 
     def bar(value: float | None) -> str:

@@ -32,6 +32,9 @@ class Glyphs(Struct, frozen=True):
     """The moment at which something happened."""
     bars: str = "▁▂▃▄▅▆▇█"
     """The steps of a sparkline."""
+    up: str = "↑"
+    down: str = "↓"
+    """From a text to the line that it is about."""
 
 
 def _braille(bits: int) -> str:
@@ -46,6 +49,6 @@ _BOX = ("│", "─", "└", "┤", "┬", "▲", "▼", "◆")
 
 BRAILLE = Glyphs("braille", 2, 4, " " + "".join(map(_braille, range(1, 256))), *_BOX)
 BLOCKS = Glyphs("blocks", 2, 2, _QUADRANTS, *_BOX)
-ASCII = Glyphs("ascii", 1, 2, " '.:", "|", "-", "+", "+", "+", "^", "v", "@", "_.-:=+*#")
+ASCII = Glyphs("ascii", 1, 2, " '.:", "|", "-", "+", "+", "+", "^", "v", "@", "_.-:=+*#", "^", "v")
 
 SETS = {glyphs.name: glyphs for glyphs in (BRAILLE, BLOCKS, ASCII)}

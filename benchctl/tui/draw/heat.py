@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -62,6 +62,20 @@ class Grid(Struct, frozen=True):
     rows: Sequence[Sequence[Span]]
 
 
+class GridCell(NamedTuple):
+    """One figure of a grid, in parts that are below each other; those it lacks are empty."""
+
+    bar: str
+    mean: str
+    half: str = ""
+    expected: str = ""
+    mark: str = ""
+    role: str = "dim"
+
+
+NO_CELL = GridCell(" ", NOTHING)
+
+
 class SummaryTable:
     """A run's report, ready to be arranged."""
 
@@ -98,17 +112,18 @@ class SummaryTable:
         down = down[turn.down :] + down[: turn.down]
         heads = list(self._values(line, across)) if across else [title_of(line[2])]
         coldest, hottest = self._range(line)
-        rows = []
+        named, cells = [], []
         for names in product(*(self._values(line, axis) for axis in down)):
             point = dict(zip(down, names, strict=True))
-            cells = [
+            row = [
                 self._cell(line, point | ({across: head} if across else {}), coldest, hottest)
                 for head in heads
             ]
-            if any(cell.text != NOTHING for cell in cells):
-                rows.append([*(Span(_name(name)) for name in names), *cells])
-        for place in range(len(down), len(down) + len(heads)):
-            _align_bars(rows, place)
+            if any(cell is not NO_CELL for cell in row):
+                named.append([Span(_name(name)) for name in names])
+                cells.append(row)
+        drawn = zip(*(lined_up(column) for column in zip(*cells, strict=True)), strict=True)
+        rows = [[*about, *row] for about, row in zip(named, drawn, strict=True)]
         texts = [f"{across}={_name(head)}" if across else str(head) for head in heads]
         right = [False] * len(down) + [True] * len(texts)
         columns = widths([*down, *texts], [[cell.text for cell in row] for row in rows], right)
@@ -135,27 +150,43 @@ class SummaryTable:
 
     def _cell(
         self, line: Measurand, point: Mapping[str, Any], coldest: float, hottest: float
-    ) -> Span:
+    ) -> GridCell:
         row = self._rows[line].get(self._point(point))
         if row is None:
-            return Span(NOTHING, "dim")
+            return NO_CELL
         span = hottest - coldest
         step = min(HEATS - 1, int((row.spread.mean - coldest) / span * HEATS)) if span else 0
-        text = f"{STEPS[step]} {with_interval(row)}"
-        if "expected" in row.beside:
-            text += f" / {format_value(row.metric, row.beside['expected'])}"
-        if all(one.valid for one in self._rows[line].values()):
-            return Span(text, f"heat-{step}")
-        return Span(f"{text}  ", f"heat-{step}") if row.valid else Span(f"{text} {INVALID}", "bad")
+        mean, _, half = with_interval(row).partition(" ±")
+        expected = row.beside.get("expected")
+        return GridCell(
+            STEPS[step],
+            mean,
+            f" ±{half}" if half else "",
+            "" if expected is None else format_value(row.metric, expected),
+            "" if row.valid else f" {INVALID}",
+            f"heat-{step}" if row.valid else "bad",
+        )
 
 
-def _align_bars(rows: Sequence[list[Span]], place: int) -> None:
-    """Put the bars of a column, the first character of each cell, below each other."""
-    width = max((len(row[place].text) for row in rows), default=0)
-    for row in rows:
-        text, role = row[place]
-        if text != NOTHING:
-            row[place] = Span(text[0] + text[1:].rjust(width - 1), role)
+def lined_up(cells: Sequence[GridCell]) -> list[Span]:
+    """Return the cells of a column as texts of one width."""
+    means, halves, expected, marks = (
+        max(len(cell[part]) for cell in cells) for part in range(1, len(GridCell._fields) - 1)
+    )
+
+    def beside(cell: GridCell) -> str:
+        if not expected:
+            return ""
+        return f"{' / ' if cell.expected else '   '}{cell.expected:>{expected}}"
+
+    return [
+        Span(
+            f"{cell.bar} {cell.mean:>{means}}{cell.half:<{halves}}{beside(cell)}"
+            f"{cell.mark:<{marks}}",
+            cell.role,
+        )
+        for cell in cells
+    ]
 
 
 def _name(value: Any) -> str:

@@ -11,9 +11,16 @@ from benchctl.run.record import BASELINE
 from benchctl.tui.draw.columns import Cells, Column
 from benchctl.tui.draw.heat import INVALID
 from benchctl.tui.draw.spans import PLAIN, WIDTH, Line, Span, state
-from benchctl.tui.draw.verdicts import GLYPHS, SEEN, described, tally, verdict_of
+from benchctl.tui.draw.verdicts import (
+    GLYPHS,
+    NOT_KEPT_UP,
+    SEEN,
+    described,
+    tally,
+    verdict_of,
+)
 from benchctl.tui.model.past import Past
-from benchctl.units import format_time, scale_of
+from benchctl.units import format_range, format_time
 
 NOTHING = "-"
 
@@ -67,8 +74,7 @@ def _figure(one: Past) -> str:
     if len(rows) == 1:
         return with_interval(rows[0]) + mark
     means = [row.spread.mean for row in rows]
-    factor, unit = scale_of(one.key.metric, max(map(abs, means)))
-    return f"{min(means) / factor:.3g} … {max(means) / factor:.3g} {unit}".rstrip() + mark
+    return format_range(one.key.metric, min(means), max(means)) + mark
 
 
 def _beside(one: Past) -> Span:
@@ -104,6 +110,8 @@ def _key_figure(one: Past) -> Line:
         return described(one.compared[0])
     points = f" at {len(key.rows)} points" if len(key.rows) > 1 else ""
     line = [Span(f"{key.title}{points}", "strong"), Span(f": {_figure(one)}")]
+    if not one.valid:
+        line.append(Span(f" {NOT_KEPT_UP}", "bad"))
     if one.compared:
         line.append(Span(f"; against the baseline: {tally(one.compared)}"))
     return line

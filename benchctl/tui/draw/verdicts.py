@@ -25,6 +25,7 @@ SHORT = {Verdict.SAME: "none seen", Verdict.FEW: "too little"}
 """The line below the table has the full words."""
 WORDS = {verdict: f"{GLYPHS[verdict]} {SHORT.get(verdict, verdict)}" for verdict in Verdict}
 NOT_VALID = f"! {NO_VERDICT}"
+NOT_KEPT_UP = f"{NO_VERDICT}: an emulator did not keep up"
 
 
 def role_of(verdict: Verdict) -> str:
@@ -42,13 +43,16 @@ def verdict_of(one: Comparison) -> Span:
 def described(one: Comparison) -> list[Span]:
     """Return a comparison as one line, for when its columns do not fit."""
     share = f" ({one.relative * 100:+.1f} %)" if one.relative is not None else ""
-    verdict = Span(str(one.verdict), role_of(one.verdict))
+    hidden = one.verdict is Verdict.SAME and (one.low or 0.0) * (one.high or 0.0) > 0
+    # Of many figures, some intervals miss zero by chance.
+    among = f" among {one.family} figures" if hidden else ""
+    verdict = Span(f"{one.verdict}{among}", role_of(one.verdict))
     if not one.valid:
-        verdict = Span(f"{NO_VERDICT}: an emulator did not keep up", "bad")
+        verdict = Span(NOT_KEPT_UP, "bad")
     return [
         Span(f"{title_of(one.metric)}{f' of {one.flow}' if one.flow else ''}", "strong"),
         Span(at_point(one.point)),
-        Span(f": {signed(one.metric, one.difference)}{share}, 95 % {interval(one)}; "),
+        Span(f": {signed(one.metric, one.difference)}{share}, 95 % interval {interval(one)}; "),
         verdict,
     ]
 

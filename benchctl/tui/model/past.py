@@ -102,7 +102,7 @@ def key_figure(run: Run, flows: Sequence[FlowRow], invalid: Container[int]) -> K
 
 
 def _range(numbers: Sequence[int]) -> str:
-    return "…".join(map(str, dict.fromkeys((numbers[0], numbers[-1]))))
+    return " to ".join(map(str, dict.fromkeys((numbers[0], numbers[-1]))))
 
 
 def past_of(

@@ -24,6 +24,9 @@ from benchctl.tui.screens.page import ReportPage, Surroundings
 from benchctl.tui.widgets.scrolled import Scrolled
 from benchctl.tui.widgets.table import Table
 
+# So many lines take the repeats of a row and what is said of it, on a screen of a usual width.
+LEAST_SPREAD = 5
+
 Compared = Sequence[Sequence[Comparison]]
 
 
@@ -129,6 +132,7 @@ class CompareScreen(ReportPage):
             width = self._spread.size.width
             drawn = draw_spread(one.metric, [("A", one.a), ("B", one.b)], width)
             self._spread.show([described(one), *drawn], from_the_top=True)
+            self._spread.styles.height = 1 + max(LEAST_SPREAD, len(self._spread.wrapped))
         else:
             self._spread.show([], from_the_top=True)
 

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 
 from benchctl.tui.screens.page import Surroundings
 from benchctl.tui.screens.plots import PlotPage
-from benchctl.tui.widgets.table import Table
 
 LISTS = ("flows", "trials", "results", "remarks")
 """The ids of the lists. The one that is shown is a class of the screen, as in ``-list-trials``."""
@@ -53,5 +52,5 @@ class ListsPage(PlotPage):
         """Show a list, and move the focus to it."""
         for other in LISTS:
             self.set_class(other == name, f"-list-{other}")
-        self.query_one(f"#{name}", Table).focus()
+        self.query_one(f"#{name}").focus()
         self.call_after_refresh(self.fit)

@@ -15,9 +15,9 @@ from benchctl.errors import StoreError
 from benchctl.metrics import title_of
 from benchctl.tui.draw import status
 from benchctl.tui.draw.charts import SIGNS, Choice
-from benchctl.tui.draw.columns import Column, widths
+from benchctl.tui.draw.columns import widths
 from benchctl.tui.draw.flowlist import list_flows
-from benchctl.tui.draw.spans import Span
+from benchctl.tui.draw.spans import Line, Span
 from benchctl.tui.model.feed import Feed
 from benchctl.tui.model.playhead import Playhead
 from benchctl.tui.model.results import Results
@@ -30,6 +30,7 @@ from benchctl.tui.screens.steering import KEYS
 from benchctl.tui.widgets.chartview import ChartView, Tiles
 from benchctl.tui.widgets.flowpicker import FlowPicker
 from benchctl.tui.widgets.notes import Notes
+from benchctl.tui.widgets.scrolled import Scrolled
 from benchctl.tui.widgets.table import Table
 
 # The time that one tick may block the event loop, which runs several times before a key is handled;
@@ -38,8 +39,9 @@ BUDGET_S = 0.01
 # Pause between two parts of a long history, to handle keys.
 BREATH_S = 0.01
 SEEK_S = 5.0
-# Lines of the list below plots and trials, where all are shown: the plots have what it leaves.
-MOST_BELOW = 12
+# The list below plots and trials, where all are shown, has at most this share of the screen: the
+# plots have what it leaves.
+MOST_BELOW = 0.3
 UNKNOWN = "a metric of the backend without a description"
 
 
@@ -70,8 +72,9 @@ class LiveScreen(ListsPage):
         #middle { height: 1fr; layout: vertical; }
         ChartView { width: 1fr; height: 1fr; padding: 0 1; }
         Notes { padding: 0 1; }
+        &.-short Notes { max-height: 2; }
         #side { height: auto; }
-        Table { display: none; padding: 0 1; height: 8; }
+        Table, #remarks { display: none; padding: 0 1; height: 8; }
         #flows { height: 2; max-height: 9; }
         &.-list-flows #flows, &.-list-trials #trials,
         &.-list-results #results, &.-list-remarks #remarks {
@@ -137,7 +140,7 @@ class LiveScreen(ListsPage):
         self._flows = FlowPicker(id="flows", empty="no flow has begun yet")
         self._trials = Table(id="trials", empty="no trials")
         self._table = Table(id="results", empty="no trial has ended yet")
-        self._remarks = Table(id="remarks", empty="no remarks; n notes one")
+        self._remarks = Scrolled(id="remarks")
         self._notes = Notes()
         # The captions of plots are the legend of one or two.
         self.add_class("-list-flows" if len(feed.view.flows) > 2 else "-list-trials")
@@ -234,7 +237,8 @@ class LiveScreen(ListsPage):
         if position >= 0:
             self._show_charts(time)
         self._show_lists(time)
-        notes = status.remarks(view, time)
+        # The list of remarks has them in full.
+        notes = [] if self._remarks.display else status.remarks(view, time)
         trial = view.trials[position] if position >= 0 else None
         if quiet := status.silence(view, traces, trial, time):
             notes.insert(0, [Span(f"! {quiet}", "warn")])
@@ -298,11 +302,14 @@ class LiveScreen(ListsPage):
                 heads, rows = widths(table.heads, table.rows, table.numeric), table.rows
                 self._table.show(heads, len(rows), lambda i: [Span(cell) for cell in rows[i]])
         if self._remarks.display:
-            notes = status.remarks(view, time)
-            column = Column("remarks and warnings", max(20, self._remarks.size.width - 2))
-            self._remarks.show([column], len(notes), lambda index: [Span(*notes[index][0])])
-        below = self._table if self._table.display else self._remarks
-        self._middle.styles.grid_rows = f"1fr {max(2, min(MOST_BELOW, below.count + 1))}"
+            none = [[Span("no remarks; n notes one", "dim")]]
+            title: Line = [Span("remarks and warnings", "label")]
+            notes = status.remarks(view, time) or none
+            self._remarks.show([title, *notes], from_the_top=False)
+        below = self._table.display
+        lines = self._table.count + 1 if below else len(self._remarks.wrapped)
+        most = int(MOST_BELOW * self.size.height)
+        self._middle.styles.grid_rows = f"1fr {max(2, min(most, lines))}"
 
     def _look_at(self, position: int) -> None:
         if position != self._feed.position:

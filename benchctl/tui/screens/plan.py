@@ -119,13 +119,17 @@ class PlanScreen(Page):
         return self._shown[self._profiles.index][1] if self._shown else None
 
     @property
+    def _title(self) -> str:
+        """The profile as commands take it: a path, or the name of a bundled one."""
+        name, path = self._shown[self._profiles.index]
+        return name if path.is_relative_to(packaged_profiles()) else str(path)
+
+    @property
     def settled(self) -> bool:
         return bool(self._stamps) and self._drawn is not None
 
     def command(self) -> str:
-        return (
-            f"benchctl plan {shlex.quote(str(self.profile))}" if self.profile else "benchctl plan"
-        )
+        return f"benchctl plan {shlex.quote(self._title)}" if self._shown else "benchctl plan"
 
     def tick(self) -> None:
         """Plan again if another profile is selected, or this one was saved."""
@@ -140,7 +144,7 @@ class PlanScreen(Page):
             # What is shown is not what would run: there is no plan until the new one is here.
             self._drawn = None
             self._stamps = {path: stamps[path]}
-            self.bar.show(str(path), [Span("planning…", "warn")])
+            self.bar.show(self._title, [Span("planning…", "warn")])
             self._plan(path, other)
 
     def _sources(self) -> Sequence[Path]:
@@ -170,7 +174,7 @@ class PlanScreen(Page):
             state = Span("✗ something is missing", "bad")
         else:
             state = Span("✓ ready", "good")
-        self.bar.show(str(path), [state])
+        self.bar.show(self._title, [state])
 
     def on_table_moved(self) -> None:
         """Plan the profile that is under the cursor now."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from functools import partial
@@ -99,7 +100,10 @@ class SummaryScreen(ReportPage):
             text = f"  trial {trial.position + 1}{at_point(trial.point, ' ({})')} {trial.error}"
             notes.append([state(trial.status), Span(text)])
         self.notes.show(notes)
-        done = Span(f"  {len(report.trials)}/{self._run.trials} trials")
+        counted = Counter(state(trial.status).text[2:] for trial in failed)
+        parts = [f"{len(report.trials)}/{self._run.trials} trials"]
+        parts += [f"{count} {word}" for word, count in counted.items()]
+        done = Span(f"  {', '.join(parts)}")
         self.bar.show(f"{self._run.profile}  {self._run.name}", [state(self._run.status), done])
         self._show()
 

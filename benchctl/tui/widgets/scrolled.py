@@ -43,6 +43,13 @@ class Scrolled(Scrolling):
             self._top = 0
         self.repaint()
 
+    @property
+    def wrapped(self) -> Sequence[Line]:
+        """The text in lines of the widget's width."""
+        # Before the first layout only the app has a size.
+        width = self.size.width or self.app.size.width
+        return [piece for line in self._text for piece in _wrapped(line, max(8, width))]
+
     def paint(self, width: int, height: int) -> Sequence[Line]:
         lines = [piece for line in self._text for piece in _wrapped(line, max(8, width))]
         self._top = max(0, min(self._top, len(lines) - height))

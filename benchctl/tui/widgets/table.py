@@ -16,7 +16,7 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 
 from benchctl.tui.draw.columns import Cells, Column, Sight, see
-from benchctl.tui.draw.spans import PLAIN, Line, Span, crop
+from benchctl.tui.draw.spans import PLAIN, Line, Span
 from benchctl.tui.widgets.painted import Scrolling
 
 
@@ -99,11 +99,9 @@ class Table(Scrolling):
         return [self._head(sight), *(self._line(sight, index) for index in shown)]
 
     def _head(self, sight: Sight) -> Line:
-        heads = sight.row([Span(column.head) for column in self._columns], role="label")
-        if sight.before or sight.after:
-            before, after = f" ← {sight.before}", f" {sight.after} →"
-            more = before * bool(sight.before) + after * bool(sight.after)
-            return [*crop(heads, sight.width - len(more)), Span(more, "warn")]
+        heads = sight.head()
+        if sight.hidden:
+            return heads
         place = f" {self.index + 1}/{self._count}" if self._count else ""
         free = sight.width - sum(len(span.text) for span in heads)
         return [*heads, Span(place.rjust(free), "dim")] if free >= len(place) else heads
