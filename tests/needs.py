@@ -24,10 +24,13 @@ PACKAGES = {
     "unshare": "util-linux",
 }
 """The Debian package of a program where its name is another."""
+OWAMP_PROGRAMS = ("owampd", "owping", "twampd", "twping")
+"""Of no package."""
 NOT_IN_EVERY_CI = {
     "needs BBR": "a module of the machine's own kernel",
     "needs IPv6": "a setting of the machine",
     "needs Python 3.9": "no package of current distributions",
+    **{f"needs {name}": "no package of current distributions" for name in OWAMP_PROGRAMS},
 }
 """What may be missing in CI, and why it is not installed there."""
 
@@ -68,6 +71,8 @@ def missing(item):
 def _missing_program(name):
     if shutil.which(name):
         return ""
+    if name in OWAMP_PROGRAMS:
+        return f"needs {name}: build github.com/perfsonar/owamp, and have it on the PATH"
     return f"needs {name}: apt-get install {PACKAGES.get(name, name)}"
 
 

@@ -314,6 +314,15 @@ def test_a_server_that_speaks_out_of_turn_is_named():
         drain(client.receive(bytes(16)))
 
 
+def test_while_sessions_run_a_server_may_only_stop_them():
+    client, server = ControlClient(), Answering()
+    drain(client.receive(server.machine.greeting()))
+    for say in (client.set_up, lambda: client.request_session(REQUEST), client.start_sessions):
+        drain(client.receive(server.hear(say())))
+    with pytest.raises(Problem, match="the command 2 where only Stop-Sessions may come"):
+        drain(client.receive(b"\2" + bytes(15)))
+
+
 def test_what_a_stranger_sends_is_not_kept():
     """A whole message is what a machine keeps at most, and never more than its limits."""
     server = ready()
