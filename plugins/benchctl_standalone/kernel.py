@@ -38,6 +38,7 @@ class Kernel:
     TIMESTAMPING: int | None = _on_linux(37)
     # Option and kind of the ancillary data, which Python names for IPv6 only.
     RECEIVE_TTL: tuple[int, int] | None = (12, 2) if _LINUX else _DARWIN_TTL
+    PACKET_INFO: int | None = _on_linux(8)
     UDP_SEGMENT: int | None = _on_linux(103)
     UDP_GRO: int | None = _on_linux(104)
     # MSG_PROBE: a send that ends before the packet is made.

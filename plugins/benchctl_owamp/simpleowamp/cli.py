@@ -11,7 +11,7 @@ import os
 import socket
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 from benchctl_standalone.background import background_output
 from benchctl_standalone.bundle import program_text
@@ -25,10 +25,15 @@ from .channel import Channel, fork
 from .ciphers import cbc
 from .client import Client
 from .clock import Clock
+from .endpoint import open_endpoint
 from .flags import clock_of, limits_of, parse_flags, settings_of, target_of
+from .messages import OPEN
 from .output import JsonOutput, Output, TextOutput
+from .reflecting import TwoWayServer, run_reflector
 from .sender import run_sender
 from .server import Server
+from .two_way import two_way_format
+from .two_way_client import TwoWayClient
 
 KEY_VARIABLE = "SIMPLEOWAMP_KEY"
 
@@ -67,11 +72,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _serve(flags: argparse.Namespace, output: Output, waker: Waker) -> None:
+    if flags.protocol in ("twamp-light", "stamp"):
+        _reflect(flags, output, waker)
+        return
     passphrases = _read_users(flags.users)
     clock, target = clock_of(flags), target_of(flags)
     family, _, _, _, address = resolve(target.host, target.port, target.family, socket.AI_PASSIVE)[
         0
     ]
+    kind = TwoWayServer if flags.protocol == "twamp" else Server
     with (
         listener(family, address) as door,
         _sender(clock) as channel,
@@ -79,7 +88,7 @@ def _serve(flags: argparse.Namespace, output: Output, waker: Waker) -> None:
     ):
         where = address_text(door.getsockname())
         say(f"simpleowamp {__version__} listens on {where}", sys.stdout)
-        server = Server(
+        server = kind(
             door,
             channel,
             waker,
@@ -93,12 +102,31 @@ def _serve(flags: argparse.Namespace, output: Output, waker: Waker) -> None:
         server.run()
 
 
+def _reflect(flags: argparse.Namespace, output: Output, waker: Waker) -> None:
+    """Answer whoever sends probes."""
+    key = b""
+    if flags.protocol == "stamp" and (flags.key_file or KEY_VARIABLE in os.environ):
+        key = _read_passphrase(flags.key_file)
+    form = two_way_format(flags.protocol, OPEN, None, b"", key)
+    clock, target = clock_of(flags), target_of(flags)
+    address = resolve(target.host, target.port, target.family, socket.AI_PASSIVE)[0][-1]
+    with ExitStack() as stack:
+        socks = [stack.enter_context(open_endpoint(address))]
+        where = socks[0].getsockname()
+        if where[0] == "::" and not flags.family:
+            socks.append(stack.enter_context(open_endpoint(("0.0.0.0", where[1]))))
+        stack.enter_context(background_output("simpleowamp"))
+        say(f"simpleowamp {__version__} listens on {address_text(where)}", sys.stdout)
+        run_reflector(socks, form, limits_of(flags), clock, waker, output.warning)
+
+
 def _ping(flags: argparse.Namespace, output: Output, waker: Waker) -> None:
     passphrase = b"" if flags.mode == "open" else _read_passphrase(flags.key_file)
     clock = clock_of(flags)
     with _sender(clock) as channel:
         settings = settings_of(flags, passphrase)
-        Client(target_of(flags), settings, channel, clock, output, waker).run()
+        kind = Client if flags.protocol == "owamp" else TwoWayClient
+        kind(target_of(flags), settings, channel, clock, output, waker).run()
         output.finished(clock.state())
 
 

@@ -63,18 +63,19 @@ def _gone() -> Problem:
     return Problem("peer", "the server has closed the connection")
 
 
-def _host(address: Any) -> str:
+def host_of(address: Any) -> str:
     """Return an address without its scope, as messages have it."""
     return str(address[0]).partition("%")[0]
 
 
 class Settings(NamedTuple):
-    """What to measure. Directions are seen from the client.
+    """What to measure. Directions are seen from the client, and STAMP's key is the passphrase.
 
     After the last packet the client waits as long as one may take; without ``waits`` only until
-    all that it receives itself are there.
+    all that it receives itself are there. Two-way measurements never wait longer.
     """
 
+    protocol: str = "owamp"
     directions: tuple[str, ...] = ("send", "receive")
     packet_count: int = 100
     interval_s: float = 0.1
@@ -130,18 +131,9 @@ class Client:
                 self._sock.close()
 
     def _run(self) -> None:
-        began_s = time.monotonic()
-        self._sock = connect(self._target)
-        trip_s = time.monotonic() - began_s
-        self._selector.register(self._sock, selectors.EVENT_READ, self._read_control)
-        self._selector.register(self._channel, selectors.EVENT_READ, self._read_channel)
-        self._selector.register(self._waker, selectors.EVENT_READ, self._waker.clear)
+        trip_s = self._connect()
         self._set_up()
-        wait_s = max(_ROUND_TRIPS * trip_s, _LEAST_WAIT_S)
-        start_s = self._settings.start_at_s
-        start_ns = self._clock.now_ns() + round(wait_s * SECOND_NS)
-        if start_s is not None:
-            start_ns = max(start_ns, self._clock.of_system(round(start_s * SECOND_NS)))
+        start_ns = self._start_ns(trip_s)
         for name in self._settings.directions:
             self._directions[name] = self._request(name, start_ns)
         self._say(self._talk.start_sessions())
@@ -150,6 +142,29 @@ class Client:
         self._measure()
         self._stop()
         self._fetch()
+
+    def _watch(self) -> None:
+        """Listen to what does not come from the server."""
+        self._selector.register(self._channel, selectors.EVENT_READ, self._read_channel)
+        self._selector.register(self._waker, selectors.EVENT_READ, self._waker.clear)
+
+    def _connect(self) -> float:
+        """Connect to the server; returns how long that took."""
+        began_s = time.monotonic()
+        self._sock = connect(self._target)
+        trip_s = time.monotonic() - began_s
+        self._selector.register(self._sock, selectors.EVENT_READ, self._read_control)
+        self._watch()
+        return trip_s
+
+    def _start_ns(self, trip_s: float) -> int:
+        """Return when the sessions begin: when they are agreed, or at the time that was asked."""
+        wait_s = max(_ROUND_TRIPS * trip_s, _LEAST_WAIT_S)
+        start_s = self._settings.start_at_s
+        start_ns = self._clock.now_ns() + round(wait_s * SECOND_NS)
+        if start_s is None:
+            return start_ns
+        return max(start_ns, self._clock.of_system(round(start_s * SECOND_NS)))
 
     # The conversation.
 
@@ -165,7 +180,7 @@ class Client:
         settings, sends = self._settings, name == "send"
         local, remote = self._sock.getsockname(), self._sock.getpeername()
         sock = open_endpoint(at_port(local, 0), settings.ports, settings.dscp)
-        here, there = (_host(at_port(address, 0)) for address in (local, remote))
+        here, there = (host_of(at_port(address, 0)) for address in (local, remote))
         port = sock.getsockname()[1]
         now = to_timestamp(self._clock.now_ns())
         request = SessionRequest(
@@ -291,6 +306,10 @@ class Client:
             request.padding_bytes,
             MODES[self._settings.mode],
             self._talk.keys,
+            self._settings.protocol,
+            self._settings.passphrase if self._settings.protocol == "stamp" else b"",
+            # Of a two-way session this process reads the socket.
+            stamps=direction.name == "send",
         )
         self._channel.send(order, direction.sock.fileno())
 

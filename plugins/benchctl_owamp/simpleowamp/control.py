@@ -87,6 +87,8 @@ _AT_REST = (State.NEW, State.OFFERED, State.READY, State.OVER)
 class Connection:
     """One end of a control connection. Subclasses say what it is about in `_conversation`."""
 
+    _messages = MESSAGES
+
     def __init__(self) -> None:
         self.state = State.NEW
         self.keys: Keys | None = None
@@ -134,14 +136,14 @@ class Connection:
 
     def _heard(self, message: str) -> None:
         """Go to the state that a message of the peer leads to. Raises Problem if there is none."""
-        following = MESSAGES[self.state].get(message)
+        following = self._messages[self.state].get(message)
         if following is None:
             raise Problem("peer", f"{message} where {self.state.value}")
         self.state = following
 
     def _say(self, message: str) -> None:
         """Go to the state that a message of this end leads to."""
-        following = MESSAGES[self.state].get(message)
+        following = self._messages[self.state].get(message)
         if following is None:
             raise RuntimeError(f"{message} where {self.state.value}")
         self.state = following

@@ -153,9 +153,7 @@ class ControlPeer(HubConnection):
             self._unsent += self._talk.refuse_session(opened)
         else:
             self._open.append(opened)
-            asked = opened.request
-            port = asked.sender_port if asked.conf_sender else asked.receiver_port
-            self._unsent += self._talk.accept_session(port, asked.sid)
+            self._unsent += self._talk.accept_session(opened.port, opened.request.sid)
 
     def _on_sent(self) -> None:
         """All packets of a session have left this end, or it was stopped."""

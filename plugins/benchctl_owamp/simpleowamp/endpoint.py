@@ -42,6 +42,8 @@ class Arrival(NamedTuple):
     received_ns: int
     address: Any
     ttl: int | None
+    local: tuple[int, int, bytes] | None = None
+    """With `note_destinations`: what lets an answer leave from the address that it came to."""
 
 
 def at_port(address: Any, port: int) -> Any:
@@ -63,6 +65,8 @@ def open_endpoint(address: Any, ports: range | None = None, dscp: int = 0) -> so
     family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
     sock = socket.socket(family, socket.SOCK_DGRAM)
     try:
+        if family == socket.AF_INET6:  # The TTL of mapped IPv4 could be neither set nor read.
+            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         _bind(sock, address, ports)
         sock.setblocking(False)
         _prepare(sock, family, dscp)
@@ -107,7 +111,7 @@ def _prepare(sock: socket.socket, family: int, dscp: int) -> None:
 def receive(sock: socket.socket, buffer: memoryview) -> Arrival:
     """Return the next packet. Raises BlockingIOError if there is none."""
     size, ancillary, _, address = sock.recvmsg_into([buffer], _ANCILLARY_BYTES)
-    received_ns, ttl = 0, None
+    received_ns, ttl, local = 0, None, None
     for level, kind, data in ancillary:
         if level == socket.SOL_SOCKET and kind == Kernel.TIMESTAMP_NS:
             seconds, nanoseconds = _TIMESPEC.unpack_from(data)
@@ -116,7 +120,25 @@ def receive(sock: socket.socket, buffer: memoryview) -> Arrival:
             level == socket.IPPROTO_IP and Kernel.RECEIVE_TTL and kind == Kernel.RECEIVE_TTL[1]
         ):
             ttl = _INT.unpack(data)[0] if len(data) == _INT.size else data[0]
-    return Arrival(bytes(buffer[:size]), received_ns or time.time_ns(), address, ttl)
+        elif level == socket.IPPROTO_IPV6 and kind == socket.IPV6_PKTINFO:
+            local = level, kind, data
+        elif level == socket.IPPROTO_IP and kind == Kernel.PACKET_INFO:
+            # Without the device, whose first address would go before this one (ip(7)).
+            local = level, kind, bytes(4) + data[4:8] + bytes(4)
+    return Arrival(bytes(buffer[:size]), received_ns or time.time_ns(), address, ttl, local)
+
+
+def note_destinations(sock: socket.socket) -> None:
+    """Let the kernel say to which of this host's addresses each packet came."""
+    if sock.family == socket.AF_INET6:
+        sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_RECVPKTINFO, 1)
+    elif Kernel.PACKET_INFO is not None:
+        sock.setsockopt(socket.IPPROTO_IP, Kernel.PACKET_INFO, 1)
+
+
+def answer(sock: socket.socket, arrival: Arrival, data: bytes) -> None:
+    """Send an answer to where a packet came from. Raises OSError."""
+    sock.sendmsg([data], [arrival.local] if arrival.local else [], 0, arrival.address)
 
 
 def stamp_transmissions(sock: socket.socket) -> bool:

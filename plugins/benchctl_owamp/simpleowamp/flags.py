@@ -20,11 +20,13 @@ from .quota import Limits
 from .schedule import EXPONENTIAL, FIXED, Slot
 from .timestamps import to_interval
 
-# RFC 4656, section 3.1.
-DEFAULT_PORT = 861
-PROTOCOLS = ("owamp",)
+# RFC 4656, section 3.1; RFC 5357, section 3.1, and RFC 8762, section 4.1.
+OWAMP_PORT, TWO_WAY_PORT = 861, 862
+PROTOCOLS = ("owamp", "twamp", "twamp-light", "stamp")
 _SCHEDULES = {"exponential": EXPONENTIAL, "periodic": FIXED}
 _DIRECTIONS = {"send": ("send",), "receive": ("receive",), "both": ("send", "receive")}
+# Of protocols in which nobody agrees on a session, so on no keys.
+_MODES_WITHOUT_TALK = {"twamp-light": ("open",), "stamp": ("open", "authenticated")}
 # An IPv4 packet has 65535 octets, of which headers and the longest head of ours take 76.
 _PADDING_MOST = 65000
 
@@ -82,9 +84,11 @@ def make_parser() -> argparse.ArgumentParser:
 
 def _common_flags(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("-p", "--port", type=_PORT, default=DEFAULT_PORT, metavar="PORT",
-        help="the server's port (default: %(default)s)")
-    add("--protocol", choices=PROTOCOLS, default=PROTOCOLS[0], help="(default: %(default)s)")
+    add("-p", "--port", type=_PORT, metavar="PORT",
+        help=f"the server's port (default: {OWAMP_PORT} of owamp, else {TWO_WAY_PORT}); UDP of "
+        "twamp-light and stamp, else TCP")
+    add("--protocol", choices=PROTOCOLS, default=PROTOCOLS[0], help="owamp measures each "
+        "direction by itself, the others a round trip and its two halves (default: %(default)s)")
     add("-4", dest="family", action="store_const", const=socket.AF_INET, help="IPv4 only")
     add("-6", dest="family", action="store_const", const=socket.AF_INET6, help="IPv6 only")
     add("--test-ports", type=_ports, metavar="LOW-HIGH",
@@ -106,6 +110,8 @@ def _server_flags(parser: argparse.ArgumentParser) -> None:
     add("--users", metavar="FILE",
         help="file with a user and a passphrase a line: only they are served, in the modes "
         "authenticated and encrypted")
+    add("--key-file", metavar="FILE", help="file with the key of stamp (or SIMPLEOWAMP_KEY): only "
+        "packets that are signed with it are answered")
     add("--open", action="store_true", help="serve everybody in the open mode, beside --users")
     _common_flags(parser)
     add = parser.add_argument_group("limits").add_argument
@@ -168,7 +174,15 @@ def parse_flags(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     flags = parser.parse_args(arguments)
     if not flags.self and flags.command is None:
         parser.error("serve or ping?")
-    if flags.command == "ping" and flags.mode != "open" and not flags.user:
+    if flags.command is None:
+        return flags
+    if flags.port is None:
+        flags.port = OWAMP_PORT if flags.protocol == "owamp" else TWO_WAY_PORT
+    modes = _MODES_WITHOUT_TALK.get(flags.protocol)
+    if flags.command == "ping" and modes is not None:
+        if flags.mode not in modes:
+            parser.error(f"{flags.protocol} has the modes {' and '.join(modes)} only")
+    elif flags.command == "ping" and flags.mode != "open" and not flags.user:
         parser.error(f"the mode {flags.mode} needs --user")
     return flags
 
@@ -207,7 +221,7 @@ def limits_of(flags: argparse.Namespace) -> Limits:
 def settings_of(flags: argparse.Namespace, passphrase: bytes) -> Settings:
     """Return what a client measures."""
     slot = Slot(_SCHEDULES[flags.schedule], to_interval(round(flags.interval * SECOND_NS)))
-    settings: dict[str, Any] = {name: getattr(flags, name) for name in ("mode", "user")}
+    settings: dict[str, Any] = {name: getattr(flags, name) for name in ("protocol", "mode", "user")}
     return Settings(
         directions=_DIRECTIONS[flags.direction],
         packet_count=flags.count,

@@ -1,4 +1,4 @@
-"""The messages and packets of OWAMP as tables, each row beside the RFC's section that defines it.
+"""The messages and packets of OWAMP, TWAMP and STAMP as tables, beside the RFC sections of each.
 
 A table both writes and reads its bytes. Fields that must be zero (MBZ) are written as zeros and
 ignored when read, as the RFCs ask. Lengths are octets.
@@ -204,5 +204,117 @@ TEST_SECURE = Layout(
     ("time", U64),
     ("error", U16),
     zeros(6),
+    ("hmac", BLOCK),
+)  # fmt: skip
+
+REQUEST_TW_SESSION = Layout(
+    "Request-TW-Session", "RFC 5357, section 3.5",
+    ("command", U8),
+    ("ip_version", U8),  # the upper four bits must be zero
+    ("conf_sender", U8),  # this and the next three must be 0
+    ("conf_receiver", U8),
+    ("slot_count", U32),
+    ("packet_count", U32),
+    ("sender_port", U16),
+    ("receiver_port", U16),
+    ("sender_address", BLOCK),  # zero: that of the control connection
+    ("receiver_address", BLOCK),
+    ("sid", BLOCK),
+    ("padding_bytes", U32),
+    ("start_time", U64),
+    ("timeout", U64),
+    ("type_p", U32),
+    zeros(8),
+    ("hmac", BLOCK),
+)  # fmt: skip
+STOP_TW_SESSIONS = Layout(
+    "Stop-Sessions of TWAMP", "RFC 5357, section 3.8",
+    ("command", U8),
+    ("accept", U8),
+    zeros(2),
+    ("session_count", U32),
+    zeros(8),
+    ("hmac", BLOCK),
+)  # fmt: skip
+REFLECTED = Layout(
+    "TWAMP-Test answer, unauthenticated", "RFC 5357, section 4.2.1",
+    ("seq", U32),
+    ("time", U64),
+    ("error", U16),
+    zeros(2),
+    ("received_time", U64),
+    ("sender_seq", U32),
+    ("sender_time", U64),
+    ("sender_error", U16),
+    zeros(2),
+    ("sender_ttl", U8),
+)  # fmt: skip
+REFLECTED_SECURE = Layout(
+    "TWAMP-Test answer, authenticated and encrypted", "RFC 5357, section 4.2.1",
+    ("seq", U32),
+    zeros(12),
+    ("time", U64),
+    ("error", U16),
+    zeros(6),
+    ("received_time", U64),
+    zeros(8),
+    ("sender_seq", U32),
+    zeros(12),
+    ("sender_time", U64),
+    ("sender_error", U16),
+    zeros(6),
+    ("sender_ttl", U8),
+    zeros(15),
+    ("hmac", BLOCK),
+)  # fmt: skip
+STAMP = Layout(
+    "STAMP-Test, unauthenticated", "RFC 8762, section 4.2.1",
+    ("seq", U32),
+    ("time", U64),
+    ("error", U16),
+    ("ssid", U16),  # RFC 8972, section 3; zero before
+    zeros(28),
+)  # fmt: skip
+STAMP_SECURE = Layout(
+    "STAMP-Test, authenticated", "RFC 8762, section 4.2.2",
+    ("seq", U32),
+    zeros(12),
+    ("time", U64),
+    ("error", U16),
+    ("ssid", U16),
+    zeros(68),
+    ("hmac", BLOCK),
+)  # fmt: skip
+STAMP_REFLECTED = Layout(
+    "STAMP-Test answer, unauthenticated", "RFC 8762, section 4.3.1",
+    ("seq", U32),
+    ("time", U64),
+    ("error", U16),
+    ("ssid", U16),
+    ("received_time", U64),
+    ("sender_seq", U32),
+    ("sender_time", U64),
+    ("sender_error", U16),
+    zeros(2),
+    ("sender_ttl", U8),
+    zeros(3),
+)  # fmt: skip
+STAMP_REFLECTED_SECURE = Layout(
+    "STAMP-Test answer, authenticated", "RFC 8762, section 4.3.2",
+    ("seq", U32),
+    zeros(12),
+    ("time", U64),
+    ("error", U16),
+    ("ssid", U16),
+    zeros(4),
+    ("received_time", U64),
+    zeros(8),
+    ("sender_seq", U32),
+    zeros(12),
+    ("sender_time", U64),
+    ("sender_error", U16),
+    zeros(6),
+    ("sender_ttl", U8),
+    zeros(15),
     ("hmac", BLOCK),
 )  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 from ipaddress import IPv4Address, IPv6Address, ip_address
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from benchctl_standalone.errors import Problem
 
@@ -246,7 +246,8 @@ class SetUp(NamedTuple):
 class SessionRequested(NamedTuple):
     """Answer with `accept_session`, or with `refuse_session`; see `SessionRequest.refusal`."""
 
-    request: SessionRequest
+    request: Any
+    """A `SessionRequest`, of TWAMP a `TwoWayRequest`."""
 
 
 class StartRequested(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from benchctl_standalone.errors import Problem
@@ -14,9 +14,11 @@ from benchctl_standalone.sockets import address_text, plain_address
 from . import __version__
 from .clock import ClockState
 from .directions import Direction, Packet
+from .round_trip import Reflected
 from .sender import Outcome
+from .two_way_session import TwoWaySession, Way
 
-_WORDS = {"send": "to", "receive": "from"}
+_WORDS = {"send": "to", "receive": "from", "both": "to and from"}
 
 
 class Output:
@@ -27,6 +29,9 @@ class Output:
 
     def packet(self, direction: Direction, packet: Packet) -> None:
         """A packet, or its duplicate, has arrived; it is counted already."""
+
+    def reflected(self, session: TwoWaySession, back: Reflected) -> None:
+        """A probe, or its duplicate, has come back; it is counted already."""
 
     def lost(self, direction: Direction, seq: int) -> None:
         """A packet has not arrived in time."""
@@ -55,7 +60,7 @@ class JsonOutput(Output):
         host, port = plain_address(address)
         self._write(
             "start",
-            protocol="owamp",
+            protocol=settings.protocol,
             version=__version__,
             server=host,
             port=port,
@@ -78,6 +83,24 @@ class JsonOutput(Output):
             ttl=packet.ttl,
         )
 
+    def reflected(self, session: TwoWaySession, back: Reflected) -> None:
+        self._write(
+            "reflected",
+            seq=back.seq,
+            sent_ns=back.sent_ns,
+            reflector_received_ns=back.reflector_received_ns,
+            reflector_sent_ns=back.reflector_sent_ns,
+            received_ns=back.received_ns,
+            sent_error_s=back.sent_error.error_s,
+            reflector_error_s=back.reflector_error.error_s,
+            sent_synchronized=back.sent_error.synchronized,
+            reflector_synchronized=back.reflector_error.synchronized,
+            ttl=back.ttl,
+            reflector_ttl=back.reflector_ttl,
+            reflector_seq=back.reflector_seq,
+            duplicate=back.duplicate,
+        )
+
     def lost(self, direction: Direction, seq: int) -> None:
         self._write("lost", direction=direction.name, seq=seq, due_ns=direction.due_ns(seq))
 
@@ -93,6 +116,7 @@ class JsonOutput(Output):
             skipped=direction.skipped,
             late_s_p99=late["p99"] if late else None,
             kernel_s_median=outcome.kernel_s["median"] if outcome and outcome.kernel_s else None,
+            **_ways(direction),
         )
 
     def failed(self, problem: Problem) -> None:
@@ -107,6 +131,14 @@ class JsonOutput(Output):
         sys.stdout.flush()
 
 
+def _ways(direction: Direction) -> dict[str, int | None]:
+    """Return on which way packets of a two-way session were lost, as far as that is known."""
+    if not isinstance(direction, TwoWaySession):
+        return {}
+    ways = direction.lost_ways
+    return {"lost_send": ways and ways.send, "lost_receive": ways and ways.receive}
+
+
 class TextOutput(Output):
     """A few lines for people, at the end of each direction."""
 
@@ -118,9 +150,10 @@ class TextOutput(Output):
         self._server = plain_address(address)[0]
         self._directions = directions
         way = " each way" if len(directions) == 2 else ""
+        where = "from" if list(directions) == ["receive"] else "to"
         say(
             f"{settings.packet_count} packets{way}, {_milliseconds(settings.interval_s)} ms apart, "
-            f"{'to' if 'send' in directions else 'from'} {address_text(plain_address(address))}",
+            f"{where} {address_text(plain_address(address))}",
             sys.stdout,
         )
 
@@ -129,7 +162,9 @@ class TextOutput(Output):
             say(line, sys.stdout)
 
     def finished(self, clock: ClockState) -> None:
-        for line in clock_lines(self._directions, clock):
+        session = self._directions.get("both")
+        ways = session.ways if isinstance(session, TwoWaySession) else self._directions
+        for line in clock_lines(ways, clock):
             say(line, sys.stdout)
 
 
@@ -151,7 +186,33 @@ def _lines(direction: Direction, name: str) -> Iterator[str]:
     if not direction.delays_ns:
         yield "  no packet arrived in time"
         return
-    delays_ns = sorted(direction.delays_ns)
+    if isinstance(direction, TwoWaySession):
+        yield from _two_way_lines(direction)
+        return
+    yield f"  one-way delay  {_figures(direction.delays_ns)}"
+    yield f"  hops           {_span(direction.hops)}"
+
+
+def _two_way_lines(session: TwoWaySession) -> Iterator[str]:
+    there, back = session.ways["send"], session.ways["receive"]
+    if session.lost and session.lost_ways:
+        send, receive = session.lost_ways
+        yield f"  lost           {send} on the way there, {receive} on the way back"
+    elif session.lost:
+        yield "  on which way, the reflector's numbers do not say"
+    yield f"  round trip     {_figures(session.delays_ns)}, without the reflector's own time"
+    yield f"  there          {_figures(there.delays_ns)}"
+    yield f"  back           {_figures(back.delays_ns)}"
+    yield f"  reflector      {_figures(session.reflector_ns)}"
+    yield f"  hops           {_span(there.hops)} there, {_span(back.hops)} back"
+
+
+def _span(hops: set[int]) -> str:
+    return " to ".join(map(str, sorted({min(hops), max(hops)}))) if hops else "unknown"
+
+
+def _figures(unsorted_ns: Iterable[int]) -> str:
+    delays_ns = sorted(unsorted_ns)
     figures = {
         "min": delays_ns[0],
         "median": percentile(delays_ns, 0.5),
@@ -159,11 +220,7 @@ def _lines(direction: Direction, name: str) -> Iterator[str]:
         "max": delays_ns[-1],
         "mean": sum(delays_ns) / len(delays_ns),
     }
-    shown = "  ".join(f"{name} {value / 1e6:.3f}" for name, value in figures.items())
-    yield f"  one-way delay  {shown} ms"
-    hops = sorted(direction.hops)
-    varied = "" if len(hops) == 1 else f" to {hops[-1]}"
-    yield f"  hops           {hops[0]}{varied}"
+    return "  ".join(f"{name} {value / 1e6:.3f}" for name, value in figures.items()) + " ms"
 
 
 def percentile(values: list[int], ratio: float) -> float:
@@ -177,7 +234,7 @@ def percentile(values: list[int], ratio: float) -> float:
     return values[low] + (values[high] - values[low]) * (at - low)
 
 
-def clock_lines(directions: Mapping[str, Direction], clock: ClockState) -> Iterator[str]:
+def clock_lines(directions: Mapping[str, Direction | Way], clock: ClockState) -> Iterator[str]:
     """Say in words what the delays mean, with clocks as they are."""
     least = {name: min(each.delays_ns) for name, each in directions.items() if each.delays_ns}
     if not least:
@@ -204,7 +261,7 @@ def clock_lines(directions: Mapping[str, Direction], clock: ClockState) -> Itera
     yield "  delays are off by as much as the clocks differ, one way up and the other way down"
 
 
-def _unsynchronized(directions: Mapping[str, Direction]) -> str:
+def _unsynchronized(directions: Mapping[str, Direction | Way]) -> str:
     """Return whose clock is not synchronized; empty if both are."""
     here, there = True, True
     for name, direction in directions.items():

@@ -17,7 +17,7 @@ from .messages import OPEN, Accept, SessionRequest
 from .timestamps import UNITS_PER_S
 
 # IPv6 and UDP; that of IPv4 is smaller, and a limit need not tell them apart.
-_HEADERS_BYTES = 48
+HEADERS_BYTES = 48
 
 
 class Limits(NamedTuple):
@@ -60,7 +60,7 @@ def rate_bps(request: SessionRequest, mode: int) -> float:
     """Return the rate of a session, by the shortest of its intervals: no burst is for free."""
     least = min((slot.parameter for slot in request.slots), default=0)
     layout = TEST if mode == OPEN else TEST_SECURE
-    packet_bits = 8 * (_HEADERS_BYTES + layout.size + request.padding_bytes)
+    packet_bits = 8 * (HEADERS_BYTES + layout.size + request.padding_bytes)
     return packet_bits * UNITS_PER_S / least if least else math.inf
 
 

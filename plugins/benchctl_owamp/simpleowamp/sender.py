@@ -32,9 +32,10 @@ from .ciphers import Keys
 from .clock import SECOND_NS, Clock, ClockState
 from .endpoint import stamp_transmissions, transmission
 from .messages import OPEN
-from .packets import owamp_format
+from .packets import PacketFormat, owamp_format
 from .schedule import Slot, offsets
 from .timestamps import ErrorEstimate, from_interval
+from .two_way import two_way_format
 
 # A wake-up is rarely later than this once the timer slack is reduced.
 _EARLY_NS = 200_000
@@ -71,6 +72,9 @@ class Order(NamedTuple):
     padding_bytes: int = 0
     mode: int = OPEN
     keys: Keys | None = None
+    protocol: str = "owamp"
+    secret: bytes = b""
+    """The key of STAMP."""
     stamps: bool = True
     """Whether the kernel's transmit timestamps are read, which takes the socket's error queue."""
 
@@ -101,8 +105,7 @@ class Sending:
         self._sock = sock
         self._clock = clock
         # Random octets, so that no link on the way compresses them (RFC 4656, section 4.1.2).
-        padding = os.urandom(order.padding_bytes)
-        self._format = owamp_format(padding, order.mode, order.keys, order.sid)
+        self._format = _format_of(order)
         self._offsets: Iterator[int] = offsets(order.sid, order.slots, order.packets)
         self._monotonic_ns = time.monotonic_ns() - time.time_ns()
         self._stamped = order.stamps and stamp_transmissions(sock)
@@ -208,6 +211,14 @@ class Sending:
 
     def close(self) -> None:
         self._sock.close()
+
+
+def _format_of(order: Order) -> PacketFormat:
+    wanted = order.padding_bytes
+    if order.protocol == "owamp":
+        return owamp_format(os.urandom(wanted), order.mode, order.keys, order.sid)
+    form = two_way_format(order.protocol, order.mode, order.keys, order.sid, order.secret)
+    return form.probes(wanted)
 
 
 class SenderLoop:

@@ -43,6 +43,10 @@ class Server:
     it is.
     """
 
+    _sessions_type = Sessions
+    _talk_type = ControlServer
+    _peer_type = ControlPeer
+
     def __init__(
         self,
         listener: socket.socket,
@@ -66,7 +70,7 @@ class Server:
             self._modes |= AUTHENTICATED | ENCRYPTED
         self._start_time = to_timestamp(clock.now_ns())
         self.hub = Hub(waker, warn)
-        self.sessions = Sessions(self.hub, limits, clock, channel, ports)
+        self.sessions = self._sessions_type(self.hub, limits, clock, channel, ports)
         self._sender = _Sender(channel, self.sessions)
         self.hub.add(_Door(listener, self._welcome))
         self.hub.add(self._sender)
@@ -94,8 +98,8 @@ class Server:
     def _welcome(self, sock: socket.socket, address: Any) -> None:
         allowed = allows(self._limits.networks, address)
         modes = self._modes if allowed else 0
-        talk = ControlServer(modes, self._passphrases, self._start_time)
-        peer = ControlPeer(sock, address, self.hub, self.sessions, talk, self._limits.idle_s)
+        talk = self._talk_type(modes, self._passphrases, self._start_time)
+        peer = self._peer_type(sock, address, self.hub, self.sessions, talk, self._limits.idle_s)
         self.hub.add(peer)
         self.hub.turn(peer, peer.greet, allowed)
         if len(self.hub.peers) > self._waiting + self.sessions.running:

@@ -35,7 +35,7 @@ from .timestamps import from_interval, from_timestamp, to_timestamp
 _TAKEN_A_STEP = 256
 # A random schedule of n packets rarely takes longer than its mean and so many deviations.
 _DEVIATIONS = 6
-_ANY = ("0.0.0.0", "::")
+ANY_HOST = ("0.0.0.0", "::")
 
 
 class Client(NamedTuple):
@@ -65,6 +65,12 @@ class _Session:
         self.sock = sock
         self.stage = Stage.ACCEPTED
         self.end_s = 0.0
+
+    @property
+    def port(self) -> int:
+        """The port of the server's end."""
+        asked = self.request
+        return asked.sender_port if asked.conf_sender else asked.receiver_port
 
     def begin(self, clock: Clock) -> None:
         """Run; works out until when its packets may be under way, at the latest."""
@@ -166,7 +172,7 @@ class Sessions:
             return refusal
         asks = request.receiver_address if request.conf_sender else request.sender_address
         far_port = request.receiver_port if request.conf_sender else request.sender_port
-        if asks not in _ANY and not same_host((asks, 0), client.remote):
+        if asks not in ANY_HOST and not same_host((asks, 0), client.remote):
             return Accept.REFUSED  # Of a third, or of this client behind an address translator.
         if request.conf_receiver:
             here = at_port(client.local, 0)[0].partition("%")[0]

@@ -15,6 +15,7 @@ UNITS_PER_S = 1 << 32
 
 _UNIX_EPOCH_S = 2_208_988_800  # from 1900 to 1970
 _ERA_S = 1 << 32  # seconds since 1900 run over in 2036
+_TAI_AHEAD_S = 37  # of UTC, since the leap second of 2016
 _SYNCHRONIZED, _PTP = 1 << 15, 1 << 14
 _SCALE_MAX, _MULTIPLIER_MAX = 63, 255
 
@@ -34,11 +35,15 @@ def to_timestamp(unix_ns: int) -> int:
     return (to_interval(unix_ns) + _UNIX_EPOCH_S * UNITS_PER_S) % (_ERA_S * UNITS_PER_S)
 
 
-def from_timestamp(timestamp: int) -> int:
+def from_timestamp(timestamp: int, ptp: bool = False) -> int:
     """Return nanoseconds since the Unix epoch.
 
-    Timestamps whose first bit is 0 are of 2036 to 2104 (RFC 4330, section 3).
+    Timestamps whose first bit is 0 are of 2036 to 2104 (RFC 4330, section 3). Those of PTP have
+    seconds of TAI since 1970, then nanoseconds (RFC 8877, section 4.3).
     """
+    if ptp:
+        seconds, ns = divmod(timestamp, UNITS_PER_S)
+        return (seconds - _TAI_AHEAD_S) * NS_PER_S + ns
     if timestamp < _ERA_S * UNITS_PER_S // 2:
         timestamp += _ERA_S * UNITS_PER_S
     return from_interval(timestamp - _UNIX_EPOCH_S * UNITS_PER_S)

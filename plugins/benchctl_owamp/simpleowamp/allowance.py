@@ -1,0 +1,62 @@
+"""How much clients may use of what nobody asks for beforehand: probes that just arrive. No I/O."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Callable
+from weakref import WeakValueDictionary
+
+from benchctl_standalone.addresses import allows, origin_of
+
+from .quota import HEADERS_BYTES, Limits
+
+_SECOND_NS = 1_000_000_000
+
+
+class _Allowance:
+    """Lets a rate pass, and what that carries in a second at once."""
+
+    def __init__(self, rate_bps: float) -> None:
+        self._bit_ns = _SECOND_NS / rate_bps
+        self._paid_ns = 0.0
+
+    def takes(self, bits: int, now_ns: int) -> bool:
+        paid_ns = max(self._paid_ns, now_ns)
+        if paid_ns - now_ns >= _SECOND_NS:
+            return False
+        self._paid_ns = paid_ns + bits * self._bit_ns
+        return True
+
+
+class ClientAllowance(_Allowance):
+    """One client's part of what all have."""
+
+    def __init__(self, rate_bps: float, together: _Allowance) -> None:
+        super().__init__(rate_bps)
+        self._together = together
+
+    def takes_packet(self, payload_bytes: int, now_ns: int) -> bool:
+        """Whether a packet of so many octets of UDP payload may be answered."""
+        bits = 8 * (HEADERS_BYTES + payload_bytes)
+        return self.takes(bits, now_ns) and self._together.takes(bits, now_ns)
+
+
+class Allowances:
+    """Those of all clients; a client is known as long as somebody holds its allowance."""
+
+    def __init__(self, limits: Limits, monotonic_ns: Callable[[], int] = time.monotonic_ns) -> None:
+        self._limits = limits
+        self._together = _Allowance(limits.rate_bps)
+        self._clients: WeakValueDictionary[bytes, ClientAllowance] = WeakValueDictionary()
+        self.now_ns = monotonic_ns
+
+    def of(self, address: Any) -> ClientAllowance | None:
+        """Return the allowance of the client at an address; None if it is of no allowed network."""
+        if not allows(self._limits.networks, address):
+            return None
+        origin = origin_of(address)
+        found = self._clients.get(origin)
+        if found is None:
+            found = ClientAllowance(self._limits.client_rate_bps, self._together)
+            self._clients[origin] = found
+        return found
