@@ -61,9 +61,9 @@ def unpack_skips(data: bytes) -> tuple[SkipRange, ...]:
     Raises Problem unless each begins after the one before has ended.
     """
     skips = tuple(map(SkipRange._make, SKIP_RANGE.unpack_rows(data)))
-    ends = [-1, *(seq for skip in skips for seq in skip)]
-    if any(first >= second for first, second in zip(ends[:-1:2], ends[1::2])) or any(
-        skip.first_seq > skip.last_seq for skip in skips
-    ):
-        raise Problem("peer", "ranges of skipped packets that are not in order")
+    before = -1
+    for first, last in skips:
+        if not before < first <= last:
+            raise Problem("peer", "ranges of skipped packets that are not in order")
+        before = last
     return skips
