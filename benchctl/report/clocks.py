@@ -45,15 +45,7 @@ def clock_lines(report: Report) -> Iterator[str]:
     A line for each flow whose clocks moved over its trials, else one for each trial, or for a few
     of them.
     """
-    seen: dict[str, list[tuple[str, ClockPoint]]] = {}
-    for trial in report.trials:
-        for one in trial.flows:
-            if one.flow.status.counts and (clocks := clocks_in(report.run, one)) is not None:
-                where = at_point(trial.trial.point)
-                where += f", repeat {trial.trial.repeat}" if trial.trial.repeat > 1 else ""
-                point = ClockPoint(_moment(one), _packets(one), clocks)
-                seen.setdefault(one.flow.name, []).append((where, point))
-    for flow, found in seen.items():
+    for flow, found in _points(report).items():
         over = clocks_over([point for _, point in found])
         if over is not None:
             yield f"{flow}: {over_text(over)}"
@@ -63,6 +55,39 @@ def clock_lines(report: Report) -> Iterator[str]:
             yield f"{flow}{where}: {text}"
         if len(told) > shown:
             yield f"{flow}: {len(told) - shown} more such trials; benchctl show --trials has them"
+
+
+def over_entries(report: Report) -> list[dict[str, Any]]:
+    """Return the flows whose clocks moved over the trials as JSON-like data."""
+    moved = {
+        flow: clocks_over([point for _, point in found]) for flow, found in _points(report).items()
+    }
+    return [over_entry(flow, over) for flow, over in moved.items() if over is not None]
+
+
+def over_entry(flow: str, over: ClocksOverRun) -> dict[str, Any]:
+    """Return how the clocks of a flow moved as JSON-like data, in SI base units."""
+    return {
+        "flow": flow,
+        "offsets_s": over.offsets_s,
+        "symmetric_medians_s": over.usual_s,
+        "lasted_s": over.lasted_s,
+        "drift_ratio": over.drift,
+        "text": over_text(over),
+    }
+
+
+def _points(report: Report) -> dict[str, list[tuple[str, ClockPoint]]]:
+    """Return what each trial shows of the clocks, by flow, with the words for where."""
+    seen: dict[str, list[tuple[str, ClockPoint]]] = {}
+    for trial in report.trials:
+        for one in trial.flows:
+            if one.flow.status.counts and (clocks := clocks_in(report.run, one)) is not None:
+                where = at_point(trial.trial.point)
+                where += f", repeat {trial.trial.repeat}" if trial.trial.repeat > 1 else ""
+                point = ClockPoint(_moment(one), _packets(one), clocks)
+                seen.setdefault(one.flow.name, []).append((where, point))
+    return seen
 
 
 def _moment(one: FlowReport) -> float:
@@ -173,6 +198,7 @@ def over_text(over: ClocksOverRun) -> str:
     each = "; ".join(
         f"{way} from {_signed(before.least_s[way])} to {_signed(after.least_s[way])}"
         for way in (SEND, RECEIVE)
+        if way in before.least_s and way in after.least_s
     )
     how = f"drift by about {_signed(over.drift * 60)} a minute" if over.drift is not None else (
         f"move by {_signed(moved_s)}"

@@ -15,7 +15,7 @@ from benchctl.analysis.results import FlowReport, TrialReport
 from benchctl.analysis.sharing import fair_after_s
 from benchctl.analysis.summary import SummaryRow, reported_of
 from benchctl.metrics import OF_TRIALS
-from benchctl.report.clocks import clock_entry, clocks_in
+from benchctl.report.clocks import clock_entry, clocks_in, over_entries
 from benchctl.report.limiting import limit_entry, limits_of
 from benchctl.report.report import Report, is_settled
 from benchctl.run.record import Figure, Figures, RecordedFlow, Run, Trial
@@ -42,6 +42,7 @@ def report_entry(report: Report) -> Entry:
         "schema_version": SCHEMA_VERSION,
         "run": run_entry(report.run),
         "trials": [_ended_entry(report.run, trial) for trial in report.trials],
+        "clocks": over_entries(report),
         "drift": [asdict(drift) for drift in report.drifts],
         "summary": [
             {**summary_entry(row), "settled": is_settled(report.run, row)} for row in report.summary

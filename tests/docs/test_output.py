@@ -10,6 +10,7 @@ import pytest
 from docs.documents import blocks_of, filled, names_in, section, table, text_of, write_files
 
 from benchctl import errors
+from benchctl.analysis.clocks import Clocks, ClocksOverRun, ClockVerdict
 from benchctl.analysis.compare import Comparison, Verdict
 from benchctl.api import METRICS
 from benchctl.backends import installed
@@ -17,6 +18,7 @@ from benchctl.cli.watch import SIGNAL_CODES
 from benchctl.lab.messages import DirectionCounters
 from benchctl.lab.strain import Carried
 from benchctl.metrics import Vocabulary
+from benchctl.report.clocks import clock_entry, over_entry
 from benchctl.report.entries import EVENT_KEYS, OUTCOME_KEYS, SCHEMA_VERSION, comparison_entry
 from benchctl.report.exports import EXPORTS
 from benchctl.report.exports.jsonl import event_lines
@@ -95,6 +97,16 @@ def test_every_column_of_the_csv_is_listed(directory):
     files = ("summary.csv", "samples.csv")
     heads = [(directory / name).read_text().partition("\n")[0].split(",") for name in files]
     assert heads == [["streams", *listed[0]], ["trial", "repeat", "streams", *listed[1]]]
+
+
+def test_every_key_about_clocks_and_every_verdict_is_described():
+    clocks = Clocks(ClockVerdict.APART, {"send": -1.0}, {}, None, None, None, None, False, None)
+    rows = table(section(DOCUMENT, "### trials[].flows[].clocks"))
+    assert names_in(rows) == [*clock_entry(clocks)]
+    assert all(verdict in rows[0][1] for verdict in ClockVerdict)
+    over = ClocksOverRun(clocks, clocks, 1.0, (0.0, 1.0), (0.0, 0.0), None)
+    rows = table(section(DOCUMENT, "### clocks[]"))
+    assert names_in(rows) == [*over_entry("probe", over)]
 
 
 def test_every_key_and_verdict_of_a_comparison_is_described():

@@ -144,6 +144,10 @@ def test_every_output_says_the_same(c7):
     (line, *_) = clock_lines(c7)
     for export in (table.export, md.export):
         assert line in "".join(export(Stored(c7)))
+    (over,) = report_entry(c7)["clocks"]
+    assert line == f"probe: {over['text']}"
+    assert over["offsets_s"][0] == pytest.approx(49.6 * MS)
+    assert len(over["offsets_s"]) == len(over["symmetric_medians_s"]) == 5
     for one in report_entry(c7)["trials"]:
         for entry in one["flows"]:
             assert entry["clocks"]["verdict"] == "apart"
