@@ -41,6 +41,16 @@ class BenchctlError(Exception):
         """Of a file that is wrong; the message starts with its file and line."""
 
 
+class UnwrittenError(BenchctlError):
+    """A result cannot be written to ``where``: the disk is full, or gone."""
+
+    def __init__(self, where: str, error: OSError) -> None:
+        super().__init__(
+            f"cannot write {where}: {error.strerror}",
+            "the measurements are in the store: show, export, plot and report write results again",
+        )
+
+
 class NoReaderError(BenchctlError):
     """The reader of the result has closed it (``| head -1``): not a failure."""
 

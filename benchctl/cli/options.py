@@ -332,6 +332,14 @@ def format_for(given: str | None, output: Path | None, *, live_events: bool = Fa
     return given or "table"
 
 
+def check_format(form: str, trials: int, grows: object) -> None:
+    """Find out before anything is measured whether a run of so many trials can be written.
+
+    ``grows`` is what may add trials. Raises UsageError, and MissingError for a missing library.
+    """
+    EXPORTS[form].check(single=trials == 1 and not grows)
+
+
 def by_ending(output: Path | None, endings: Mapping[str, str]) -> str | None:
     """Return the format that an output file's extension names; None without one.
 

@@ -95,6 +95,7 @@ def quick(
     wanted = Quick(host, backend or "iperf3", (), duration, port, udp, pings=not no_ping)
     with Output(output) as out:
         text, prepared = _planned(wanted, save, alone=backend is not None)
+        options.check_format(shown, len(prepared.plan), None)
         if save is not None:
             options.write_new(f"--save {save}", save, text)
         run_id, name = record_plan(prepared, store, tags=read_tags(tags))

@@ -54,6 +54,7 @@ def resume(
         check_free(store)
     with options.open_reader(store) as reader:
         run = reader.find(name)
+        options.check_format(shown, run.trials, run.settings.until or run.settings.search)
         left = left_to_resume(reader, run, trust=trust, failed=failed)
     with (
         Output(output) as out,

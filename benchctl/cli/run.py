@@ -102,6 +102,8 @@ def run(
         if no_wait:  # who must not wait for a run should not wait for the plan either
             check_free(store)
         prepared = planned(profile, assignments, only, repeats, yes, lab)
+        plan = prepared.plan
+        options.check_format(shown, len(plan), plan.until or plan.search)
         if missing := first_missing(prepared.tools):
             raise missing
         if no_wait:
@@ -110,7 +112,7 @@ def run(
             prepared, store, trust=trust, tags=read_tags(tags), server_wait_s=wait_s
         )
         if not quiet:
-            trials = "1 trial" if len(prepared.plan) == 1 else f"{len(prepared.plan)} trials"
+            trials = "1 trial" if len(plan) == 1 else f"{len(plan)} trials"
             print(f"run {name}: {trials}, store {store}", file=sys.stderr)
         way = Showing(shown, out, events, quiet, notify, strict, cases)
         code = measure(store, run_id, way, detach=detach, started=until_started.close)

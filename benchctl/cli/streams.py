@@ -18,7 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TextIO
 
-from benchctl.errors import BenchctlError, NoReaderError
+from benchctl.errors import BenchctlError, NoReaderError, UnwrittenError
 from benchctl.visible import VisibleText
 
 # For terminals without better characters.
@@ -71,7 +71,7 @@ class _Said(io.FileIO):
 
 
 class _Result(io.FileIO):
-    """stdout. Raises NoReaderError, or BenchctlError if a result cannot be written, once."""
+    """stdout. Raises NoReaderError, or UnwrittenError, once."""
 
     def write(self, data: object) -> int:
         try:
@@ -81,10 +81,7 @@ class _Result(io.FileIO):
             os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())
             if isinstance(error, BrokenPipeError):
                 raise NoReaderError from None
-            raise BenchctlError(
-                f"cannot write the result to stdout: {error.strerror}",
-                "the measurements are in the store; benchctl export writes the result again",
-            ) from None
+            raise UnwrittenError("the result to stdout", error) from None
 
 
 def prepare() -> None:

@@ -123,6 +123,7 @@ def attach_to(store: Path, name: str, showing: Showing) -> int:
     """
     with options.open_reader(store) as reader:
         run = reader.find(name)
+        options.check_format(showing.form, run.trials, run.settings.until or run.settings.search)
         if run.status is Status.PLANNED and not reader.is_alive(run):
             raise UsageError(
                 f"run {run.name} is not in progress", f"start it: benchctl resume {run.name}"

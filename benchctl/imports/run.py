@@ -18,13 +18,13 @@ from benchctl.engine.tally import Tally, check
 from benchctl.imports import FileKind, Trials
 from benchctl.imports.axes import UNKNOWN, TrialSettings, order
 from benchctl.imports.files import File
-from benchctl.imports.result import ImportedRun
+from benchctl.imports.result import ImportedRun, Left
 from benchctl.metrics import Sample
 from benchctl.plan.bound import accepted
 from benchctl.run.planned import LOCAL, PlannedFlow, PlannedRun, PlannedTrial, Scalar, Settings
 from benchctl.run.status import Status
 from benchctl.store.arrange import TrialPlace, arrange
-from benchctl.store.copy import copy_run
+from benchctl.store.copy import AlreadyThereError, copy_run
 from benchctl.store.record import Recorder, create_run
 
 IMPORTED = "imported"
@@ -174,8 +174,11 @@ class RunBuilder:
         tally.judge()
         return tally
 
-    def finish(self, into: Path | None) -> ImportedRun:
-        """Put the trials in order, and copy the run to a store; to none for None."""
+    def finish(self, into: Path | None) -> ImportedRun | Left:
+        """Put the trials in order, and copy the run to a store; to none for None.
+
+        It is left if the store has got one of its files since they were read.
+        """
         self._recorder.settle()
         axes, ordered = order(self._measured)
         places = [
@@ -192,7 +195,11 @@ class RunBuilder:
         span = begin, self._last_time
         name = arrange(self._store, self._run_id, places, settings, _common(self._facts), span)
         if into is not None:
-            copy_run(self._store, self._run_id, into)
+            try:
+                copy_run(self._store, self._run_id, into, new_files=True)
+            except AlreadyThereError as error:
+                why = f"another import brought its files, as {error.run}; import the rest again"
+                return Left(self._profile, why)
         return ImportedRun(name, self._profile, self._kind.name, len(places), self._failed, axes)
 
     def close(self) -> None:

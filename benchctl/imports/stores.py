@@ -10,7 +10,7 @@ from benchctl.errors import StoreError
 from benchctl.imports.files import name_of
 from benchctl.imports.result import ImportedRun, Left
 from benchctl.run.status import FAILURES
-from benchctl.store.copy import check_tables, copy_run
+from benchctl.store.copy import AlreadyThereError, check_tables, copy_run
 from benchctl.store.manage import read_tags, set_tags
 from benchctl.store.read import Reader
 from benchctl.store.salvage import check
@@ -48,7 +48,11 @@ def import_store(
                 yield Left(named, "is being measured")
             else:
                 if not dry:
-                    run_id = copy_run(path, run.id, into)
+                    try:
+                        run_id = copy_run(path, run.id, into)
+                    except AlreadyThereError:  # by another import
+                        yield Left(named, "is there already", is_fault=False)
+                        continue
                     if tags:
                         set_tags(into, run_id, read_tags([*run.tags, *tags]))
                 failed = sum(trial.status in FAILURES for trial in reader.trials(run.id))

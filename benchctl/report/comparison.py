@@ -5,11 +5,14 @@ The run that others are compared with is A, the others are B, C and so on.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from string import ascii_uppercase
+
+from msgspec.structs import replace
 
 from benchctl.analysis.compare import Comparison, compare_all, comparison_key
 from benchctl.analysis.families import CORRECTIONS
+from benchctl.analysis.summary import SummaryRow
 from benchctl.metrics import OF_TRIALS
 from benchctl.report.pivot import Pivot, figure_name
 from benchctl.report.report import Report, is_repeated
@@ -27,7 +30,10 @@ def letter(number: int) -> str:
 
 
 def compare_reports(a: Report, *others: Report, correction: str = "holm") -> list[list[Comparison]]:
-    """Compare a run with each of the others; ``correction`` is one of `analysis.families`."""
+    """Compare a run with each of the others; ``correction`` is one of `analysis.families`.
+
+    An axis that not all of them have distinguishes no figures, unless a run needs it.
+    """
     vocabulary = a.run.vocabulary
     for other in others:
         vocabulary |= other.run.vocabulary
@@ -37,7 +43,18 @@ def compare_reports(a: Report, *others: Report, correction: str = "holm") -> lis
         [row for row in report.summary if all(is_repeated(run, row) for run in runs)]
         for report in (a, *others)
     )
+    shared = {axis for axis in a.run.values if all(axis in run.values for run in runs)}
+    first, *rest = (_of_axes(shared, rows) for rows in (first, *rest))
     return compare_all(first, rest, vocabulary, CORRECTIONS[correction])
+
+
+def _of_axes(axes: Collection[str], rows: list[SummaryRow]) -> list[SummaryRow]:
+    """Return rows whose points have no other axes; as they are if some would be alike then."""
+    reduced = [
+        replace(row, point={axis: value for axis, value in row.point.items() if axis in axes})
+        for row in rows
+    ]
+    return reduced if len({*map(comparison_key, reduced)}) == len(rows) else rows
 
 
 def explanation(shown: Sequence[Comparison], correction: str = "holm") -> list[str]:

@@ -55,6 +55,10 @@ def _settings(runs: Sequence[Run]) -> Iterator[_Row]:
     for name in ("order", "attempts", "pause_s"):
         yield from _row(name, [getattr(run.settings, name) for run in runs])
     yield from _row("trials", [run.trials for run in runs])
+    for axis in dict.fromkeys(axis for run in runs for axis in run.values):
+        if not all(axis in run.values for run in runs):
+            told = [", ".join(map(str, run.values.get(axis, "-"))) for run in runs]
+            yield from _row(f"axis {axis}", told)
 
 
 def _facts(runs: Sequence[Run]) -> Iterator[_Row]:

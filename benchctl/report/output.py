@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TextIO
 
-from benchctl.errors import BenchctlError, NoReaderError, UsageError
+from benchctl.errors import NoReaderError, UnwrittenError, UsageError
 from benchctl.visible import VisibleText
 
 
@@ -58,7 +58,7 @@ class Output:
     def write(self, piece: str | bytes) -> None:
         """Write text, or bytes as they are.
 
-        Raises BenchctlError if the disk is full, NoReaderError if nobody reads.
+        Raises UnwrittenError if the disk is full, NoReaderError if nobody reads.
         """
         with self._errors():
             if isinstance(piece, str):
@@ -84,10 +84,7 @@ class Output:
         except BrokenPipeError:
             raise NoReaderError from None
         except OSError as error:
-            raise BenchctlError(
-                f"cannot write {self._path}: {error.strerror}",
-                "the measurements are in the store; benchctl export writes the result again",
-            ) from None
+            raise UnwrittenError(str(self._path), error) from None
 
     def __enter__(self) -> Output:
         return self

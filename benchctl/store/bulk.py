@@ -6,9 +6,13 @@ plot of half a million samples.
 
 from __future__ import annotations
 
+import gc
+import sqlite3
 import sys
 from array import array
-from collections.abc import Collection, Iterator
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -30,6 +34,11 @@ PackedSample = tuple[int, float, float, bytes]
 
 # A batch is read and drawn in a hundredth of a second; between batches, a screen handles keys.
 BATCH = 1000
+# As columns these take some megabytes, and a loop over each column has enough to do.
+PIECE = 100_000
+# Rows of each series that become columns together, and of all: what fits into a processor's cache
+# takes half the time of what does not.
+EACH, MOST_AT_ONCE = 64, 5000
 # More trials than an axis that chooses flows has values.
 ENOUGH = 500
 
@@ -51,16 +60,37 @@ class SeriesSource(Struct, frozen=True):
 
 
 class SeriesColumns(Struct, frozen=True):
-    """All samples of a series of a flow, a column each; ``values`` by metric."""
+    """Samples of a series of a flow, a column each; ``values`` by metric."""
 
+    flow_id: int
     role: str
     stream: int
     direction: str
     starts_s: array[float]
     ends_s: array[float]
-    omitted: bytes
+    omitted: bytearray
     """One byte for each sample, 0 or 1."""
     values: dict[str, array[float]]
+
+
+class _Layout(NamedTuple):
+    """A series of samples, and the places of some metrics among its ``width`` values."""
+
+    flow_id: int
+    role: str
+    stream: int
+    direction: str
+    places: Mapping[str, int]
+    width: int
+
+
+class _Packed(NamedTuple):
+    """Samples of a series: the ends of their intervals, and their values as the store has them."""
+
+    starts_s: array[float]
+    ends_s: array[float]
+    omitted: bytearray
+    data: bytearray
 
 
 class Outline(Struct, frozen=True):
@@ -96,6 +126,18 @@ class Happened(NamedTuple):
     metric: str
     kind: str
     at_s: float
+
+
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """Keep the collector of reference cycles from looking at a million rows, which have none."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 class Bulk:
@@ -228,54 +270,98 @@ class Bulk:
         return sorted({name for (names,) in rows for name in self._json(names, tuple[str, ...])})
 
     def columns(
-        self, flow_id: int, metrics: Collection[str] | None = None
+        self, flows: Collection[int], metrics: Collection[str] | None = None
     ) -> Iterator[SeriesColumns]:
-        """Yield the series of a flow with all samples, in order of arrival.
+        """Yield the series of some flows with all samples, in order of arrival.
 
-        With ``metrics`` only those of them that it has, and no series without any.
+        With ``metrics`` only those of them that a series has, and no series without any. The many
+        samples of a stream may come in several pieces.
         """
-        with store_errors(self._path):
-            told = self._connection.execute(
-                "SELECT id, role, stream, direction, metrics FROM series WHERE flow_id = ?",
-                (flow_id,),
-            ).fetchall()
+        layouts = self._layouts(flows, metrics)
+        if not layouts:
+            return
+        ids = ",".join(map(str, layouts))
+        # By id, which is the order in the file, and not by the index of series: each of its entries
+        # leads to another place.
+        query = (
+            "SELECT series_id, start_s, end_s, omitted, data FROM sample NOT INDEXED"
+            f" WHERE id > ? AND id <= ? AND series_id IN ({ids}) ORDER BY id"
+        )
         cursor = self._connection.cursor()
         cursor.row_factory = None  # plain tuples, which zip() turns into columns
-        for series_id, role, stream, direction, named in told:
+        with store_errors(self._path):
+            cursor.execute(query, self._extent(f"id IN ({ids})", {}))
+        batch = min(EACH * len(layouts), MOST_AT_ONCE)
+        while found := self._piece(cursor, batch):
+            for series_id, packed in sorted(found.items()):
+                yield self._columns(series_id, layouts[series_id], packed)
+
+    def _layouts(
+        self, flows: Collection[int], metrics: Collection[str] | None
+    ) -> dict[int, _Layout]:
+        query = "SELECT id, flow_id, role, stream, direction, metrics FROM series WHERE flow_id = ?"
+        with store_errors(self._path):
+            told = [row for flow in flows for row in self._connection.execute(query, (flow,))]
+        found = {}
+        for series_id, flow_id, role, stream, direction, named in told:
             names = self._json(named, tuple[str, ...])
-            wanted = {
-                name: at for at, name in enumerate(names) if metrics is None or name in metrics
-            }
-            if not wanted:
-                continue
-            with store_errors(self._path):
-                rows = cursor.execute(
-                    "SELECT start_s, end_s, omitted, data FROM sample WHERE series_id = ?"
-                    " ORDER BY id", (series_id,),
-                ).fetchall()  # fmt: skip
-            starts_s, ends_s, omitted, data = zip(*rows, strict=True) if rows else ((),) * 4
-            try:
-                packed = array("d", b"".join(data))
-                if sys.byteorder == "big":
-                    packed.byteswap()
-                yield SeriesColumns(
-                    role, stream, direction, array("d", starts_s), array("d", ends_s),
-                    bytes(omitted),
-                    {name: packed[at :: len(names)] for name, at in wanted.items()},
-                )  # fmt: skip
-            except (TypeError, ValueError) as error:
-                raise damaged(self._path, f"samples of series {series_id}") from error
+            wanted = {n: at for at, n in enumerate(names) if metrics is None or n in metrics}
+            if wanted:
+                found[series_id] = _Layout(flow_id, role, stream, direction, wanted, len(names))
+        return found
+
+    def _piece(self, cursor: sqlite3.Cursor, batch: int) -> dict[int, _Packed]:
+        """Read the next rows, by series; ``batch`` of them are in memory as Python's objects."""
+        found: dict[int, _Packed] = {}
+        left = PIECE
+        try:
+            with store_errors(self._path), _without_collector():
+                while left > 0 and (rows := cursor.fetchmany(batch)):
+                    left -= len(rows)
+                    by_series: defaultdict[int, list[tuple[Any, ...]]] = defaultdict(list)
+                    for row in rows:
+                        by_series[row[0]].append(row)
+                    for series_id, mine in by_series.items():
+                        own = found.get(series_id)
+                        if own is None:
+                            own = found[series_id] = _Packed(
+                                array("d"), array("d"), bytearray(), bytearray()
+                            )
+                        _, starts_s, ends_s, omitted, data = zip(*mine, strict=True)
+                        own.starts_s.extend(starts_s)
+                        own.ends_s.extend(ends_s)
+                        own.omitted.extend(omitted)
+                        own.data.extend(b"".join(data))
+        except (TypeError, ValueError) as error:
+            raise damaged(self._path, "samples of a flow") from error
+        return found
+
+    def _columns(self, series_id: int, layout: _Layout, packed: _Packed) -> SeriesColumns:
+        values = array("d")
+        if len(packed.data) != len(packed.starts_s) * layout.width * values.itemsize:
+            raise damaged(self._path, f"samples of series {series_id}")
+        values.frombytes(packed.data)
+        if sys.byteorder == "big":
+            values.byteswap()
+        return SeriesColumns(
+            layout.flow_id, layout.role, layout.stream, layout.direction,
+            packed.starts_s, packed.ends_s, packed.omitted,
+            {name: values[at :: layout.width] for name, at in layout.places.items()},
+        )  # fmt: skip
 
     def extent(self, trial_id: int, attempt: int | None = None) -> tuple[int, int]:
         """Return the ids before the first and of the last sample of an attempt, or of the last."""
+        of_attempt = f"flow_id IN (SELECT id FROM flow {OF_ATTEMPT})"
+        with store_errors(self._path):
+            return self._extent(of_attempt, {"trial": trial_id, "attempt": attempt})
+
+    def _extent(self, where: str, chosen: Mapping[str, int | None]) -> tuple[int, int]:
         query = (
             "SELECT min((SELECT min(id) FROM sample WHERE series_id = series.id)),"
             " max((SELECT max(id) FROM sample WHERE series_id = series.id))"
-            f" FROM series WHERE flow_id IN (SELECT id FROM flow {OF_ATTEMPT})"
+            f" FROM series WHERE {where}"
         )
-        chosen = {"trial": trial_id, "attempt": attempt}
-        with store_errors(self._path):
-            first, last = self._connection.execute(query, chosen).fetchone()
+        first, last = self._connection.execute(query, chosen).fetchone()
         return (first - 1, last) if last else (0, 0)
 
     def events(self, trial_id: int, attempt: int | None = None) -> list[Happened]:

@@ -6,6 +6,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+from benchctl.errors import StoreError
 from benchctl.store.database import connect, damaged, store_errors, transaction
 
 _TRIALS = "SELECT id FROM trial WHERE run_id = :run"
@@ -23,10 +24,20 @@ _ROWS = {
 """The rows of a run in each table, parents before their children."""
 
 
-def copy_run(path: Path, run_id: int, copy: Path) -> int:
+class AlreadyThereError(StoreError):
+    """The other store has a run of this name, or of the same imported files: that ``run``."""
+
+    def __init__(self, run: str) -> None:
+        super().__init__(f"is there already: {run}")
+        self.run = run
+
+
+def copy_run(path: Path, run_id: int, copy: Path, *, new_files: bool = False) -> int:
     """Copy a run with all that belongs to it to a store that does not have it.
 
-    All or nothing. Returns its id there. Raises StoreError if either store fails.
+    All or nothing. Returns its id there. Raises StoreError if either store fails, and
+    AlreadyThereError, with ``new_files`` also if another run there was imported from one of its
+    files: another program may have brought them since somebody looked.
     """
     with closing(connect(path)) as source, closing(connect(copy, write=True)) as target:
         with store_errors(path):
@@ -34,6 +45,8 @@ def copy_run(path: Path, run_id: int, copy: Path) -> int:
             there = {row["name"] for row in source.execute("SELECT name FROM sqlite_master")}
         moved: dict[str, int] = {}
         with store_errors(copy), transaction(target):
+            if there_already := _find(source, target, run_id, new_files=new_files):
+                raise AlreadyThereError(there_already)
             for table, where in _ROWS.items():
                 if table not in there:
                     continue  # of an earlier program
@@ -49,6 +62,23 @@ def copy_run(path: Path, run_id: int, copy: Path) -> int:
                     f"INSERT INTO {table} ({','.join(names)}) VALUES ({_marks(len(names))})", rows
                 )
     return run_id + moved["run"]
+
+
+def _find(
+    source: sqlite3.Connection, target: sqlite3.Connection, run_id: int, *, new_files: bool
+) -> str:
+    """Return the name of the run in the target that is this one; empty if there is none."""
+    queries = [("SELECT name FROM run WHERE id = ?", "SELECT name FROM run WHERE name = ?")]
+    if new_files:
+        queries.append((
+            "SELECT DISTINCT file_sha256 FROM trial WHERE run_id = ? AND file_sha256 != ''",
+            "SELECT name FROM run JOIN trial ON run.id = run_id WHERE file_sha256 = ?",
+        ))  # fmt: skip
+    for own, other in queries:
+        for (text,) in source.execute(own, (run_id,)):
+            for (name,) in target.execute(other, (text,)):
+                return str(name)
+    return ""
 
 
 def check_tables(path: Path) -> None:

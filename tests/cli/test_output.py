@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from store.store_support import measured_run
 
 from benchctl.cli.options import format_for
 from benchctl.errors import UsageError
@@ -60,6 +61,49 @@ def test_resume_and_export_refuse_the_same(benchctl):
     assert (nowhere.returncode, "--screenshot gone/x.svg: No such file" in nowhere.stderr) == (
         2, True,
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "args"),
+    [
+        (OK.replace('"ok"', '"ok", "lucky"'), ["run", "p.toml"]),
+        (OK, ["run", "p.toml", "--repeat", "2"]),
+        (OK + '[run]\nrepeats = { until = "2%", of = "throughput_bps" }\n', ["run", "p.toml"]),
+        (OK, ["quick", "192.0.2.1"]),
+    ],
+)
+def test_a_form_of_one_trial_is_refused_for_several_before_anything_is_measured(
+    benchctl, text, args
+):
+    benchctl.profile(text)
+    refused = benchctl(*args, "-o", "r.flent.gz")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "a file of flent holds one trial" in refused.stderr
+    assert sorted(file.name for file in benchctl.directory.iterdir()) == ["p.toml"]
+
+
+def test_a_form_whose_library_is_missing_is_refused_before_anything_is_measured(monkeypatch):
+    from benchctl.cli.options import check_format
+    from benchctl.errors import MissingError
+
+    check_format("parquet", 3, None)
+    monkeypatch.setattr("benchctl.report.exports.parquet.find_spec", lambda name: None)
+    with pytest.raises(MissingError, match="needs pyarrow"):
+        check_format("parquet", 3, None)
+
+
+@pytest.mark.parametrize("words", ["plot last", "plot last --terminal", "report last"])
+def test_a_picture_on_a_full_disk_says_where_the_measurements_are(benchctl, words):
+    measured_run(benchctl.store, {1: (1e6, 2e6)})
+    with Path("/dev/full").open("w") as full:
+        told = subprocess.run(
+            [*benchctl.words, *words.split()], env=benchctl.environment, stdout=full,
+            stderr=subprocess.PIPE, text=True, check=False,
+        )  # fmt: skip
+    error, hint = told.stderr.splitlines()
+    assert told.returncode == 4
+    assert "cannot write the result to stdout: No space left on device" in error
+    assert "plot and report write results again" in hint
 
 
 def test_an_older_file_stays_until_the_new_one_is_whole_and_keeps_its_mode(benchctl):

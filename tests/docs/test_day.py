@@ -72,3 +72,5 @@ def test_the_day_goes_as_it_is_printed(tmp_path, shell_in):
         ends = day.end()
     assert ends == [0, 0]
     assert "berlin" in (tmp_path / "free.md").read_text()
+    for file in ("report.html", "throughput.svg"):
+        assert "berlin" in (tmp_path / file).read_text()

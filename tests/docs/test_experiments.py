@@ -2,24 +2,22 @@
 
 import re
 import shlex
+from html import unescape
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
-from docs.documents import DOCS, blocks_of, text_of
+from docs.documents import blocks_of, text_of
+from docs.pictures import pictures
 from profiles.test_shipped_profiles import ROOT, SHIPPED, plan
+
+from benchctl.metrics import title_of
 
 DOCUMENT = "experiments.md"
 COMMANDS = [
     line for block in blocks_of(DOCUMENT, "") for line in block.text.splitlines()
     if line.startswith("benchctl run ")
 ]  # fmt: skip
-# The commands with the pictures that follow them.
-PICTURES = re.findall(
-    r"^(benchctl run [^\n]*)$(?:(?!^benchctl run ).)*?"
-    r"^(benchctl plot [^\n]*)\n```\n\n!\[[^]]+\]\(([^)]*)\)$",
-    text_of(DOCUMENT), re.M | re.S,
-)  # fmt: skip
+PICTURES = pictures()
 EXPERIMENTS = [
     name
     for name in SHIPPED
@@ -27,12 +25,11 @@ EXPERIMENTS = [
 ]
 
 
-def profile_of(command):
-    return shlex.split(command)[2]
+def profile_of(words):
+    return words[2]
 
 
-def plan_of(command):
-    words = shlex.split(command)
+def plan_of(words):
     settings, only = (
         tuple(value for word, value in pairwise(words) if word == option)
         for option in ("--set", "--only")
@@ -41,7 +38,7 @@ def plan_of(command):
 
 
 def test_every_experiment_has_one_command():
-    assert sorted(map(profile_of, COMMANDS)) == EXPERIMENTS
+    assert sorted(profile_of(shlex.split(command)) for command in COMMANDS) == EXPERIMENTS
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -55,7 +52,7 @@ def test_the_table_after_a_command_has_its_axes_and_their_values(command):
     after = text_of(DOCUMENT).partition(f"\n{command}\n")[2]
     lines = after[after.index("\n|") + 1 :].partition("\n\n")[0].splitlines()
     heads, _, *rows = ([cell.strip() for cell in line.strip("|").split(" | ")] for line in lines)
-    made = plan_of(command)
+    made = plan_of(shlex.split(command))
     assert {*made.varying} <= {*heads}
     for row in rows:
         for axis in made.varying:
@@ -63,15 +60,44 @@ def test_the_table_after_a_command_has_its_axes_and_their_values(command):
 
 
 def test_every_experiment_has_its_picture_after_its_command():
-    assert [command for command, _, _ in PICTURES] == COMMANDS
+    assert [shlex.join(one.run) for one in PICTURES] == [
+        shlex.join(shlex.split(command)) for command in COMMANDS
+    ]
 
 
-@pytest.mark.parametrize(("command", "drawn", "picture"), PICTURES)
-def test_a_picture_is_of_axes_of_its_run_and_was_made(command, drawn, picture):
-    words = shlex.split(drawn)
-    assert (DOCS / picture).read_text(encoding="utf-8").startswith("<?xml")
-    assert Path(picture).stem == Path(words[words.index("-o") + 1]).stem
-    made = plan_of(command)
-    for option, value in pairwise(words):
-        if option in ("--x", "--series", "--by"):
-            assert value in made.values
+def options(words, *names):
+    return [value for word, value in pairwise(words) if word in names]
+
+
+def words_of(picture):
+    texts = re.findall(r"<text[^>]*>([^<]*)</text>", picture.read_text(encoding="utf-8"))
+    return [unescape(text) for text in texts]
+
+
+@pytest.mark.parametrize("drawn", PICTURES, ids=lambda drawn: drawn.file.stem)
+def test_a_picture_is_the_file_that_its_command_writes(drawn):
+    assert options(drawn.plot, "-o") == [drawn.file.name]
+    assert drawn.file.read_text(encoding="utf-8").startswith("<?xml")
+
+
+@pytest.mark.parametrize("drawn", PICTURES, ids=lambda drawn: drawn.file.stem)
+def test_a_picture_is_of_the_run_and_of_what_its_command_asks_for(drawn):
+    """Of the title, the metrics and the axes that are printed, and of no value that was not run."""
+    words, made = words_of(drawn.file), plan_of(drawn.run)
+    said, parts = " ".join(words), {part for word in words for part in re.split(", |=", word)}
+    assert made.document.model.title in said
+    for metric in options(drawn.plot, "--y"):
+        assert f"{title_of(metric)} (" in said
+    for axis in options(drawn.plot, "--x", "--series", "--by"):
+        assert axis.replace("_", " ") in words
+    for value in options(drawn.plot, "--only"):
+        assert value in said
+    for axis, values in plan(profile_of(drawn.run)).values.items():
+        left_out = {*map(str, values)} - {*map(str, made.values[axis])}
+        assert not left_out & parts
+    shown = [axis for axis in made.varying if axis.replace("_", " ") in parts]
+    assert bool(shown) == bool(made.varying)
+    for axis in shown:
+        # Of names that would touch each other, a figure leaves some out.
+        names = {str(value) for value in made.values[axis]}
+        assert len(names & parts) >= len(names) - 1

@@ -14,6 +14,7 @@ from benchctl.profile.load import load_profile
 QUESTIONS = [
     "guide.md#measure-between-two-hosts",
     "guide.md#write-a-profile-for-your-servers",
+    "guide.md#show-results-to-others",
     "guide.md#run-owampd",
     "output.md#what-the-columns-mean",
     "troubleshooting.md#why-did-this-fail",

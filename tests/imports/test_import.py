@@ -47,6 +47,19 @@ def test_of_two_equal_files_in_a_folder_one_counts(store, tmp_path):
     assert [one.file for one in left] == [str(tmp_path / "d" / "b.json")]
 
 
+def test_of_two_imports_at_once_one_brings_the_files(store, tmp_path, monkeypatch):
+    write(tmp_path / "d" / "a.json", report())
+    ((run,), _) = imported(store, tmp_path / "d")
+    # The other import looked before this one had ended.
+    monkeypatch.setattr(Reader, "imported", lambda self, sha256: None)
+    write(tmp_path / "d" / "b.json", report(at=BEGUN + 9))
+    runs, (left,) = imported(store, tmp_path / "d")
+    assert runs == []
+    assert (left.file, left.is_fault) == ("d", True)
+    assert left.why == f"another import brought its files, as {run.name}; import the rest again"
+    assert names_in(store) == [run.name]
+
+
 def test_a_deleted_run_can_be_imported_again(store, tmp_path):
     from benchctl.store.manage import delete_run
 

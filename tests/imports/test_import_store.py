@@ -81,6 +81,15 @@ def test_a_run_that_is_there_is_not_imported_again(stores):
     assert (left.file, left.why, left.is_fault) == (f"{one} {name}", "is there already", False)
 
 
+def test_of_two_imports_of_a_store_at_once_one_brings_its_runs(stores, monkeypatch):
+    one, other, name = stores
+    imported(other, one)
+    monkeypatch.setattr(Reader, "names", lambda self: {})  # it looked before the other had ended
+    runs, (left,) = imported(other, one)
+    assert runs == []
+    assert (left.file, left.why, left.is_fault) == (f"{one} {name}", "is there already", False)
+
+
 def test_tags_are_added_to_those_that_a_run_has(stores):
     one, other, _ = stores
     imported(other, one, tags=("imported",))

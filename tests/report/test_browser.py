@@ -172,6 +172,33 @@ def test_a_finger_zooms_unless_it_scrolls(charts):
     charts.open(charts.file)
 
 
+TOLD = "[...document.querySelectorAll('.told')].map((one) => one.textContent)"
+
+
+def test_a_drawing_is_read_by_a_pointer_a_finger_or_the_arrow_keys(charts):
+    hint, *others = charts.run(TOLD)
+    assert others == [hint] * 2  # bars, boxes, cells
+    x, y = charts.run(
+        "(({x, y, width, height}) => [x + width / 2, y + height / 2])"
+        "((document.querySelector('.told').scrollIntoView({block: 'center'}),"
+        " document.querySelector('figure rect.bar').getBoundingClientRect()))"
+    )
+    charts.mouse("mouseMoved", x, y)
+    charts.frame()
+    first = "L1, a: 38.0 Mbit/s, 95 % interval 37.0 Mbit/s to 39.0 Mbit/s"
+    assert charts.run(TOLD) == [first, hint, hint]
+    charts.run("document.querySelectorAll('.chart > svg[tabindex]')[2].focus()")
+    for key in ("ArrowRight", "ArrowRight", "ArrowLeft", "ArrowLeft"):
+        charts("Input.dispatchKeyEvent", type="keyDown", key=key)
+    assert charts.run(TOLD)[2] == "link L3, streams 4: 30.0 Mbit/s, not valid"
+    charts("Input.dispatchKeyEvent", type="keyDown", key="Escape")
+    assert charts.run(TOLD)[2] == hint
+    touch(charts, "touchStart", x, y=y)
+    touch(charts, "touchEnd")
+    assert charts.run(TOLD)[0] == first
+    charts.open(charts.file)
+
+
 def test_a_phone_need_not_scroll_sideways(charts):
     charts.look(width=360, height=740)
     assert charts.run("document.documentElement.scrollWidth") <= 360

@@ -1,7 +1,10 @@
 """What is said below the table of a comparison."""
 
+from msgspec.structs import replace
+from report.sample_report import ONE, REPORT, RUN, SUMMARY
+
 from benchctl.analysis.compare import Comparison, Verdict
-from benchctl.report.comparison import explanation, interval, signed
+from benchctl.report.comparison import compare_reports, explanation, interval, signed
 
 
 def one(metric="throughput_bps", verdict=Verdict.SAME, **more):
@@ -44,3 +47,25 @@ def test_differences_of_ratios_are_in_percentage_points():
     assert signed("loss_ratio", 0.02) == "+2 pp"
     assert interval(loss) == "+1 … +3 pp"
     assert signed("throughput_bps", 2e6) == "+2.00 Mbit/s"
+
+
+BARE = replace(
+    REPORT,
+    run=replace(RUN, settings=replace(RUN.settings, values={})),
+    summary=[replace(row, point={}) for row in SUMMARY if row.point == ONE],
+)
+"""A run without axes, such as one that was imported."""
+
+
+def test_a_run_without_axes_is_compared_with_one_point_of_another():
+    of_one_point = replace(REPORT, summary=[row for row in SUMMARY if row.point == ONE])
+    for a, b in ((BARE, of_one_point), (of_one_point, BARE)):
+        (compared,) = compare_reports(a, b)
+        assert [(one.point, bool(one.a), bool(one.b)) for one in compared] == [
+            ({}, True, True) for _ in BARE.summary
+        ]
+
+
+def test_an_axis_that_tells_figures_apart_is_never_left_out():
+    (compared,) = compare_reports(BARE, REPORT)
+    assert not any(one.a and one.b for one in compared)

@@ -47,6 +47,12 @@ def test_a_value_that_only_one_run_was_given_is_named():
     assert differences(RUN, b).rows == (("text of the profile", "-", "# --set duration=9s"),)
 
 
+def test_an_axis_that_only_one_run_has_is_named_with_its_values():
+    b = replace(RUN, settings=replace(RUN.settings, values={"window": ("1M", "2M")}))
+    assert ("axis window", "-", "1M, 2M") in differences(RUN, b).rows
+    assert ("axis streams", "1, 2", "-") in differences(RUN, b).rows
+
+
 def test_profiles_with_little_in_common_are_counted():
     a = replace(RUN, profile_text="\n".join(f"a{n} = 1" for n in range(9)))
     b = replace(RUN, profile_text="b = 1")

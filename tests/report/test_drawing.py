@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from report.sample_figures import BARS, EVERY, HEAT, SWEEP, over_time
+from report.sample_figures import BARS, BOXES, EVERY, HEAT, SWEEP, over_time
 
 from benchctl.report.figures.figure import (
     Axis,
@@ -57,7 +57,34 @@ def test_a_drawing_has_its_axes_with_units_and_its_events():
 
 def test_a_mark_says_its_value():
     titles = [one.text for one in ElementTree.fromstring(svg_of(SWEEP, 100)).iter(f"{SVG}title")]
-    assert "send 6.55 Mbit/s" in titles
+    assert "64K, send: 6.55 Mbit/s, 95 % interval 5.90 Mbit/s to 7.21 Mbit/s" in titles
+    assert "64K, send reported: 5.24 Mbit/s" in titles
+
+
+def titles_of(figure):
+    return [one.text for one in ElementTree.fromstring(svg_of(figure, 9)).iter(f"{SVG}title")][1:]
+
+
+def test_bars_boxes_and_cells_say_their_values():
+    assert "L1, a: 38.0 Mbit/s, 95 % interval 37.0 Mbit/s to 39.0 Mbit/s" in titles_of(BARS)
+    assert "L1, a expected: 38.2 Mbit/s" in titles_of(BARS)
+    assert titles_of(BOXES)[0] == (
+        "L1, a: median 25.0 ms, quartiles 20.0 ms to 30.0 ms, 5 % to 95 % 15.0 ms to 40.0 ms,"
+        " all 99 10.0 ms to 50.0 ms"
+    )
+    assert titles_of(HEAT)[-1] == "link L3, streams 4: 30.0 Mbit/s, not valid"
+
+
+def test_cells_that_are_too_small_for_their_values_show_none_but_say_what_is_not_valid():
+    many = [Tick(n, str(n)) for n in range(40)]
+    (panel,) = HEAT.panels
+    cells = [replace(panel.cells[0], column=n, text="30 Mbit/s", valid=n > 0) for n in range(40)]
+    axis = replace(HEAT.x, high=39.0, ticks=many)
+    crowded = replace(HEAT, x=axis, panels=[replace(panel, cells=cells)])
+    words = [one.text for one in ElementTree.fromstring(svg_of(crowded, 9)).iter(f"{SVG}text")]
+    assert [word for word in words if "Mbit" in word] == []
+    assert words.count("!") == 1
+    assert len(titles_of(crowded)) == 40
 
 
 def test_a_bar_is_as_high_as_its_value():

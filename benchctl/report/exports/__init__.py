@@ -1,6 +1,7 @@
 """The exports: one file for each, with a function ``export``.
 
-``export(stored)`` yields a run in pieces of text, or of bytes. The command line, completion and
+``export(stored)`` yields a run in pieces of text, or of bytes. One that cannot write every run has
+a function ``check``, which is called before anything is measured. The command line, completion and
 docs/output.md take the exports from the table here; a file is imported when it is used.
 """
 
@@ -23,13 +24,22 @@ class Export(NamedTuple):
     about: str
     binary: bool = False
 
+    def check(self, *, single: bool) -> None:
+        """Find out before anything is measured whether a run can be written in this form.
+
+        ``single`` is whether it will have one trial. Raises UsageError, and MissingError.
+        """
+        check = getattr(import_module(f"{__name__}.{self.name}"), "check", None)
+        if check is not None:
+            check(single=single)
+
     def pieces(self, stored: StoredRun) -> Iterable[str | bytes]:
         """Yield a run, as text or, if it is binary, as bytes. Raises StoreError."""
         pieces: Iterable[str | bytes] = import_module(f"{__name__}.{self.name}").export(stored)
         return pieces
 
     def write(self, stored: StoredRun, output: Output) -> None:
-        """Write a run. Raises StoreError, and BenchctlError if it cannot be written."""
+        """Write a run. Raises StoreError, and UnwrittenError if the file cannot be written."""
         for piece in self.pieces(stored):
             output.write(piece)
         output.publish()

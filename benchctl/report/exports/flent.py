@@ -44,6 +44,15 @@ class _DataSet(NamedTuple):
     points: _Points
 
 
+def check(*, single: bool) -> None:
+    """Raise UsageError for a run of several trials."""
+    if not single:
+        raise UsageError(
+            "a file of flent holds one trial, and this run has several",
+            "afterwards, benchctl export writes one with --trial, or each with -o DIRECTORY",
+        )
+
+
 def export(stored: StoredRun) -> Iterator[bytes]:
     """Yield the file. Raises StoreError, and UsageError if the run has not one trial for it."""
     trial = _chosen(stored)

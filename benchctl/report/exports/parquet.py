@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from importlib.util import find_spec
 from typing import Any
 
 from benchctl.errors import MissingError
@@ -21,15 +22,21 @@ from benchctl.store.bulk import Bulk, SeriesColumns
 _GROUP_ROWS = 200_000
 
 
-def export(stored: StoredRun) -> Iterator[bytes]:
-    """Yield the file in pieces. Raises StoreError, and MissingError without pyarrow."""
-    try:
-        import pyarrow as pa
-        from pyarrow import parquet
-    except ImportError:
+def check(*, single: bool) -> None:
+    """Raise MissingError without pyarrow, whether the run has a ``single`` trial or not."""
+    del single
+    if find_spec("pyarrow") is None:
         raise MissingError(
             "Parquet needs pyarrow, which is not installed", 'pip install "benchctl[parquet]"'
-        ) from None
+        )
+
+
+def export(stored: StoredRun) -> Iterator[bytes]:
+    """Yield the file in pieces. Raises StoreError, and MissingError without pyarrow."""
+    check(single=True)
+    import pyarrow as pa
+    from pyarrow import parquet
+
     reader, run = stored.reader, stored.run
     sink = _Sink()
     with closing(Bulk(reader.path)) as bulk:
@@ -41,13 +48,14 @@ def export(stored: StoredRun) -> Iterator[bytes]:
         ) as writer:
             waiting = []
             for trial in reader.trials(run.id):
-                for flow in reader.flows(trial.id, all_attempts=True):
-                    told = _told(run, trial, flow)
-                    waiting += [_table(pa, schema, told, one) for one in bulk.columns(flow.id)]
-                if sum(table.num_rows for table in waiting) >= _GROUP_ROWS:
-                    writer.write_table(pa.concat_tables(waiting))
-                    waiting = []
-                    yield sink.take()
+                flows = reader.flows(trial.id, all_attempts=True)
+                told = {flow.id: _told(run, trial, flow) for flow in flows}
+                for one in bulk.columns(told):
+                    waiting.append(_table(pa, schema, told[one.flow_id], one))
+                    if sum(table.num_rows for table in waiting) >= _GROUP_ROWS:
+                        writer.write_table(pa.concat_tables(waiting))
+                        waiting = []
+                        yield sink.take()
             if waiting:
                 writer.write_table(pa.concat_tables(waiting))
     yield sink.take()

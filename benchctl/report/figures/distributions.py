@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
-from itertools import pairwise, zip_longest
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, compress, pairwise, zip_longest
 
 from msgspec import Struct, field
 
-from benchctl.analysis.results import FlowReport
 from benchctl.analysis.statistics import quantile
-from benchctl.metrics import Fold, Vocabulary, title_of
+from benchctl.metrics import Fold, title_of
 from benchctl.report.figures.axes import named_axis, title_of_axis
 from benchctl.report.figures.figure import Axis, Box, Panel, Picture, PictureKind, PictureLine
 from benchctl.report.figures.parts import Source, left_out, names_of
@@ -20,7 +19,7 @@ from benchctl.report.figures.request import PictureRequest, numbered
 from benchctl.report.figures.times import ways_of
 from benchctl.report.report import place_of
 from benchctl.report.traces import ENDS
-from benchctl.store.bulk import Bulk, SeriesColumns
+from benchctl.store.bulk import Bulk
 
 DISTRIBUTIONS = (PictureKind.CDF, PictureKind.HISTOGRAM, PictureKind.BOX)
 # Fewer show no shape; more are finer than a figure.
@@ -103,38 +102,41 @@ def _pools(request: PictureRequest, metric: str, bulk: Bulk) -> Iterator[_Pool]:
     pools: dict[tuple[object, ...], _Pool] = {}
     vocabulary = request.run.vocabulary
     for one in request.trials:
+        series = _series(bulk, [flow.flow.id for flow in one.flows], metric)
         for flow in one.flows:
             for way in ways_of(flow, [metric]):
                 source = Source(one.trial.point, flow.flow.name, way)
                 key = (str(sorted(source.point.items())), source.flow, source.direction)
                 pool = pools.setdefault(key, _Pool(source))
                 before = len(pool.values)
-                pool.values.extend(_values(bulk, flow, way, metric, vocabulary))
+                own = series.get((flow.flow.id, way), {})
+                pool.values.extend(_values(own, vocabulary.describe(metric).fold))
                 pool.trials += len(pool.values) > before
     found = [pool for pool in pools.values() if pool.values]
     yield from sorted(found, key=lambda pool: place_of(request.run, pool.source.point))
 
 
-def _values(
-    bulk: Bulk, flow: FlowReport, way: str, metric: str, vocabulary: Vocabulary
-) -> Iterator[float]:
+def _series(
+    bulk: Bulk, flows: Sequence[int], metric: str
+) -> Mapping[tuple[int, str], Mapping[str, Mapping[int, array[float]]]]:
+    """Return values by flow and direction, role, and stream; none of the omitted part."""
+    found: dict[tuple[int, str], dict[str, dict[int, array[float]]]] = {}
+    for one in bulk.columns(flows, [metric]):
+        of_role = found.setdefault((one.flow_id, one.direction), {}).setdefault(one.role, {})
+        values: Iterable[float] = one.values[metric]
+        if any(one.omitted):
+            values = compress(values, (not omitted for omitted in one.omitted))
+        of_role.setdefault(one.stream, array("d")).extend(values)
+    return found
+
+
+def _values(series: Mapping[str, Mapping[int, array[float]]], fold: Fold) -> Iterator[float]:
     """Yield the samples of a flow: of a rate or a count the sums over its streams."""
-    series = [one for one in bulk.columns(flow.flow.id, [metric]) if one.direction == way]
-    role = next((role for role in ENDS if any(one.role == role for one in series)), "")
-    series = [one for one in series if one.role == role]
-    columns = [_measured(one, metric) for one in series]
-    if vocabulary.describe(metric).fold in (Fold.RATE, Fold.COUNT):
-        complete = zip_longest(*columns, fillvalue=math.nan)
-        found: Iterator[float] = (sum(values) for values in complete)
-    else:
-        found = (value for column in columns for value in column)
+    columns = next((series[role] for role in ENDS if role in series), {}).values()
+    found: Iterator[float] = chain.from_iterable(columns)
+    if fold in (Fold.RATE, Fold.COUNT):
+        found = map(sum, zip_longest(*columns, fillvalue=math.nan))
     yield from filter(math.isfinite, found)
-
-
-def _measured(series: SeriesColumns, metric: str) -> list[float]:
-    """Return the values of a series without those of the omitted part."""
-    values = series.values[metric]
-    return [value for value, omitted in zip(values, series.omitted, strict=True) if not omitted]
 
 
 def edges_of(lines: Sequence[Sequence[float]]) -> list[float]:

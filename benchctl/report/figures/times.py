@@ -80,15 +80,16 @@ def read_traces(
     delays_s = {flow.name: flow.delay_s for flow in trial.flows}
     window = TimeWindow(0.0, max(trial.duration_s, LEAST_SPAN_S))
     traces = Traces(window, (), vocabulary, [*delays_s])
-    for flow in (one.flow for one in one.flows):
+    flows = {one.flow.id: one.flow for one in one.flows}
+    for columns in bulk.columns(flows, metrics):
+        flow = flows[columns.flow_id]
         streams = flow.requested.get("streams", 1)
-        for columns in bulk.columns(flow.id, metrics):
-            source = SeriesSource(
-                flow.name, flow.backend, columns.role, columns.stream, columns.direction,
-                (*columns.values,), delays_s.get(flow.name, 0.0),
-                streams if isinstance(streams, int) else 1,
-            )  # fmt: skip
-            traces.add_columns(source, columns)
+        source = SeriesSource(
+            flow.name, flow.backend, columns.role, columns.stream, columns.direction,
+            (*columns.values,), delays_s.get(flow.name, 0.0),
+            streams if isinstance(streams, int) else 1,
+        )  # fmt: skip
+        traces.add_columns(source, columns)
     traces.flush()
     return traces
 

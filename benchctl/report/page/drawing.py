@@ -7,7 +7,7 @@ is escaped.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from html import escape
 
 from msgspec.structs import replace
@@ -21,7 +21,7 @@ from benchctl.report.figures.figure import (
     PictureKind,
     PictureLine,
 )
-from benchctl.report.figures.slots import BAR, Slots, slots_of
+from benchctl.report.figures.slots import BAR, slots_of
 from benchctl.report.page.thinning import thinned
 from benchctl.units import format_value
 
@@ -34,6 +34,8 @@ _CHARACTER = 6.6
 _LONGEST = 60
 _WIDEST_BAR = 48.0
 _Place = Callable[[float], float]
+_Value = tuple[float, float, float | None, float | None]
+"""A place and a value of a line, and the ends of its interval, if known."""
 
 
 def svg_of(figure: Picture, points: int) -> str:
@@ -111,14 +113,14 @@ def _panel(figure: Picture, number: int, panel: Panel, points: int) -> str:
     last = number == len(figure.panels) - 1
     parts = [*_frame(figure.x, panel.y, x, y, (top, bottom), named=last)]
     if panel.cells:
-        parts += _cells(panel, x, y)
+        parts += _cells(figure, panel, x, y)
     for line in panel.lines:
         if figure.kind is PictureKind.BARS:
             parts += _bars(figure, panel, line, x, y)
         else:
             parts += _line(figure, panel.y, line, x, y, points)
     for box in panel.boxes:
-        parts += _box(box, slots_of(panel), x, y)
+        parts += _box(figure, panel, box, x, y)
     return "".join([*parts, *_events(panel, x, top, bottom)])
 
 
@@ -178,11 +180,11 @@ def _line(
             yield f'<path class="line {colour}" d="M{at:.1f} {y(low):.1f}V{y(high):.1f}"/>'
         if marks:
             kind = {LineRole.REPORTED: "open", LineRole.INVALID: "cross"}.get(line.role, "mark")
-            told = f"{label_of(figure, line)} {format_value(axis.metric, value_y)}"
+            told = _said(figure, axis, line, (value_x, value_y, low, high))
             yield _mark(at, height, f"{kind} {colour}", told)
 
 
-def _values(line: PictureLine) -> Iterator[tuple[float, float, float | None, float | None]]:
+def _values(line: PictureLine) -> Iterator[_Value]:
     """Yield the places of a line with their intervals, as far as known."""
     for place, (x, y) in enumerate(zip(line.xs, line.ys, strict=True)):
         if math.isfinite(y):
@@ -190,14 +192,33 @@ def _values(line: PictureLine) -> Iterator[tuple[float, float, float | None, flo
             yield x, y, *((low, high) if math.isfinite(low + high) else (None, None))
 
 
+def _said(figure: Picture, axis: Axis, line: PictureLine, value: _Value) -> str:
+    """Return a value of a line in words: where it is, what it is of, and its interval."""
+    x, y, low, high = value
+    where = next((tick.text for tick in figure.x.ticks if tick.value == x), "")
+    interval = "" if low is None or high is None else f", 95 % interval {_range(axis, low, high)}"
+    return _named([where, label_of(figure, line)], format_value(axis.metric, y) + interval)
+
+
+def _range(axis: Axis, low: float, high: float) -> str:
+    return f"{format_value(axis.metric, low)} to {format_value(axis.metric, high)}"
+
+
+def _named(names: Iterable[str], value: str) -> str:
+    name = ", ".join(filter(None, names))
+    return f"{name}: {value}" if name else value
+
+
+def _titled(element: str, text: str) -> str:
+    """Return an element, written as ``<name …/>``, with a title: what it shows, in words."""
+    name = element[1:].partition(" ")[0]
+    return f"{element.removesuffix('/>')}><title>{escape(text)}</title></{name}>"
+
+
 def _mark(x: float, y: float, kind: str, told: str) -> str:
-    told = escape(told.strip())
     if kind.startswith("cross"):
-        d = f"M{x - 4:.1f} {y - 4:.1f}l8 8m0-8l-8 8"
-        return f'<path class="{kind}" d="{d}"><title>{told}</title></path>'
-    return (
-        f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="3.5"><title>{told}</title></circle>'
-    )
+        return _titled(f'<path class="{kind}" d="M{x - 4:.1f} {y - 4:.1f}l8 8m0-8l-8 8"/>', told)
+    return _titled(f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="3.5"/>', told)
 
 
 def _band(line: PictureLine, x: _Place, y: _Place, colour: str) -> Iterator[str]:
@@ -248,53 +269,70 @@ def _bars(figure: Picture, panel: Panel, line: PictureLine, x: _Place, y: _Place
     floor = y(axis.low if axis.log else 0.0)
     for value_x, value_y, low, high in _values(line):
         at, height = x(slots.middle(value_x, line.number)), y(value_y)
-        told = f"{label_of(figure, line)} {format_value(axis.metric, value_y)}".strip()
+        told = _said(figure, axis, line, (value_x, value_y, low, high))
         if line.role is LineRole.MEASURED:
             left, wide = at - width * 0.45, width * 0.9
             top, tall = min(floor, height), abs(floor - height)
-            yield (
+            yield _titled(
                 f'<rect class="bar {colour}{_dash(line)}" x="{left:.1f}" y="{top:.1f}"'
-                f' width="{wide:.1f}" height="{tall:.1f}"><title>{escape(told)}</title></rect>'
-            )
+                f' width="{wide:.1f}" height="{tall:.1f}"/>', told,
+            )  # fmt: skip
             if low is not None and high is not None:
                 yield f'<path class="whisker" d="M{at:.1f} {y(low):.1f}V{y(high):.1f}"/>'
         if line.role is LineRole.EXPECTED:
             half = (x(BAR) - x(0.0) if line.number is None else width) / 2
             d = f"M{at - half:.1f} {height:.1f}h{2 * half:.1f}"
-            yield f'<path class="line dash {colour}" d="{d}"/>'
+            yield _titled(f'<path class="line dash {colour}" d="{d}"/>', told)
         elif line.role is not LineRole.MEASURED:
             kind = "open" if line.role is LineRole.REPORTED else "cross"
             yield _mark(at, height, f"{kind} {colour}", told)
 
 
-def _box(box: Box, slots: Slots, x: _Place, y: _Place) -> Iterator[str]:
+def _box(figure: Picture, panel: Panel, box: Box, x: _Place, y: _Place) -> Iterator[str]:
+    axis, slots = panel.y, slots_of(panel)
     width = min(_WIDEST_BAR, x(slots.width) - x(0.0))
     at = x(slots.middle(box.x, box.number))
     left, wide, colour = at - width * 0.4, width * 0.8, f"s{box.number % COLOURS}"
     yield f'<path class="line {colour}" d="M{at:.1f} {y(box.p5):.1f}V{y(box.p95):.1f}"/>'
-    yield (
+    where = next((tick.text for tick in figure.x.ticks if tick.value == box.x), "")
+    told = (
+        f"median {format_value(axis.metric, box.median)}, quartiles {_range(axis, box.q1, box.q3)},"
+        f" 5 % to 95 % {_range(axis, box.p5, box.p95)}, all {box.count:,}"
+        f" {_range(axis, box.least, box.greatest)}"
+    )
+    yield _titled(
         f'<rect class="bar {colour}" x="{left:.1f}" y="{y(box.q3):.1f}" width="{wide:.1f}"'
-        f' height="{max(1.0, y(box.q1) - y(box.q3)):.1f}"/>'
+        f' height="{max(1.0, y(box.q1) - y(box.q3)):.1f}"/>',
+        _named([where, figure.names[box.number]], told),
     )
     yield f'<path class="whisker" d="M{left:.1f} {y(box.median):.1f}h{wide:.1f}"/>'
     for value in (box.least, box.greatest):
         yield f'<circle class="open {colour}" cx="{at:.1f}" cy="{y(value):.1f}" r="2"/>'
 
 
-def _cells(panel: Panel, x: _Place, y: _Place) -> Iterator[str]:
-    low, high = (panel.heat.low, panel.heat.high) if panel.heat else (0.0, 1.0)
+def _cells(figure: Picture, panel: Panel, x: _Place, y: _Place) -> Iterator[str]:
+    heat = panel.heat or Axis("")
+    low, high = heat.low, heat.high
     wide, tall = x(1.0) - x(0.0), y(0.0) - y(1.0)
     for cell in panel.cells:
         at, height = x(cell.column), y(cell.row)
+        words = [cell.text or "-", *["not valid"] * (not cell.valid)]
         if cell.value is not None:
+            places = (figure.x, cell.column), (panel.y, cell.row)
+            names = (f"{axis.title} {axis.ticks[number].text}" for axis, number in places)
+            told = ", ".join([format_value(heat.metric, cell.value), *words[1:]])
             share = (cell.value - low) / (high - low) if high > low else 0.5
-            yield (
+            yield _titled(
                 f'<rect class="cell" fill-opacity="{0.08 + 0.6 * share:.2f}"'
                 f' x="{at - wide / 2:.1f}" y="{height - tall / 2:.1f}"'
-                f' width="{wide:.1f}" height="{tall:.1f}"/>'
-            )
-        valid = "" if cell.valid else " not valid"
-        yield _text(at, height + 4, f"{cell.text}{valid}", "middle")
+                f' width="{wide:.1f}" height="{tall:.1f}"/>', _named(names, told),
+            )  # fmt: skip
+        # Where there is no room for the value, it is shown when it is pointed at.
+        text = " ".join(words)
+        if len(text) * _CHARACTER < wide:
+            yield _text(at, height + 4, text, "middle")
+        elif not cell.valid:
+            yield _text(at, height + 4, "!", "middle")
 
 
 def colour_of(line: PictureLine) -> str:

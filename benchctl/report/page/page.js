@@ -38,6 +38,45 @@ addEventListener("afterprint", () => {
   for (const one of folded.splice(0)) one.open = false;
 });
 
+// The marks of a drawing have titles: a pointer, a finger and the arrow keys read them below it.
+function readable(drawing) {
+  const marks = [...drawing.querySelectorAll(":scope > * > title")].map((one) => one.parentNode);
+  if (!marks.length) return;
+  const told = document.createElement("p");
+  told.className = "note told";
+  told.setAttribute("aria-live", "polite");
+  const first = "Point at a mark, or use the arrow keys, to read its value.";
+  told.textContent = first;
+  drawing.parentNode.after(told);
+  drawing.setAttribute("tabindex", "0");
+  let chosen;
+  const choose = (mark) => {
+    chosen?.classList.remove("chosen");
+    chosen = mark;
+    chosen?.classList.add("chosen");
+    told.textContent = chosen ? chosen.querySelector("title").textContent : first;
+  };
+  const away = (mark, { clientX: x, clientY: y }) => {
+    const { left, right, top, bottom } = mark.getBoundingClientRect();
+    return Math.hypot(Math.max(left - x, 0, x - right), Math.max(top - y, 0, y - bottom));
+  };
+  const point = (event) =>
+    choose(marks.reduce((a, b) => (away(b, event) < away(a, event) ? b : a)));
+  for (const kind of ["pointermove", "pointerdown"]) drawing.addEventListener(kind, point);
+  drawing.addEventListener("keydown", (event) => {
+    const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
+    if (event.key === "Escape") choose();
+    if (!step) return;
+    event.preventDefault();
+    const place = chosen ? marks.indexOf(chosen) + step : step > 0 ? 0 : -1;
+    choose(marks.at(place % marks.length));
+  });
+}
+
+for (const drawing of document.querySelectorAll(".chart > svg")) {
+  if (!drawing.closest("figure").querySelector("script")) readable(drawing);
+}
+
 // A chart takes the place of its drawing on the screen; on paper the drawing stays.
 const BACK = { stroke: "transparent", width: 0, points: { show: false }, class: "edge" };
 const colour = (name) =>
