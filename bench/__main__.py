@@ -17,6 +17,7 @@ NAMES = (
     "quick",
     "runner",
     "simpleperf",
+    "owamp",
     "truth",
     "lab",
     "stalls",

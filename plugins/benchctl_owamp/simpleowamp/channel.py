@@ -73,11 +73,15 @@ def fork(work: Callable[[Channel], None]) -> tuple[Channel, int]:
     code = 1
     try:
         ours.close()
-        # Ctrl-C reaches this process, too, but the other one says when it ends.
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        # Signals to the group reach this process, too, but the other one says when it ends.
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)
         signal.set_wakeup_fd(-1)
         work(Channel(theirs))
         code = 0
+    except Exception:
+        import traceback  # Only imported if there is a bug.
+
+        traceback.print_exc()
     finally:
         os._exit(code)

@@ -184,7 +184,11 @@ class Sending:
                 while self._unstamped and self._unstamped[0][0] <= number:
                     sent, stamp_ns = self._unstamped.popleft()
                     if sent == number:
-                        self._kernel.add(self._clock.of_system(left_ns) - stamp_ns)
+                        self.left(number, stamp_ns, left_ns)
+
+    def left(self, number: int, stamp_ns: int, left_ns: int) -> None:
+        """Take when the kernel passed a packet to the device, by the order of sending from 0."""
+        self._kernel.add(self._clock.of_system(left_ns) - stamp_ns)
 
     def _error_estimate(self) -> int:
         """Return the error estimate of a packet: the clock's, and what the kernel adds to it."""
