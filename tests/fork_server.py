@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 
-LONGEST_S = 60.0
+from waiting import COMMAND_S
 
 
 class ForkServer:
@@ -31,7 +31,7 @@ class ForkServer:
         self._process.wait()
 
     def run(self, argv, directory, environment, *, merged=False):
-        """Run a command to its end, which is forced after a minute, with an empty stdin.
+        """Run a command to its end, which is forced after some minutes, with an empty stdin.
 
         Returns a ``CompletedProcess``; with ``merged``, stdout and stderr are both in the former.
         """
@@ -65,7 +65,7 @@ def _run(main, argv, directory, environment, merged):
 
 def _read(pid, *pipes):
     """Return what comes from each pipe until it is closed."""
-    end_s = time.monotonic() + LONGEST_S
+    end_s = time.monotonic() + COMMAND_S
     texts = dict.fromkeys(pipes, b"")
     with selectors.DefaultSelector() as selector:
         for pipe in pipes:

@@ -6,6 +6,8 @@ import time
 LOOK_S = 0.005
 # Far more than anything takes here: only a defect, or a machine that stands still, is as slow.
 DEADLINE_S = 30.0
+# The same for a whole command, which imports much, builds a lab, or measures.
+COMMAND_S = 300.0
 
 
 def _looks(told):

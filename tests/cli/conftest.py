@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from waiting import COMMAND_S
 
 TOY = Path(__file__).with_name("toy.py")
 
@@ -46,7 +47,7 @@ class Benchctl:
             argv = ["benchctl", *map(str, args)]
             return self.server.run(argv, self.directory, self.environment)
         process = self.start(*args)
-        stdout, stderr = process.communicate(timeout=60)
+        stdout, stderr = process.communicate(timeout=COMMAND_S)
         return subprocess.CompletedProcess(args, process.returncode, stdout, stderr)
 
 

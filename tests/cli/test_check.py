@@ -5,7 +5,7 @@ import pty
 import subprocess
 
 import pytest
-from waiting import wait_until
+from waiting import COMMAND_S, wait_until
 
 from benchctl.profile.find import shipped_profiles, shipped_topologies
 
@@ -14,7 +14,7 @@ GOOD = '[flows.main]\nbackend = "toy"\n'
 
 def piped(benchctl, text, *args):
     process = benchctl.start(*args, stdin=subprocess.PIPE)
-    stdout, stderr = process.communicate(text, timeout=60)
+    stdout, stderr = process.communicate(text, timeout=COMMAND_S)
     return subprocess.CompletedProcess(args, process.returncode, stdout, stderr)
 
 
@@ -101,7 +101,7 @@ def test_on_a_terminal_three_questions_are_asked_until_they_have_answers(benchct
         wait_until(lambda question=question: asked(question))
         shown = ""
         os.write(ours, f"{answer}\n".encode())
-    assert process.wait(timeout=60) == 0
+    assert process.wait(timeout=COMMAND_S) == 0
     os.close(ours)
     text = (benchctl.directory / "mine.toml").read_text()
     assert 'server = { host = "192.0.2.1" }' in text

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 from store.store_support import measured_run, new_run
+from waiting import COMMAND_S
 
-LIMIT_S = 60
 SCRIPTS = {
     "bash": ("--norc", "-i", "bind 'set show-all-if-ambiguous on'; source complete.bash"),
     "zsh": ("-f", "-i", "autoload -U compinit; compinit -u -D; source complete.zsh"),
@@ -50,7 +50,7 @@ def terminal(shell, environment):
 
     def type_until(text, *wanted):
         os.write(master, text.encode())
-        shown, end_s = "", time.monotonic() + LIMIT_S
+        shown, end_s = "", time.monotonic() + COMMAND_S
         while not all(one in shown for one in wanted):
             left_s = end_s - time.monotonic()
             assert select.select([master], [], [], left_s)[0], shown

@@ -10,7 +10,7 @@ from contextlib import closing
 
 import pytest
 from store.store_support import new_run
-from waiting import wait_until
+from waiting import COMMAND_S, wait_until
 
 from benchctl.engine.launch import launch_detached
 from benchctl.errors import StoreError
@@ -25,6 +25,7 @@ plan = ["ok", "hang"]
 [run]
 seed = 1
 order = "sequential"
+deadline = "10min"
 """
 
 
@@ -61,7 +62,7 @@ def test_attach_shows_what_was_and_ends_with_the_run(benchctl, detached):
     assert any(line.startswith("[1/2] plan=ok: ok main send 9.00 kbit/s") for line in told)
     wait_until(lambda: hangs(benchctl, detached))
     assert benchctl("runs", "stop", detached).returncode == 0
-    stdout, stderr = watch.communicate(timeout=30)
+    stdout, stderr = watch.communicate(timeout=COMMAND_S)
     assert "9.00 kbit/s" in stdout
     assert f"continue with: benchctl resume {detached}" in stderr
     assert watch.returncode == 1
@@ -73,7 +74,7 @@ def test_ctrl_c_leaves_the_run_and_not_the_run_its_trial(benchctl, detached):
     # A run that something else on this machine measures is a note.
     assert next(event for event in events if event != "note") == "trial_started"
     watch.send_signal(signal.SIGINT)
-    _, stderr = watch.communicate(timeout=30)
+    _, stderr = watch.communicate(timeout=COMMAND_S)
     assert watch.returncode == 130
     assert f"benchctl run --attach {detached}" in stderr
     wait_until(lambda: hangs(benchctl, detached))
@@ -85,7 +86,7 @@ def test_a_killed_runner_ends_the_watch_and_the_run_can_be_resumed(benchctl, det
     watch.stderr.readline()
     with closing(Reader(benchctl.store)) as reader:
         os.kill(reader.find(detached).runner_pid, signal.SIGKILL)
-    stdout, stderr = watch.communicate(timeout=30)
+    stdout, stderr = watch.communicate(timeout=COMMAND_S)
     assert (watch.returncode, "9.00 kbit/s" in stdout) == (4, True)
     assert "the runner died" in stderr
     assert status(benchctl, detached) == "died"
@@ -181,7 +182,7 @@ backoff = "200ms"
         stdout=subprocess.DEVNULL,
     )
     try:
-        stdout, stderr = run.communicate(timeout=60)
+        stdout, stderr = run.communicate(timeout=COMMAND_S)
     finally:
         server.terminate()
         server.wait()

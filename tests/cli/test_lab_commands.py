@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from waiting import COMMAND_S, wait_until
 
 pytestmark = pytest.mark.netns
 
@@ -34,7 +35,7 @@ def test_a_service_that_dies_is_the_reason_why_a_command_was_cut_short(benchctl,
 
 def test_a_prompt_whose_lab_has_fallen_says_why(benchctl):
     process = benchctl.start("lab", "shell", lab(benchctl, FALLS.format(end="exit 3")), stdin=-1)
-    _, said = process.communicate("a sleep 9\n", timeout=60)
+    _, said = process.communicate("a sleep 9\n", timeout=COMMAND_S)
     assert process.returncode == 3
     assert said.rstrip().endswith("ended with exit code 3: no disk")
 
@@ -60,19 +61,20 @@ def test_the_log_has_every_command_of_a_lab_with_its_host_start_and_end(benchctl
 
 
 def test_a_prompt_logs_each_command_when_it_ends(benchctl):
-    words = "lab", "shell", "--log-json", lab(benchctl, "[hosts.a]")
+    log = benchctl.directory / "log"
+    words = "lab", "shell", "--log", "log", "--log-json", lab(benchctl, "[hosts.a]")
+
+    def ends():
+        entries = map(json.loads, log.read_text().splitlines()) if log.exists() else ()
+        return {
+            (entry["host"], *entry["command"]): entry["exit_code"]
+            for entry in entries
+            if entry["event"] == "ended" and entry["host"] == "a"
+        }
+
     with benchctl.start(*words, stdin=subprocess.PIPE) as process:
         process.stdin.write("a true &\n")
         process.stdin.flush()
-        # It ends while the prompt waits for a line.
-        said = [next(line for line in process.stderr if '"ended"' in line and '["true"]' in line)]
-        process.stdin.write("a sleep 60 &\na false\n")
-        process.stdin.close()
-        said += process.stderr
-    entries = [json.loads(line) for line in said if line.startswith("{")]
-    ends = {
-        (entry["host"], *entry["command"]): entry["exit_code"]
-        for entry in entries
-        if entry["event"] == "ended" and entry["host"] == "a"
-    }
-    assert ends == {("a", "true"): 0, ("a", "sleep", "60"): -15, ("a", "false"): 1}
+        wait_until(ends)  # while the prompt waits for a line
+        process.communicate("a sleep 600 &\na false\n", timeout=COMMAND_S)
+    assert ends() == {("a", "true"): 0, ("a", "sleep", "600"): -15, ("a", "false"): 1}

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from store.store_support import measured_run
+from waiting import COMMAND_S
 
 from benchctl.cli.options import format_for
 from benchctl.errors import UsageError
@@ -129,7 +130,7 @@ def test_a_link_stays_a_link(benchctl):
 def test_events_have_their_name_from_the_first_on_and_any_ending(benchctl):
     (benchctl.directory / "events.log").write_text("of yesterday")
     process = benchctl.start("run", benchctl.profile(OK), "--events", "-o", "events.log")
-    process.communicate(timeout=60)
+    process.communicate(timeout=COMMAND_S)
     lines = (benchctl.directory / "events.log").read_text().splitlines()
     # A run that something else on this machine measures is a note.
     events = [event for line in lines if (event := json.loads(line)["event"]) != "note"]

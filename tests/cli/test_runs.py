@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 import pytest
 from store.store_support import new_run
-from waiting import wait_until
+from waiting import COMMAND_S, wait_until
 
 from benchctl.store.manage import read_tags
 from benchctl.store.read import Reader
@@ -106,7 +106,7 @@ def test_deleted_runs_are_gone_and_a_wrong_name_deletes_none(benchctl, names):
 
 
 def test_a_run_in_progress_is_stopped_and_not_deleted(benchctl):
-    text = '[flows.main]\nbackend = "toy"\nplan = "hang"\n[run]\ndeadline = "60s"\n'
+    text = '[flows.main]\nbackend = "toy"\nplan = "hang"\n[run]\ndeadline = "10min"\n'
     process = benchctl.start("run", benchctl.profile(text))
     try:
         wait_until(lambda: benchctl.store.exists() and "running" in benchctl("runs").stdout)
@@ -114,7 +114,7 @@ def test_a_run_in_progress_is_stopped_and_not_deleted(benchctl):
         assert result.returncode == 2
         assert "is in progress" in result.stderr
         assert benchctl("runs", "stop").returncode == 0
-        process.communicate(timeout=30)
+        process.communicate(timeout=COMMAND_S)
     finally:
         if process.poll() is None:
             os.kill(process.pid, signal.SIGKILL)

@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from waiting import COMMAND_S
 
 OK = '[flows.main]\nbackend = "toy"\n[axes]\nplan = ["ok"]\n[run]\nrepeats = 2\n'
 RULE = "─"
@@ -18,7 +19,7 @@ def shell(benchctl, text, **environment):
     return subprocess.run(
         ["bash", "-o", "pipefail", "-c", text.replace("benchctl", own)],
         cwd=benchctl.directory, env=benchctl.environment | environment,
-        capture_output=True, timeout=60, check=False,
+        capture_output=True, timeout=COMMAND_S, check=False,
     )  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from contextlib import closing
 
 import pytest
 from store.store_support import new_run
+from waiting import COMMAND_S
 
 from benchctl.engine.launch import launch
 
@@ -22,7 +23,7 @@ def limited(benchctl, limit, args, **environment):
     line = f"{limit}; exec {shlex.quote(sys.executable)} -m benchctl {args}"
     return subprocess.run(
         ["bash", "-c", line], cwd=benchctl.directory, env=benchctl.environment | environment,
-        capture_output=True, text=True, timeout=60, check=False,
+        capture_output=True, text=True, timeout=COMMAND_S, check=False,
     )  # fmt: skip
 
 
@@ -83,6 +84,6 @@ def test_a_file_of_millions_of_values_is_not_read_to_its_end(benchctl):
     profile = benchctl.profile(OK.replace('["ok"]', f"[{values}]"))
     begun_s = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
     planning = benchctl.start("plan", profile, "--yes")
-    _, stderr = planning.communicate(timeout=60)
+    _, stderr = planning.communicate(timeout=COMMAND_S)
     assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - begun_s < 2
     assert (planning.returncode, "larger than 500,000 characters" in stderr) == (2, True)

@@ -1,8 +1,8 @@
 """A backend whose tool is a shell script, named to benchctl as a single file.
 
 ``plan`` is what the tool does, in words: ``ok`` prints three samples and a total; ``hang`` prints
-one sample and waits for a minute; ``fail`` says why on stderr and ends with code 3; ``refuse`` says
-what helps; ``lucky`` and ``luckier`` have a metric of their own.
+one sample and waits for ten minutes; ``fail`` says why on stderr and ends with code 3; ``refuse``
+says what helps; ``lucky`` and ``luckier`` have a metric of their own.
 """
 
 from benchctl.api import (
@@ -29,7 +29,7 @@ SCRIPTS = {
     "ok": "for i in 0 1 2; do echo sample $i 8000; done; echo total 9000",
     "lucky": "echo sample 0 8000; echo luck 1",
     "luckier": "echo sample 0 8000; echo luck 2",
-    "hang": "echo sample 0 8000; sleep 60",
+    "hang": "echo sample 0 8000; sleep 600",
     "fail": "echo sample 0 8000; echo no luck today >&2; exit 3",
     "refuse": "echo refused; exit 1",
 }

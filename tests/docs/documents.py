@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from textwrap import dedent
 
+from waiting import COMMAND_S
+
 # The port that a document's example takes; its test takes a free one.
 EXAMPLE_PORT = "18088"
 DOCS = Path(__file__).parents[2] / "docs"
@@ -124,7 +126,7 @@ class Shell:
 
     def _run_in_bash(self, script):
         return subprocess.run(
-            ["bash", "-c", script], cwd=self.directory, env=self._environment, timeout=60,
+            ["bash", "-c", script], cwd=self.directory, env=self._environment, timeout=COMMAND_S,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         )  # fmt: skip
 

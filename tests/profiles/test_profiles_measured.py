@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from lab.lab_support import NOBODY, ordinary_user
+from waiting import COMMAND_S
 
 pytestmark = [pytest.mark.netns, pytest.mark.quiet]
 
@@ -38,7 +39,7 @@ class Run:
     def command(self, *arguments):
         return subprocess.run(
             [*self._prefix, *arguments],
-            env=self._environment, capture_output=True, text=True, check=False, timeout=60,
+            env=self._environment, capture_output=True, text=True, check=False, timeout=COMMAND_S,
         )  # fmt: skip
 
     def flows(self, **point):

@@ -6,8 +6,8 @@ import os
 import select
 import subprocess
 
-# A busy machine starts it in some seconds.
-PATIENCE_S = 120
+from waiting import COMMAND_S
+
 _PROGRAM = (
     "chromium", "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
     "--no-first-run", "--disable-background-networking", "--disable-component-update",
@@ -46,7 +46,7 @@ class Browser:
     def __exit__(self, *_):
         self._session = None
         self("Browser.close")
-        self._process.wait(PATIENCE_S)
+        self._process.wait(COMMAND_S)
         os.close(self._in)
         os.close(self._out)
 
@@ -67,7 +67,7 @@ class Browser:
 
     def _next(self):
         while b"\0" not in self._bytes:
-            ready, _, _ = select.select([self._in], [], [], PATIENCE_S)
+            ready, _, _ = select.select([self._in], [], [], COMMAND_S)
             more = os.read(self._in, 1 << 20) if ready else b""
             assert more, "the browser says nothing"
             self._bytes += more

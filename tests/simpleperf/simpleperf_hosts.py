@@ -3,6 +3,8 @@
 import subprocess
 from contextlib import ExitStack, contextmanager
 
+from waiting import COMMAND_S
+
 _NUMBERS = {"server": 1, "client": 2}
 
 
@@ -21,8 +23,8 @@ class Host:
     def run(self, *command, **options):
         """Run a command to its end."""
         return subprocess.run(
-            [*self.prefix, *command], capture_output=True, text=True, timeout=30, check=False,
-            **options,
+            [*self.prefix, *command],
+            capture_output=True, text=True, timeout=COMMAND_S, check=False, **options,
         )  # fmt: skip
 
     def configure(self, *lines):

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from store.store_support import new_run
+from waiting import COMMAND_S
 
 from benchctl.errors import StoreBusyError, StoreError
 from benchctl.store import database
@@ -74,7 +75,9 @@ def test_processes_that_make_the_store_at_the_same_moment_all_get_it(tmp_path):
         for opener in openers:
             opener.stdin.write("go\n")
             opener.stdin.flush()
-        assert [opener.communicate(timeout=30) for opener in openers] == [("wal 0\n", "")] * 3
+        assert [opener.communicate(timeout=COMMAND_S) for opener in openers] == [
+            ("wal 0\n", "")
+        ] * 3
 
 
 @pytest.mark.parametrize("write", [True, False])
@@ -218,7 +221,7 @@ def test_a_real_disk_that_is_full_or_read_only_gives_one_error(tmp_path, options
     result = subprocess.run(
         ["unshare", "--user", "--map-root-user", "--mount", "sh", "-ec", script, ON_A_SMALL_DISK,
          tests],
-        capture_output=True, text=True, check=True, timeout=60,
+        capture_output=True, text=True, check=True, timeout=COMMAND_S,
     )  # fmt: skip
     assert result.stderr == ""
     said = result.stdout.splitlines()

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from store.store_support import NOW, add_flow, add_sample, figures, new_run
+from waiting import COMMAND_S
 
 from benchctl.errors import StoreError, UsageError
 from benchctl.run.record import Figure, FlowEvent, Happening
@@ -221,7 +222,7 @@ def test_readers_read_while_the_runner_writes(recorder, store):
             if number % 50 == 49:
                 recorder.flush()
         for one in readers:
-            counts = one.result(timeout=30)
+            counts = one.result(timeout=COMMAND_S)
             assert counts == sorted(counts)
 
 
