@@ -32,6 +32,7 @@ docs/tui
 docs/lab
 docs/experiments
 docs/simpleperf-protocol
+docs/owamp
 ```
 ```{toctree}
 :hidden:

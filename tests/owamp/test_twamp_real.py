@@ -51,9 +51,7 @@ def test_our_client_measures_against_twampd(tmp_path, mode, twampd):
     key = tmp_path / "key"
     key.write_bytes(bytes.fromhex(KEY))
     protected = () if mode == "open" else ("--mode", mode, "--user", "alice", "--key-file", key)
-    code, events = ping(
-        "127.0.0.1", "-p", twampd, "--protocol", "twamp", *protected, *FEW, "-L", "20"
-    )
+    code, events = ping("127.0.0.1", twampd, "twamp", *protected, *FEW, "-L", "20")
     assert code == 0
     back = of(events, "reflected")
     assert [(each["seq"], each["reflector_seq"]) for each in back] == [(n, n) for n in range(5)]
@@ -72,7 +70,7 @@ def test_twping_measures_against_our_server(tmp_path, mode):
     key.write_text(f"alice\t{KEY}\n")
     theirs = () if mode == "open" else ("-u", "alice", "-k", str(key))
     ours = () if mode == "open" else ("--users", users)
-    with serving("--protocol", "twamp", *ours) as port:
+    with serving("twamp", *ours) as port:
         command = ["twping", *FEW, "-L", "5", "-R", "-A", MODES[mode], *theirs]
         done = subprocess.run(
             [*command, f"127.0.0.1:{port}"], capture_output=True, text=True, check=True

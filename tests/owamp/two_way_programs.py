@@ -1,31 +1,32 @@
-"""Runs simpleowamp as users do: a server at a free port, and a measurement."""
+"""Runs simpleowamp's two-way protocols as users do, and reads what is printed."""
 
 import json
-import subprocess
 import sys
 from contextlib import contextmanager
 
-TOOL = [sys.executable, "-m", "benchctl_owamp.simpleowamp"]
+from owamp.owamp_harness import TOOL, client_program, server_program
+
+# Without -S, which would hide the library that the secure modes need.
+COMMAND = (sys.executable, "-I", str(TOOL))
 
 
 @contextmanager
-def serving(*arguments):
+def serving(protocol, *flags):
     """Run a server at a free port; yields the port."""
-    command = [*TOOL, "serve", "-p", "0", *map(str, arguments)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
-        try:
-            line = server.stdout.readline()
-            assert " listens on " in line
-            yield int(line.rpartition(":")[2])
-        finally:
-            server.terminate()
-            assert server.wait() == 0
+    flags = ("--protocol", protocol, *map(str, flags))
+    with server_program(*flags, command=COMMAND) as (_, port):
+        yield port
+
+
+def measured(host, port, protocol, *flags):
+    """Measure; returns the program's end."""
+    flags = ("--protocol", protocol, *map(str, flags))
+    return client_program(port, *flags, host=host, command=COMMAND)
 
 
 def ping(*arguments):
     """Measure; returns the exit code and the events."""
-    command = [*TOOL, "ping", *map(str, arguments), "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = measured(*arguments, "--json")
     assert done.stderr == ""
     return done.returncode, [json.loads(line) for line in done.stdout.splitlines()]
 
