@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from owamp.owamp_conversation import (
     MODES,
@@ -54,6 +54,8 @@ from benchctl_owamp.simpleowamp.messages import (
 )
 from benchctl_standalone.errors import Problem
 
+# In each mode.
+FEWER = settings(REPEATABLE, max_examples=40)
 ALL_MODES = ("open", "authenticated", "encrypted")
 BITS = {"open": 1, "authenticated": 2, "encrypted": 4}
 
@@ -117,7 +119,7 @@ def server_hears(pieces):
     return answers, server.heard
 
 
-@REPEATABLE
+@FEWER
 @given(places=st.lists(st.integers(0, 1 << 16), max_size=30))
 def test_however_the_stream_is_cut_the_events_are_the_same(recorded, places):
     mode, from_client, from_server, client, server = recorded
@@ -134,7 +136,7 @@ def test_octet_by_octet_gives_the_same_events(recorded):
     assert server_hears(cut(from_client, everywhere))[1] == server
 
 
-@REPEATABLE
+@FEWER
 @given(place=st.integers(0, 1 << 16), mask=st.integers(1, 255), cuts=st.lists(st.integers(0, 4000)))
 def test_altered_octets_end_in_one_problem_or_in_nothing(recorded, place, mask, cuts):
     mode, from_client, from_server, *_ = recorded
@@ -157,6 +159,21 @@ def test_random_octets_end_in_one_problem_or_wait_for_more(pieces):
     client = ControlClient()
     for hear in (server.hear, lambda piece: drain(client.receive(piece))):
         assert kind_of(lambda hear=hear: drain(map(hear, pieces))) in ("", "peer")
+
+
+COMMANDS = st.builds(
+    lambda command, rest: bytes([command]) + rest,
+    st.integers(0, 5),
+    st.binary(max_size=200) | st.integers(0, 200).map(bytes),
+)
+
+
+@REPEATABLE
+@given(is_running=st.booleans(), pieces=st.lists(COMMANDS, max_size=30))
+def test_after_set_up_too_random_octets_end_in_one_problem_and_little_is_kept(is_running, pieces):
+    server = running() if is_running else ready()
+    assert kind_of(lambda: drain(map(server.hear, pieces))) in ("", "peer")
+    assert len(server.machine._buffer) <= 8 * MAX_SKIPS + 200
 
 
 @pytest.mark.parametrize("mode", ["authenticated", "encrypted"])
