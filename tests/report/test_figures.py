@@ -11,8 +11,9 @@ from report.pictured_run import WINDOWS, pictured_run
 from store.store_support import measured_run, new_run
 
 from benchctl.errors import UsageError
-from benchctl.report.figures.axes import numbers_of, swept_axis
-from benchctl.report.figures.figure import LineRole, PictureKind
+from benchctl.metrics import METRICS
+from benchctl.report.figures.axes import numbers_of, swept_axis, value_axis
+from benchctl.report.figures.figure import LineRole, PictureKind, PictureLine
 from benchctl.report.figures.making import Wanted, figures_of
 from benchctl.report.report import read_report
 from benchctl.store.read import Reader
@@ -253,3 +254,13 @@ def test_a_gap_in_the_samples_is_a_gap_in_the_line(tmp_path):
     gaps = [x for x, y in zip(line.xs, line.ys, strict=True) if math.isnan(y)]
     assert len(gaps) == 1
     assert 3 < gaps[0] < 7
+
+
+def test_negative_delays_have_a_linear_axis_that_reaches_below_zero():
+    lines = [
+        PictureLine("send", 0, [1.0, 500.0], [0.0502, 5.02]),
+        PictureLine("receive", 1, [1.0, 500.0], [-0.049, -4.9]),
+    ]
+    axis = value_axis(METRICS["owd_s"], lines, x_is_log=True)
+    assert (axis.log, axis.low, axis.high) == (False, -4.9, 5.02)
+    assert value_axis(METRICS["owd_s"], lines[:1], x_is_log=True).log
