@@ -34,7 +34,8 @@ WANTED = (
 INFORMATION = ("METADATA", "WHEEL", "RECORD", "entry_points.txt", "licenses/LICENSE")
 INSTALLERS = ("pipx", "uv tool")
 COMMANDS = (
-    "simpleperf --version", "benchctl --version", "benchctl run -q quickstart --repeat 1",
+    "simpleowamp --version", "simpleperf --version", "benchctl --version",
+    "benchctl run -q quickstart --repeat 1",
     "benchctl show last", "benchctl help run",
 )  # fmt: skip
 
