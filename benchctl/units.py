@@ -176,9 +176,12 @@ def without_unit(name: str) -> str:
 def parse_value(name: str, value: object) -> float:
     """Parse a value by the unit that its name ends with, as in ``rtt_s``; a plain number if none.
 
-    Raises ValueError.
+    Only times may be negative, as delays between two clocks are. Raises ValueError.
     """
-    if suffix := _suffix(name):
+    suffix = _suffix(name)
+    if suffix == "_s" and isinstance(value, str) and value.startswith("-"):
+        return -_QUANTITIES[suffix].parse(value[1:])
+    if suffix:
         return _QUANTITIES[suffix].parse(value)
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise ValueError(f"{quoted(value)} is not a number")

@@ -227,6 +227,7 @@ def test_a_value_is_shown_and_read_by_the_unit_that_its_name_ends_with():
     assert format_value("retransmits", 12) == "12"
     assert parse_value("throughput_bps", "1Mbit") == 1e6
     assert parse_value("retransmits", 12) == parse_value("bytes_sent", 12) == 12.0
+    assert parse_value("owd_s", "-42.5ms") == -0.0425
     names = ("a_bps", "a_s", "a_bytes", "bytes_sent", "a_ratio", "hops")
     assert [unit_of(name) for name in names] == ["bit/s", "s", "B", "B", "ratio", ""]
 

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from benchctl.analysis.clocks import are_apart
+from benchctl.analysis.clocks import are_apart, promised_of
 from benchctl.analysis.figures import FlowFold, distribution
 from benchctl.analysis.floor import DelayAt, floor_of
 from benchctl.analysis.levels import DelayStep, levels_of, steps_of
@@ -74,7 +74,7 @@ def clock_figures(
     told = fold.figures()
     delays = {way: told[way, "owd_s"] for way in (SEND, RECEIVE) if (way, "owd_s") in told}
     least = {way: figure.spread["min"] for way, figure in delays.items() if "min" in figure.spread}
-    promised = {way: figures["owd_s"] for way, figures in expected.items() if "owd_s" in figures}
+    promised = promised_of(expected)
     if not are_apart(least, promised) and (one_clock or promised):
         return {}
     ways = probed_ways(fold)

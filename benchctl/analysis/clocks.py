@@ -81,6 +81,15 @@ def are_apart(least_s: Mapping[str, float], promised_s: Mapping[str, float]) -> 
     )  # fmt: skip
 
 
+def promised_of(expected: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
+    """Return the least delays that the topology of a lab allows, by direction."""
+    return {
+        way: told.get("owd_least_s", told["owd_s"])
+        for way, told in expected.items()
+        if "owd_s" in told
+    }
+
+
 def clocks_of(
     figures: Figures, expected: Mapping[str, Mapping[str, float]], *, one_clock: bool
 ) -> Clocks | None:
@@ -94,7 +103,7 @@ def clocks_of(
         for (way, metric), figure in figures.items()
         if metric == "owd_s" and "min" in figure.spread
     }
-    promised_s = {way: told["owd_s"] for way, told in expected.items() if "owd_s" in told}
+    promised_s = promised_of(expected)
     apart = are_apart(least_s, promised_s)
     if not least_s or (not apart and (one_clock or promised_s)):
         return None

@@ -127,10 +127,13 @@ def _with_directions(wanted: Quick, registry: Registry) -> Quick:
     from dataclasses import replace
 
     from benchctl.errors import UsageError
-    from benchctl.metrics import Direction
+    from benchctl.metrics import PROBES, Direction
 
-    known = registry.load(wanted.backend).capabilities.directions
-    ways = [way for way in (Direction.SEND, Direction.RECEIVE) if way in known]
+    can = registry.load(wanted.backend).capabilities
+    # One direction of delays alone says nothing of the clocks.
+    probes = can.headline in PROBES and Direction.BOTH in can.directions
+    wish = (Direction.BOTH,) if probes else (Direction.SEND, Direction.RECEIVE)
+    ways = [way for way in wish if way in can.directions]
     if not ways:
         raise UsageError(
             f"--backend {wanted.backend}: it does not measure throughput",

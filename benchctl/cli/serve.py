@@ -105,7 +105,7 @@ def _servers(tools: Sequence[str], bind: str | None, allow: tuple[str, ...]) -> 
     from benchctl.api import Role
     from benchctl.backends import installed
     from benchctl.engine.preflight import look
-    from benchctl.engine.serve import Served, everywhere
+    from benchctl.engine.serve import Served, everywhere, may_listen
     from benchctl.errors import MissingError, UsageError
 
     registry = installed()
@@ -131,6 +131,11 @@ def _servers(tools: Sequence[str], bind: str | None, allow: tuple[str, ...]) -> 
         place = port or can.default_port
         if place is None:
             raise UsageError(f"{name} has no port of its own", f"for example: --tool {name}:5000")
+        if not tools and not may_listen(place):
+            why = f"only root can listen on port {place}"
+            other = f"--tool {name}:{place + 8000} serves it on another"
+            print(f"benchctl: {name} is left out, because {why}; {other}", file=sys.stderr)
+            continue
         servers.append(Served(backend, tool, bind or everywhere(), place, allow))
     if not servers:
         raise UsageError("no tool can be served here", "see benchctl backends")

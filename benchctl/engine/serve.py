@@ -179,6 +179,18 @@ def everywhere() -> str:
     return "::" if socket.has_dualstack_ipv6() else "0.0.0.0"
 
 
+def may_listen(port: int) -> bool:
+    """Return whether the kernel lets this user listen on a port (ip_unprivileged_port_start)."""
+    with socket.socket() as sock:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        with suppress(OSError):
+            try:
+                sock.bind(("127.0.0.1", port))
+            except PermissionError:
+                return False
+    return True
+
+
 def own_address() -> str:
     """Return the address of this machine that others see, or its name if there is none.
 

@@ -86,6 +86,11 @@ class NetworkPath:
         return min(self.there, key=lambda hop: hop.settings.rate_bps)
 
     @property
+    def jitter_s(self) -> float:
+        """How much earlier than its mean delay a packet may arrive."""
+        return sum(hop.settings.jitter_s for hop in self.there)
+
+    @property
     def reverse(self) -> NetworkPath:
         """The path of data that the far host sends."""
         return NetworkPath(

@@ -252,10 +252,10 @@ def _delays(flow: PlannedFlow, demand: Demand, way: NetworkPath) -> Promises:
     payload = int(demand.payload_bytes or PING_PAYLOAD_BYTES)
     told: Promises = {}
     for direction, one_way in _directions(flow, way):
-        told[str(direction)] = {
-            "rtt_s": way.rtt_s(payload),
-            "owd_s": one_way.one_way_s(payload),
-        }
+        delay_s = one_way.one_way_s(payload)
+        told[str(direction)] = {"rtt_s": way.rtt_s(payload), "owd_s": delay_s}
+        if one_way.jitter_s:
+            told[str(direction)]["owd_least_s"] = delay_s - one_way.jitter_s
     return told or {str(flow.direction): {"rtt_s": way.rtt_s(payload)}}
 
 

@@ -37,7 +37,7 @@ _CAUSES = tuple(
          "authmode and allow_open_mode in its configuration"),
         ("Unable to open control connection",
          FailureKind.UNREACHABLE, "check that owampd runs there and its TCP port is open; benchctl "
-         "does not start owampd"),
+         "starts owampd on its own hosts only"),
         ("Server denied test",
          FailureKind.REFUSED, "a bandwidth or disk limit in owamp-server.limits, or not an OWAMP "
          "server; the log of owampd has the reason"),

@@ -135,3 +135,9 @@ def test_without_a_drift_the_way_is_half_of_the_sum_and_with_one_it_is_without_i
         told[direction, "owd_offset_removed_s"] = Figure(0.011, "samples", {"min": 10 * MS})
     clocks = clocks_of(told, {}, one_clock=False)
     assert (clocks.way_s, clocks.moved) == (10 * MS, True)
+
+
+def test_less_than_the_mean_of_a_path_with_jitter_proves_nothing():
+    jittery = {way: {"owd_s": 3 * MS, "owd_least_s": MS} for way in ("send", "receive")}
+    assert seen(1.2 * MS, 1.3 * MS, jittery, one_clock=True) is None
+    assert seen(-1 * MS, 1.8 * MS, jittery, one_clock=True).verdict is ClockVerdict.APART

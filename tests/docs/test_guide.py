@@ -15,7 +15,7 @@ QUESTIONS = [
     "guide.md#measure-between-two-hosts",
     "guide.md#write-a-profile-for-your-servers",
     "guide.md#show-results-to-others",
-    "guide.md#run-owampd",
+    "guide.md#measure-one-way-delay",
     "output.md#what-the-columns-mean",
     "troubleshooting.md#why-did-this-fail",
 ]

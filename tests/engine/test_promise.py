@@ -82,6 +82,14 @@ def test_of_changing_links_the_bottleneck_is_that_of_most_of_the_time(topology):
     assert found == [{"a": "a"}, {"a": "core"}]
 
 
+def test_of_a_path_with_jitter_the_least_delay_is_told_too():
+    text = TEXT.replace('delay = "20ms"', 'delay = "20ms", jitter = "5ms"')
+    made = build_topology(parse_toml(text, Path("lab.toml")), {})
+    told = expected(made, plan("main", backend="owping", direction="both"))["main"]
+    for way in ("send", "receive"):
+        assert told[way]["owd_s"] - told[way]["owd_least_s"] == pytest.approx(0.005)
+
+
 class OwnNames(FakeBackend):
     """A tool whose parameters are called as nobody else calls them."""
 

@@ -1,4 +1,5 @@
 import shlex
+from pathlib import Path
 
 import pytest
 from owping.owping_samples import BOTH, machine, packet, raw, transcript
@@ -6,17 +7,19 @@ from pydantic import ValidationError
 
 from benchctl.api import (
     METRICS,
+    Channel,
     Direction,
     Failure,
     FailureKind,
     Flow,
+    Ready,
     Role,
     Sample,
     Summary,
     Tool,
     replay,
 )
-from benchctl_owping import BACKEND
+from benchctl_owping import BACKEND, daemon
 from benchctl_owping.complaints import Complaints
 from benchctl_owping.machine import MachineParser
 from benchctl_owping.raw import RawParser
@@ -114,11 +117,28 @@ def test_every_parameter_says_what_it_is():
         assert len(field.description or "") > 15, name
 
 
-def test_its_server_runs_already_and_benchctl_starts_none():
-    assert not BACKEND.capabilities.needs_server
+def test_benchctl_starts_owampd_on_its_own_hosts():
+    assert BACKEND.capabilities.needs_server
     assert BACKEND.capabilities.default_port == 861
-    assert BACKEND.server(flow()) is None
-    assert BACKEND.probe(Role.SERVER) is None
+    assert BACKEND.probe(Role.SERVER).argv == ("owampd", "-h")
+    command = BACKEND.server(flow(address="2001:db8::1", port=8861))
+    assert command.argv[-3:] == (str(Path(daemon.__file__)), "2001:db8::1", "8861")
+    assert command.stop_signal == "SIGTERM"
+    with pytest.raises(ValueError, match="mode encrypted"):
+        BACKEND.server(flow(mode="encrypted", username="jo", key_file="/etc/pfs"))
+
+
+def test_owampd_says_when_it_listens_or_why_it_does_not():
+    parser = BACKEND.server(flow()).parser
+    noise = b"owampd[7]: NTP: Status UNSYNC (clock offset issues likely)\n"
+    assert parser.feed(noise, Channel.STDERR) == []
+    assert parser.feed(b"owampd listens on 192.0.2.1 port 861\n") == [Ready()]
+    assert parser.close(0) == []
+    parser = BACKEND.server(flow()).parser
+    parser.feed(noise + b"owampd[7]: OWPServerSockCreate: Permission denied\n", Channel.STDERR)
+    (failure,) = parser.close(1)
+    assert failure.kind is TOOL
+    assert failure.message == ("owampd does not listen: OWPServerSockCreate: Permission denied")
 
 
 def test_the_probe_reads_the_version_from_the_help():
