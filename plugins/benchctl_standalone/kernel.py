@@ -18,6 +18,11 @@ _LINUX = sys.platform.startswith("linux") and not os.uname().machine.startswith(
 
 
 _DARWIN_TTL = (24, 24) if sys.platform == "darwin" else None
+_HOP_LIMIT = (
+    (socket.IPV6_RECVHOPLIMIT, socket.IPV6_HOPLIMIT)
+    if hasattr(socket, "IPV6_RECVHOPLIMIT") and hasattr(socket, "IPV6_HOPLIMIT")
+    else None
+)
 
 
 def _on_linux(number: int) -> int | None:
@@ -36,8 +41,9 @@ class Kernel:
     MEMINFO: int | None = _on_linux(55)
     TIMESTAMP_NS: int | None = _on_linux(35)
     TIMESTAMPING: int | None = _on_linux(37)
-    # Option and kind of the ancillary data, which Python names for IPv6 only.
+    # Options and kinds of ancillary data: Python names those of IPv6, where the system has them.
     RECEIVE_TTL: tuple[int, int] | None = (12, 2) if _LINUX else _DARWIN_TTL
+    RECEIVE_HOP_LIMIT: tuple[int, int] | None = _HOP_LIMIT
     PACKET_INFO: int | None = _on_linux(8)
     UDP_SEGMENT: int | None = _on_linux(103)
     UDP_GRO: int | None = _on_linux(104)

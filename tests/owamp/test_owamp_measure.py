@@ -263,6 +263,13 @@ def test_a_session_id_is_used_once(asking):
     assert asking.ask_to_receive().accept == Accept.REFUSED
 
 
+@pytest.mark.parametrize("field", ["start_time", "timeout"])
+def test_nobody_holds_a_session_for_longer_than_the_limit_by_its_start_or_timeout(asking, field):
+    day = to_interval(86400 * SECOND_NS)
+    value = day if field == "timeout" else to_timestamp(time.time_ns()) + day
+    assert asking.ask_to_send(**{field: value}).accept == Accept.PERMANENT_LIMIT
+
+
 def test_limits_are_refused_by_their_kind():
     limits = Limits(client_sessions=1, client_packets=1000)
     with running_server(limits=limits) as server:

@@ -185,6 +185,25 @@ def test_a_full_queue_is_left_to_drain_and_the_packet_has_the_time_when_it_left(
         assert from_timestamp(owamp_format().read(arrival(far).data).time) >= before_ns
 
 
+def test_a_sender_that_fell_behind_catches_up_at_twice_its_rate():
+    with pair() as (near, _):
+        one = Sending(order(start_ns=time.time_ns() - SECOND_NS), near, Clock())
+        for _ in range(3):
+            before_ns = time.monotonic_ns()
+            one.send()
+            assert one.try_ns >= before_ns + from_interval(MILLISECOND.parameter) // 2
+
+
+def test_packets_that_are_left_out_do_not_hold_up_others():
+    with pair() as (near, _):
+        late_ns = time.time_ns() - 3600 * SECOND_NS
+        one = Sending(order(start_ns=late_ns, timeout_s=1.0), near, Clock())
+        before_ns = time.monotonic_ns()
+        one.send()
+        assert one.next_seq == 1
+        assert one.try_ns >= before_ns
+
+
 def test_the_error_estimate_is_the_clocks_own():
     with pair() as (near, far):
         state = UNSYNCHRONIZED._replace(synchronized=True, max_error_s=0.25)

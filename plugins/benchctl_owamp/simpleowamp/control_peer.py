@@ -29,6 +29,8 @@ from .timestamps import from_interval
 GREETING_S = 10.0
 # What waits to be sent to a client that does not read; more is made when it has.
 _UNSENT_BYTES = 1 << 18
+# Groups of records that are made before others are served.
+_GROUPS_A_STEP = 8
 # What a client may say before it has read the answer to what it said before.
 _UNREAD_BYTES = 1 << 18
 
@@ -211,22 +213,21 @@ class ControlPeer(HubConnection):
 
     def _flush(self) -> None:
         """Send what is to be sent, and make more of it while the client reads."""
-        while True:
-            while self._records and len(self._unsent) < _UNSENT_BYTES:
+        for _ in range(_GROUPS_A_STEP):
+            if self._records and len(self._unsent) < _UNSENT_BYTES:
                 more = next(self._records, None)
                 if more is None:
                     self._records = None
                     self._unsent += self._talk.fetch_end()
                 else:
                     self._unsent += more
-            if not self._unsent:
-                break
-            try:
-                sent = self.sock.send(self._unsent)
-            except BlockingIOError:
-                break
-            del self._unsent[:sent]
+            if self._unsent:
+                try:
+                    sent = self.sock.send(self._unsent)
+                except BlockingIOError:
+                    break
+                del self._unsent[:sent]
         if self._ends and not self._unsent:
             self._leave()
         elif self in self._hub.peers:
-            self._hub.watch_writing(self, bool(self._unsent))
+            self._hub.watch_writing(self, bool(self._unsent or self._records))

@@ -18,6 +18,7 @@ from .records import PacketRecord, SkipRange
 from .timestamps import ErrorEstimate, from_interval, from_timestamp, to_timestamp
 
 _LATE_SHARE = 0.8
+_STEP = 10_000
 
 
 class Packet(NamedTuple):
@@ -94,7 +95,10 @@ class Direction:
 
     def due_before(self, own_ns: int) -> int:
         """Return how many packets were due at a time of this end's clock."""
-        return self.receiving.seq_due_at(to_timestamp(own_ns))
+        time = to_timestamp(own_ns)
+        while not self.receiving.work_out(time, _STEP):
+            pass
+        return self.receiving.seq_due_at(time)
 
     def end_ns(self, now_ns: int) -> int | None:
         """Return until when packets may be under way; None long before that.
@@ -120,7 +124,6 @@ class Direction:
         """Take what the sender says at its end; returns the numbers of the lost packets."""
         skips = tuple(skips)
         self.skipped = sum(skip.last_seq - skip.first_seq + 1 for skip in skips)
-        lost = [record.seq for record in self.receiving.lost(next_seq, skips)]
-        lost = [seq for seq in lost if seq not in self._seen]
+        lost = [seq for seq in self.receiving.lost_seqs(next_seq, skips) if seq not in self._seen]
         self.lost = len(lost)
         return lost

@@ -99,7 +99,8 @@ def _prepare(sock: socket.socket, family: int, dscp: int) -> None:
         sock.setsockopt(socket.SOL_SOCKET, Kernel.TIMESTAMP_NS, 1)
     if family == socket.AF_INET6:
         sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_UNICAST_HOPS, TTL)
-        sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_RECVHOPLIMIT, 1)
+        if Kernel.RECEIVE_HOP_LIMIT is not None:
+            sock.setsockopt(socket.IPPROTO_IPV6, Kernel.RECEIVE_HOP_LIMIT[0], 1)
         set_option(sock, socket.IPPROTO_IPV6, socket.IPV6_TCLASS, dscp << 2, "DSCP")
     else:
         sock.setsockopt(socket.IPPROTO_IP, socket.IP_TTL, TTL)

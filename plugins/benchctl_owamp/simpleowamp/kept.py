@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Callable, NamedTuple
 
 from .layouts import RECORD
 from .messages import SessionRequest
 from .quota import Claim
+from .receiving import Receiving
 from .records import PacketRecord, SkipRange, unpack_records
 
 _GROUP = 512
@@ -16,27 +18,35 @@ _GROUP = 512
 class Kept(NamedTuple):
     """A session that has ended. The records are packed: a million of them take 25 MB.
 
-    Without the sender's word at its end, ``finished`` is false, and the last two mean nothing.
+    Those of lost packets are made when they are asked for. Without the sender's word at its end,
+    ``finished`` is false, and what follows means nothing.
     """
 
     claim: Claim
     request: SessionRequest
     records: bytes
+    receiving: Receiving
     finished: bool
     next_seq: int = 0
     skips: tuple[SkipRange, ...] = ()
 
     def groups(self, first: int, last: int) -> Iterator[tuple[PacketRecord, ...]]:
-        """Yield the records of packets of a range, some at a time."""
+        """Yield the records of packets of a range, some at a time: what arrived, then the lost."""
         for at in range(0, len(self.records), _GROUP * RECORD.size):
             records = unpack_records(self.records[at : at + _GROUP * RECORD.size])
             yield tuple(record for record in records if first <= record.seq <= last)
+        lost = self.receiving.lost_seqs(self.next_seq, self.skips)
+        while seqs := tuple(islice(lost, _GROUP)):
+            yield tuple(self.receiving.lost(seq for seq in seqs if first <= seq <= last))
 
     def record_count(self, first: int, last: int) -> int:
         """Return the number of records of a range."""
         if first == 0 and last >= self.request.packet_count - 1:
-            return len(self.records) // RECORD.size
-        return sum(map(len, self.groups(first, last)))
+            lost = self.receiving.lost_count(self.next_seq, self.skips)
+            return len(self.records) // RECORD.size + lost
+        arrived = self._replace(next_seq=0).groups(first, last)
+        lost_seqs = self.receiving.lost_seqs(self.next_seq, self.skips)
+        return sum(map(len, arrived)) + sum(first <= seq <= last for seq in lost_seqs)
 
 
 class Shelf:

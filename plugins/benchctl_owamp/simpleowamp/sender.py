@@ -42,6 +42,8 @@ _EARLY_NS = 200_000
 _EARLY_SHARE = 5
 # After a longer pause a packet that is late already is rehearsed, too.
 _PAUSE_NS = 500_000
+# A wake-up that is so late is none of the usual ones.
+_BEHIND_NS = 10_000_000
 # How long a full device queue is left to drain.
 _FULL_NS = 200_000
 # While packets are due without a pause, orders are looked for this often.
@@ -106,6 +108,8 @@ class Sending:
         self._clock = clock
         # Random octets, so that no link on the way compresses them (RFC 4656, section 4.1.2).
         self._format = _format_of(order)
+        least = min((slot.parameter for slot in order.slots), default=0)
+        self._gap_ns = from_interval(least) // 2
         self._offsets: Iterator[int] = offsets(order.sid, order.slots, order.packets)
         self._monotonic_ns = time.monotonic_ns() - time.time_ns()
         self._stamped = order.stamps and stamp_transmissions(sock)
@@ -130,7 +134,10 @@ class Sending:
             return
         self._own_ns = self.order.start_ns + from_interval(offset)
         self.due_ns = self._clock.system_time(self._own_ns) + self._monotonic_ns
-        self.try_ns = self.due_ns
+        # A sender that fell behind catches up at twice its rate, and not in one burst.
+        now_ns = time.monotonic_ns()
+        behind = now_ns - self.due_ns > _BEHIND_NS
+        self.try_ns = now_ns + self._gap_ns if behind else self.due_ns
 
     def rehearse(self) -> None:
         """Do everything that sending takes, but send nothing."""
@@ -166,11 +173,14 @@ class Sending:
         self._advance()
 
     def _skip(self) -> None:
+        """Leave a packet out."""
         if self._skipped and self._skipped[-1][1] == self.next_seq - 1:
             self._skipped[-1][1] = self.next_seq
         else:
             self._skipped.append([self.next_seq, self.next_seq])
         self._advance()
+        # Many may have to be left out: packets of other sessions that are due go first.
+        self.try_ns = min(self.try_ns, max(self.due_ns, time.monotonic_ns()))
 
     def _advance(self) -> None:
         self.next_seq += 1
