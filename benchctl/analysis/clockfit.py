@@ -16,20 +16,18 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from benchctl.analysis.clocks import are_apart, promised_of
+from benchctl.analysis.clocks import RECEIVE, SEND, are_apart, promised_of
 from benchctl.analysis.figures import FlowFold, distribution
 from benchctl.analysis.floor import DelayAt, floor_of
 from benchctl.analysis.levels import DelayStep, levels_of, steps_of
 from benchctl.analysis.statistics import quantile
-from benchctl.metrics import Direction
 from benchctl.run.record import Figure, Figures, FlowEvent, Happening
 
-SEND, RECEIVE = str(Direction.SEND), str(Direction.RECEIVE)
 # Two minutes at ten packets a second, less what an exponential schedule and some loss take away.
 LEAST_SPAN_S, LEAST_PACKETS = 0.9 * 120, 900
 # In how many parts of the time the line has to be close to the delays, and how close.
 PARTS, CLOSE = 6, 0.2
-# A slope is sure to some times what most parts' least delays are above the line.
+# A slope is sure to this many times what a quarter of the least delays are above the line by.
 SURE = 4.0
 
 Ways = Mapping[str, Sequence[DelayAt]]
@@ -125,6 +123,8 @@ def fit_of(
         for at_s, delay_s in ways[way]:
             part = bisect_right(times[way], at_s)
             least[way][part] = min(least[way][part], delay_s - sign * gain * at_s)
+    if math.inf in (*least[SEND], *least[RECEIVE]):  # no packet of a direction between two steps
+        times, least = {}, {way: [min(values)] for way, values in least.items()}
     offsets = [
         (there - back) / 2 - asymmetry_s
         for there, back in zip(least[SEND], least[RECEIVE], strict=True)
@@ -139,11 +139,14 @@ def clock_steps(steps: Mapping[str, Sequence[DelayStep]]) -> list[Mapping[str, D
     sign in both.
     """
     found: list[Mapping[str, DelayStep]] = []
+    others = [*steps.get(RECEIVE, ())]
     for one in steps.get(SEND, ()):
-        for other in steps.get(RECEIVE, ()):
+        for other in others:
             near = abs(one.at_s - other.at_s) <= one.level_s + other.level_s
             if near and abs(one.size_s + other.size_s) < abs(one.size_s - other.size_s) / 2:
                 found.append({SEND: one, RECEIVE: other})
+                others.remove(other)
+                break
     return found
 
 

@@ -74,11 +74,12 @@ def are_apart(least_s: Mapping[str, float], promised_s: Mapping[str, float]) -> 
 
     By direction; of a lab ``promised_s`` is what the idle path takes.
     """
-    return any(
-        value_s < (promised_s[way] - max(LEAST_SHORT_S, SHORT * promised_s[way])
-                   if way in promised_s else 0.0)
-        for way, value_s in least_s.items()
-    )  # fmt: skip
+
+    def shortest_s(way: str) -> float:
+        known_s = promised_s.get(way)
+        return 0.0 if known_s is None else known_s - max(LEAST_SHORT_S, SHORT * known_s)
+
+    return any(value_s < shortest_s(way) for way, value_s in least_s.items())
 
 
 def promised_of(expected: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
@@ -123,8 +124,11 @@ def clocks_of(
         removed = [figures.get((way, "owd_offset_removed_s")) for way in (SEND, RECEIVE)]
         if removed[0] and removed[1]:
             way_s = fmean(one.spread["min"] for one in removed if one)
-    drifts = [figures[way, "clock_drift_ratio"].value * sign for way, sign in ((SEND, 1),
-              (RECEIVE, -1)) if (way, "clock_drift_ratio") in figures]  # fmt: skip
+    drifts = [
+        sign * figure.value
+        for way, sign in ((SEND, 1), (RECEIVE, -1))
+        if (figure := figures.get((way, "clock_drift_ratio"))) is not None
+    ]
     if apart:
         verdict = ClockVerdict.APART
     elif offset_s is not None and not (error_s is not None and abs(offset_s) <= error_s):
@@ -184,18 +188,13 @@ def clocks_over(points: Sequence[ClockPoint]) -> ClocksOverRun | None:
     if moved_s < max(MOVED * (max(usual_s) - min(usual_s)), LEAST_MOVED_S):
         return None
     drift = _slope(times, offsets_s, packets)
-    at = [time * drift for time in times]
-    left = [offset - gained for offset, gained in zip(offsets_s, at, strict=True)]
+    left = [offset - drift * time for time, offset in zip(times, offsets_s, strict=True)]
     even = max(left) - min(left) < moved_s / 4
     lasted_s = times[-1] - times[0]
-    return ClocksOverRun(
-        ones[0], ones[-1], lasted_s, offsets_s, usual_s, drift if even else None
-    )  # fmt: skip
+    return ClocksOverRun(ones[0], ones[-1], lasted_s, offsets_s, usual_s, drift if even else None)
 
 
-def _slope(
-    times: Sequence[float], values: Sequence[float], weights: Sequence[float]
-) -> float:  # fmt: skip
+def _slope(times: Sequence[float], values: Sequence[float], weights: Sequence[float]) -> float:
     """Return the slope of least squares, weighted; 0 for a single time."""
     total = sum(weights)
     middle = sum(w * t for w, t in zip(weights, times, strict=True)) / total

@@ -129,9 +129,9 @@ def clock_text(clocks: Clocks) -> str:
             text = _apart(clocks)
         case ClockVerdict.CLOCKS_OR_PATH:
             text = (
-                f"{_minima(clocks)} differ by the clocks or an asymmetric path: if the path is"
-                f" symmetric, the clocks are {_length(abs(clocks.offset_s or 0.0))} apart and each"
-                f" way takes {_length(clocks.way_s)}"
+                f"{_minima(clocks)}: clocks or an asymmetric path; if the path is symmetric, the"
+                f" clocks are {_length(abs(clocks.offset_s or 0.0))} apart and each way takes"
+                f" {_length(clocks.way_s)}"
             )
         case ClockVerdict.UNKNOWN_OFFSET:
             text = (

@@ -1,5 +1,6 @@
 """Clocks as the packets show them, against synthetic truth."""
 
+import math
 import random
 
 import pytest
@@ -171,3 +172,32 @@ def test_the_order_of_arrival_does_not_change_the_fit():
     there, back = both(offset_s=0.055, drift=A_MINUTE)
     mixed = random.Random(5).sample(there, len(there))
     assert fitted(mixed, back) == fitted(there, back)
+
+
+def finite(figures):
+    return all(
+        math.isfinite(value)
+        for figure in figures.values()
+        for value in (figure.value, *figure.spread.values())
+    )
+
+
+@settings(derandomize=True, deadline=None, max_examples=50)
+@given(
+    st.lists(st.tuples(st.floats(0, 9), st.floats(-1, 1)), max_size=9),
+    st.lists(st.tuples(st.floats(0, 9), st.floats(-1, 1)), max_size=9),
+)
+def test_a_few_packets_of_any_kind_have_finite_figures(there, back):
+    assert finite(clock_figures(fold_of(there, back), {}, one_clock=False))
+
+
+@pytest.mark.parametrize("seed", range(1, 9))
+def test_delays_that_jump_all_the_time_have_finite_figures(seed):
+    draw = random.Random(seed)
+    sizes = [[draw.choice((-0.1, 0.1)) for _ in range(20)] for _ in range(2)]
+    ways = [
+        delays(count=600, seed=seed, steps=[(3.0 * at, size) for at, size in enumerate(one)])
+        for one in sizes
+    ]
+    assert finite(clock_figures(fold_of(*ways), {}, one_clock=False))
+    assert all(event.at_s >= 0 for event in step_events(fold_of(*ways)))

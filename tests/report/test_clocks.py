@@ -63,9 +63,9 @@ def a_report(trials, settings=FAR):
         ),
         (
             12.0, 9.0, {},
-            "minima +12.0 and +9.00 ms differ by the clocks or an asymmetric path: if the path is"
-            " symmetric, the clocks are 1.50 ms apart and each way takes 10.5 ms; the clocks of the"
-            " two hosts are not synchronized",
+            "minima +12.0 and +9.00 ms: clocks or an asymmetric path; if the path is symmetric,"
+            " the clocks are 1.50 ms apart and each way takes 10.5 ms; the clocks of the two hosts"
+            " are not synchronized",
         ),
         (
             52.5, 52.4, {"clock_synchronized": 1.0, "owd_error_s": 0.504},
