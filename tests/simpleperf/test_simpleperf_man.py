@@ -5,6 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from flag_items import items
 
 from benchctl.cli.man import ManPage, Section, plain, roff
 from benchctl_simpleperf.simpleperf.auth import KEY_VARIABLE
@@ -56,15 +57,6 @@ def titled(group):
     return {"options": "Program", "both ends": "Options of both ends"}.get(
         group.title, f"Options of the {group.title}"
     )
-
-
-def items(parser, group):
-    formatter = parser._get_formatter()
-    for action in group._group_actions:
-        value = action.metavar or ",".join(action.choices or ())
-        term = f"{', '.join(action.option_strings)} {value}".strip()
-        text = formatter._expand_help(action)
-        yield term, text[:1].upper() + text[1:] + "."
 
 
 def test_the_page_that_is_installed_is_the_help(request):

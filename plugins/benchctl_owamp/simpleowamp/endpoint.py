@@ -113,13 +113,12 @@ def receive(sock: socket.socket, buffer: memoryview) -> Arrival:
     """Return the next packet. Raises BlockingIOError if there is none."""
     size, ancillary, _, address = sock.recvmsg_into([buffer], _ANCILLARY_BYTES)
     received_ns, ttl, local = 0, None, None
+    option = Kernel.RECEIVE_HOP_LIMIT if sock.family == socket.AF_INET6 else Kernel.RECEIVE_TTL
     for level, kind, data in ancillary:
         if level == socket.SOL_SOCKET and kind == Kernel.TIMESTAMP_NS:
             seconds, nanoseconds = _TIMESPEC.unpack_from(data)
             received_ns = seconds * SECOND_NS + nanoseconds
-        elif (level == socket.IPPROTO_IPV6 and kind == socket.IPV6_HOPLIMIT) or (
-            level == socket.IPPROTO_IP and Kernel.RECEIVE_TTL and kind == Kernel.RECEIVE_TTL[1]
-        ):
+        elif option and level != socket.SOL_SOCKET and kind == option[1]:
             ttl = _INT.unpack(data)[0] if len(data) == _INT.size else data[0]
         elif level == socket.IPPROTO_IPV6 and kind == socket.IPV6_PKTINFO:
             local = level, kind, data
