@@ -256,6 +256,8 @@ def test_links_that_change_count_with_their_mean_over_the_measured_time(topology
     # Of the 8 s in which anything arrives.
     delay_s = (5 * 0.020 + 2 * 0.030 + 0.040) / 8
     assert told["owd_s"] == pytest.approx(delay_s, rel=0.01)
+    # That of the first 5 s, with 98 bytes at 10 Mbit/s.
+    assert told["owd_least_s"] == pytest.approx(0.0200784)
 
 
 def test_what_is_omitted_and_who_is_not_there_yet_do_not_count(topology):
