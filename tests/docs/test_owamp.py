@@ -5,7 +5,7 @@ import shlex
 
 import pytest
 from docs.documents import blocks_of, names_in, section, table
-from owamp.two_way_programs import measured, ping, serving
+from owamp.two_way_harness import measured, ping, serving
 
 from benchctl_owamp.simpleowamp.flags import PROTOCOLS, make_parser
 
@@ -66,7 +66,7 @@ def test_every_event_and_key_that_is_printed_is_described(printed):
 def test_what_people_read_has_the_lines_that_are_shown():
     shown = next(block.text for block in blocks_of(DOCUMENT, "text"))
     with serving("stamp") as port:
-        done = measured("127.0.0.1", port, "stamp", "-c", 2, "-i", 0.01)
+        done = measured("127.0.0.1", port, "stamp", "-c", 2, "-i", 0.01, "-L", 20)
     labels = [line.split("  ")[1] for line in done.stdout.splitlines() if line.startswith("  ")]
     expected = [line.split("  ")[1] for line in shown.splitlines() if line.startswith("  ")]
     # Nothing is lost on loopback.

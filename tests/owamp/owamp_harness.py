@@ -76,14 +76,14 @@ def sending(clock):
 class Running:
     """A server in a thread of this process."""
 
-    def __init__(self, host, limits, clock, channel, users, **options):
+    def __init__(self, host, limits, clock, channel, users, kind=Server, **options):
         self.waker = Waker()
         self.warnings = []
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self.listener = listener(family, (host, 0))
         self.host, self.port = self.listener.getsockname()[:2]
         warn = self.warnings.append
-        self.server = Server(
+        self.server = kind(
             self.listener, channel, self.waker, warn, limits, clock, users, **options
         )
         self._thread = threading.Thread(target=self.server.run)

@@ -5,7 +5,7 @@ import socket
 import subprocess
 
 import pytest
-from owamp.two_way_programs import of, ping, serving
+from owamp.two_way_harness import of, ping, serving
 from waiting import wait_until
 
 KEY = b"a passphrase".hex()
@@ -71,7 +71,7 @@ def test_twping_measures_against_our_server(tmp_path, mode):
     theirs = () if mode == "open" else ("-u", "alice", "-k", str(key))
     ours = () if mode == "open" else ("--users", users)
     with serving("twamp", *ours) as port:
-        command = ["twping", *FEW, "-L", "5", "-R", "-A", MODES[mode], *theirs]
+        command = ["twping", *FEW, "-L", "2", "-R", "-A", MODES[mode], *theirs]
         done = subprocess.run(
             [*command, f"127.0.0.1:{port}"], capture_output=True, text=True, check=True
         )

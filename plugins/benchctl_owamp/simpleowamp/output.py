@@ -197,7 +197,9 @@ def _two_way_lines(session: TwoWaySession) -> Iterator[str]:
     there, back = session.ways["send"], session.ways["receive"]
     if session.lost and session.lost_ways:
         send, receive = session.lost_ways
-        yield f"  lost           {send} on the way there, {receive} on the way back"
+        unknown = session.lost - send - receive
+        rest = f", {unknown} on an unknown way" if unknown else ""
+        yield f"  lost           {send} on the way there, {receive} on the way back{rest}"
     elif session.lost:
         yield "  on which way, the reflector's numbers do not say"
     yield f"  round trip     {_figures(session.delays_ns)}, without the reflector's own time"
