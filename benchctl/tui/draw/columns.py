@@ -15,10 +15,14 @@ from msgspec.structs import replace
 from benchctl.tui.draw.spans import PLAIN, Span, crop, fit
 
 Cells = Sequence[Span]
-"""A cell for every column; the last one of a shorter row goes on over the other columns."""
+"""A cell for every column, or up to one of words."""
 GAP = "  "
 # A text may be shortened to this, so that an error at the right of a table is read.
 LEAST_TEXT = 8
+
+
+class Words(Span):
+    """The last cell of a row that has no figures: it goes on over their columns."""
 
 
 class Column(Struct, frozen=True):
@@ -86,7 +90,7 @@ class Sight(Struct, frozen=True):
             cell = cells[min(place, len(cells) - 1)]
             keeps = column.drawn or cell.role.startswith("heat")
             own = cell.role if keeps else role or cell.role
-            if place >= len(cells) - 1 and len(cells) < self.count:
+            if isinstance(cell, Words):
                 return [*spans, Span(fit(cell.text, free), own)]
             text = fit(cell.text, column.width, right=column.right)
             blank = len(text) - len(text.rstrip()) if column.drawn else 0

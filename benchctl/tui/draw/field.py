@@ -6,7 +6,6 @@ colour. So it shows the dots of its uppermost layer, in the role that was last t
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from itertools import cycle, pairwise
 from operator import or_
@@ -89,7 +88,8 @@ class Field:
         rows, last = self._glyphs.rows, self._axis.cells * self._glyphs.rows - 1
         height = (self._axis.cells - 1) * rows
         end = height + (rows - 1) / 2 + 0.5
-        dots = [math.floor(end - place * height) for place in self._axis.places(values)]
+        # Towards zero is down but for values above the field, which are at its first dot anyway.
+        dots = [int(end - place * height) for place in self._axis.places(values)]
         if min(dots) < 0 or max(dots) > last:
             dots = [0 if dot < 0 else last if dot > last else dot for dot in dots]
         return dots

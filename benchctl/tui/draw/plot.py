@@ -30,6 +30,7 @@ from benchctl.tui.model.zoom import View
 # The width of the scale: as wide as "Mbit/s", the same in all plots, so that their time axes are
 # aligned.
 MARGIN = 8
+_ROLE, _TEXT = itemgetter(0), itemgetter(1)
 # A plot of fewer rows has none for what lies beyond the axis.
 LEAST_ROWS = 3
 # The bands of more lines would hide each other.
@@ -256,10 +257,7 @@ def _events(plot: Plot, view: View, frame: PlotFrame) -> Iterator[Beyond]:
 
 def _joined(cells: Sequence[Cell]) -> list[Span]:
     """Return cells as spans, neighbours of one role joined."""
-    return [
-        Span("".join(text for _, text in group), role)
-        for role, group in groupby(cells, key=itemgetter(0))
-    ]
+    return [Span("".join(map(_TEXT, group)), role) for role, group in groupby(cells, key=_ROLE)]
 
 
 def _time_axis(axis: TimeAxis, room: int, glyphs: Glyphs) -> tuple[str, str]:

@@ -16,7 +16,7 @@ from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
 
-from benchctl.tui.draw.spans import Line, Span, crop
+from benchctl.tui.draw.spans import PLAIN, Line, Span, crop
 from benchctl.tui.themes import style_of
 from benchctl.visible import visible
 
@@ -66,17 +66,18 @@ class Painted(Widget):
 
     def _strip(self, line: Line) -> Strip:
         width = self.size.width
-        ground = self.rich_style
         segments = [
-            Segment(text, self._style(role, ground) if role else ground)
+            Segment(text, self._style(role))
             for text, role in crop((Span(visible(text), role) for text, role in line), width)
         ]
         return Strip(segments, width)
 
-    def _style(self, role: str, ground: Style) -> Style:
+    def _style(self, role: str) -> Style:
+        if PLAIN not in self._looks:
+            self._looks[PLAIN] = self.rich_style
         if role not in self._looks:
             app, (_, below) = self.app, self.screen.background_colors
-            self._looks[role] = ground + style_of(
+            self._looks[role] = self._looks[PLAIN] + style_of(
                 role, app.theme_variables, below, ansi=app.native_ansi_color
             )
         return self._looks[role]
