@@ -15,9 +15,12 @@ DOCUMENT = Path(__file__).parents[2] / "docs" / "tui.md"
 
 
 def test_every_key_is_in_the_document_by_its_name_and_no_other():
-    rows = re.findall(r"^\| (.*) \| .* \| `(\w+\.\w+)` \|$", DOCUMENT.read_text("utf-8"), re.M)
-    assert [name for _, name in rows] == list(all_bindings())
-    assert all(keys.count("`") == 2 * len(all_bindings()[n].key.split(",")) for keys, n in rows)
+    text = DOCUMENT.read_text("utf-8")
+    rows = re.findall(r"^\| (.*) \| (.*) \| `(\w+\.\w+)` \|$", text, re.M)
+    bindings = all_bindings()
+    assert [name for _, _, name in rows] == list(bindings)
+    assert all(keys.count("`") == 2 * len(bindings[n].key.split(",")) for keys, _, n in rows)
+    assert [what for _, what, _ in rows] == [b.tooltip or b.description for b in bindings.values()]
 
 
 def test_settings_that_are_not_there_have_their_defaults(tmp_path):

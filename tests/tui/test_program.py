@@ -157,6 +157,21 @@ def test_the_footer_shows_the_six_keys_that_matter_in_80_columns(three, name):
     drive(three, open_page(three, name, *range(1, SCREENS[name].runs + 1)), script)
 
 
+@pytest.mark.parametrize("name", SCREENS)
+def test_the_key_that_shows_all_keys_stays_on_a_narrow_screen_and_all_are_readable_there(
+    three, name
+):
+    async def script(pilot):
+        bar = shown(pilot).splitlines()[-1]
+        assert "? Keys" in bar
+        assert "…" not in bar
+        lines = (await press(pilot, "question_mark")).splitlines()
+        keys = [line for line in lines if "│" in line and "Row up" in line]
+        assert len(keys[0].strip(" │").split("  ")) == 2
+
+    drive(three, open_page(three, name, *range(1, SCREENS[name].runs + 1)), script, size=(60, 20))
+
+
 @pytest.mark.parametrize("size", [(20, 5), (1, 1), (200, 60)])
 def test_every_screen_survives_any_size(three, size):
     async def script(pilot):

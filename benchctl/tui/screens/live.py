@@ -54,9 +54,9 @@ class LiveScreen(ListsPage):
         *PLOT_KEYS,
         # Before those of a list, which scrolls sideways with them elsewhere.
         Binding("left", "seek(-1)", "Back 5 s", show=False, id="live.back", priority=True),
-        Binding("right", "seek(1)", "On 5 s", show=False, id="live.on", priority=True),
+        Binding("right", "seek(1)", "Forward 5 s", show=False, id="live.on", priority=True),
         Binding("shift+left", "seek(-6)", "Back 30 s", show=False, id="live.far_back"),
-        Binding("shift+right", "seek(6)", "On 30 s", show=False, id="live.far_on"),
+        Binding("shift+right", "seek(6)", "Forward 30 s", show=False, id="live.far_on"),
         Binding("less_than_sign,comma", "speed(-1)", "Slower", show=False, id="live.slower"),
         Binding("greater_than_sign,full_stop", "speed(1)", "Faster", show=False, id="live.faster"),
         Binding("left_square_bracket", "trial(-1)", "Trial before", show=False, id="live.before"),

@@ -17,6 +17,8 @@ from benchctl.tui.widgets.words import Words
 from benchctl.visible import visible, visible_lines
 
 T = TypeVar("T")
+# Of a small window, where there is room.
+WIDTH = 76
 
 
 class Dialog(ModalScreen[T]):
@@ -25,11 +27,11 @@ class Dialog(ModalScreen[T]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "dismiss(None)", "Close", id="window.close"),
     ]
-    DEFAULT_CSS = """
-    Dialog {
+    DEFAULT_CSS = f"""
+    Dialog {{
         align: center middle;
-        & > Vertical {
-            width: 76;
+        & > Vertical {{
+            width: {WIDTH};
             max-width: 100%;
             height: auto;
             max-height: 90%;
@@ -38,10 +40,10 @@ class Dialog(ModalScreen[T]):
             border: round $primary;
             border-title-color: $text-accent;
             border-subtitle-color: $foreground 60%;
-        }
-        Table { height: auto; max-height: 20; }
-        Input { border: none; height: 1; padding: 0; background: $boost; }
-    }
+        }}
+        Table {{ height: auto; max-height: 20; }}
+        Input {{ border: none; height: 1; padding: 0; background: $boost; }}
+    }}
     """
 
 
@@ -64,15 +66,18 @@ class Help(Dialog[None]):
             frame.border_title = "Keys, and what is shown"
             frame.border_subtitle = "escape closes"
             with VerticalScroll():
-                yield Static("\n".join(two_columns(self._keys)), markup=False)
+                columns = 2 if self.app.size.width >= WIDTH else 1
+                yield Static("\n".join(key_lines(self._keys, columns)), markup=False)
                 meanings = "\n".join(f"{name}\n  {text}" for name, text in self._meanings)
                 yield Static("\n" + visible_lines(meanings), markup=False)
 
 
-def two_columns(keys: Sequence[tuple[str, str]]) -> list[str]:
-    """Return keys and their actions, in two columns, ordered downwards."""
+def key_lines(keys: Sequence[tuple[str, str]], columns: int) -> list[str]:
+    """Return keys and their actions, in one column or two, ordered downwards."""
     width = max(len(key) for key, _ in keys)
     lines = [f"{key:>{width}}  {what}" for key, what in keys]
+    if columns == 1:
+        return lines
     half = (len(lines) + 1) // 2
     return [f"{a:<34}{b}" for a, b in zip_longest(lines[:half], lines[half:], fillvalue="")]
 

@@ -64,7 +64,14 @@ class KeyBar(Painted):
             if binding.show and enabled and binding.action not in seen:
                 display = self.app.get_key_display(binding)
                 seen[binding.action] = (display, binding.description, binding.key)
-        return [*seen.values(), ("^p", "Palette", self.app.COMMAND_PALETTE_BINDING)]
+        keys = [*seen.values(), ("^p", "Palette", self.app.COMMAND_PALETTE_BINDING)]
+        # Where there is no room for all, the key that shows the others stays.
+        others = [key for key, action in zip(keys, seen, strict=False) if action != "keys"]
+        for dropped in (keys[-1], *reversed(others)):
+            if sum(map(_width, keys)) - 1 <= self.size.width:  # the last character is blank
+                break
+            keys.remove(dropped)
+        return keys
 
     def paint(self, width: int, height: int) -> Sequence[Line]:
         spans: list[Span] = []
@@ -75,8 +82,13 @@ class KeyBar(Painted):
     def on_click(self, event: events.Click) -> None:
         """Do the action of a clicked key."""
         place = 0
-        for display, description, key in self._keys():
-            place += len(display) + len(description) + 3
+        for key in self._keys():
+            place += _width(key)
             if event.x < place:
-                self.app.simulate_key(key)
+                self.app.simulate_key(key[2])
                 return
+
+
+def _width(key: tuple[str, str, str]) -> int:
+    """Return the width of a key's display and description on the bar."""
+    return len(key[0]) + len(key[1]) + 3
