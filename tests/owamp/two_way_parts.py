@@ -84,7 +84,7 @@ class TwoWay:
 
     @property
     def lost(self):
-        return [record.seq for record in self.probes.lost(self.sent, ())]
+        return list(self.probes.lost_seqs(self.sent, ()))
 
     @property
     def lost_ways(self):
