@@ -378,7 +378,8 @@ class Command:
     ``stop_signal`` makes it stop early and report what it has: ``"SIGINT"`` or ``"SIGTERM"``.
     A program is looked up in the host's PATH; Python's own is ``sys.executable``. ``secrets`` are
     environment variables, each with the file of this machine whose first line is its value:
-    benchctl reads it when the command starts, and records only ``argv``.
+    benchctl reads it when the command starts, and records only ``argv``. ``stays`` is set of a
+    server that does not end after its client: then nobody waits for that.
     """
 
     argv: tuple[str, ...]
@@ -386,6 +387,7 @@ class Command:
     env: Mapping[str, str] = field(default_factory=dict)
     stop_signal: str = "SIGINT"
     secrets: Mapping[str, str] = field(default_factory=dict)
+    stays: bool = False
 
 
 @dataclass(frozen=True, slots=True)

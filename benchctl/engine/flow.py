@@ -150,7 +150,8 @@ class FlowAttempt(Tally):
             if self._begun:
                 await self._take_end(client)
         if server and server.process and server.exit_code is None:
-            grace_s = GRACE_S if self._begun and not self.failure else 0.0
+            may_end = self._begun and not self.failure and not server.command.stays
+            grace_s = GRACE_S if may_end else 0.0
             by_itself = await has_ended(server.process, grace_s)
             await stop(server.process, server.command.stop_signal)
             await self._take_end(server)

@@ -258,7 +258,10 @@ def _delays(flow: PlannedFlow, demand: Demand, way: NetworkPath) -> Promises:
         told[str(direction)] = {"rtt_s": way.rtt_s(payload), "owd_s": delay_s}
         if one_way.jitter_s:
             told[str(direction)]["owd_least_s"] = delay_s - one_way.jitter_s
-    return told or {str(flow.direction): {"rtt_s": way.rtt_s(payload)}}
+    # Probes of both directions may be sent back.
+    if not told or (flow.direction is Direction.BOTH and not demand.rate_bps):
+        told[str(Direction.ROUND_TRIP)] = {"rtt_s": way.rtt_s(payload)}
+    return told
 
 
 def _directions(flow: PlannedFlow, way: NetworkPath) -> list[tuple[Direction, NetworkPath]]:

@@ -94,9 +94,14 @@ class Owamp(Backend[OwampParameters]):
         else:
             # The profile gives the amount, and whoever runs it has agreed.
             argv += [*_limits(params, self.duration_s(params)), *_clock(params)]
-            if params.mode != "open":
-                argv += ["--users", f"{params.key_file}"]
-        return Command(tuple(argv), ServerParser(), stop_signal="SIGTERM")
+            if params.protocol == "stamp" and params.mode != "open":
+                argv += ["--key-file", f"{params.key_file}"]
+            elif params.mode != "open":
+                raise ValueError(
+                    "benchctl starts servers without users: run simpleowamp serve --users FILE "
+                    f"yourself and declare it under [servers] for mode {params.mode}"
+                )
+        return Command(tuple(argv), ServerParser(), stop_signal="SIGTERM", stays=True)
 
     def duration_s(self, params: OwampParameters) -> float:
         timeout_s = params.timeout or DEFAULT_TIMEOUT_S
@@ -131,8 +136,8 @@ def _protocol(flow: Flow[OwampParameters]) -> list[str]:
 def _keys(params: OwampParameters) -> list[str]:
     if params.mode == "open":
         return []
-    return ["--mode", params.mode, "--user", f"{params.username}",
-            "--key-file", f"{params.key_file}"]  # fmt: skip
+    user = [] if params.username is None else ["--user", params.username]
+    return ["--mode", params.mode, *user, "--key-file", f"{params.key_file}"]
 
 
 def _packets(flow: Flow[OwampParameters]) -> list[str]:

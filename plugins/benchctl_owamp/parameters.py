@@ -25,12 +25,12 @@ DEFAULT_DURATION_S = 10.0
 # A receiver keeps some bytes for each packet.
 MOST_PACKETS = 1_000_000
 
-# The size of a test packet without padding: RFC 4656, 4.1.2 (OWAMP); RFC 5357, 4.1.2 (TWAMP, whose
-# sender has the same); RFC 8762, 4.2.1 (STAMP).
-HEADER_BYTES = {
+# The least size of a test packet: RFC 4656, 4.1.2 (OWAMP); RFC 5357, 4.2.1 (TWAMP, whose answers
+# are as long as its probes); RFC 8762, 4.2 and 4.3 (STAMP).
+LEAST_BYTES = {
     "owamp": {"open": 14, "authenticated": 48, "encrypted": 48},
-    "twamp": {"open": 14, "authenticated": 48, "encrypted": 48},
-    "twamp-light": {"open": 14, "authenticated": 48},
+    "twamp": {"open": 41, "authenticated": 112, "encrypted": 112},
+    "twamp-light": {"open": 41},
     "stamp": {"open": 44, "authenticated": 112},
 }  # fmt: skip
 MOST_PADDING_BYTES = 65000
@@ -105,7 +105,8 @@ class OneWayParameters(Parameters):
     )  # fmt: skip
     key_file: str | None = Field(
         default=None, pattern="^/",
-        description="whole path of the file of users and their pass phrases, as pfstore writes it",
+        description="whole path of the file of the key: of owamp the passphrase alone, of owping "
+        "users and passphrases as pfstore writes them",
     )  # fmt: skip
 
     @field_validator("test_ports")
@@ -125,15 +126,17 @@ class OneWayParameters(Parameters):
             raise ValueError(f"{self.packets} packets are more than {MOST_PACKETS}")
         if self.mode == "open" and (self.username or self.key_file):
             raise ValueError("username and key_file belong to mode authenticated or encrypted")
-        if self.mode != "open" and not (self.username and self.key_file):
-            raise ValueError(f"mode {self.mode} needs both username and key_file")
-        if self.mode not in HEADER_BYTES[self.spoken]:
+        if self.mode not in LEAST_BYTES[self.spoken]:
             raise ValueError(f"{self.spoken} has no mode {self.mode}")
-        if not 0 <= self.padding_bytes <= MOST_PADDING_BYTES:
-            most = self.header_bytes + MOST_PADDING_BYTES
+        if self.mode != "open" and not self.key_file:
+            raise ValueError(f"mode {self.mode} needs a key_file")
+        if self.mode != "open" and (self.username is None) == (self.spoken != "stamp"):
+            raise ValueError("OWAMP and TWAMP need a username beside key_file, STAMP has none")
+        least = LEAST_BYTES[self.spoken][self.mode]
+        most = self.header_bytes + MOST_PADDING_BYTES
+        if not least <= self.payload_bytes <= most:
             raise ValueError(
-                f"a length of {self.length:.0f} bytes; a packet of {self.spoken} has "
-                f"{self.header_bytes} to {most}"
+                f"a length of {self.length:.0f} bytes; a packet has {least} to {most} here"
             )
         return self
 
@@ -153,18 +156,18 @@ class OneWayParameters(Parameters):
 
     @property
     def header_bytes(self) -> int:
-        """The size of a packet without padding."""
-        return HEADER_BYTES[self.spoken][self.mode]
+        """The size of OWAMP's packet without padding, from which the tools count padding."""
+        return LEAST_BYTES["owamp"][self.mode]
 
     @property
     def padding_bytes(self) -> int:
-        """How much each packet has beyond its header."""
+        """How much each packet has beyond that."""
         return 0 if self.length is None else int(self.length) - self.header_bytes
 
     @property
     def payload_bytes(self) -> int:
         """The UDP payload of each packet."""
-        return self.header_bytes + self.padding_bytes
+        return int(self.length or LEAST_BYTES[self.spoken][self.mode])
 
 
 class OwampParameters(OneWayParameters):

@@ -177,6 +177,8 @@ class ClientParser(LineParser):
 
     def _direction(self, data: Mapping[str, Any]) -> Direction:
         name = data.get("direction")
+        if name == "both":  # there and back
+            name = Direction.ROUND_TRIP
         if name not in self._ends:
             raise ParserError(f"a direction {str(name)[:40]!r}")
         return Direction(name)

@@ -118,7 +118,7 @@ class Owping(Backend[OwpingParameters]):
                 f"under [servers] for mode {flow.params.mode}"
             )
         argv = (sys.executable, "-I", "-S", _DAEMON, flow.address, str(flow.port))
-        return Command(argv, DaemonParser(), {"LC_ALL": "C"}, "SIGTERM")
+        return Command(argv, DaemonParser(), {"LC_ALL": "C"}, "SIGTERM", stays=True)
 
     def recorded(self, data: bytes) -> Sequence[Recording] | None:
         return recorded(data, MOST_PACKETS)

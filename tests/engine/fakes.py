@@ -220,7 +220,8 @@ class FakeBackend(Backend):
         return Command(argv, FakeParser())
 
     def server(self, flow):
-        return Command(("server", flow.params.label, str(flow.port)), FakeParser())
+        argv = ("server", flow.params.label, str(flow.port))
+        return Command(argv, FakeParser(), stays=flow.params.label == "stays")
 
     def duration_s(self, params):
         return params.duration

@@ -88,6 +88,7 @@ def test_of_a_path_with_jitter_the_least_delay_is_told_too():
     told = expected(made, plan("main", backend="owping", direction="both"))["main"]
     for way in ("send", "receive"):
         assert told[way]["owd_s"] - told[way]["owd_least_s"] == pytest.approx(0.005)
+    assert told["round-trip"] == {"rtt_s": told["send"]["rtt_s"]}
 
 
 class OwnNames(FakeBackend):

@@ -38,6 +38,14 @@ def test_a_server_that_is_never_ready_fails_the_flow_and_is_ended(measure):
     assert [what for _, what, name in outcome.log if name.startswith("server")][-1] == "SIGINT"
 
 
+@pytest.mark.parametrize(("label", "grace_s"), [("x", 2.0), ("stays", 0.0)])
+def test_a_server_that_stays_is_ended_as_soon_as_its_client_has_ended(measure, label, grace_s):
+    outcome = measure({"server": SERVER, "client": GOOD}, flow(label=label))
+    assert outcome.status == "ok"
+    (ended,) = [at for at, what, name in outcome.log if what == "SIGINT"]
+    assert ended == pytest.approx(0.01 + GOOD.ends_s + grace_s, abs=0.01)
+
+
 def test_a_server_that_fails_says_why(measure):
     outcome = measure({"server": Script([(0, "fail tool port in use")], 0.1, 1), "client": GOOD})
     assert (outcome.status, outcome.last.error) == ("failed", "port in use")

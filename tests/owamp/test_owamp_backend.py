@@ -61,8 +61,8 @@ def test_every_parameter_reaches_the_command():
         "-c 5 -i 0.0001 --schedule periodic -s 1352 -L 0.5 --dscp 46 "
         "--test-ports 8760-9960"
     )  # fmt: skip
-    assert server(clock_offset="55ms", clock_drift="1ms/min", **KEYS) == (
-        f"{SERVER} {LIMITS} --clock-offset 0.055s --clock-drift 1ms/min --users /etc/owamp/pfs"
+    assert server(clock_offset="55ms", clock_drift="1ms/min") == (
+        f"{SERVER} {LIMITS} --clock-offset 0.055s --clock-drift 1ms/min"
     )
 
 
@@ -95,6 +95,8 @@ def test_a_lasting_server_keeps_its_limits_and_its_clients():
         {"count": 0}, {"count": 1_000_001}, {"duration": "0s"}, {"timeout": "0s"}, {"dscp": 64},
         {"ip_version": 5}, {"schedule": "poisson"}, {"protocol": "icmp"}, {"user": "jo"},
         {"mode": "encrypted"}, {"mode": "authenticated", "username": "jo"}, {"username": "jo"},
+        {"mode": "authenticated", "key_file": "/k"}, {"protocol": "twamp", "length": "40B"},
+        {"protocol": "twamp-light", **KEYS},
         {**KEYS, "key_file": "pfs"}, {**KEYS, "protocol": "stamp"}, {**KEYS, "length": "47B"},
         {"protocol": "stamp", "length": "43B"}, {"clock_drift": "1ms"}, {"clock_drift": "1/min"},
         {"duration": "24h", "interval": "10ms"}, {"clock_drift": 1e-5},
@@ -107,7 +109,7 @@ def test_what_the_tool_cannot_do_is_refused(values):
 
 def test_the_size_of_a_packet_is_its_protocols_and_the_padding():
     sizes = {
-        (): 14, ("length",): 1400, ("protocol",): 44, ("keys",): 48,
+        (): 14, ("length",): 1400, ("protocol",): 44, ("keys",): 48, ("protocol", "length"): 1400,
     }  # fmt: skip
     values = {"length": {"length": "1400B"}, "protocol": {"protocol": "stamp"}, "keys": KEYS}
     for names, size in sizes.items():

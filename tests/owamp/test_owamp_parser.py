@@ -142,7 +142,7 @@ def test_a_packet_without_its_time_to_live_has_no_hops():
 
 
 def test_a_reflected_packet_is_a_round_trip_without_the_reflectors_time_and_two_ways():
-    events = read([START, reflected(0, 0), reflected(1, 100), end("round-trip", 2)], (ROUND_TRIP,))
+    events = read([START, reflected(0, 0), reflected(1, 100), end("both", 2)], (ROUND_TRIP,), 2)
     trip, there, back = (of(Sample, events, way)[0].metrics for way in (ROUND_TRIP, SEND, RECEIVE))
     assert len({sample.start_s for sample in of(Sample, events)}) == 2
     assert trip == {

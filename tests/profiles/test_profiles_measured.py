@@ -220,3 +220,41 @@ def test_the_search_finds_the_bottleneck_of_a_path_in_a_few_tries(measure):
     assert found["passing_bps"] == pytest.approx(19.44e6, rel=0.08)
     assert found["tries"] <= 12
     assert found["why"].startswith("loss ")
+
+
+SHORT = ("--set", "interval=5ms", "--set", "timeout=300ms", "--set", "lab.verify=false")
+
+
+@pytest.mark.parametrize(
+    "backend",
+    ["owamp", pytest.param("owping", marks=pytest.mark.tool("owping", "owampd"))],
+)
+def test_delays_of_each_way_are_the_links_with_and_without_owping(measure, backend):
+    """The servers are started and ended; over IPv6, too."""
+    run = measure(
+        "owamp/c8-links", "--set", f"backend={backend}", *SHORT, "--set", "count=20",
+        "--only", "interface=wired",
+    )  # fmt: skip
+    for version in (4, 6):
+        for direction in ("send", "receive"):
+            flow = next(
+                flow for trial in run.trials for flow in trial["flows"]
+                if trial["point"]["ip_version"] == version and flow["direction"] == direction
+            )  # fmt: skip
+            assert 0.0005 <= flow["metrics"]["owd_s"]["min"] < 0.05
+            assert flow["metrics"]["hops"]["min"] == flow["metrics"]["hops"]["max"] == 2
+            assert flow["metrics"]["packets_received"] == 20
+            assert flow["clocks"] is None
+
+
+def test_clocks_that_move_from_point_to_point_are_named(measure):
+    run = measure("owamp/c7-clocks", *SHORT, "--only", "count=10,100")
+    told = [flow["clocks"] for trial in run.trials for flow in trial["flows"]]
+    offsets = {1: 0.0496, 2: 0.05645}
+    for number, trial in enumerate(run.trials, 1):
+        for flow in trial["flows"]:
+            sign = 1 if flow["direction"] == "send" else -1
+            assert flow["metrics"]["clock_offset_s"] == pytest.approx(
+                sign * offsets[number], abs=0.01
+            )
+    assert {one["verdict"] for one in told} == {"apart"}
