@@ -11,6 +11,7 @@ from report.pictured_run import pictured_run
 from report.test_figures import KINDS
 
 from benchctl.errors import MissingError, UsageError
+from benchctl.report.figures.figure import PictureKind
 from benchctl.report.figures.making import Wanted, figures_of
 from benchctl.report.figures.printed import FORMATS, printer
 from benchctl.report.report import read_report
@@ -49,6 +50,19 @@ def test_every_format_is_the_same_each_time_and_has_no_date(store, form):
     assert once == again
     assert once.startswith(MAGIC[form])
     assert b"Date" not in once
+
+
+MANY = {"window": ("5000B", "10000B"), "link": tuple(f"link number {n}" for n in range(60))}
+
+
+@pytest.mark.parametrize("kind", ["bars", "heat"])
+def test_of_very_many_names_and_values_those_are_written_for_which_there_is_room(tmp_path, kind):
+    pictured_run(tmp_path / "s", values=MANY, repeats=1, samples=False)
+    (figure,) = draw(tmp_path / "s", Wanted(PictureKind(kind), x="link"))
+    names = [text for text in texts_of(figure) if text.startswith("link number")]
+    assert names == [f"link number {n}" for n in range(0, 60, 2)]
+    assert ("!" in texts_of(figure)) == (kind == "heat")
+    assert figure.count(b"url(#h") <= 1  # in the legend, and in no bar
 
 
 def run(store, *words, cwd=None, **environment):

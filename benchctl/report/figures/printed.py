@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 import math
-import textwrap
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ from importlib import import_module
 from itertools import groupby
 from typing import Any
 
+from benchctl.report.figures import labels
 from benchctl.report.figures.figure import (
     Axis,
     LineRole,
@@ -38,15 +38,11 @@ _METADATA: Mapping[str, Mapping[str, None]] = {
 }
 # Marks of a line over time, so that lines are told apart in black and white.
 _MARKS_OVER_TIME = 7
-# Two labels of an axis closer than this share of it would touch, for each character of a label.
-_LABEL_SHARE = 0.017
-_TITLE_WIDTH, _TITLE_LINES = 78, 2
-_NOTE_WIDTH = 105
-_NAME_WIDTH = 22
 _PANEL_MORE = 0.62
 """The height of each panel after the first, in shares of a figure with one."""
 # Words of events side by side, in shares of the width for each character, and their rows.
 _WORD_SHARE, _WORD_ROWS = 0.0125, 3
+_MOST_EDGED = 100
 # Of a logarithmic axis.
 _FEW_POWERS = 1e3
 
@@ -201,10 +197,12 @@ class _Sheet:
         number, width = line.number, slots.width
         xs = [slots.middle(x, number) for x in line.xs]
         ys = [y / factor for y in line.ys]
+        # Of very many bars one would see nothing but their edges.
+        edge = 0.6 if len(slots.numbers) / width <= _MOST_EDGED else 0.0
         if line.role is LineRole.MEASURED:
             axes.bar(
                 xs, ys, width, yerr=_errors(line, factor), capsize=2.5, color=self._colour(number),
-                edgecolor="black", linewidth=0.6, hatch=hatch_of(number or 0),
+                edgecolor="black", linewidth=edge, hatch=hatch_of(number or 0) if edge else "",
                 error_kw={"elinewidth": 1.0},
             )  # fmt: skip
         elif line.role is LineRole.EXPECTED:
@@ -238,6 +236,7 @@ class _Sheet:
 
     def _draw_cells(self, axes: Any, panel: Panel, heat: Axis) -> None:
         columns, rows = len(self._figure.x.ticks), len(panel.y.ticks)
+        crowded = max(columns, rows) > labels.MOST_NAMES
         factor = heat.scale[0]
         values = [[math.nan] * columns for _ in range(rows)]
         for cell in panel.cells:
@@ -246,22 +245,26 @@ class _Sheet:
         drawn = axes.pcolormesh(
             [column - 0.5 for column in range(columns + 1)],
             [row - 0.5 for row in range(rows + 1)], values, cmap="cividis",
-            edgecolors="white", linewidth=0.5,
+            edgecolors="white", linewidth=0.0 if crowded else 0.5,
         )  # fmt: skip
         axes.grid(visible=False)
         span = heat.high - heat.low
         small = columns > 12
         for cell in panel.cells:
+            if crowded and cell.value is not None and cell.valid:
+                continue  # its colour says it
             share = 0.0 if cell.value is None or not span else (cell.value - heat.low) / span
             missing = cell.value is None
-            text = "-" if missing else cell.text + ("" if cell.valid else " !")
+            value = "" if crowded else f"{cell.text} "
+            text = "-" if missing else cell.text if cell.valid else f"{value}!"
             axes.text(
                 cell.column, cell.row, text, ha="center", va="center",
                 fontsize="xx-small" if small else "small",
                 color="black" if missing or share > 0.55 else "white",
             )  # fmt: skip
-        axes.set_yticks([tick.value for tick in panel.y.ticks],
-                        [_short(self._text(tick.text)) for tick in panel.y.ticks])  # fmt: skip
+        named = labels.spread_out(panel.y.ticks, labels.MOST_ROWS)
+        axes.set_yticks([tick.value for tick in named],
+                        [labels.short(self._text(tick.text)) for tick in named])  # fmt: skip
         axes.set_ylabel(self._text(panel.y.label))
         for spine in axes.spines.values():
             spine.set_visible(False)
@@ -329,11 +332,12 @@ class _Sheet:
     def _set_ticks(self, axes: Any) -> None:
         """Name the ticks; of those that would touch only the first, and slanted if all are long."""
         x = self._figure.x
-        texts = [_short(self._text(tick.text)) for tick in x.ticks]
-        longest = max(map(_width, texts))
-        if x.even and longest * len(texts) * _LABEL_SHARE > 1:
-            axes.set_xticks([tick.value for tick in x.ticks], texts, rotation=35, ha="right",
-                            rotation_mode="anchor")  # fmt: skip
+        texts = [labels.short(self._text(tick.text)) for tick in x.ticks]
+        longest = max(map(labels.width_of, texts))
+        if x.even and longest * len(texts) * labels.LABEL_SHARE > 1:
+            named = labels.spread_out([*zip(x.ticks, texts, strict=True)])
+            axes.set_xticks([tick.value for tick, _ in named], [text for _, text in named],
+                            rotation=35, ha="right", rotation_mode="anchor")  # fmt: skip
             return
         low, high = (math.log(v) if x.log else v for v in (x.low, x.high))
         end = -math.inf
@@ -341,19 +345,22 @@ class _Sheet:
         for tick, text in zip(x.ticks, texts, strict=True):
             value = math.log(tick.value) if x.log else tick.value
             place = (value - low) / (high - low) if high > low else 0.5
-            half = _width(text) * _LABEL_SHARE / 2
-            free = place - half > end
-            end = place + half if free else end
-            shown.append(text if free else "")
-        axes.set_xticks([tick.value for tick in x.ticks], shown)
+            half = labels.width_of(text) * labels.LABEL_SHARE / 2
+            if (free := place - half > end) or len(texts) <= labels.MOST_NAMES:
+                shown.append((tick.value, text if free else ""))
+            end = place + half + labels.LABEL_SHARE / 2 if free else end
+        axes.set_xticks(*zip(*shown, strict=True))
         axes.minorticks_off()
 
     def _write_titles(self) -> None:
         figure = self._figure
-        lines = self._wrapped(figure.title, _TITLE_WIDTH, _TITLE_LINES)
-        lines += self._wrapped(figure.about, _TITLE_WIDTH, _TITLE_LINES)
+        width = labels.TITLE_BESIDE if any(figure.names) else labels.TITLE_WIDTH
+        lines = self._wrapped(figure.title, width, labels.TITLE_LINES)
+        lines += self._wrapped(figure.about, width, labels.TITLE_LINES)
         self._sheet.suptitle("\n".join(lines))
-        notes = [line for note in figure.notes for line in self._wrapped(note, _NOTE_WIDTH, 3)]
+        notes = [
+            line for note in figure.notes for line in self._wrapped(note, labels.NOTE_WIDTH, 3)
+        ]
         if notes:
             self._sheet.supxlabel(
                 "\n".join(notes), x=0.01, ha="left", fontsize="x-small", color=GREY
@@ -362,16 +369,14 @@ class _Sheet:
     def _wrapped(self, text: str, width: int, most: int) -> list[str]:
         """Return a text in lines, as it can be drawn; an ellipsis ends the last if it has more."""
         text = self._text(text)
-        if _width(text) > len(text):
-            width //= 2
-        return textwrap.wrap(text, width, max_lines=most, placeholder=" …")
+        return labels.wrapped(text, width, most)
 
     def _add_legend(self) -> None:
         handles = [*handles_of(self._figure, self._colour)]
         if not handles:
             return
-        names = ["\n".join(self._wrapped(name, _NAME_WIDTH, 3)) for _, name in handles]
-        title = "\n".join(self._wrapped(self._figure.series, _NAME_WIDTH, 2))
+        names = ["\n".join(self._wrapped(name, labels.NAME_WIDTH, 3)) for _, name in handles]
+        title = "\n".join(self._wrapped(self._figure.series, labels.NAME_WIDTH, 2))
         self._sheet.legend(
             [handle for handle, _ in handles], names, title=title or None,
             loc="outside right upper", alignment="left",
@@ -385,12 +390,3 @@ def _errors(line: PictureLine, factor: float) -> list[list[float]] | None:
     below = [(y - low) / factor for y, low in zip(line.ys, line.lows, strict=True)]
     above = [(high - y) / factor for y, high in zip(line.ys, line.highs, strict=True)]
     return [below, above]
-
-
-def _width(text: str) -> int:
-    """Return how many narrow characters a text is as wide as."""
-    return sum(2 if unicodedata.east_asian_width(one) in "WF" else 1 for one in text)
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= _NAME_WIDTH else text[: _NAME_WIDTH - 1] + "…"
