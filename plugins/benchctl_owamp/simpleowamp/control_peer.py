@@ -30,7 +30,7 @@ GREETING_S = 10.0
 # What waits to be sent to a client that does not read; more is made when it has.
 _UNSENT_BYTES = 1 << 18
 # Groups of records that are made before others are served.
-_GROUPS_A_STEP = 8
+_GROUPS_A_STEP = 4
 # What a client may say before it has read the answer to what it said before.
 _UNREAD_BYTES = 1 << 18
 

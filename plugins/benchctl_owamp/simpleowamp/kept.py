@@ -12,7 +12,7 @@ from .quota import Claim
 from .receiving import Receiving
 from .records import PacketRecord, SkipRange, unpack_records
 
-_GROUP = 512
+_GROUP = 256
 
 
 class Kept(NamedTuple):
