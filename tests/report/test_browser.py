@@ -1,7 +1,10 @@
 """The page in a real browser: no error, no request, charts that answer, tables that sort."""
 
+import unicodedata
+
 import pytest
 from report.browser import Browser
+from report.paper import pages_of
 from report.sample_figures import EVERY
 
 from benchctl.report.page.blocks import (
@@ -11,7 +14,7 @@ from benchctl.report.page.blocks import (
     PictureBlock,
     TableBlock,
 )
-from benchctl.report.page.html import html_of
+from benchctl.report.page.html import caption_of, html_of
 from benchctl.report.pivot import Pivot
 
 pytestmark = pytest.mark.tool("chromium")
@@ -232,6 +235,35 @@ def test_on_paper_figures_are_drawings_and_nothing_is_folded(charts, tmp_path):
     charts.look()
     assert (tmp_path / "page.pdf").read_bytes().startswith(b"%PDF")
     assert charts.run("document.querySelector('details').open") is False
+
+
+def plain(text):
+    """Return a text as it is compared: without spaces and ligatures, which setting adds."""
+    return "".join(unicodedata.normalize("NFKC", text).split())
+
+
+def test_sheets_have_every_text_and_each_figure_whole(charts, tmp_path):
+    charts.pdf(tmp_path / "page.pdf")
+    sheets = [plain(sheet) for sheet in pages_of((tmp_path / "page.pdf").read_bytes())]
+    assert len(sheets) > 1
+    assert all(sheets)
+    told = [PAGE.title, "inside", *(cell for row in (*TABLE.rows, *WIDE.rows) for cell in row)]
+    assert [text for text in told if plain(text) not in "".join(sheets)] == []
+    for figure in EVERY:
+        (sheet,) = (sheet for sheet in sheets if plain(caption_of(figure)) in sheet)
+        drawn = sheet.partition(plain(caption_of(figure)))[2]
+        assert plain(figure.x.label) in drawn
+        assert all(plain(note) in drawn for note in figure.notes)
+
+
+def test_nothing_is_wider_than_a_sheet(charts):
+    a4 = 718  # dots of 1/96 inch between the margins that the browser leaves
+    charts.look(width=a4, medium="print")
+    ends = (
+        "[...document.querySelectorAll('main *')].map((one) => one.getBoundingClientRect().right)"
+    )
+    assert charts.run(f"Math.max(...{ends})") <= a4
+    charts.look()
 
 
 def test_without_scripts_figures_are_drawings(browser):
