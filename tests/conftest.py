@@ -1,7 +1,9 @@
 """What every test may use, and what holds for all of them."""
 
+import os
 import signal
 import sqlite3
+import time
 from functools import partial
 from pathlib import Path
 
@@ -21,6 +23,10 @@ settings.load_profile("benchctl")
 
 
 TESTS = Path(__file__).parent
+
+# Times are shown and exported in this machine's zone.
+os.environ["TZ"] = "UTC"
+time.tzset()
 
 # A program inherits what is ignored, and tests end programs by each of these: nohup ignores SIGHUP,
 # and a script's & ignores SIGINT.
