@@ -175,6 +175,11 @@ def test_an_expected_value_is_a_dashed_line_with_its_value():
     assert "b expected 19.1" in text(FLOWS, width=80, height=14, robust=True)
 
 
+def test_expected_values_that_read_alike_are_one_line():
+    flows = [replace(FLOWS[0], expected=19.12e6), replace(FLOWS[1], expected=19.14e6)]
+    assert text(flows, width=80, height=14, robust=True).count("expected 19.1") == 1
+
+
 def test_the_text_of_an_expected_value_without_room_in_its_row_points_to_it():
     level = curve(lambda time_s: 19.1e6, 0)
     drawn = text([replace(level, expected=19.1e6)], width=60, height=14).splitlines()

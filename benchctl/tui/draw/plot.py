@@ -71,12 +71,13 @@ class Plot(Struct, frozen=True):
 
     @property
     def expected(self) -> dict[float, list[Curve]]:
-        """The theoretical values, each with its curves."""
-        found: dict[float, list[Curve]] = {}
+        """The theoretical values, each with its curves; those that read alike are one."""
+        found: dict[str, tuple[float, list[Curve]]] = {}
         for curve in self.curves:
             if curve.expected is not None:
-                found.setdefault(curve.expected, []).append(curve)
-        return found
+                _, curves = found.setdefault(f"{curve.expected:.3g}", (curve.expected, []))
+                curves.append(curve)
+        return dict(found.values())
 
 
 class PlotFrame(Struct, frozen=True):
