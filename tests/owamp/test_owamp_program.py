@@ -186,6 +186,17 @@ def test_the_one_file_form_serves_from_standard_input_and_measures_from_a_file(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("protocol", ["twamp", "stamp"])
+@pytest.mark.parametrize("python", PYTHONS)
+def test_the_one_file_form_has_the_two_way_protocols(python, protocol, bundle):
+    command, flags = (python, "-I", str(bundle)), ("--protocol", protocol)
+    with server_program(*flags, command=command) as (_, listening):
+        few = ("-c", "3", "-i", "0.001", "-L", "20")
+        done = client_program(listening, *flags, *few, command=command)
+    assert done.returncode == 0, done.stderr
+    assert "to and from 127.0.0.1: 3 sent, 0 lost" in done.stdout
+
+
 def test_the_one_file_form_prints_itself(bundle):
     again = subprocess.run(
         [sys.executable, "-I", str(bundle), "--self"], capture_output=True, text=True, check=True
