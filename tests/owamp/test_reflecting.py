@@ -11,12 +11,12 @@ from benchctl_owamp.simpleowamp.clock import Clock
 from benchctl_owamp.simpleowamp.messages import OPEN, Accept
 from benchctl_owamp.simpleowamp.quota import Limits
 from benchctl_owamp.simpleowamp.reflecting import TwoWaySessions
-from benchctl_owamp.simpleowamp.sessions import Client
+from benchctl_owamp.simpleowamp.sessions import Requester
 from benchctl_owamp.simpleowamp.timestamps import UNITS_PER_S
 from benchctl_owamp.simpleowamp.twamp import TwoWayRequest
 from benchctl_owamp.simpleowamp.two_way import twamp_format
 
-CLIENT = Client(b"127.0.0.1", ("127.0.0.1", 862), ("127.0.0.1", 40000), OPEN, None)
+CLIENT = Requester(b"127.0.0.1", ("127.0.0.1", 862), ("127.0.0.1", 40000), OPEN, None)
 REQUEST = TwoWayRequest("127.0.0.1", 9000, "127.0.0.1", 0, 0, UNITS_PER_S, 27)
 
 

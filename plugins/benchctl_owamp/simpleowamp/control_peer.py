@@ -22,7 +22,7 @@ from .messages import (
     StartRequested,
     Stopped,
 )
-from .sessions import Client, Incoming, Outgoing, Session, Sessions, Stage
+from .sessions import Incoming, Outgoing, Requester, Session, Sessions, Stage
 from .timestamps import from_interval
 
 # A client chooses its mode at once.
@@ -145,9 +145,9 @@ class ControlPeer(HubConnection):
         elif isinstance(event, FetchRequested):
             self._fetch(event)
 
-    def _client(self) -> Client:
+    def _client(self) -> Requester:
         local = self.sock.getsockname()
-        return Client(self.origin, local, self._address, self._mode, self._talk.keys)
+        return Requester(self.origin, local, self._address, self._mode, self._talk.keys)
 
     def _open_session(self, event: SessionRequested) -> None:
         opened = self._sessions.open(self._client(), event.request)

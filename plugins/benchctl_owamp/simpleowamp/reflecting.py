@@ -23,7 +23,7 @@ from .messages import Accept, make_sid
 from .quota import Claim, Limits
 from .reflector import IDLE_S, Reflector
 from .server import Server
-from .sessions import ANY_HOST, Client, Sessions, Stage
+from .sessions import ANY_HOST, Requester, Sessions, Stage
 from .timestamps import from_interval, to_timestamp
 from .twamp import TwampServer, TwoWayRequest
 from .two_way import TwoWayFormat, twamp_format
@@ -116,7 +116,7 @@ class TwoWaySessions(Sessions):
         self._limits = limits
         self._allowances = Allowances(limits)
 
-    def open(self, client: Client, request: Any) -> Any:
+    def open(self, client: Requester, request: Any) -> Any:
         """Accept a session, or say why not. Its id is in its ``request``."""
         form = twamp_format(client.mode, client.keys, bytes(16))
         # With less padding the answers would be longer than the probes.
@@ -149,7 +149,7 @@ class TwoWaySessions(Sessions):
             self.end,
         )
 
-    def _bound(self, client: Client, request: TwoWayRequest) -> socket.socket:
+    def _bound(self, client: Requester, request: TwoWayRequest) -> socket.socket:
         """Return a socket at the port that the client wants, if it is free, or at another."""
         wanted, dscp = request.receiver_port, request.dscp or 0
         if wanted in (self._ports or range(_FREE_PORTS, 1 << 16)):
@@ -157,7 +157,7 @@ class TwoWaySessions(Sessions):
                 return open_endpoint(at_port(client.local, wanted), None, dscp)
         return open_endpoint(at_port(client.local, 0), self._ports, dscp)
 
-    def start(self, session: Any, client: Client, done: Callable[[], None]) -> None:
+    def start(self, session: Any, client: Requester, done: Callable[[], None]) -> None:
         """Let a session answer."""
         session.begin()
         self._hub.add(session)

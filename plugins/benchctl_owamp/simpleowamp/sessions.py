@@ -40,7 +40,7 @@ _DEVIATIONS = 6
 ANY_HOST = ("0.0.0.0", "::")
 
 
-class Client(NamedTuple):
+class Requester(NamedTuple):
     """Who asks: both ends of the control connection, its mode, and its keys unless that is open."""
 
     origin: bytes
@@ -89,7 +89,7 @@ class Incoming(_Session, HubConnection):
     """A session that a client sends in."""
 
     def __init__(
-        self, request: SessionRequest, claim: Claim, sock: Any, client: Client, clock: Clock
+        self, request: SessionRequest, claim: Claim, sock: Any, client: Requester, clock: Clock
     ) -> None:
         _Session.__init__(self, request, claim, sock)
         HubConnection.__init__(self, sock, claim.origin)
@@ -171,7 +171,7 @@ class Sessions:
         """The number of sessions that hold a place."""
         return self._quota.sessions
 
-    def open(self, client: Client, request: SessionRequest) -> Session | Accept:
+    def open(self, client: Requester, request: SessionRequest) -> Session | Accept:
         """Accept a session, or say why not. Its id is in its ``request``."""
         refusal = request.refusal()
         if refusal:
@@ -213,7 +213,7 @@ class Sessions:
             accept = self._quota.take(claim, request)
         return accept
 
-    def start(self, session: Session, client: Client, done: Callable[[], None]) -> None:
+    def start(self, session: Session, client: Requester, done: Callable[[], None]) -> None:
         """Let a session begin; ``done`` is called when all its packets are sent by this end."""
         session.begin(self._clock)
         if isinstance(session, Incoming):
