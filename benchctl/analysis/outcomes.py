@@ -231,7 +231,9 @@ def _of_events(
                 not count and (_packets(one) if of_delays else one.intervals) < least
                 for count, one in zip(counts, repeats, strict=True)
             )
-            why = f"{sum(counts)} in {seen} of {len(counts)} repeats"
+            of = f"{seen} of {len(counts)}" if seen else str(len(counts))
+            where = "the only repeat" if len(counts) == 1 else f"{of} repeats"
+            why = f"{sum(counts) or 'none'} in {where}"
             met: bool | None = True
             answer = Answer.MET
             if seen + short < len(counts) if rule.wanted else seen:

@@ -246,6 +246,6 @@ def test_each_flow_and_each_rule_is_judged_alone():
         ("main", "no drop", NOT_MET), ("main", "no stall", MET),
         ("other", "no drop", MET), ("other", "no stall", MET),
     ]  # fmt: skip
-    assert outcomes[0].why == "1 in 1 of 1 repeats"
+    assert outcomes[0].why == "1 in the only repeat"
     (none,) = answers(found, {"metric": "", "flow": "third", "events": rules})
     assert none.text == "no drop, no stall: nothing was measured"

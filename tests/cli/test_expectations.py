@@ -43,7 +43,7 @@ def test_what_is_not_met_or_undecided_is_named_with_its_figures(benchctl):
     at = "throughput_bps of main at its point (9.00 kbit/s"
     assert f"expectation not met: {at}, at least 1.00 Mbit/s)\n" in shown
     assert f"expectation undecided: {at}, no baseline value is known)\n" in shown
-    short = "(0 in 0 of 1 repeats, 1 too short to show any: under 20 intervals)"
+    short = "(none in the only repeat, 1 too short to show any: under 20 intervals)"
     assert f"expectation undecided: no event in main at its point {short}\n" in shown
     entries = json.loads(benchctl("export", "--format", "json").stdout)["expectations"]
     assert [(one["met"], one["answer"]) for one in entries] == [

@@ -134,8 +134,10 @@ def test_the_answer_begins_with_one_sentence(page):
     verdict = page.sections[1].blocks[0]
     assert verdict.strong
     assert verdict.text == (
-        "4 trials: 2 ok, 1 failed, 1 not measured; expectations: 1 met, 1 not met, 1 undecided;"
-        " within the flows: 1 drop; not valid: 1, because the emulator of the lab did not keep up"
+        "4 trials: 2 ok, 1 failed, 1 not measured; what failed: bulk: connection refused;"
+        " expectations: 1 met, 1 not met, 1 undecided;"
+        " within the flows: 1 drop;"
+        " 1 trial is not valid, because the emulator of the lab did not keep up"
     )
 
 

@@ -189,6 +189,10 @@ def _verdict(report: Report) -> str:
     parts += [f"{open_ones} not measured"] if open_ones > 0 else []
     plural = "s" if report.run.trials != 1 else ""
     said = [f"{report.run.trials} trial{plural}: {', '.join(parts) or 'none'}"]
+    errors = Counter(one.trial.error for one in report.trials if one.trial.error)
+    for why, count in errors.most_common(1):
+        rest = "" if len(errors) == 1 else f" ({count} of {errors.total()}; the remarks have all)"
+        said.append(f"what failed: {why}{rest}")
     if report.outcomes:
         answers = Counter(one.answer for one in report.outcomes)
         told = ", ".join(f"{answers[answer]} {answer}" for answer in Answer if answers[answer])
@@ -197,7 +201,8 @@ def _verdict(report: Report) -> str:
         said.append(f"within the flows: {happened}")
     late = sum(not all(link["kept"] for link in one.trial.links) for one in report.trials)
     if late:
-        said.append(f"not valid: {late}, because the emulator of the lab did not keep up")
+        which = "1 trial is" if late == 1 else f"{late} trials are"
+        said.append(f"{which} not valid, because the emulator of the lab did not keep up")
     return "; ".join(said)
 
 
