@@ -21,7 +21,7 @@ GAP = "  "
 LEAST_TEXT = 8
 
 
-class Words(Span):
+class FreeText(Span):
     """The last cell of a row that has no figures: it goes on over their columns."""
 
 
@@ -90,7 +90,7 @@ class Sight(Struct, frozen=True):
             cell = cells[min(place, len(cells) - 1)]
             keeps = column.drawn or cell.role.startswith("heat")
             own = cell.role if keeps else role or cell.role
-            if isinstance(cell, Words):
+            if isinstance(cell, FreeText):
                 return [*spans, Span(fit(cell.text, free), own)]
             text = fit(cell.text, column.width, right=column.right)
             blank = len(text) - len(text.rstrip()) if column.drawn else 0

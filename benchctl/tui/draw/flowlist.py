@@ -18,7 +18,7 @@ from benchctl.metrics import Fold, title_of
 from benchctl.report.series import NOW_S, Series
 from benchctl.report.traces import ALL, LineKey, Traces
 from benchctl.tui.draw.charts import Choice, Pick, mark_of
-from benchctl.tui.draw.columns import GAP, Cells, Column, Words
+from benchctl.tui.draw.columns import GAP, Cells, Column, FreeText
 from benchctl.tui.draw.field import hole_after
 from benchctl.tui.draw.plot import role_of
 from benchctl.tui.draw.ranges import GAIN, NOISE
@@ -93,7 +93,7 @@ class FlowList(Struct, frozen=True):
         name = Span(self.names[index], role)
         line = self.traces.line(key) if key.metric else None
         if line is None:
-            return [name, Words("no samples yet", "dim")]
+            return [name, FreeText("no samples yet", "dim")]
         return [
             name,
             Span(self._now(key)),

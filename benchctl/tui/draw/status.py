@@ -16,7 +16,7 @@ from benchctl.report.series import NOW_S, Series
 from benchctl.report.traces import ALL, LineKey, Traces
 from benchctl.run.record import Note, RecordedFlow, Run
 from benchctl.run.status import Status
-from benchctl.tui.draw.columns import Cells, Column, Words
+from benchctl.tui.draw.columns import Cells, Column, FreeText
 from benchctl.tui.draw.plot import letter
 from benchctl.tui.draw.spans import WIDTH, Line, Span, state
 from benchctl.tui.draw.tiles import Tile
@@ -274,9 +274,9 @@ def trial_row(view: RunView, index: int, time: float) -> Cells:
         return [*cells, *(_figure(trial, *place, m) for place, m in _headlines(view).items())]
     failure = None if status.has_ended else view.failure_at(index, time)
     if failure is not None:
-        return [*cells, Words(_failed(failure), "warn")]
+        return [*cells, FreeText(_failed(failure), "warn")]
     reason = f": {trial.error}" if trial.error and status.has_ended else ""
-    return [*cells, Words(f"{shown.text[2:]}{reason}", shown.role)]
+    return [*cells, FreeText(f"{shown.text[2:]}{reason}", shown.role)]
 
 
 def _figure(trial: TrialView, flow: str, direction: str, metric: str) -> Span:
