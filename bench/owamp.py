@@ -29,7 +29,7 @@ from benchctl.lab.model import Emulator
 from benchctl.lab.topology import build_topology
 from benchctl.toml.source import parse_toml
 from benchctl_owamp.simpleowamp import sender
-from benchctl_owamp.simpleowamp.channel import fork
+from benchctl_owamp.simpleowamp.channel import Channel, fork
 from benchctl_owamp.simpleowamp.clock import Clock
 from benchctl_owamp.simpleowamp.control_client import ControlClient
 from benchctl_owamp.simpleowamp.endpoint import PACKET_LIMIT, open_endpoint
@@ -140,6 +140,12 @@ class _Recorded(sender.Sending):
         return outcome
 
 
+def _send_recorded(channel: Channel) -> None:
+    """Send as usual, in a process of its own, and write down what is noted."""
+    sender.Sending = _Recorded  # type: ignore[misc]
+    sender.run_sender(channel, Clock())
+
+
 def _loopback() -> None:
     """Compare our median with the kernel's own: receive less transmit, of the same packets."""
     table.head(f"owamp: bare loopback, {PACKETS // 10:,} packets at 100 a second")
@@ -151,8 +157,7 @@ def _loopback() -> None:
         near, far = open_endpoint(("127.0.0.1", 0)), open_endpoint(("127.0.0.1", 0))
         near.connect(far.getsockname())
         far.connect(near.getsockname())
-        sender.Sending = _Recorded  # type: ignore[misc]
-        channel, pid = fork(lambda theirs: sender.run_sender(theirs, Clock()))
+        channel, pid = fork(_send_recorded)
         channel.send(sender.Order(0, sid, slots, count, start_ns, TIMEOUT_NS), near.fileno())
         channel.receive()
         channel.close()
