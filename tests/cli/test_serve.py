@@ -9,6 +9,8 @@ import sys
 import pytest
 from waiting import DEADLINE_S, wait_until
 
+from benchctl.engine.serve import may_listen
+
 ONE_CLIENT = """
 from benchctl.api import *
 
@@ -167,3 +169,13 @@ def test_what_cannot_be_served_is_an_error_before_anything_listens(benchctl, arg
     done = benchctl("serve", *args)
     assert (done.returncode in (2, 3), done.stdout) == (True, "")
     assert said in done.stderr
+
+
+def test_only_a_port_that_needs_root_cannot_be_listened_on(monkeypatch):
+    def bind(sock, address):
+        if address[1] < 1024:
+            raise PermissionError
+
+    assert may_listen(8861)
+    monkeypatch.setattr(socket.socket, "bind", bind, raising=False)
+    assert not may_listen(861)
