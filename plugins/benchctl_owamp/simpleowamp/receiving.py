@@ -105,8 +105,8 @@ class Receiving:
         return sum(end - first - self._arrived[first:end].count(1) for first, end in sent)
 
     def lost(self, seqs: Iterable[int]) -> Iterator[PacketRecord]:
-        """Yield the records of lost packets."""
-        return (PacketRecord(seq, 0, 0, self.due_time(seq), 0, NO_TTL) for seq in seqs)
+        """Yield the records of lost packets; an error of 0 would not be valid, even there."""
+        return (PacketRecord(seq, 1, 1, self.due_time(seq), 0, NO_TTL) for seq in seqs)
 
     def _sent(self, next_seq: int, skips: Iterable[SkipRange]) -> Iterator[tuple[int, int]]:
         """Yield the ranges of packets that were sent: the first one, and the first after it."""
