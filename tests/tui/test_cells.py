@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from benchctl.tui.draw.columns import Column, Words, see
+from benchctl.tui.draw.columns import Column, FreeText, see
 from benchctl.tui.draw.spans import Span, crop, fit, shorten, to_text
 from benchctl.tui.draw.tiles import Tile, lay_out_tiles
 from benchctl.units import format_mean, format_value
@@ -107,7 +107,7 @@ def test_the_repeat_stays_and_the_figures_of_other_flows_go():
 @pytest.mark.parametrize("figures", [1, 4])
 def test_words_go_on_over_the_columns_of_figures_also_over_a_single_one(figures):
     columns = [Column("#", 2, fixed=True), *(Column("f", 11, right=True) for _ in range(figures))]
-    cells = [Span("1"), Words("failed: the server is busy", "bad")]
+    cells = [Span("1"), FreeText("failed: the server is busy", "bad")]
     for first in range(4):
         assert to_text([see(columns, 40, first).row(cells)]).split(None, 1) == [
             "1", "failed: the server is busy          ",
