@@ -77,6 +77,18 @@ def kind_of(act):
 
 
 @pytest.mark.parametrize("mode", ALL_MODES)
+def test_the_client_has_stopped_when_all_of_its_message_is_there(mode):
+    """A server that takes a part of Stop-Sessions for the whole reads no more."""
+    octets, *_ = conversation(mode)
+    server = Answering()
+    server.machine.greeting()
+    for number in range(len(octets)):
+        server.hear(octets[number : number + 1])
+        assert server.machine.state is not State.CLIENT_STOPPED
+    assert any(isinstance(event, Stopped) for event in server.heard)
+
+
+@pytest.mark.parametrize("mode", ALL_MODES)
 def test_both_ends_understand_each_other_in_every_mode(mode):
     _, _, client, server = conversation(mode)
     stopped = Stopped(Accept.OK, (StoppedSession(SID, 40, SKIPS),))

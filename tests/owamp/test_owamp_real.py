@@ -111,3 +111,15 @@ def test_owping_measures_both_ways_against_our_server(secrets, mode):
     microsecond = (1 << 32) // 10**6 + 1
     for row in rows:
         assert -microsecond < int(row[4]) - int(row[1]) < 2 << 32
+
+
+@pytest.mark.tool("owping")
+@pytest.mark.parametrize("direction", ["-t", "-f"])
+def test_owping_measures_one_way_against_our_server(direction):
+    with server_program(command=COMMAND) as (_, port):
+        done = subprocess.run(
+            ["owping", *FEW, "-L", "2", "-R", direction, f"127.0.0.1:{port}"],
+            capture_output=True, text=True, check=True, timeout=DEADLINE_S,
+        )  # fmt: skip
+    rows = [line.split() for line in done.stdout.splitlines() if line[:1].isdigit()]
+    assert [(int(row[0]), row[-1]) for row in rows] == [(seq, "255") for seq in range(10)]

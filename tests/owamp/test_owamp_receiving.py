@@ -3,8 +3,11 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from owamp.owamp_conversation import REQUEST
 
 from benchctl_owamp.simpleowamp import receiving as receiving_module
+from benchctl_owamp.simpleowamp.kept import Kept
+from benchctl_owamp.simpleowamp.layouts import RECORD
 from benchctl_owamp.simpleowamp.packets import TestPacket as Packet
 from benchctl_owamp.simpleowamp.receiving import Receiving
 from benchctl_owamp.simpleowamp.records import SkipRange
@@ -82,3 +85,19 @@ def test_what_is_due_is_worked_out_a_little_at_a_time():
     assert session.work_out(due(5), 10)
     assert session.seq_due_at(due(5)) == 6
     assert session.seq_due_at(START) == 0
+
+
+def test_a_lost_packet_is_reported_where_its_timeout_was_over():
+    """The timeout is a little less than two intervals: 3 is missed after 4, before 5 arrives."""
+    session = receiving()
+    arrived = b"".join(
+        RECORD.pack_row(take(session, seq)) for seq in range(10) if seq not in (3, 9)
+    )
+    request = REQUEST._replace(packet_count=10, timeout=2 * SECOND - 1)
+    kept = Kept(None, request, arrived, session, True, next_seq=10)
+    records = [record for group in kept.groups(0, 9) for record in group]
+    assert [record.seq for record in records] == [0, 1, 2, 4, 3, 5, 6, 7, 8, 9]
+    assert [record.seq for record in records if record.lost] == [3, 9]
+    assert kept.record_count(0, 9) == 10
+    assert [record.seq for group in kept.groups(2, 4) for record in group] == [2, 4, 3]
+    assert kept.record_count(2, 4) == 3

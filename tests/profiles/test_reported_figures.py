@@ -60,7 +60,29 @@ def without_loss(path, rate):
     return mbit({"path": path}, rate) | {(None, ("path", path), "loss_ratio"): 0.0}
 
 
+def each_way(axis, values, metric, there, back):
+    ways = {"send": there, "receive": back}
+    return {
+        (None, (axis, value), way, metric): figure
+        for way, figures in ways.items()
+        for value, figure in zip(values, figures, strict=True)
+    }
+
+
+C7 = each_way(
+    "count", (1, 10, 20, 100, 300, 500), "owd_s",
+    [delay * MS for delay in (52.5, 51, 57.1, 57.6, 63.5, 64.9)],
+    [delay * MS for delay in (-42.5, -48.7, -54.7, -55.3, -61.3, -62.6)],
+)  # fmt: skip
+
 PRINTED = {
+    "owamp/c7-count": C7,
+    "owamp/c7-clocks": C7,
+    "owamp/c8-links": each_way(
+        "interface", ("wired", "wireless"), "pdv_p95_p50_s",
+        (0.7 * MS, 1.7 * MS), (3.7 * MS, 4.1 * MS),
+    )
+    | each_way("interface", ("wired", "wireless"), "hops", (2, 2), (2, 2)),
     "portfolio/a1-udp": without_loss("h1-h4", 28.3)
     | without_loss("h1-h9", 17.8)
     | without_loss("h7-h9", 17.8),
@@ -120,9 +142,10 @@ PRINTED = {
         (0.239, 1.48, 2.73, 4.24, 4.47, 5.43, 5.73),
         (0.239, 1.48, 2.73, 4.24, 4.44, 5.17, 5.04),
     ),
-    "tcp-options/e3-both-directions": sweep(
-        {}, "place", ("first", "second", "third"), (21.4, 15.3, 36.0)
-    ),
+    "tcp-options/e3-both-directions": {
+        (None, ("place", place), "send", "throughput_bps"): rate * MBIT
+        for place, rate in {"first": 21.4, "second": 15.3, "third": 36.0}.items()
+    },
     "tcp-options/e4-windows": sweep(
         {}, "window", ("5000B", "10000B", "16357B", "25000B", "40000B", "50000B", "60000B"),
         [fmean(four) for four in (
@@ -149,7 +172,7 @@ PRINTED = {
 @pytest.mark.parametrize("name", SHIPPED)
 def test_every_reported_figure_is_as_its_authors_printed_it(name):
     shipped = {
-        (one.flow, *sorted(one.where.items()), metric): figure
+        (one.flow, *sorted(one.where.items()), *filter(None, [one.direction]), metric): figure
         for one in plan(name).reported
         for metric, figure in one.metrics.items()
     }

@@ -134,12 +134,16 @@ class Connection:
     def _conversation(self) -> Conversation:
         raise NotImplementedError
 
-    def _heard(self, message: str) -> None:
-        """Go to the state that a message of the peer leads to. Raises Problem if there is none."""
+    def _following(self, message: str) -> State:
+        """Return the state that a message of the peer leads to. Raises Problem if there is none."""
         following = self._messages[self.state].get(message)
         if following is None:
             raise Problem("peer", f"{message} where {self.state.value}")
-        self.state = following
+        return following
+
+    def _heard(self, message: str) -> None:
+        """Go to the state that a message of the peer leads to. Raises Problem if there is none."""
+        self.state = self._following(message)
 
     def _say(self, message: str) -> None:
         """Go to the state that a message of this end leads to."""

@@ -219,8 +219,10 @@ class ControlServer(Connection):
         yield StartRequested()
 
     def _read_client_stop(self, head: bytes) -> Reading:
-        self._heard("the client's Stop-Sessions")
+        self._following("the client's Stop-Sessions")
         stopped = yield from self._read_stop(head)
+        # Not before: until it is whole, this end reads on, and may stop first.
+        self._heard("the client's Stop-Sessions")
         yield stopped
 
     def _read_fetch_session(self, head: bytes) -> Reading:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from heapq import merge
 from itertools import islice
 from typing import Callable, NamedTuple
 
@@ -31,22 +32,30 @@ class Kept(NamedTuple):
     skips: tuple[SkipRange, ...] = ()
 
     def groups(self, first: int, last: int) -> Iterator[tuple[PacketRecord, ...]]:
-        """Yield the records of packets of a range, some at a time: what arrived, then the lost."""
+        """Yield the records of packets of a range, some at a time.
+
+        They are in the order in which the receiver knew of them: a lost packet when its timeout was
+        over (RFC 4656, section 4.2). owping refuses a lost one after packets that came much later.
+        """
+        lost = self.receiving.lost(self.receiving.lost_seqs(self.next_seq, self.skips))
+        known = merge(self._arrived(), lost, key=self._known_time)
+        wanted = (record for record in known if first <= record.seq <= last)
+        while group := tuple(islice(wanted, _GROUP)):
+            yield group
+
+    def _arrived(self) -> Iterator[PacketRecord]:
         for at in range(0, len(self.records), _GROUP * RECORD.size):
-            records = unpack_records(self.records[at : at + _GROUP * RECORD.size])
-            yield tuple(record for record in records if first <= record.seq <= last)
-        lost = self.receiving.lost_seqs(self.next_seq, self.skips)
-        while seqs := tuple(islice(lost, _GROUP)):
-            yield tuple(self.receiving.lost(seq for seq in seqs if first <= seq <= last))
+            yield from unpack_records(self.records[at : at + _GROUP * RECORD.size])
+
+    def _known_time(self, record: PacketRecord) -> int:
+        return record.receive_time or record.send_time + self.request.timeout
 
     def record_count(self, first: int, last: int) -> int:
         """Return the number of records of a range."""
         if first == 0 and last >= self.request.packet_count - 1:
             lost = self.receiving.lost_count(self.next_seq, self.skips)
             return len(self.records) // RECORD.size + lost
-        arrived = self._replace(next_seq=0).groups(first, last)
-        lost_seqs = self.receiving.lost_seqs(self.next_seq, self.skips)
-        return sum(map(len, arrived)) + sum(first <= seq <= last for seq in lost_seqs)
+        return sum(map(len, self.groups(first, last)))
 
 
 class Shelf:

@@ -131,6 +131,7 @@ class TwampServer(ControlServer):
         )
 
     def _read_two_way_stop(self, head: bytes) -> Reading:
-        self._heard("the client's Stop-Sessions")
+        self._following("the client's Stop-Sessions")
         fields = yield from self._read_message(STOP_TW_SESSIONS, head)
+        self._heard("the client's Stop-Sessions")
         yield Stopped(fields["accept"], ())
