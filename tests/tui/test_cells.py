@@ -78,6 +78,7 @@ def test_every_cell_of_a_row_is_whole_or_an_ellipsis_wherever_it_is_scrolled_to(
 
 
 @given(tables(), st.integers(30, 100))
+@example(([Column("name", 15, fixed=True), Column("f", 16, right=True)], []), 30)
 def test_every_column_can_be_scrolled_to_and_fixed_ones_stay_where_there_is_room(table, width):
     columns, _ = table
     seen = set()

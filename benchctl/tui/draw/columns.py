@@ -105,7 +105,7 @@ def see(columns: Sequence[Column], width: int, first: int = 0) -> Sight:
     A column of figures is visible as a whole or not at all, and so is its heading. The last column
     ends the scrolling.
     """
-    if first == 0:
+    if first == 0 and _fixed_stay(columns, width):
         columns = _narrowed(columns, width)
     sight = _seen(columns, width, first)
     if sight.free < len(sight.hidden):
@@ -139,18 +139,23 @@ def _narrowed(columns: Sequence[Column], width: int) -> Sequence[Column]:
     return [*about, *columns[len(about) :]]
 
 
-def _seen(columns: Sequence[Column], width: int, first: int) -> Sight:
-    everything = range(len(columns))
-    fixed = [place for place in everything if columns[place].fixed]
-    moving = [place for place in everything if not columns[place].fixed]
-    taken = _width([columns[place] for place in fixed])
+def _fixed_stay(columns: Sequence[Column], width: int) -> bool:
+    """Return whether the fixed columns leave room for any one of the others."""
     needed = (
         column.width if column.right else min(column.width, LEAST_TEXT)
         for column in columns
         if not column.fixed
     )
-    if taken + max(needed, default=0) > width:
-        fixed, moving, taken = [], [*everything], 0
+    return _width(one for one in columns if one.fixed) + max(needed, default=0) <= width
+
+
+def _seen(columns: Sequence[Column], width: int, first: int) -> Sight:
+    everything = range(len(columns))
+    fixed = [place for place in everything if columns[place].fixed]
+    moving = [place for place in everything if not columns[place].fixed]
+    if not _fixed_stay(columns, width):
+        fixed, moving = [], [*everything]
+    taken = _width([columns[place] for place in fixed])
     most = max(0, len(moving) - 1)
     while most and taken + _width([columns[n] for n in moving[most - 1 :]]) - len(GAP) <= width:
         most -= 1
