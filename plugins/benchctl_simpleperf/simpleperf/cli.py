@@ -7,14 +7,13 @@ is shown). A server that is asked to end by SIGINT or SIGTERM ends with 0.
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 
 from benchctl_standalone.background import background_output
 from benchctl_standalone.bundle import program_text
-from benchctl_standalone.errors import Problem
-from benchctl_standalone.waker import Interrupted, Waker
+from benchctl_standalone.ending import INTERRUPTED, exit_code
+from benchctl_standalone.waker import Waker
 
 from . import __version__
 from .auth import read_key
@@ -47,22 +46,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     sys.setswitchinterval(_SWITCH_S)
     waker = Waker()
     waker.catch_signals()
-    try:
+
+    def act() -> int:
         if flags.server:
             with background_output("simpleperf"):
                 _serve(flags, output, waker)
             return 0
         _measure(flags, output, waker)
-    except Problem as problem:
-        output.failed(problem)
-        return 1
-    except Interrupted:
-        return 130
-    except BrokenPipeError:
-        # The reader is gone; without this Python would print an error when it flushes at its exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
-    return 130 if waker.interrupted else 0
+        return INTERRUPTED if waker.interrupted else 0
+
+    return exit_code(act, output.failed)
 
 
 def _output(flags: argparse.Namespace) -> ResultOutput:
