@@ -1,5 +1,6 @@
 """Clients and servers of simpleowamp measure with each other, and keep to the server's limits."""
 
+import select
 import socket
 import time
 
@@ -368,6 +369,20 @@ def test_the_server_stops_by_itself_when_it_has_sent_everything(asking):
     assert session.next_seq == 10
     asking.say(asking.talk.stop_sessions(()))
     assert asking.ask_to_send().accept == Accept.OK
+
+
+def test_a_server_that_has_sent_everything_waits_for_what_its_client_sends(asking):
+    timeout = to_interval(10_000_000)
+    later = to_timestamp(time.time_ns() + 3600 * SECOND_NS)
+    sending = asking.ask_to_send(start_time=later, timeout=timeout)
+    asking.ask_to_receive(timeout=timeout)
+    asking.start()
+    asking.udp.settimeout(DEADLINE_S)
+    for _ in range(10):
+        asking.udp.recv(65535)
+    assert not select.select([asking.sock], [], [], 20 * 0.01)[0]
+    theirs = asking.stop(StoppedSession(sending.sid, 0))
+    assert [session.next_seq for session in theirs.sessions] == [10]
 
 
 def test_a_user_who_interrupts_gets_what_was_measured(server):

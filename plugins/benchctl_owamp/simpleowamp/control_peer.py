@@ -165,9 +165,11 @@ class ControlPeer(HubConnection):
         if self._talk.state is State.CLIENT_STOPPED:
             self._say_stop()
         else:
-            # The last packets may take as long as the timeout to arrive.
+            # The last packets may take as long as the timeout to arrive, and those that the client
+            # sends may have a longer schedule: it says itself when they are through.
             wait_s = max(from_interval(session.request.timeout) for session in outgoing) / 1e9
-            self._stop_s = time.monotonic() + wait_s
+            theirs_s = [each.end_s for each in self._open if isinstance(each, Incoming)]
+            self._stop_s = max([time.monotonic() + wait_s, *theirs_s])
         self._hub.turn(self, self._proceed)
 
     def _take_stop(self, event: Stopped) -> None:
