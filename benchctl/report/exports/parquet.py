@@ -44,7 +44,12 @@ def export(stored: StoredRun) -> Iterator[bytes]:
         floats = [field.name for field in schema if pa.types.is_floating(field.type)]
         others = [name for name in schema.names if name not in floats]
         with parquet.ParquetWriter(
-            sink, schema, compression="zstd", use_byte_stream_split=floats, use_dictionary=others
+            sink,
+            schema,
+            compression="zstd",
+            use_byte_stream_split=floats,
+            use_dictionary=others,
+            store_schema=False,  # readers take texts for texts, however they were in memory here
         ) as writer:
             waiting = []
             for trial in reader.trials(run.id):
@@ -53,23 +58,29 @@ def export(stored: StoredRun) -> Iterator[bytes]:
                 for one in bulk.columns(told):
                     waiting.append(_table(pa, schema, told[one.flow_id], one))
                     if sum(table.num_rows for table in waiting) >= _GROUP_ROWS:
-                        writer.write_table(pa.concat_tables(waiting))
+                        writer.write_table(pa.concat_tables(waiting).unify_dictionaries())
                         waiting = []
                         yield sink.take()
             if waiting:
-                writer.write_table(pa.concat_tables(waiting))
+                writer.write_table(pa.concat_tables(waiting).unify_dictionaries())
     yield sink.take()
 
 
 def _schema(pa: Any, run: Run, metrics: list[str]) -> Any:
+    text = _text(pa)
     fixed = {
-        "run": pa.string(), "trial": pa.int32(), "repeat": pa.int32(),
+        "run": text, "trial": pa.int32(), "repeat": pa.int32(),
         **{f"axis_{axis}": _type(pa, values) for axis, values in run.values.items()},
-        "flow": pa.string(), "attempt": pa.int32(), "told_by": pa.string(), "stream": pa.int32(),
-        "direction": pa.string(), "time": pa.timestamp("us", tz="UTC"), "start_s": pa.float64(),
+        "flow": text, "attempt": pa.int32(), "told_by": text, "stream": pa.int32(),
+        "direction": text, "time": pa.timestamp("us", tz="UTC"), "start_s": pa.float64(),
         "end_s": pa.float64(), "omitted": pa.bool_(),
     }  # fmt: skip
     return pa.schema({**fixed, **dict.fromkeys(metrics, pa.float64())})
+
+
+def _text(pa: Any) -> Any:
+    """Return the type of texts that are mostly alike: a number for each, and a table of them."""
+    return pa.dictionary(pa.int32(), pa.string())
 
 
 def _type(pa: Any, values: Sequence[Scalar]) -> Any:
@@ -78,7 +89,7 @@ def _type(pa: Any, values: Sequence[Scalar]) -> Any:
         return pa.bool_()
     if kinds <= {int}:
         return pa.int64()
-    return pa.float64() if kinds <= {int, float} else pa.string()
+    return pa.float64() if kinds <= {int, float} else _text(pa)
 
 
 def _told(run: Run, trial: Trial, flow: RecordedFlow) -> dict[str, Any]:
@@ -113,9 +124,12 @@ def _table(pa: Any, schema: Any, told: dict[str, Any], series: SeriesColumns) ->
     for name, kind in zip(schema.names, schema.types, strict=True):
         if name not in columns:
             value = same.get(name)
-            if value is not None and kind == pa.string():
-                value = str(value)
-            columns[name] = pa.repeat(pa.scalar(value, kind), length)
+            if pa.types.is_dictionary(kind):
+                texts = pa.array([] if value is None else [str(value)], pa.string())
+                places = pa.scalar(None if value is None else 0, kind.index_type)
+                columns[name] = pa.DictionaryArray.from_arrays(pa.repeat(places, length), texts)
+            else:
+                columns[name] = pa.repeat(pa.scalar(value, kind), length)
     return pa.table([columns[name] for name in schema.names], schema=schema)
 
 
