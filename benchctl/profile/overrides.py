@@ -49,7 +49,7 @@ def read_overrides(texts: Sequence[str], data: dict[str, Any]) -> Overrides:
             raise UsageError(
                 f"--set {as_text(text)}: expected KEY=VALUE", "for example: --set duration=5s"
             )
-        value = _read_value(written)
+        value = read_value(written)
         if axis := _axis_named(key, data):
             key = ("axes", axis)
             value = _axis_values(written, value, _table(data.get("axes")).get(axis))
@@ -80,7 +80,8 @@ def _read_key(name: str) -> tuple[str, ...]:
     return tuple(parts)
 
 
-def _read_value(text: str) -> Any:
+def read_value(text: str) -> Any:
+    """Return the value of a text: as TOML, or the text itself if it is not TOML."""
     try:
         return tomllib.loads(f"value = {text}")["value"]
     except (ValueError, RecursionError):
@@ -104,7 +105,7 @@ def _axis_named(key: tuple[str, ...], data: Mapping[str, Any]) -> str:
 def _axis_values(written: str, value: Any, old: Any) -> Any:
     """Return the new form of an axis: its ``sets`` stay, and known labels keep their values."""
     if isinstance(value, str):
-        value = [_read_value(part) for part in written.split(",")]
+        value = [read_value(part) for part in written.split(",")]
     elif not isinstance(value, list):
         value = [value]
     values = old.get("values") if isinstance(old, dict) else old

@@ -3,3 +3,7 @@
 The names here are as stable as those of `benchctl.api`, and importing them loads nothing else of
 benchctl.
 """
+
+from benchctl.testing.transcript import Transcript
+
+__all__ = ["Transcript"]

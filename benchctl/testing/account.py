@@ -1,0 +1,69 @@
+"""What is in a transcript, in a few lines for people."""
+
+from __future__ import annotations
+
+import signal
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from benchctl.api import Channel, ParserError
+from benchctl.backends import AnyBackend
+from benchctl.testing.recording import MOST_BYTES
+from benchctl.testing.transcript import Transcript, keep_expected
+from benchctl.units import format_duration, format_size
+
+# Of a shorter command, nobody misses live figures.
+LONG_S = 1.0
+# Of the time of a command: what arrives after it arrived at the end.
+END_SHARE = 0.9
+
+
+def account(told: Transcript) -> str:
+    """Return how a command ended, and what it printed where and when."""
+    code = told.exit_code
+    how = f"exit code {code}" if code >= 0 else f"ended by {signal.Signals(-code).name}"
+    lines = [f"{how} after {format_duration(told.lasted_s)}"]
+    lines += (f"  {channel}  {_arrival(told, channel)}" for channel in Channel)
+    return "\n".join(lines)
+
+
+def _arrival(told: Transcript, channel: Channel) -> str:
+    pieces = [piece for piece in told.pieces if piece.channel is channel]
+    if not pieces:
+        return "nothing"
+    size = format_size(sum(len(piece.data) for piece in pieces))
+    first, last = (format_duration(piece.at_s) for piece in (pieces[0], pieces[-1]))
+    if len(pieces) == 1:
+        return f"{size} at {first}"
+    return f"{size} in {len(pieces)} pieces, from {first} to {last}"
+
+
+def notes(told: Transcript) -> Iterator[str]:
+    """Yield what people should know who want to use a transcript."""
+    if told.stop is not None and told.stop.by == "time":
+        yield (f"{told.role} stopped by {told.stop.signal} after"
+               f" {format_duration(told.stop.at_s)}; --for DURATION sets the time")  # fmt: skip
+    if told.stop is not None and told.stop.by == "size":
+        yield (f"{told.role} stopped by {told.stop.signal}: a transcript holds"
+               f" {format_size(MOST_BYTES)}, and the rest is missing")  # fmt: skip
+    at_s = [piece.at_s for piece in told.pieces if piece.channel is Channel.STDOUT]
+    if told.lasted_s >= LONG_S and at_s and at_s[0] > END_SHARE * told.lasted_s:
+        yield (f"all output of the {told.role} came at its end, so there are no live figures: look"
+               " for an option that flushes every line")  # fmt: skip
+
+
+def expect(path: Path, told: Transcript, backend: AnyBackend) -> str:
+    """Write the events that a transcript gives now, beside it.
+
+    Returns how many of which kinds, or why there are none.
+    """
+    try:
+        events = told.replay(told.parser(backend))
+        keep_expected(path, events)
+    except ParserError as error:
+        return f"none; not understood: {error}"
+    except Exception as error:  # third-party code may fail in any way
+        return f"none; the plugin failed: {type(error).__name__}: {error}"
+    kinds = Counter(type(event).__name__ for event in events)
+    return ", ".join(f"{count} {kind}" for kind, count in kinds.items()) or "none"
