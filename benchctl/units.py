@@ -319,7 +319,10 @@ def format_mean(name: str, mean: float, half: float | None) -> str:
     scaled = half / factor
     most = _index_digits(mean) if name.endswith("_jain") else 3
     digits = max(0, min(most, 1 - math.floor(math.log10(scaled)))) if scaled else 0
-    return f"{f'{_number(name, mean / factor)} {unit}'.rstrip()} ±{scaled:.{digits}f}"
+    width = f"{scaled:.{digits}f}"
+    if scaled and not float(width):  # It is small, and not none.
+        width = f"<{10**-digits:.{digits}f}"
+    return f"{f'{_number(name, mean / factor)} {unit}'.rstrip()} ±{width}"
 
 
 def format_range(name: str, low: float, high: float, *, signed: bool = False) -> str:

@@ -97,7 +97,8 @@ def test_what_flows_of_a_backend_are_known_by_has_a_column_of_its_own():
         ("rtt_s", 320.2, 4.7, "320 s ±4.7"),
         ("fairness_jain", 0.99998, 0.00001, "0.99998 ±0.00001"),
         ("rtt_s", 320.2, None, "5 min 20 s"),
-        ("rtt_s", 4e-13, 1e-13, "0.000 ns ±0.000"),
+        ("rtt_s", 4e-13, 1e-13, "0.000 ns ±<0.001"),
+        ("throughput_bps", 19.1e6, 300.0, "19.1 Mbit/s ±<0.001"),
         ("rtt_s", 0.0, 0.002, "0 ms ±2.0"),
         ("throughput_bps", 999.6e3, 1e3, "1.00 Mbit/s ±0.001"),
         ("fairness_jain", 0.99981, 0.00012, "0.9998 ±0.0001"),
@@ -119,5 +120,9 @@ def test_the_interval_that_is_shown_is_the_interval(metric, mean, half):
     before, _, after = shown.partition(" ±")
     factor, unit = scale_of(metric, mean or half)
     assert before.endswith(unit)
-    # Two digits, and no finer than a thousandth of the unit.
+    # Two digits, and no finer than a thousandth of the unit; none only if it is none.
+    if after.startswith("<"):
+        assert 0 < figure.spread.half / factor < float(after[1:])
+        return
+    assert bool(float(after)) is bool(figure.spread.half)
     assert float(after) == pytest.approx(figure.spread.half / factor, rel=0.051, abs=0.00051)
