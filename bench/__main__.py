@@ -9,6 +9,7 @@ import table
 
 NAMES = (
     "startup",
+    "plugins",
     "plan",
     "store",
     "answers",

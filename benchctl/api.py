@@ -37,12 +37,18 @@ from benchctl.units import (
 )
 
 __all__ = [
-    "METRICS", "Backend", "Capabilities", "Channel", "Command", "Demand", "Direction", "Dscp",
+    "API_VERSION", "METRICS", "OLDEST_API_VERSION",
+    "Backend", "Capabilities", "Channel", "Command", "Demand", "Direction", "Dscp",
     "Duration", "Effective", "Event", "Failure", "FailureKind", "Field", "Flow", "Fold",
     "LineParser", "Metric", "Parameters", "Parser", "ParserError", "Probe", "Rate", "Ratio",
     "Ready", "Recording", "Role", "Sample", "Size", "Started", "Summary", "Tool", "Warn", "replay",
     "write_duration", "write_rate", "write_size",
 ]  # fmt: skip
+
+API_VERSION = 1
+"""The version of this contract. Names, and methods with a default, are added without a new one."""
+OLDEST_API_VERSION = 1
+"""The oldest version whose plugins still work."""
 
 
 # --- quantities ------------------------------------------------------------------------------
@@ -425,8 +431,10 @@ class Demand:
 
 
 class Backend(ABC, Generic[P]):
-    """One tool. Subclasses set the four attributes and write the methods, without I/O."""
+    """One tool. Subclasses set the attributes and write the methods, without I/O."""
 
+    api_version: int = 1
+    """The version of `benchctl.api` that the plugin was written for; one that has none is of 1."""
     name: str
     summary: str
     """What the tool measures, in one line."""

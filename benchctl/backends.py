@@ -17,15 +17,17 @@ from dataclasses import dataclass
 from functools import cache, partial
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from benchctl.api import Backend
-from benchctl.errors import MissingError
+from benchctl.errors import IncompatibleError, MissingError, PluginError
+
+if TYPE_CHECKING:
+    from benchctl.api import Backend
 
 GROUP = "benchctl.backends"
 FILES_VARIABLE = "BENCHCTL_PLUGINS"
 
-AnyBackend = Backend[Any]
+AnyBackend: TypeAlias = "Backend[Any]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,8 @@ class Registry:
     def load(self, name: str) -> AnyBackend:
         """Return a backend by name.
 
-        Raises MissingError if there is none of that name, or its plugin is broken.
+        Raises MissingError if there is none of that name, PluginError if it is broken, and
+        IncompatibleError if it is of a version of the API that is not supported.
         """
         if name not in self._loaded:
             candidate = self.candidates.get(name)
@@ -60,25 +63,64 @@ class Registry:
 
 
 def _import(candidate: Candidate) -> AnyBackend:
+    from benchctl.api import Backend  # which loads pydantic: a tenth of a second
+
     name, origin = candidate.name, candidate.origin
     try:
         backend = candidate.load()
     except (Exception, SystemExit) as error:  # third-party code may fail in any way
-        raise MissingError(
+        if isinstance(error, ImportError) and error.name == "benchctl.api":
+            raise _incompatible(candidate, str(error)) from error  # a newer one has more names
+        raise PluginError(
             f'backend "{name}" cannot be loaded: {type(error).__name__}: {error}',
             f"it comes from {origin}; reinstall it, or report it to the author of the plugin",
         ) from error
     if not isinstance(backend, Backend):
-        raise MissingError(
+        raise PluginError(
             f'backend "{name}" from {origin} is not a benchctl.api.Backend',
             "its entry point, or BACKEND, must be an instance",
         )
+    _check(candidate, backend)
     if backend.name != name:
-        raise MissingError(
+        raise PluginError(
             f'backend "{name}" from {origin} calls itself "{backend.name}"',
             "its entry point, or its file, must have its name",
         )
     return backend
+
+
+def _check(candidate: Candidate, backend: AnyBackend) -> None:
+    """Raise PluginError for a backend without the attributes that it must have."""
+    from benchctl.api import API_VERSION, OLDEST_API_VERSION, Capabilities
+
+    _check_attribute(candidate, backend, "api_version", int)
+    version = backend.api_version
+    if not OLDEST_API_VERSION <= version <= API_VERSION:
+        here = f"this benchctl supports {OLDEST_API_VERSION} to {API_VERSION}"
+        why = f"it was written for version {version} of benchctl.api; {here}"
+        raise _incompatible(candidate, why, version)
+    kinds = {"name": str, "summary": str, "parameters": type, "capabilities": Capabilities}
+    for attribute, kind in kinds.items():
+        _check_attribute(candidate, backend, attribute, kind)
+
+
+def _check_attribute(
+    candidate: Candidate, backend: AnyBackend, attribute: str, kind: type[object]
+) -> None:
+    if not isinstance(getattr(backend, attribute, None), kind):
+        raise PluginError(
+            f'backend "{candidate.name}" from {candidate.origin}: '
+            f"{attribute} must be set, and of type {kind.__name__}",
+            "report it to the author of the plugin",
+        )
+
+
+def _incompatible(candidate: Candidate, why: str, version: int | None = None) -> IncompatibleError:
+    return IncompatibleError(
+        f'backend "{candidate.name}" from {candidate.origin} is incompatible: {why}',
+        "install another version of the plugin, or of benchctl",
+        version,
+    )
 
 
 @cache

@@ -78,6 +78,21 @@ class MissingError(BenchctlError):
     exit_code = 3
 
 
+class PluginError(MissingError):
+    """A plugin cannot be loaded, or has failed: it breaks its contract."""
+
+
+class IncompatibleError(PluginError):
+    """A plugin was written for a version of `benchctl.api` that is not supported here.
+
+    ``api_version`` is that version, if it is known.
+    """
+
+    def __init__(self, message: str, hint: str = "", api_version: int | None = None) -> None:
+        super().__init__(message, hint)
+        self.api_version = api_version
+
+
 class StoreError(BenchctlError):
     """The store cannot be read or written: locked, full, damaged or of a newer version."""
 

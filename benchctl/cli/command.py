@@ -54,6 +54,18 @@ def help_without_command(context: typer.Context) -> None:
         raise typer.Exit(UsageError.exit_code)
 
 
+def no_options_before(context: typer.Context) -> None:
+    """Reject options of a group's own list before a command, which would not apply to it."""
+    given = [
+        param.opts[0]
+        for param in context.command.params
+        if param.name and str(context.get_parameter_source(param.name)).endswith("COMMANDLINE")
+    ]
+    if given:
+        what = f"{given[0]} is an option of the list, not of {context.invoked_subcommand}"
+        raise UsageError(what, f"see {context.command_path} {context.invoked_subcommand} --help")
+
+
 def group(
     help: str,  # noqa: A002
     callback: Callable[..., None] = help_without_command,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from benchctl.cli import completion, options
-from benchctl.cli.command import PlainCommand, group
+from benchctl.cli.command import PlainCommand, group, no_options_before
 from benchctl.visible import visible
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def _list(
     store: options.Store,
 ) -> None:
     if context.invoked_subcommand is not None:
-        _no_options_before(context)
+        no_options_before(context)
         return
     from benchctl.cli.colour import coloured
     from benchctl.errors import StoreDamagedError
@@ -86,20 +86,6 @@ def _list(
 
 
 runs = group("List all runs, newest first.\n\nIts commands tag, stop and delete runs.", _list)
-
-
-def _no_options_before(context: typer.Context) -> None:
-    """Reject options of the list before a command, which would not apply to it."""
-    from benchctl.errors import UsageError
-
-    given = [
-        param.opts[0]
-        for param in context.command.params
-        if param.name and str(context.get_parameter_source(param.name)).endswith("COMMANDLINE")
-    ]
-    if given:
-        what = f"{given[0]} is an option of the list, not of {context.invoked_subcommand}"
-        raise UsageError(what, f"see {context.command_path} {context.invoked_subcommand} --help")
 
 
 def _readable(reader: Reader, ids: list[int], lost: list[StoreDamagedError]) -> Iterator[Run]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from benchctl.api import Probe, Role, Tool
 from benchctl.backends import AnyBackend, Registry
-from benchctl.errors import MissingError
+from benchctl.errors import MissingError, PluginError
 from benchctl.hosts.programs import located
 from benchctl.hosts.spawn import LocalSpawner, Spawner, run
 from benchctl.plan.bound import BoundFlow, BoundTrial
@@ -47,7 +47,10 @@ class Toolbox:
         return self._found[key]
 
     async def _probe(self, backend: AnyBackend, role: Role, host: Host) -> Tool:
-        probe = backend.probe(role)
+        try:
+            probe = backend.probe(role)
+        except Exception as error:  # third-party code may fail in any way
+            raise _failed(backend, "probe", error) from error
         if probe is None:
             return Tool("")
         try:
@@ -79,6 +82,8 @@ class Toolbox:
             tool = backend.read_probe(role, *printed)
         except ValueError as error:  # perhaps of a host that has just died: asked again next time
             raise MissingError(f"{what}: {error}", probe.install) from error
+        except Exception as error:
+            raise _failed(backend, "read_probe", error) from error
         self._printed[argv] = printed
         return tool
 
@@ -90,6 +95,13 @@ class Toolbox:
         if target is not None and backend.capabilities.needs_server:
             tools[Role.SERVER] = await self.find(backend, Role.SERVER, target)
         return tools
+
+
+def _failed(backend: AnyBackend, method: str, error: Exception) -> PluginError:
+    return PluginError(
+        f'backend "{backend.name}" failed in {method}: {type(error).__name__}: {error}',
+        "report it to the author of the plugin",
+    )
 
 
 Tools = Mapping[tuple[str, Role], Tool | MissingError]

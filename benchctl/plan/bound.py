@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from benchctl.api import Demand, Flow, Role, Tool
 from benchctl.backends import AnyBackend, Registry
-from benchctl.errors import MissingError
+from benchctl.errors import MissingError, PluginError
 from benchctl.run.planned import LOCAL, Host, Network, PlannedFlow, PlannedTrial, Way
 
 T = TypeVar("T")
@@ -45,7 +45,7 @@ class BoundFlow(Struct, frozen=True):
         try:
             return question(self.parameters)
         except Exception as error:  # a stranger's code may fail in any way at all
-            raise MissingError(
+            raise PluginError(
                 f'flow {self.plan.name}: backend "{self.plan.backend}" failed in '
                 f"{question.__name__}: {type(error).__name__}: {error}",
                 "report it to the author of the plugin",

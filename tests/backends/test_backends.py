@@ -9,7 +9,7 @@ import pytest
 from benchctl import backends
 from benchctl.api import Backend
 from benchctl.backends import Candidate, Registry
-from benchctl.errors import MissingError
+from benchctl.errors import IncompatibleError, MissingError, PluginError
 
 PLUGIN = """
 from __future__ import annotations
@@ -77,7 +77,7 @@ def test_listing_the_backends_imports_none_of_them():
         from benchctl.backends import installed
         names = set(installed().candidates)
         assert {"iperf3", "ping"} <= names
-        print([name for name in sys.modules if name.startswith("benchctl_")])
+        print([name for name in sys.modules if name.startswith(("benchctl_", "pydantic"))])
     """
     result = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=True
@@ -136,6 +136,36 @@ def test_a_broken_file_is_named_with_its_reason_and_harms_no_other(registry, plu
     assert what in caught.value.message
     assert str(file) in caught.value.message + caught.value.hint
     assert isinstance(found.load("Echo"), Backend)
+
+
+@pytest.mark.parametrize(
+    ("version", "supported"), [(2, False), (3, True), (4, True), (5, False), ('"4"', False)]
+)
+def test_a_backend_is_loaded_if_its_version_of_the_api_is_supported(
+    registry, plugin, monkeypatch, version, supported
+):
+    monkeypatch.setattr("benchctl.api.OLDEST_API_VERSION", 3)
+    monkeypatch.setattr("benchctl.api.API_VERSION", 4)
+    head = f"    api_version = {version}\n    name ="
+    found = registry(plugin("Echo", PLUGIN.format(name="Echo").replace("    name =", head)))
+    if supported:
+        assert found.load("Echo").api_version == version
+        return
+    with pytest.raises(PluginError) as caught:
+        found.load("Echo")
+    assert isinstance(caught.value, IncompatibleError) is isinstance(version, int)
+    assert caught.value.exit_code == 3
+
+
+def test_a_backend_without_a_version_is_of_the_first(registry, plugin):
+    assert registry(plugin("Echo")).load("Echo").api_version == 1
+
+
+@pytest.mark.parametrize("attribute", ["name", "summary", "parameters", "capabilities"])
+def test_a_backend_that_lacks_what_every_one_has_is_broken(registry, plugin, attribute):
+    text = PLUGIN.format(name="Echo").replace(f"    {attribute} =", "    other =")
+    with pytest.raises(PluginError, match=f"{attribute} must be set, and of type "):
+        registry(plugin("Echo", text)).load("Echo")
 
 
 def test_a_file_that_is_not_there_is_a_missing_backend(registry, tmp_path):

@@ -128,8 +128,10 @@ def test_nothing_measured_yet_is_said(benchctl):
     assert "there are no runs yet" in result.stderr
 
 
-@pytest.mark.parametrize("args", [["--help"], ["run", "--help"], ["--completion", "bash"]])
-def test_help_and_completion_import_nothing_heavy(args):
+@pytest.mark.parametrize(
+    "args", [["--help"], ["run", "--help"], ["--completion", "bash"], ["backends", "--names"]]
+)
+def test_help_completion_and_names_import_nothing_heavy(args):
     code = (
         "import sys; from benchctl.__main__ import main\n"
         f"sys.argv = ['benchctl', *{args!r}]\n"

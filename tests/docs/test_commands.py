@@ -4,8 +4,9 @@ import re
 import shlex
 
 import pytest
-from docs.documents import DOCS, blocks_of, section, text_of, write_files
+from docs.documents import DOCS, blocks_of, section, table, text_of, write_files
 
+from benchctl.cli.backends.listing import Usability
 from benchctl.cli.main import app
 from benchctl.settings import NAMES, UserSettings
 from benchctl.tui.preferences import preferences_of
@@ -13,7 +14,7 @@ from benchctl.tui.preferences import preferences_of
 DOCUMENT = "commands.md"
 HELP = {"-h", "--help"}
 GROUPS = {"benchctl baseline", "benchctl lab", "benchctl store"}
-LISTS = {"benchctl runs"}
+LISTS = {"benchctl backends", "benchctl runs"}
 """Groups that do something without a command, too."""
 
 
@@ -78,6 +79,10 @@ def test_the_synopsis_names_every_argument(name):
 def test_every_command_has_an_example(name):
     example = re.search(r"^```(?:console|sh)\n(.*?)^```", own_section(name), flags=re.M | re.S)
     assert f"{name} " in example[1].replace("\n", " ")
+
+
+def test_every_status_of_a_backend_is_described():
+    assert [row[0] for row in table(own_section("benchctl backends"))] == [*Usability]
 
 
 def test_every_value_that_an_option_takes_has_its_name():

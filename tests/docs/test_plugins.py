@@ -87,6 +87,12 @@ def lay_out(layout, source, target):
     return target / folders[0]
 
 
+def test_the_versions_of_the_api_are_those_that_the_page_names():
+    text = " ".join(section(DOCUMENT, "## What may change").split())
+    assert f"`benchctl.api.API_VERSION` is {api.API_VERSION}." in text
+    assert f"`OLDEST_API_VERSION`, which is {api.OLDEST_API_VERSION}," in text
+
+
 def test_every_event_kind_of_failure_fold_and_field_of_a_demand_is_described():
     events = names_in(table(section(DOCUMENT, "### Events")))
     told = {event: inspect.signature(getattr(api, event.partition("(")[0])) for event in events}
