@@ -1,4 +1,4 @@
-"""Everything that the author of a backend imports.
+"""Everything that the author of a plugin imports.
 
 A backend wraps one tool and does no I/O. It declares the parameters of the tool, builds the command
 for each end of a flow, and parses the output of the command into events. benchctl
@@ -10,6 +10,10 @@ A minimal backend is a subclass of `Backend` with a `Parameters` model, a `clien
 parser; docs/plugins.md builds one step by step. A package offers it under the entry point group
 ``benchctl.backends``; a single file offers it as the module's variable ``BACKEND``.
 
+An `Exporter` writes runs in a format of its own (``benchctl.exporters``, ``EXPORTER``). An
+`Importer` reads files that are no backend's (``benchctl.importers``, ``IMPORTER``). They do no I/O
+either.
+
 Quantities are in SI base units: seconds, bits per second, bytes, ratios. Names carry their unit.
 """
 
@@ -20,17 +24,20 @@ from pydantic import Field
 from benchctl.api.backend import Backend
 from benchctl.api.events import Effective, Event, Failure, FailureKind, Ready, Started, Warn
 from benchctl.api.flow import Command, Demand, Flow
+from benchctl.api.importer import Importer
 from benchctl.api.parameters import Dscp, Duration, Parameters, Rate, Ratio, Size
 from benchctl.api.parser import Channel, LineParser, Parser, ParserError, replay
 from benchctl.api.recording import Recording
 from benchctl.api.tool import Capabilities, Probe, Role, Tool
+from benchctl.exporter import ExportedRun, Exporter, ExportError
 from benchctl.metrics import METRICS, Direction, Fold, Metric, Sample, Summary
 from benchctl.units import write_duration, write_rate, write_size
 
 __all__ = [
     "API_VERSION", "METRICS", "OLDEST_API_VERSION", "Backend", "Capabilities", "Channel", "Command",
-    "Demand", "Direction", "Dscp", "Duration", "Effective", "Event", "Failure", "FailureKind", "Field", "Flow", "Fold",
-    "LineParser", "Metric", "Parameters", "Parser", "ParserError", "Probe", "Rate", "Ratio",
+    "Demand", "Direction", "Dscp", "Duration", "Effective", "Event", "ExportError", "ExportedRun",
+    "Exporter", "Failure", "FailureKind", "Field", "Flow", "Fold", "Importer", "LineParser",
+    "Metric", "Parameters", "Parser", "ParserError", "Probe", "Rate", "Ratio",
     "Ready", "Recording", "Role", "Sample", "Size", "Started", "Summary", "Tool", "Warn", "replay",
     "write_duration", "write_rate", "write_size",
 ]  # fmt: skip

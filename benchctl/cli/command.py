@@ -22,8 +22,21 @@ class PlainCommand(TyperCommand):
         # typer puts what must be given in braces, which mean a choice elsewhere.
         return [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]
 
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        name_formats(self)
+        super().format_options(ctx, formatter)
+
     def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
         return describe(super().shell_complete(ctx, incomplete))
+
+
+def name_formats(command: Any) -> None:
+    """Put the names of all formats into the help: to look for those of plugins takes time."""
+    for param in command.params:
+        if "{formats}" in (getattr(param, "help", None) or ""):
+            from benchctl.report.formats import names
+
+            param.help = param.help.replace("{formats}", ", ".join(names()))
 
 
 class PlainGroup(TyperGroup):

@@ -154,13 +154,19 @@ def backends() -> list[str]:
     return sorted(installed().candidates)
 
 
+def formats() -> list[str]:
+    """Return the formats that a run is written in."""
+    from benchctl.report.formats import names
+
+    return names()
+
+
 def kinds() -> list[str]:
     """Return the kinds of files that can be imported."""
-    from benchctl import imports
-    from benchctl.backends import installed
+    from benchctl.imports.kinds import find_kinds
     from benchctl.imports.stores import STORE
 
-    return [*imports.kinds(installed()), STORE]
+    return [*find_kinds().known, STORE]
 
 
 def servers() -> list[str]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from benchctl.cli import options
 from benchctl.errors import UsageError
-from benchctl.report.exports import EXPORTS
 
 if TYPE_CHECKING:
     from benchctl.report.report import StoredRun
@@ -28,13 +28,15 @@ def export(
             "--trial",
             metavar="N",
             min=1,
-            help="The trial of a flent file; with a directory as -o, each has a file.",
+            help="The trial of a format such as flent's, whose files hold one;"
+            " with a directory as -o, each has a file.",
         ),
     ] = None,
     _units: options.Units = None,
     store: options.Store,
 ) -> None:
     """Write a run, or all its samples, in another format."""
+    from benchctl.report import formats
     from benchctl.report.output import Output
     from benchctl.report.report import StoredRun
 
@@ -43,28 +45,32 @@ def export(
         raise UsageError(
             "--samples writes CSV only", "remove --format, or use a file name that ends in .csv"
         )
-    if trial is not None and shown != "flent":
-        raise UsageError("--trial is for --format flent", "remove one of the two")
+    exporter = formats.load("samples" if samples else shown)
+    if trial is not None and not exporter.single_trial:
+        raise UsageError(
+            f"--trial is for formats whose files hold one trial, and not for {exporter.name}",
+            "remove it, or choose another --format, such as flent",
+        )
     name, store = options.run_and_store(name, store)
     with options.open_reader(store) as reader:
         stored = StoredRun(reader, reader.find(name), trial)
         files = {output: stored}
-        if shown == "flent" and output is not None and output.is_dir():
+        if exporter.single_trial and output is not None and output.is_dir():
             files = {
-                output / f"{stored.run.name}-{number}.flent.gz": StoredRun(
-                    reader, stored.run, number
-                )
-                for number in _ended(stored)
-                if trial in (None, number)
+                output / ".".join([f"{one.run.name}-{one.trial}", *exporter.endings[:1]]): one
+                for one in _each_trial(stored)
             }
         for path, one in files.items():
             with Output(path) as out:
-                EXPORTS["samples" if samples else shown].write(one, out)
+                formats.write(exporter, one, out)
 
 
-def _ended(stored: StoredRun) -> list[int]:
-    """Return the numbers of the trials that have ended well, from 1."""
+def _each_trial(stored: StoredRun) -> Iterator[StoredRun]:
+    """Yield a run with each trial that has ended well, of those that are exported."""
+    from msgspec.structs import replace
+
     from benchctl.run.status import Status
 
-    trials = stored.reader.trials(stored.run.id)
-    return [trial.position + 1 for trial in trials if trial.status is Status.OK]
+    for trial in stored.trials():
+        if trial.status is Status.OK:
+            yield replace(stored, trial=trial.position + 1)

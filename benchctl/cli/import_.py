@@ -70,18 +70,21 @@ def import_(
     Prints the names of the runs. What differs between the files of a run becomes its axes. Exits
     with code 1 if a file could not be imported.
     """
-    from benchctl.backends import installed
-    from benchctl.imports import kinds
+    from benchctl.imports.kinds import find_kinds
     from benchctl.imports.result import ImportedRun
     from benchctl.imports.session import ImportRequest, import_paths
     from benchctl.imports.stores import STORE
+    from benchctl.plugins import PluginKind, named_files
     from benchctl.store.manage import read_tags
 
-    found = kinds(installed())
-    known = [*found, STORE]
+    kinds = find_kinds()
+    known = [*kinds.known, STORE]
+    is_ours = kind in known and kind not in named_files(PluginKind.IMPORTER)
+    if kind is not None and not is_ours and kind in kinds.broken:
+        raise kinds.broken[kind]
     if kind is not None and kind not in known:
         raise UsageError(f'--as "{kind}" is no kind of file', f"kinds are: {', '.join(known)}")
-    request = ImportRequest(store, found, kind, profile, flow, read_tags(tags), dry_run)
+    request = ImportRequest(store, kinds.known, kind, profile, flow, read_tags(tags), dry_run)
     faults, foreign = 0, []
     for one in import_paths(paths, request):
         if isinstance(one, ImportedRun):
@@ -99,6 +102,9 @@ def import_(
         names = [one.file for one in foreign if one.why == why]
         more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
         print(visible(f"skipped {', '.join(names[:_MOST_NAMED])}{more}: {why}"), file=sys.stderr)
+    if faults or foreign:  # one of these might have read them
+        for error in kinds.broken.values():
+            print(visible(error.message), file=sys.stderr)
     if faults:
         sys.exit(1)
 

@@ -71,7 +71,7 @@ def _prepare(
             metavar="FILE",
             default_factory=list,
             show_default=False,
-            help="A Python file that defines a backend as BACKEND; repeatable.",
+            help="A Python file that defines BACKEND, EXPORTER or IMPORTER; repeatable.",
             autocompletion=completion.files,
         ),
     ],
@@ -89,7 +89,7 @@ def _prepare(
         raise typer.Exit
     help_without_command(context)
     if plugins:
-        from benchctl.backends import FILES_VARIABLE
+        from benchctl.plugins import FILES_VARIABLE
 
         # In the environment, so that the runner's process finds them too.
         before = os.environ.get(FILES_VARIABLE)

@@ -13,6 +13,7 @@ from textwrap import fill, indent
 from typing import Any, NamedTuple
 
 from benchctl import __version__
+from benchctl.cli.command import name_formats
 
 # As wide as man shows a page where it does not know the terminal.
 WIDTH = 78
@@ -69,6 +70,7 @@ def page_of(words: str, command: Any, topics: Iterable[str]) -> ManPage:
 def _parts(words: str, command: Any) -> Iterator[Section]:
     """Yield what a command takes, and for a group its commands."""
     context = command.make_context(words, [], resilient_parsing=True)
+    name_formats(command)
     records = [(param, _record(param, context)) for param in command.get_params(context)]
     for kind, title in (("argument", "Arguments"), ("option", "Options")):
         items = tuple(r for param, r in records if r and param.param_type_name == kind)

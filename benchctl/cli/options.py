@@ -4,24 +4,19 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from benchctl.cli import completion, streams
-from benchctl.errors import BenchctlError, StoreDamagedError, UsageError, surroundings
-from benchctl.report.exports import ENDINGS, EXPORTS, FORMATS
+from benchctl.errors import BenchctlError, StoreDamagedError, UsageError, nearest, surroundings
 
 if TYPE_CHECKING:
     from benchctl.report.output import Output
     from benchctl.store.read import Reader
-
-    FormatName = str
-else:
-    FormatName = Literal[FORMATS]  # typer takes the choices from it
 
 
 def _default_store() -> Path:
@@ -54,6 +49,17 @@ def _use_units(text: str | None) -> str | None:
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
     return text
+
+
+def _known_format(name: str | None) -> str | None:
+    if name is not None:
+        from benchctl.report.formats import names
+
+        known = names()
+        if name not in known:
+            hint = nearest(name, known) or f"formats are: {', '.join(known)}"
+            raise UsageError(f'--format "{name}" is no format', hint)
+    return name
 
 
 def _not_stdout(path: Path | None) -> Path | None:
@@ -166,12 +172,13 @@ Trust = Annotated[
 ]
 Yes = Annotated[bool, typer.Option("--yes", help="Allow a matrix of more than 100,000 trials.")]
 Format = Annotated[
-    FormatName | None,
+    str | None,
     typer.Option(
         "--format",
         metavar="FORMAT",
-        help=f"One of {', '.join(FORMATS)};"
-        " default: by the extension of the output file, else table.",
+        callback=_known_format,
+        help="One of {formats}; default: by the extension of the output file, else table.",
+        autocompletion=completion.formats,
     ),
 ]
 OutputFile = Annotated[
@@ -326,10 +333,22 @@ def format_for(given: str | None, output: Path | None, *, live_events: bool = Fa
                 "remove one of the two; benchctl export writes the result afterwards",
             )
         given = "jsonl"
-    given = given or by_ending(output, ENDINGS)
-    if given and EXPORTS[given].binary and output is None and sys.stdout.isatty():
+    from benchctl.report import formats
+
+    given = given or _format_by_ending(output)
+    if given and formats.load(given).binary and output is None and sys.stdout.isatty():
         raise UsageError(f"--format {given} is not for a terminal", "name a file with -o")
     return given or "table"
+
+
+def _format_by_ending(output: Path | None) -> str | None:
+    from benchctl.report import formats
+    from benchctl.report.exports import ENDINGS
+
+    if output is None or not output.suffix or formats.by_ending(output.name, ENDINGS):
+        return by_ending(output, ENDINGS)
+    endings, notes = formats.plugged_endings()
+    return by_ending(output, {**ENDINGS, **endings}, notes)
 
 
 def check_format(form: str, trials: int, grows: object) -> None:
@@ -337,22 +356,27 @@ def check_format(form: str, trials: int, grows: object) -> None:
 
     ``grows`` is what may add trials. Raises UsageError, and MissingError for a missing library.
     """
-    EXPORTS[form].check(single=trials == 1 and not grows)
+    from benchctl.report import formats
+
+    formats.check(formats.load(form), single=trials == 1 and not grows)
 
 
-def by_ending(output: Path | None, endings: Mapping[str, str]) -> str | None:
+def by_ending(
+    output: Path | None, endings: Mapping[str, str], notes: Sequence[str] = ()
+) -> str | None:
     """Return the format that an output file's extension names; None without one.
 
-    Raises UsageError for an unknown extension.
+    Raises UsageError for an unknown extension; ``notes`` say which may be missing.
     """
+    from benchctl.report import formats
+
     if output is None or not output.suffix:
         return None
-    name = output.name.lower()
-    ending = next((one for one in endings if name.endswith(f".{one}")), None)
-    if ending is None:
+    found = formats.by_ending(output.name, endings)
+    if found is None:
         known = ", ".join(f".{one}" for one in endings)
+        hints = [f"extensions are {known}", "or choose a format with --format", *notes]
         raise UsageError(
-            f"-o {output}: no format has the extension {output.suffix.lower()}",
-            f"extensions are {known}; or choose a format with --format",
+            f"-o {output}: no format has the extension {output.suffix.lower()}", "; ".join(hints)
         )
-    return endings[ending]
+    return found

@@ -25,7 +25,7 @@ from benchctl.errors import (
     StoreBusyError,
     UsageError,
 )
-from benchctl.report.exports import EXPORTS
+from benchctl.report import formats
 from benchctl.report.exports.jsonl import event_lines
 from benchctl.report.output import Output
 from benchctl.report.progress import (
@@ -167,7 +167,7 @@ class _Watch:
             if asked.times < 2 and events is None:
                 form, stored = self._showing.form, StoredRun(self._reader, run)
                 with coloured() if form == "table" else nullcontext():
-                    EXPORTS[form].write(stored, self._showing.output)
+                    formats.write(formats.load(form), stored, self._showing.output)
             if asked.times < 2 and self._showing.junit is not None:
                 self._write_junit(run, self._showing.junit)
         if asked.by is None:  # else whoever stopped it is there

@@ -15,9 +15,9 @@ from benchctl.analysis.figures import FlowFold
 from benchctl.api import Effective, Event, Failure, ParserError, Recording, Role, Warn
 from benchctl.engine.place import Shares
 from benchctl.engine.tally import Tally, check
-from benchctl.imports import FileKind, Trials
 from benchctl.imports.axes import UNKNOWN, TrialSettings, order
 from benchctl.imports.files import File
+from benchctl.imports.kinds import FileKind, Trials
 from benchctl.imports.result import ImportedRun, Left
 from benchctl.metrics import Sample
 from benchctl.plan.bound import accepted
@@ -154,7 +154,7 @@ class RunBuilder:
 
     def _tally(self, trial_id: int, flow: _Flow, started: float, file: str) -> Tally:
         """Write an attempt of a flow, but for its result."""
-        planned, recording, backend = flow.planned, flow.recording, self._kind.backend
+        planned, recording = flow.planned, flow.recording
         begun = started if recording.started_time is None else recording.started_time
         flow_id = self._recorder.add_flow(
             trial_id, attempt=1, name=planned.name, backend=planned.backend, source=planned.source,
@@ -162,8 +162,7 @@ class RunBuilder:
             status=Status.RUNNING, client=(), server=(), requested=flow.requested,
         )  # fmt: skip
         clock = _Clock(begun)
-        fold = FlowFold(backend.capabilities.metrics if backend else ())
-        tally = Tally(flow_id, fold, self._recorder, clock)
+        tally = Tally(flow_id, FlowFold(self._kind.metrics), self._recorder, clock)
         tally.begin(started)
         for event in recording.events:
             clock.now = begun + (event.end_s if isinstance(event, Sample) else 0.0)
@@ -185,12 +184,9 @@ class RunBuilder:
             TrialPlace(one.index + 1, position, one.repeat, one.point)
             for position, one in enumerate(ordered)
         ]
-        backend = self._kind.backend
-        settings = Settings(
-            axes, IMPORTED, (),
-            metrics=backend.capabilities.metrics if backend else (),
-            headlines={backend.name: backend.capabilities.headline} if backend else {},
-        )  # fmt: skip
+        kind = self._kind
+        headlines = {kind.name: kind.headline} if kind.headline else {}
+        settings = Settings(axes, IMPORTED, (), metrics=kind.metrics, headlines=headlines)
         begin = min(one.started_time for one in self._measured)
         span = begin, self._last_time
         name = arrange(self._store, self._run_id, places, settings, _common(self._facts), span)
@@ -200,7 +196,7 @@ class RunBuilder:
             except AlreadyThereError as error:
                 why = f"another import brought its files, as {error.run}; import the rest again"
                 return Left(self._profile, why)
-        return ImportedRun(name, self._profile, self._kind.name, len(places), self._failed, axes)
+        return ImportedRun(name, self._profile, kind.name, len(places), self._failed, axes)
 
     def close(self) -> None:
         """Close the store that it is built in."""

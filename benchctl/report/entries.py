@@ -24,6 +24,7 @@ from benchctl.units import timestamp, unit_of
 if TYPE_CHECKING:
     from benchctl.analysis.compare import Comparison
     from benchctl.analysis.found import Found
+    from benchctl.store.read import StoredSample
 
 SCHEMA_VERSION = 1
 
@@ -169,6 +170,21 @@ def flow_entries(flow: RecordedFlow, figures: Figures) -> Iterator[Entry]:
             "metrics": {metric: _value(figure) for metric, figure in own.items()},
             "sources": {metric: figure.origin for metric, figure in own.items()},
         }
+
+
+def sample_entry(flow: RecordedFlow, sample: StoredSample) -> Entry:
+    """Return the entry of a sample."""
+    return {
+        "flow": flow.name,
+        "attempt": flow.attempt,
+        "told_by": sample.role,
+        "stream": sample.stream,
+        "direction": sample.direction,
+        "start_s": sample.start_s,
+        "end_s": sample.end_s,
+        "omitted": sample.omitted,
+        "metrics": sample.metrics,
+    }
 
 
 def _value(figure: Figure) -> float | Mapping[str, float]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -25,7 +26,7 @@ from benchctl.analysis.summary import (
     reported_of,
     summarize,
 )
-from benchctl.run.record import BASELINE, RecordedFlow, Run
+from benchctl.run.record import BASELINE, RecordedFlow, Run, Trial
 from benchctl.store.read import Reader
 from benchctl.units import parse_rate
 
@@ -62,7 +63,7 @@ class Report(Struct, frozen=True):
 class StoredRun(Struct, frozen=True):
     """A run in a store: the input of exports.
 
-    ``trial`` is the number of the one that is exported, from 1, by those that hold one.
+    ``trial`` is the number of the only one that is exported, from 1; None for all.
     """
 
     reader: Reader
@@ -72,12 +73,22 @@ class StoredRun(Struct, frozen=True):
     @property
     def report(self) -> Report:
         """The run in its current state. Raises StoreError."""
-        return read_report(self.reader, self.run)
+        return read_report(self.reader, self.run, self.trial)
+
+    def trials(self) -> Iterator[Trial]:
+        """Yield the trials that are exported, in order of execution. Raises StoreError."""
+        return _trials(self.reader, self.run, self.trial)
 
 
-def read_report(reader: Reader, run: Run) -> Report:
-    """Read a run, finished or not, from its store. Raises StoreError."""
-    return report_of(run, read_ended(reader, run), _baseline(reader, run))
+def _trials(reader: Reader, run: Run, number: int | None) -> Iterator[Trial]:
+    if number is None:
+        return reader.trials(run.id)
+    return islice(reader.trials(run.id, from_position=number - 1), 1)
+
+
+def read_report(reader: Reader, run: Run, number: int | None = None) -> Report:
+    """Read a run, finished or not, from its store, or only one trial of it. Raises StoreError."""
+    return report_of(run, read_ended(reader, run, number), _baseline(reader, run))
 
 
 def _baseline(reader: Reader, run: Run) -> Iterator[TrialReport]:
@@ -89,11 +100,11 @@ def _baseline(reader: Reader, run: Run) -> Iterator[TrialReport]:
             yield from read_ended(reader, reader.run(run_id))
 
 
-def read_ended(reader: Reader, run: Run) -> Iterator[TrialReport]:
-    """Yield the trials of a run that have ended. Raises StoreError."""
+def read_ended(reader: Reader, run: Run, number: int | None = None) -> Iterator[TrialReport]:
+    """Yield the trials of a run that have ended, or only one of them. Raises StoreError."""
     # Only what is expected of events needs to know whether a flow can have shown any.
     most = LEAST_SERIES if any(one.events for one in run.settings.expect) else 0
-    for trial in reader.trials(run.id):
+    for trial in _trials(reader, run, number):
         if trial.status.has_ended:
             flows = [
                 FlowReport(

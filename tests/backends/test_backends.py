@@ -8,8 +8,9 @@ import pytest
 
 from benchctl import backends
 from benchctl.api import Backend
-from benchctl.backends import Candidate, Registry
+from benchctl.backends import Registry
 from benchctl.errors import IncompatibleError, MissingError, PluginError
+from benchctl.plugins import Candidate
 
 PLUGIN = """
 from __future__ import annotations
@@ -199,9 +200,8 @@ def test_of_two_packages_with_one_backend_none_is_taken_and_the_rest_work(monkey
         def load(self):
             raise AssertionError("nobody can say which is meant")
 
-    monkeypatch.setattr(
-        backends, "entry_points", lambda group: [Entry("x", "one"), Entry("x", "two")]
-    )
+    entries = [Entry("x", "one"), Entry("x", "two")]
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: entries)
     with pytest.raises(MissingError) as caught:
         backends.installed.__wrapped__().load("x")
     assert 'backend "x" cannot be loaded' in caught.value.message

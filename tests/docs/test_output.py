@@ -18,9 +18,9 @@ from benchctl.cli.watch import SIGNAL_CODES
 from benchctl.lab.messages import DirectionCounters
 from benchctl.lab.strain import Carried
 from benchctl.metrics import Vocabulary
+from benchctl.report import formats
 from benchctl.report.clocks import clock_entry, over_entry
 from benchctl.report.entries import EVENT_KEYS, OUTCOME_KEYS, SCHEMA_VERSION, comparison_entry
-from benchctl.report.exports import EXPORTS
 from benchctl.report.exports.jsonl import event_lines
 from benchctl.run.record import Note
 from benchctl.store.follow import Noted
@@ -118,7 +118,7 @@ def test_every_key_and_verdict_of_a_comparison_is_described():
 
 def test_every_export_is_listed(request):
     lines = ["| format | endings | what it is |", "|---|---|---|"]
-    for export in EXPORTS.values():
+    for export in map(formats.load, [*formats.names(), "samples"]):
         endings = ", ".join(f"`.{ending}`" for ending in export.endings)
         lines.append(f"| `{export.name}` | {endings} | {export.about} |")
     filled(DOCUMENT, "exports", lines, request.config.getoption("--update-golden"))

@@ -4,9 +4,10 @@ import pytest
 from engine.fakes import FakeBackend
 
 from benchctl.api import Capabilities, Direction, Role, Tool
-from benchctl.backends import Candidate, Registry
+from benchctl.backends import Registry
 from benchctl.engine.planning import planned
 from benchctl.errors import MissingError, ProfileError
+from benchctl.plugins import Candidate
 from benchctl.profile.find import packaged_profiles
 
 LAB = """

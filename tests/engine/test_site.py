@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from waiting import DEADLINE_S
 
 from benchctl.api import Direction
-from benchctl.backends import Candidate, Registry
+from benchctl.backends import Registry
 from benchctl.engine import lab_site as site_module
 from benchctl.engine.lab_site import LabSite
 from benchctl.engine.runner import site_of
@@ -27,6 +27,7 @@ from benchctl.lab.strain import Carried
 from benchctl.lab.verify import Together
 from benchctl.plan.bound import bind_trial
 from benchctl.plan.plan import lab_settings
+from benchctl.plugins import Candidate
 from benchctl.profile.model import LabTable
 from benchctl.run.planned import Host, Outside, Peer, PlannedFlow, PlannedTrial, Settings, Way
 from benchctl.toml.source import parse_toml

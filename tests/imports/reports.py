@@ -4,8 +4,7 @@ import json
 from contextlib import closing
 from pathlib import Path
 
-from benchctl.backends import installed
-from benchctl.imports import kinds
+from benchctl.imports.kinds import find_kinds
 from benchctl.imports.session import ImportRequest, import_paths
 from benchctl.report.report import StoredRun
 from benchctl.store.read import Reader
@@ -77,7 +76,7 @@ def write(path, *reports):
 
 def imported(store, *paths, **options):
     """Import files; returns the results, one for each run, and the files that were left."""
-    request = ImportRequest(store, kinds(installed()), **options)
+    request = ImportRequest(store, find_kinds().known, **options)
     found = [*import_paths(paths, request)]
     runs = [one for one in found if hasattr(one, "axes")]
     return runs, [one for one in found if one not in runs]

@@ -10,11 +10,11 @@ from statistics import fmean, median
 
 import pytest
 from imports.reports import BEGUN, document, imported, only
+from report.whole import whole
 from store.store_support import measured_run, new_run
 
 from benchctl.cli.export import export
 from benchctl.errors import UsageError
-from benchctl.report.exports import EXPORTS
 from benchctl.report.report import StoredRun
 from benchctl.store.read import Reader
 from benchctl.store.record import Recorder
@@ -158,8 +158,7 @@ def add_flow(recorder, direction, name):
 
 def written(store, **options):
     with closing(Reader(store)) as reader:
-        stored = StoredRun(reader, reader.run(1), **options)
-        return b"".join(EXPORTS["flent"].pieces(stored))
+        return whole("flent", StoredRun(reader, reader.run(1), **options))
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 from imports.reports import BEGUN, document, imported, only, report, write
+from report.whole import whole
 
 from benchctl.cli.import_ import import_
 from benchctl.errors import UsageError
 from benchctl.imports import files
-from benchctl.report.exports import FORMATS
+from benchctl.report import formats
 from benchctl.store.read import Reader
 
 
@@ -322,14 +323,13 @@ def test_an_imported_run_is_compared_with_one_that_was_measured(store, tmp_path)
     assert [(one.point, len(one.a)) for one in rates] == [({"streams": 1}, 3), ({"streams": 4}, 1)]
 
 
-@pytest.mark.parametrize("form", [name for name in FORMATS if name != "sqlite"])
+@pytest.mark.parametrize("form", [name for name in formats.names() if name != "sqlite"])
 def test_every_export_takes_an_imported_run(store, tmp_path, form):
-    from benchctl.report.exports import EXPORTS
     from benchctl.report.report import StoredRun
 
     imported(store, write(tmp_path / "a.json", report(streams=2)))
     with closing(Reader(store)) as reader:
-        assert [*EXPORTS[form].pieces(StoredRun(reader, reader.run(1)))]
+        assert whole(form, StoredRun(reader, reader.run(1)))
 
 
 def test_an_imported_run_cannot_be_resumed(store, tmp_path):

@@ -7,8 +7,7 @@ from imports.reports import SAMPLES, report
 from imports.test_flent import flent
 
 from benchctl.api import ParserError
-from benchctl.backends import installed
-from benchctl.imports import kinds
+from benchctl.imports.kinds import find_kinds
 from benchctl.imports.run import checked
 
 WORDS = (b"-1", b"1e308", b"null", b"[]", b"{}", b'"x"', b"NaN", b"9" * 20, b"true", b"\xff")
@@ -31,7 +30,7 @@ def damaged(data, rng):
 def test_random_damage_never_makes_a_reader_fail():
     samples = [path.read_bytes() for path in sorted(SAMPLES.rglob("*.*"))]
     samples += [json.dumps(one).encode() for one in (flent(), report(streams=2))]
-    readers = kinds(installed()).values()
+    readers = find_kinds().known.values()
     refused = []
     for seed in range(600):
         rng = random.Random(seed)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 from imports.reports import imported, report, write
+from report.whole import whole
 from store.store_support import NOW, add_flow, add_sample, figures, measured_run, new_run
 
-from benchctl.report.exports import EXPORTS
 from benchctl.report.report import StoredRun
 from benchctl.run.record import FlowEvent, Happening
 from benchctl.store.read import Reader
@@ -18,10 +18,9 @@ from benchctl.store.record import Recorder
 OLD = Path(__file__).parents[1] / "store" / "version-0.1.0.db"
 
 
-def whole(store, name, form):
+def exported(store, name, form):
     with closing(Reader(store)) as reader:
-        pieces = [*EXPORTS[form].pieces(StoredRun(reader, reader.find(name)))]
-    return b"".join(pieces) if EXPORTS[form].binary else "".join(pieces)
+        return whole(form, StoredRun(reader, reader.find(name)))
 
 
 @pytest.fixture
@@ -47,10 +46,10 @@ def stores(tmp_path):
 @pytest.mark.parametrize("form", ["json", "jsonl", "samples", "influx", "csv", "parquet"])
 def test_a_run_is_the_same_in_the_other_store(stores, form):
     one, other, name = stores
-    before = whole(one, name, form)
+    before = exported(one, name, form)
     ((run,), left) = imported(other, one)
     assert (run.name, run.trials, run.failed, left) == (name, 3, 1, [])
-    assert whole(other, name, form) == before
+    assert exported(other, name, form) == before
     with closing(Reader(other)) as reader:
         assert len(reader.runs()) == 4
         assert [note.text for note in reader.notes(4)] == ["it rained", "of a flow"]
@@ -58,10 +57,10 @@ def test_a_run_is_the_same_in_the_other_store(stores, form):
 
 def test_the_file_of_an_export_comes_back_as_it_was(stores, tmp_path):
     one, _, name = stores
-    (tmp_path / "run.sqlite").write_bytes(whole(one, name, "sqlite"))
+    (tmp_path / "run.sqlite").write_bytes(exported(one, name, "sqlite"))
     third = tmp_path / "third.sqlite"
     imported(third, tmp_path / "run.sqlite")
-    assert json.loads(whole(third, name, "json")) == json.loads(whole(one, name, "json"))
+    assert json.loads(exported(third, name, "json")) == json.loads(exported(one, name, "json"))
 
 
 def test_an_imported_run_keeps_its_origin_through_a_store(tmp_path):
@@ -69,7 +68,7 @@ def test_an_imported_run_keeps_its_origin_through_a_store(tmp_path):
     path = write(tmp_path / "a.json", report())
     ((run,), _) = imported(one, path)
     imported(other, one)
-    assert whole(other, run.name, "json") == whole(one, run.name, "json")
+    assert exported(other, run.name, "json") == exported(one, run.name, "json")
     assert [left.why for left in imported(other, path)[1]] == [f"is there already: {run.name}"]
 
 
@@ -101,8 +100,9 @@ def test_a_store_of_an_earlier_program_is_imported(tmp_path):
     runs, left = imported(tmp_path / "new.sqlite", OLD)
     assert runs
     assert left == []
+    new = tmp_path / "new.sqlite"
     for run in runs:
-        assert whole(tmp_path / "new.sqlite", run.name, "json") == whole(OLD, run.name, "json")
+        assert exported(new, run.name, "json") == exported(OLD, run.name, "json")
 
 
 def test_a_store_that_is_damaged_or_of_others_ends_in_a_line(stores, tmp_path):

@@ -19,9 +19,10 @@ from benchctl.api import (
     Rate,
     Size,
 )
-from benchctl.backends import Candidate, Registry
+from benchctl.backends import Registry
 from benchctl.errors import BenchctlError
 from benchctl.plan.plan import make_plan
+from benchctl.plugins import Candidate
 from benchctl.profile.load import load_profile
 
 

@@ -5,14 +5,15 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from report.sample_report import ONE, REPORT, RUN, SUMMARY, TRIALS, TWO, Stored, row
+from report.whole import whole
 
-from benchctl.report.exports import EXPORTS, FORMATS
+from benchctl.report import formats
 from benchctl.report.pivot import pivot, with_interval
 from benchctl.units import scale_of
 
 
 def text(form, report):
-    return "".join(EXPORTS[form].pieces(Stored(report)))
+    return whole(form, Stored(report))
 
 
 def with_rows(*rows, instead=()):
@@ -23,7 +24,7 @@ def with_rows(*rows, instead=()):
 WITH_SAMPLES = {"flent", "jsonl", "influx", "parquet", "sqlite"}
 
 
-@pytest.mark.parametrize("form", sorted({*FORMATS} - WITH_SAMPLES))
+@pytest.mark.parametrize("form", sorted({*formats.names()} - WITH_SAMPLES))
 def test_every_export_of_a_report_has_its_bytes(form, golden):
     golden(f"report/golden/sample.{form}", text(form, REPORT))
 

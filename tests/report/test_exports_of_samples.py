@@ -12,11 +12,12 @@ import pytest
 from msgspec import structs
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from report.sample_report import REPORT, Stored
+from report.whole import whole
 from store.store_support import NOW, add_flow, figures
 
 from benchctl.analysis.figures import distribution
 from benchctl.report.entries import summary_entry
-from benchctl.report.exports import EXPORTS, influx
+from benchctl.report.exports import influx
 from benchctl.report.report import StoredRun
 from benchctl.run.planned import PlannedRun, PlannedTrial, Settings
 from benchctl.store.read import Reader
@@ -57,11 +58,6 @@ def stored(tmp_path):
     reader = Reader(path)
     yield StoredRun(reader, reader.run(run_id))
     reader.close()
-
-
-def whole(form, stored):
-    pieces = [*EXPORTS[form].pieces(stored)]
-    return b"".join(pieces) if EXPORTS[form].binary else "".join(pieces)
 
 
 def test_pandas_and_duckdb_read_every_sample_from_parquet(stored, tmp_path):

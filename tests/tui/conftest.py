@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 from tui.made_runs import BEGIN, MadeRun, whole_run
 
-from benchctl.backends import FILES_VARIABLE, installed
+from benchctl.backends import installed
 from benchctl.engine.health import HealthFinding
+from benchctl.plugins import FILES_VARIABLE
 from benchctl.store.locks import Liveness
 from benchctl.store.manage import set_tags
 

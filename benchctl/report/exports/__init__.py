@@ -1,64 +1,57 @@
-"""The exports: one file for each, with a function ``export``.
+"""benchctl's own formats: one file for each, with a function ``export``.
 
-``export(stored)`` yields a run in pieces of text, or of bytes. One that cannot write every run has
-a function ``check``, which is called before anything is measured. The command line, completion and
-docs/output.md take the exports from the table here; a file is imported when it is used.
+``export(stored)`` yields a run in pieces of text, or of bytes. One that cannot write on every
+machine has a function ``check``, which is called before anything is measured. A file is imported
+when it is used. `benchctl.report.formats` has all formats, those of plugins too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any
 
-if TYPE_CHECKING:
-    from benchctl.report.output import Output
-    from benchctl.report.report import StoredRun
+from benchctl.exporter import Exporter
 
 
-class Export(NamedTuple):
-    """One export. ``endings`` are those of its files; without any, it has an option of its own."""
+class OwnExporter(Exporter):
+    """A format of ours: it gets a run as it is stored. One without endings has its own option."""
 
-    name: str
-    endings: tuple[str, ...]
-    about: str
-    binary: bool = False
+    def __init__(
+        self, name: str, endings: Sequence[str], about: str, *, binary: bool = False
+    ) -> None:
+        self.name = name
+        self.endings = (*endings,)
+        self.about = about
+        self.binary = binary
 
-    def check(self, *, single: bool) -> None:
-        """Find out before anything is measured whether a run can be written in this form.
+    def check(self) -> None:
+        """Raise MissingError without a library."""
+        getattr(self._module(), "check", super().check)()
 
-        ``single`` is whether it will have one trial. Raises UsageError, and MissingError.
-        """
-        check = getattr(import_module(f"{__name__}.{self.name}"), "check", None)
-        if check is not None:
-            check(single=single)
-
-    def pieces(self, stored: StoredRun) -> Iterable[str | bytes]:
-        """Yield a run, as text or, if it is binary, as bytes. Raises StoreError."""
-        pieces: Iterable[str | bytes] = import_module(f"{__name__}.{self.name}").export(stored)
+    def export(self, run: Any) -> Iterable[str | bytes]:
+        """Return the pieces of a `benchctl.report.report.StoredRun`. Raises StoreError."""
+        pieces: Iterable[str | bytes] = self._module().export(run)
         return pieces
 
-    def write(self, stored: StoredRun, output: Output) -> None:
-        """Write a run. Raises StoreError, and UnwrittenError if the file cannot be written."""
-        for piece in self.pieces(stored):
-            output.write(piece)
-        output.publish()
+    def _module(self) -> Any:
+        return import_module(f"{__name__}.{self.name}")
 
 
 _ALL = (
-    Export("table", ("txt",), "the summary, for a terminal"),
-    Export("md", ("md", "markdown"), "the summary as a table in GitHub's markdown"),
-    Export("csv", ("csv",), "the summary in SI units, one line per metric"),
-    Export("json", ("json",), "the whole run as one JSON object"),
-    Export("junit", ("xml",), "the expectations as JUnit XML, for CI systems"),
-    Export("jsonl", ("jsonl", "ndjson"), "the run as events, one JSON object per line"),
-    Export("openmetrics", ("om", "prom"), "the summary as OpenMetrics text, for Prometheus"),
-    Export("influx", ("lp",), "every sample in InfluxDB's line protocol"),
-    Export("parquet", ("parquet",), "every sample as Apache Parquet (needs pyarrow)", binary=True),
-    Export("flent", ("flent.gz",), "one trial as a data file of flent", binary=True),
-    Export("sqlite", ("sqlite",), "the run as a store of its own", binary=True),
-    Export("samples", (), "every sample as CSV: `export --samples`"),
+    OwnExporter("table", ["txt"], "the summary, for a terminal"),
+    OwnExporter("md", ["md", "markdown"], "the summary as a table in GitHub's markdown"),
+    OwnExporter("csv", ["csv"], "the summary in SI units, one line per metric"),
+    OwnExporter("json", ["json"], "the whole run as one JSON object"),
+    OwnExporter("junit", ["xml"], "the expectations as JUnit XML, for CI systems"),
+    OwnExporter("jsonl", ["jsonl", "ndjson"], "the run as events, one JSON object per line"),
+    OwnExporter("openmetrics", ["om", "prom"], "the summary as OpenMetrics text, for Prometheus"),
+    OwnExporter("influx", ["lp"], "every sample in InfluxDB's line protocol"),
+    OwnExporter(
+        "parquet", ["parquet"], "every sample as Apache Parquet (needs pyarrow)", binary=True
+    ),
+    OwnExporter("sqlite", ["sqlite"], "the run as a store of its own", binary=True),
+    OwnExporter("samples", [], "every sample as CSV: `export --samples`"),
 )
-EXPORTS = {export.name: export for export in _ALL}
-FORMATS = tuple(export.name for export in _ALL if export.endings)
-ENDINGS = {ending: export.name for export in _ALL for ending in export.endings}
+OWN = {exporter.name: exporter for exporter in _ALL}
+ENDINGS = {ending: exporter.name for exporter in _ALL for ending in exporter.endings}

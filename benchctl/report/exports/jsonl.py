@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from benchctl.report.entries import flow_entries, run_entry, trial_entry
+from benchctl.report.entries import flow_entries, run_entry, sample_entry, trial_entry
 from benchctl.report.report import StoredRun
 from benchctl.store.follow import (
     FlowEnded,
@@ -57,18 +57,7 @@ def _entries(event: RunEvent) -> Iterator[dict[str, Any]]:
                 "server_command": flow.server,
             }
         case Sampled(flow, sample):
-            yield {
-                "event": "sample",
-                "flow": flow.name,
-                "attempt": flow.attempt,
-                "told_by": sample.role,
-                "stream": sample.stream,
-                "direction": sample.direction,
-                "start_s": sample.start_s,
-                "end_s": sample.end_s,
-                "omitted": sample.omitted,
-                "metrics": sample.metrics,
-            }
+            yield {"event": "sample", **sample_entry(flow, sample)}
         case FlowEnded(trial, flow, figures):
             for entry in flow_entries(flow, figures):
                 yield {"event": "flow_ended", "trial": trial.position, **entry}

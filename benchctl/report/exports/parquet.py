@@ -22,9 +22,8 @@ from benchctl.store.bulk import Bulk, SeriesColumns
 _GROUP_ROWS = 200_000
 
 
-def check(*, single: bool) -> None:
-    """Raise MissingError without pyarrow, whether the run has a ``single`` trial or not."""
-    del single
+def check() -> None:
+    """Raise MissingError without pyarrow."""
     if find_spec("pyarrow") is None:
         raise MissingError(
             "Parquet needs pyarrow, which is not installed", 'pip install "benchctl[parquet]"'
@@ -33,7 +32,7 @@ def check(*, single: bool) -> None:
 
 def export(stored: StoredRun) -> Iterator[bytes]:
     """Yield the file in pieces. Raises StoreError, and MissingError without pyarrow."""
-    check(single=True)
+    check()
     import pyarrow as pa
     from pyarrow import parquet
 

@@ -21,18 +21,15 @@ from benchctl.api import (
     Event,
     Failure,
     FailureKind,
+    Importer,
     ParserError,
     Recording,
     Sample,
     Warn,
     write_duration,
 )
+from benchctl_flent.series import METRIC, RATES, STREAM
 
-METRIC = "BENCHCTL_METRIC"
-"""The key of a series' metadata that names its metric."""
-RATES = ("throughput_bps", "sent_bps")
-STREAM = "::"
-"""Between the name of a data set and the number of its stream."""
 _NEWEST = 4
 """Version of the format. Before it, round-trip times of UDP were transactions per second."""
 _TOLD = re.compile(rb'"(?:raw_values|x_values)"\s*:')
@@ -56,17 +53,26 @@ class _Series(NamedTuple):
     points: Sequence[Any]
 
 
-def recorded(data: bytes) -> Sequence[Mapping[str, Recording]] | None:
-    """Return the trial in a file, by flow; None if it is no file of flent. Raises ParserError."""
-    if not (_TOLD.search(data) and b'"metadata"' in data):
-        return None
-    try:
-        document = json.loads(data, parse_constant=lambda _: None)
-        return [_trial(document)]
-    except (ValueError, RecursionError) as error:
-        raise ParserError(f"not whole, or no JSON: {error}") from None
-    except (TypeError, KeyError, AttributeError, OverflowError) as error:
-        raise ParserError(f"not as flent writes it: {type(error).__name__}: {error}") from None
+class FlentImporter(Importer):
+    """flent's data files: a trial each."""
+
+    name = "flent"
+    about = "data files of flent"
+
+    def recorded(self, data: bytes) -> Sequence[Mapping[str, Recording]] | None:
+        """Return the trial in a file, by flow; None if it is no file of flent."""
+        if not (_TOLD.search(data) and b'"metadata"' in data):
+            return None
+        try:
+            document = json.loads(data, parse_constant=lambda _: None)
+            return [_trial(document)]
+        except (ValueError, RecursionError) as error:
+            raise ParserError(f"not whole, or no JSON: {error}") from None
+        except (TypeError, KeyError, AttributeError, OverflowError) as error:
+            raise ParserError(f"not as flent writes it: {type(error).__name__}: {error}") from None
+
+
+IMPORTER = FlentImporter()
 
 
 def _trial(document: Mapping[str, Any]) -> Mapping[str, Recording]:

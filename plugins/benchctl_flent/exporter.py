@@ -15,15 +15,12 @@ import json
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from importlib.metadata import version
 from statistics import fmean
 from typing import Any, NamedTuple
 
-import benchctl
-from benchctl.errors import UsageError
-from benchctl.imports.flent import METRIC, RATES, STREAM
-from benchctl.report.report import StoredRun
-from benchctl.run.record import RecordedFlow, Trial
-from benchctl.store.read import StoredSample
+from benchctl.api import ExportedRun, Exporter, ExportError
+from benchctl_flent.series import METRIC, RATES, STREAM
 
 # flent's own (STEP_SIZE).
 _STEP_S = 0.2
@@ -31,6 +28,8 @@ _STEP_S = 0.2
 _MOST_STEPS = 54_000
 _WAYS = {"send": "upload", "receive": "download"}
 _PING = "Ping (ms) ICMP"
+_Entry = Mapping[str, Any]
+"""An object of the run's JSON."""
 _Points = list[tuple[float, float, float]]
 """The beginning and the end of each interval in Unix time, and its value in flent's unit."""
 
@@ -44,67 +43,57 @@ class _DataSet(NamedTuple):
     points: _Points
 
 
-def check(*, single: bool) -> None:
-    """Raise UsageError for a run of several trials."""
-    if not single:
-        raise UsageError(
-            "a file of flent holds one trial, and this run has several",
-            "afterwards, benchctl export writes one with --trial, or each with -o DIRECTORY",
-        )
+class FlentExporter(Exporter):
+    """flent's data files: a trial each."""
+
+    name = "flent"
+    about = "one trial as a data file of flent"
+    endings = ("flent.gz",)
+    binary = True
+    single_trial = True
+
+    def export(self, run: ExportedRun) -> Iterator[bytes]:
+        """Yield the file. Raises ExportError if flent has no name for anything in the trial."""
+        document = run.document
+        (trial,) = document["trials"]
+        found = _data_sets(run.samples(), trial["flows"])
+        if not found:
+            raise ExportError(
+                f"trial {trial['index'] + 1} has no sample that flent has a name for",
+                "flent shows rates and round-trip times",
+            )
+        # Without a time in the header, equal data are equal files.
+        yield gzip.compress(json.dumps(_file(document["run"], trial, found)).encode(), mtime=0)
 
 
-def export(stored: StoredRun) -> Iterator[bytes]:
-    """Yield the file. Raises StoreError, and UsageError if the run has not one trial for it."""
-    trial = _chosen(stored)
-    flows = {flow.id: flow for flow in stored.reader.flows(trial.id)}
-    attempt = max((flow.attempt for flow in flows.values()), default=0)
-    found = _data_sets(stored.reader.samples_of_trial(trial.id, attempt=attempt), flows)
-    if not found:
-        raise UsageError(
-            f"trial {trial.position + 1} has no sample that flent has a name for",
-            "flent shows rates and round-trip times",
-        )
-    document = _document(stored, trial, [*flows.values()], found)
-    # Without a time in the header, equal data are equal files.
-    yield gzip.compress(json.dumps(document).encode(), mtime=0)
+EXPORTER = FlentExporter()
 
 
-def _chosen(stored: StoredRun) -> Trial:
-    trials = [*stored.reader.trials(stored.run.id)]
-    if stored.trial is not None:
-        trials = [trial for trial in trials if trial.position + 1 == stored.trial]
-        if not trials:
-            raise UsageError(f"run {stored.run.name} has no trial {stored.trial}")
-    if len(trials) != 1:
-        raise UsageError(
-            f"a file of flent holds one trial, and run {stored.run.name} has {len(trials)}",
-            "choose one with --trial, or name a directory with -o to write all",
-        )
-    return trials[0]
-
-
-def _data_sets(
-    samples: Iterator[StoredSample], flows: Mapping[int, RecordedFlow]
-) -> list[_DataSet]:
+def _data_sets(samples: Iterator[_Entry], flows: Sequence[_Entry]) -> list[_DataSet]:
     """Return a data set for each stream of each flow, and for each flow of pings."""
-    series: dict[tuple[int, str, int], dict[str, _Points]] = {}
+    # A flow of both directions has two entries.
+    of_name = {flow["name"]: flow for flow in flows}
+    place = {name: number for number, name in enumerate(of_name)}
+    series: dict[tuple[str, str, int], dict[str, _Points]] = {}
     for one in samples:
-        begun = flows[one.flow_id].started_time
-        if one.omitted or begun is None:
+        begun, flow = one["started_time"], of_name.get(one["flow"])
+        # Earlier attempts have failed.
+        if one["omitted"] or begun is None or flow is None or one["attempt"] != flow["attempts"]:
             continue
         for metric in (*RATES, "rtt_s"):
-            if metric in one.metrics:
+            if metric in one["metrics"]:
                 factor = 1e3 if metric == "rtt_s" else 1e-6
-                point = (begun + one.start_s, begun + one.end_s, one.metrics[metric] * factor)
-                key = (one.flow_id, one.direction, one.stream)
+                value = one["metrics"][metric] * factor
+                point = (begun + one["start_s"], begun + one["end_s"], value)
+                key = (one["flow"], one["direction"], one["stream"])
                 series.setdefault(key, {}).setdefault(metric, []).append(point)
     found = []
-    for (flow_id, direction, _), metrics in sorted(series.items()):
-        # What arrived says more than what was sent.
-        metric = next(name for name in (*RATES, "rtt_s") if name in metrics)
+    for name, direction, stream in sorted(series, key=lambda key: (place[key[0]], *key[1:])):
+        metrics = series[name, direction, stream]
+        metric = next(one for one in (*RATES, "rtt_s") if one in metrics)
         kind = _PING
         if metric != "rtt_s":
-            told = {**flows[flow_id].requested, **flows[flow_id].effective}
+            told = {**of_name[name]["requested"], **of_name[name]["effective"]}
             protocol = "UDP" if told.get("protocol") == "udp" else "TCP"
             kind = f"{protocol} {_WAYS.get(direction, 'upload')}"
         found.append(_DataSet(kind, metric, sorted(metrics[metric])))
@@ -123,9 +112,7 @@ def _test(kinds: Sequence[str]) -> tuple[str, str]:
     return "ping", ""
 
 
-def _document(
-    stored: StoredRun, trial: Trial, flows: Sequence[RecordedFlow], found: Sequence[_DataSet]
-) -> dict[str, Any]:
+def _file(run: _Entry, trial: _Entry, found: Sequence[_DataSet]) -> dict[str, Any]:
     kinds = [one.kind for one in found]
     test, suffix = _test(kinds)
     begin = min(points[0][0] for *_, points in found)
@@ -146,17 +133,18 @@ def _document(
             results[f"{kind} sum"] = [_over(sum, values) for values in zip(*of_kind, strict=True)]
     units = {name: "ms" if name.startswith("Ping") else "Mbits/s" for name in results}
     begun = datetime.fromtimestamp(begin, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-    point = ", ".join(f"{axis}={value}" for axis, value in trial.point.items())
-    title = " ".join(filter(None, [stored.run.profile, point, f"repeat {trial.repeat}"]))
+    point = ", ".join(f"{axis}={value}" for axis, value in trial["point"].items())
+    title = " ".join(filter(None, [run["profile"], point, f"repeat {trial['repeat']}"]))
+    number, flow = trial["index"] + 1, trial["flows"][0]
     return {
         "version": 4,
         "metadata": {
             "NAME": test, "TITLE": title, "TIME": begun, "T0": begun, "LENGTH": end - begin,
-            "TOTAL_LENGTH": end - begin, "STEP_SIZE": step_s, "HOST": flows[0].target,
-            "HOSTS": [flows[0].target], "LOCAL_HOST": flows[0].source, "IP_VERSION": None,
-            "NOTE": f"run {stored.run.name}, trial {trial.position + 1}",
-            "FLENT_VERSION": f"benchctl {benchctl.__version__}",
-            "DATA_FILENAME": f"{stored.run.name}-{trial.position + 1}.flent.gz",
+            "TOTAL_LENGTH": end - begin, "STEP_SIZE": step_s, "HOST": flow["to"],
+            "HOSTS": [flow["to"]], "LOCAL_HOST": flow["from"], "IP_VERSION": None,
+            "NOTE": f"run {run['id']}, trial {number}",
+            "FLENT_VERSION": f"benchctl {version('benchctl')}",
+            "DATA_FILENAME": f"{run['id']}-{number}.flent.gz",
             "TEST_PARAMETERS": {
                 "upload_streams": str(kinds.count("TCP upload")),
                 "download_streams": str(kinds.count("TCP download")),

@@ -1,0 +1,107 @@
+"""The kinds of files that can be imported: those of backends, and those of importers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from benchctl.api import Backend, Importer, Metric, ParserError, Recording
+from benchctl.backends import AnyBackend, installed
+from benchctl.errors import MissingError, PluginError
+from benchctl.imports.stores import STORE
+from benchctl.plugins import PluginKind, PluginRegistry, find
+
+Trials = Sequence[Mapping[str, Recording]]
+"""The measurements in a file: for each trial, those of its flows by name."""
+
+
+class FailedReaderError(ParserError):
+    """The code of a plugin has failed: the file may be of another kind."""
+
+
+class FileKind(NamedTuple):
+    """One kind of file; ``backend`` is the one whose tool wrote it, if it is one's."""
+
+    name: str
+    read: Callable[[bytes], Trials | None]
+    """Returns the measurements in a file, None if it is of another kind. Raises ParserError."""
+    metrics: tuple[Metric, ...]
+    headline: str
+    backend: AnyBackend | None = None
+
+
+class FileKinds(NamedTuple):
+    """The kinds of files by name, and why plugins may be missing among them."""
+
+    known: Mapping[str, FileKind]
+    broken: Mapping[str, MissingError]
+
+
+class ImporterRegistry(PluginRegistry[Importer]):
+    """The importers."""
+
+    kind = PluginKind.IMPORTER
+
+
+def find_kinds() -> FileKinds:
+    """Return every kind of file that can be read."""
+    known: dict[str, FileKind] = {}
+    broken: dict[str, MissingError] = {}
+    backends, importers = installed(), ImporterRegistry(find(PluginKind.IMPORTER))
+    for name in sorted(backends.candidates):
+        try:
+            backend = backends.load(name)
+        except MissingError as error:
+            broken[name] = error
+            continue
+        if type(backend).recorded is not Backend.recorded:
+            can = backend.capabilities
+            known[name] = FileKind(name, _by_backend(backend), can.metrics, can.headline, backend)
+    for name in sorted(importers.candidates):
+        try:
+            importer = importers.load(name)
+            if name in known or name == STORE:
+                origin = importers.candidates[name].origin
+                raise PluginError(
+                    f'importer "{name}" from {origin} is not used: there is another of this name',
+                    "report it to the author of the plugin",
+                )
+        except MissingError as error:
+            broken[name] = error
+            continue
+        known[name] = FileKind(name, _by_importer(importer), importer.metrics, importer.headline)
+    return FileKinds(known, broken)
+
+
+def _by_backend(backend: AnyBackend) -> Callable[[bytes], Trials | None]:
+    def read(data: bytes) -> Trials | None:
+        found = backend.recorded(data)
+        return None if found is None else [{backend.name: one} for one in found]
+
+    return _guarded(backend.name, read)
+
+
+def _by_importer(importer: Importer) -> Callable[[bytes], Trials | None]:
+    def read(data: bytes) -> Trials | None:
+        found = importer.recorded(data)
+        return None if found is None else [{**trial} for trial in found]
+
+    return _guarded(importer.name, read)
+
+
+def _guarded(name: str, read: Callable[[bytes], Trials | None]) -> Callable[[bytes], Trials | None]:
+    def guarded(data: bytes) -> Trials | None:
+        try:
+            trials = read(data)
+            for one in (one for trial in trials or () for one in trial.values()):
+                if not isinstance(one, Recording):
+                    raise TypeError(f"{type(one).__name__} is no Recording")
+        except ParserError:
+            raise
+        except (Exception, SystemExit) as error:  # third-party code may fail in any way
+            raise FailedReaderError(
+                f"the plugin {name} failed: {type(error).__name__}: {error}"
+            ) from error
+        return trials
+
+    return guarded
