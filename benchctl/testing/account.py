@@ -11,7 +11,7 @@ from benchctl.api import Channel, ParserError
 from benchctl.backends import AnyBackend
 from benchctl.testing.recording import MOST_BYTES
 from benchctl.testing.transcript import Transcript, keep_expected
-from benchctl.units import format_duration, format_size
+from benchctl.units import format_duration
 
 # Of a shorter command, nobody misses live figures.
 LONG_S = 1.0
@@ -32,7 +32,7 @@ def _arrival(told: Transcript, channel: Channel) -> str:
     pieces = [piece for piece in told.pieces if piece.channel is channel]
     if not pieces:
         return "nothing"
-    size = format_size(sum(len(piece.data) for piece in pieces))
+    size = f"{sum(len(piece.data) for piece in pieces):,} bytes"
     first, last = (format_duration(piece.at_s) for piece in (pieces[0], pieces[-1]))
     if len(pieces) == 1:
         return f"{size} at {first}"
@@ -46,7 +46,7 @@ def notes(told: Transcript) -> Iterator[str]:
                f" {format_duration(told.stop.at_s)}; --for DURATION sets the time")  # fmt: skip
     if told.stop is not None and told.stop.by == "size":
         yield (f"{told.role} stopped by {told.stop.signal}: a transcript holds"
-               f" {format_size(MOST_BYTES)}, and the rest is missing")  # fmt: skip
+               f" {MOST_BYTES >> 20} MiB, and the rest is missing")  # fmt: skip
     at_s = [piece.at_s for piece in told.pieces if piece.channel is Channel.STDOUT]
     if told.lasted_s >= LONG_S and at_s and at_s[0] > END_SHARE * told.lasted_s:
         yield (f"all output of the {told.role} came at its end, so there are no live figures: look"

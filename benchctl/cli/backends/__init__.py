@@ -1,10 +1,12 @@
 """``benchctl backends``: what can be used here, and the commands for those who write a backend."""
 
 from benchctl.cli.backends.listing import list_backends
-from benchctl.cli.command import group
+from benchctl.cli.backends.record import record
+from benchctl.cli.command import PlainCommand, group
 
 backends = group(
     "List the backends; for those that cannot be used here, say why.\n\n"
     "Its commands are for authors of backends.",
     list_backends,
 )
+backends.command(cls=PlainCommand)(record)
