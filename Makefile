@@ -33,8 +33,8 @@ test-newest:  ## the tests with the newest versions that there are
 	touch .venvs/newest/.installed .venvs/newest/.installed-dev
 	$(MAKE) test VENV=.venvs/newest
 
-CORE := analysis backends hosts iperf3 owping ping profile profiles report run store test_units.py \
-    test_visible.py
+CORE := analysis backends hosts iperf3 owping ping profile profiles report run store traceroute \
+    test_units.py test_visible.py
 test-core: $(STAMP)-dev  ## the tests that need neither Linux nor another program
 	$(BIN)/pytest -n $(JOBS) -m "not (tool or netns or ipv6 or quiet)" $(CORE:%=tests/%)
 

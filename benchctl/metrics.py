@@ -57,7 +57,9 @@ class Metric:
     of a ratio, (part, whole): the flow's figure is the quotient of their sums. ``wanted`` metrics
     have a column in tables, a row in comparisons, and may be a run's figure in the history.
     ``stands_for`` names the wanted metric that this one replaces if that is unknown. Of every
-    ``aspect``, the first measured metric is plotted before others.
+    ``aspect``, the first measured metric is plotted before others. A metric ``by_stream`` belongs
+    to single streams, such as the hops of a `TracedRoute`: it is folded for each of them, and a
+    flow has no figure of it.
     """
 
     name: str
@@ -68,6 +70,7 @@ class Metric:
     wanted: bool = False
     stands_for: str = ""
     aspect: Aspect | None = None
+    by_stream: bool = False
 
 
 _ACRONYMS = ("owd", "rtt", "tcp")
@@ -151,6 +154,14 @@ METRICS: Mapping[str, Metric] = _metrics(
            " takes for a loss (3-reordering of RFC 4737, 5.3)", Fold.COUNT, "lower"),
     Metric("packets_in_error", "probes answered by an ICMP error", Fold.COUNT, "lower"),
     Metric("hops", "routers on the path, from the received time to live", Fold.DISTRIBUTION),
+    Metric("hop_rtt_s", "round-trip time of a probe to one hop of a route, with the time that the"
+           " router takes to answer", Fold.DISTRIBUTION, "lower", by_stream=True),
+    Metric("hop_probes", "probes to one hop of a route", Fold.COUNT, by_stream=True),
+    Metric("hop_unanswered", "probes that one hop of a route did not answer", Fold.COUNT,
+           by_stream=True),
+    Metric("hop_unanswered_ratio", "share of its probes that one hop of a route did not answer;"
+           " routers limit their answers, so it is a loss only at the last hop", Fold.VALUE,
+           per=("hop_unanswered", "hop_probes"), by_stream=True),
     Metric("peer_window_bytes", "receive window that the peer advertises (tcpi_snd_wnd)",
            Fold.DISTRIBUTION),
     Metric("path_mtu_bytes", "path MTU as the kernel knows it (tcpi_pmtu)", Fold.DISTRIBUTION),
@@ -261,3 +272,16 @@ class Summary:
 
     metrics: Mapping[str, float | Mapping[str, float]]
     direction: Direction = Direction.SEND
+
+
+@dataclass(frozen=True, slots=True)
+class TracedRoute:
+    """The way that the probes of a flow took, as far as routers answered.
+
+    ``hops`` are the distances from the first router on, the last one the farthest that answered.
+    Each has the addresses that answered there with their numbers of answers, in the order of the
+    first ones: none is a router that is silent, several are parallel or changing ways. What was
+    measured of the n-th is in the samples of stream n, under metrics ``by_stream``.
+    """
+
+    hops: Sequence[Mapping[str, int]]

@@ -18,6 +18,7 @@ import pytest
 
 PACKAGES = {
     "ip": "iproute2",
+    "mtr": "mtr-tiny",
     "ping": "iputils-ping",
     "setpriv": "util-linux",
     "tc": "iproute2",

@@ -55,7 +55,9 @@ class FlowFold:
 
     def __init__(self, own: Sequence[Metric] = ()) -> None:
         self.vocabulary = Vocabulary(own)
+        self._by_stream = {m.name for m in self.vocabulary.metrics.values() if m.by_stream}
         self._series: dict[tuple[str, str, str], MetricSeries] = {}
+        self._of_streams: dict[int, dict[str, MetricSeries]] = {}
         self._told: dict[tuple[str, str], Figure] = {}
 
     def add_sample(self, role: str, sample: Sample) -> None:
@@ -63,7 +65,11 @@ class FlowFold:
         if sample.omitted:
             return
         for name, value in sample.metrics.items():
-            series = self._series.setdefault((sample.direction, name, role), MetricSeries())
+            if name in self._by_stream:
+                own = self._of_streams.setdefault(sample.stream, {})
+                series = own.setdefault(name, MetricSeries())
+            else:
+                series = self._series.setdefault((sample.direction, name, role), MetricSeries())
             series.starts_s.append(sample.start_s)
             series.ends_s.append(sample.end_s)
             series.values.append(value)
@@ -94,6 +100,17 @@ class FlowFold:
         for direction in {direction for direction, _ in figures}:
             self._add_ratios(figures, direction)
         return dict(sorted(figures.items()))
+
+    def of_stream(self, stream: int) -> Mapping[str, Figure]:
+        """Return the figures of one stream: of the metrics that belong to single streams."""
+        series = self._of_streams.get(stream, {})
+        figures = {
+            ("", name): figure
+            for name, own in series.items()
+            if (figure := self._figure(name, own)) is not None
+        }
+        self._add_ratios(figures, "")
+        return {name: figure for (_, name), figure in figures.items()}
 
     def window_s(self, name: str) -> tuple[float, float] | None:
         """Return the first start and the last end of a metric's samples; None without any."""

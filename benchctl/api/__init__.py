@@ -30,7 +30,7 @@ from benchctl.api.parser import Channel, LineParser, Parser, ParserError, replay
 from benchctl.api.recording import Recording
 from benchctl.api.tool import Capabilities, Probe, Role, Tool
 from benchctl.exporter import ExportedRun, Exporter, ExportError
-from benchctl.metrics import METRICS, Direction, Fold, Metric, Sample, Summary
+from benchctl.metrics import METRICS, Direction, Fold, Metric, Sample, Summary, TracedRoute
 from benchctl.units import write_duration, write_rate, write_size
 
 __all__ = [
@@ -38,8 +38,8 @@ __all__ = [
     "Demand", "Direction", "Dscp", "Duration", "Effective", "Event", "ExportError", "ExportedRun",
     "Exporter", "Failure", "FailureKind", "Field", "Flow", "Fold", "Importer", "LineParser",
     "Metric", "Parameters", "Parser", "ParserError", "Probe", "Rate", "Ratio",
-    "Ready", "Recording", "Role", "Sample", "Size", "Started", "Summary", "Tool", "Warn", "replay",
-    "write_duration", "write_rate", "write_size",
+    "Ready", "Recording", "Role", "Sample", "Size", "Started", "Summary", "Tool", "TracedRoute",
+    "Warn", "replay", "write_duration", "write_rate", "write_size",
 ]  # fmt: skip
 
 API_VERSION = 1

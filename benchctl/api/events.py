@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from benchctl.metrics import Sample, Summary
+from benchctl.metrics import Sample, Summary, TracedRoute
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,4 +70,4 @@ class Failure:
     hint: str = ""
 
 
-Event = Ready | Started | Sample | Summary | Effective | Warn | Failure
+Event = Ready | Started | Sample | Summary | TracedRoute | Effective | Warn | Failure

@@ -108,13 +108,14 @@ def _print(
     )
     from benchctl.report.differences import differences
     from benchctl.report.pivot import align
+    from benchctl.report.routes import route_differences
 
     runs = [report.run for report in reports]
     for number, run in enumerate(runs):
         tags = f"  [{', '.join(run.tags)}]" if run.tags else ""
         print(visible(f"{letter(number)} {run.name} {run.profile}{tags}"))
     print()
-    other = differences(*runs)
+    other = differences(*runs, routes=route_differences(*reports))
     if other.rows:
         print(align(other.heads, other.rows))
     shown = compared if every else [of_interest(one, *runs) for one in compared]

@@ -20,8 +20,9 @@ from benchctl.analysis.loaded import Period, loaded_figures
 from benchctl.analysis.packets import packet_figures
 from benchctl.analysis.rising import rises_of
 from benchctl.analysis.steady import steady_figures
-from benchctl.api import Effective, Event, Failure, FailureKind, Role, Started, Warn
+from benchctl.api import Effective, Event, Failure, FailureKind, Role, Started, TracedRoute, Warn
 from benchctl.metrics import Aspect, Sample, Summary, of_aspect
+from benchctl.run.record import TracedHop
 from benchctl.run.status import Status
 from benchctl.store.record import Recorder
 
@@ -45,6 +46,7 @@ class Tally:
         self._common_start = self._begun = 0.0
         self._told_start = self._sampled = False
         self._effective: dict[str, Any] = {}
+        self._hops: Sequence[Mapping[str, int]] = ()
         self._reason, self._ended = "", 0.0
         self._exit_code: int | None = None
 
@@ -83,6 +85,8 @@ class Tally:
                 self._take_sample(role, event)
             case Summary():
                 self.fold.add_summary(event)
+            case TracedRoute():
+                self._hops = event.hops
             case Effective():
                 self._effective.update(event.settings)
             case Started() if role is Role.SERVER:
@@ -170,6 +174,10 @@ class Tally:
             error=": ".join(filter(None, (self._reason, failure.message if failure else ""))),
             hint=failure.hint if failure else "",
             effective=self._effective,
+            route=[
+                TracedHop(dict(addresses), self.fold.of_stream(number))
+                for number, addresses in enumerate(self._hops, 1)
+            ],
             started_time=self.second_0 or self._begun or None,
             finished_time=self._ended,
             exit_code=self._exit_code,
@@ -196,6 +204,8 @@ def check(event: Event) -> Event:
                 _check_numbers(value if isinstance(value, Mapping) else {name: value})
         case Started():
             _check_numbers({"epoch_s": event.epoch_s})
+        case TracedRoute():
+            _check_numbers({name: n for hop in event.hops for name, n in hop.items()})
         case Effective():
             json.dumps(dict(event.settings), allow_nan=False)
         case _:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from benchctl.report.comparison import letter
 from benchctl.report.detail import flat
@@ -18,9 +18,12 @@ OPTIONS = ("# --set ", "# --only ", "# --repeat ")
 _Row = tuple[str, ...]
 
 
-def differences(*runs: Run) -> Pivot:
-    """Return what differs as rows of text: what, then in each run; no rows if nothing does."""
-    rows = (*_profiles(runs), *_settings(runs), *_facts(runs))
+def differences(*runs: Run, routes: Iterable[_Row] = ()) -> Pivot:
+    """Return what differs as rows of text: what, then in each run; no rows if nothing does.
+
+    ``routes`` are rows about what was measured, see `route_differences`.
+    """
+    rows = (*_profiles(runs), *_settings(runs), *_facts(runs), *routes)
     heads = ("differs", *map(letter, range(len(runs))))
     return Pivot(heads, (False,) * len(heads), rows)
 

@@ -169,6 +169,13 @@ def flow_entries(flow: RecordedFlow, figures: Figures) -> Iterator[Entry]:
             "expected": flow.expected.get(direction, {}),
             "metrics": {metric: _value(figure) for metric, figure in own.items()},
             "sources": {metric: figure.origin for metric, figure in own.items()},
+            "route": [
+                {
+                    "addresses": hop.addresses,
+                    "metrics": {metric: _value(figure) for metric, figure in hop.figures.items()},
+                }
+                for hop in flow.route
+            ],
         }
 
 

@@ -13,6 +13,7 @@ from benchctl.report.clocks import clock_lines
 from benchctl.report.happenings import tally
 from benchctl.report.pivot import figure_name, with_interval
 from benchctl.report.report import Report, is_repeated, is_settled
+from benchctl.report.routes import route_lines
 from benchctl.report.searches import search_remarks
 from benchctl.run.record import Trial
 from benchctl.run.status import Status
@@ -42,6 +43,7 @@ def remarks(report: Report, *, tables: bool = False) -> list[str]:
             lines.append(f"{name}: {text} {', '.join(broken)}")
     lines += _sharing(report)
     lines += clock_lines(report)
+    lines += route_lines(report)
     if not tables and (happened := tally(report)):
         lines.append(f"within the flows: {happened}; benchctl show --events describes them")
     lines += _unknown(report)

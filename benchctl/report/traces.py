@@ -2,8 +2,9 @@
 
 The fold of a metric decides how a flow's line is made. Rates and counts of the streams are added
 for each interval. Of distributions (delays, windows, undeclared ones), the line is the median of
-the streams, and spans from the lowest to the highest. Other metrics are used unchanged. Samples
-come in bulk, many thousands a second.
+the streams, and spans from the lowest to the highest. Other metrics are used unchanged. A metric
+that belongs to single streams has a line for each of them, and none of the flow. Samples come in
+bulk, many thousands a second.
 """
 
 from __future__ import annotations
@@ -216,6 +217,9 @@ class Traces(Struct):
         self.streams.add((source.flow, source.stream))
         self.delays_s[source.flow] = source.delay_s
         key = LineKey(source.flow, source.direction, metric)
+        if meaning.by_stream:
+            own = self._new_series(source.role, key._replace(stream=source.stream))
+            return _Sink(is_rate=fold is Fold.RATE, own=own)
         place = (source.role, key)
         series = self._new_series(source.role, key)
         sink = _Sink(is_rate=fold is Fold.RATE)

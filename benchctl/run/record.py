@@ -153,11 +153,33 @@ class Trial(PlannedTrial, frozen=True, kw_only=True):
     file_sha256: str = ""
 
 
+class Figure(Struct, frozen=True):
+    """A final figure of one metric, of a flow or of one of its streams, in SI base units.
+
+    ``value`` is the figure, or the mean of a distribution whose other figures are in ``spread``
+    (min, median, p95, max). ``origin`` is "tool" for the tool's own, "samples" for ours.
+    """
+
+    value: float
+    origin: str
+    spread: Mapping[str, float] = {}
+
+
+class TracedHop(Struct, frozen=True):
+    """What answered at one distance on a flow's way, see `benchctl.metrics.TracedRoute`.
+
+    ``addresses`` have their numbers of answers; ``figures`` are those of its stream, by metric.
+    """
+
+    addresses: Mapping[str, int]
+    figures: Mapping[str, Figure] = {}
+
+
 class RecordedFlow(Struct, frozen=True):
     """One attempt of one flow.
 
     ``bottlenecks`` are the links of the lab that limit it by theory, by direction; empty where its
-    own rate or window does.
+    own rate or window does. ``route`` is the way that its probes took, if it traced it.
     """
 
     id: int
@@ -183,18 +205,7 @@ class RecordedFlow(Struct, frozen=True):
     exit_code: int | None
     stderr: str
     bottlenecks: Mapping[str, str] = {}
-
-
-class Figure(Struct, frozen=True):
-    """A flow's final figure of one metric, in SI base units.
-
-    ``value`` is the figure, or the mean of a distribution whose other figures are in ``spread``
-    (min, median, p95, max). ``origin`` is "tool" for the tool's own, "samples" for ours.
-    """
-
-    value: float
-    origin: str
-    spread: Mapping[str, float] = {}
+    route: tuple[TracedHop, ...] = ()
 
 
 Figures = Mapping[tuple[str, str], Figure]

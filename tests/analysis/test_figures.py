@@ -43,6 +43,20 @@ def test_counts_add_up_and_distributions_keep_their_percentiles():
     assert rtt.spread == pytest.approx({"min": 0, "median": 0.5, "p95": 0.95, "max": 1.0})
 
 
+def test_a_metric_of_single_streams_is_folded_for_each_and_the_flow_has_none():
+    fold = folded(
+        sample(0, 1, 1, hop_rtt_s=0.1, hop_probes=1, hop_unanswered=0),
+        sample(0, 1, 1, hop_probes=1, hop_unanswered=1),
+        sample(0, 1, 2, hop_rtt_s=0.3, hop_probes=1, hop_unanswered=0, rtt_s=0.3),
+    )
+    assert [name for _, name in fold.figures()] == ["rtt_s"]
+    first = fold.of_stream(1)
+    assert first["hop_rtt_s"].value == first["hop_rtt_s"].spread["max"] == 0.1
+    assert (first["hop_probes"].value, first["hop_unanswered_ratio"].value) == (2, 0.5)
+    assert fold.of_stream(2)["hop_unanswered_ratio"].value == 0
+    assert not fold.of_stream(3)
+
+
 def test_an_unknown_metric_is_a_distribution():
     assert folded(sample(0, 1, mystery=4.0)).figures()["send", "mystery"].spread["max"] == 4
 

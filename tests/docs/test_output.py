@@ -150,6 +150,7 @@ def test_the_backends_own_metrics_are_those_they_declare(request):
 
 def _described(metric):
     figure = " / ".join(metric.per) if metric.per else str(metric.fold)
+    figure += ", of each stream" if metric.by_stream else ""
     cells = (f"`{metric.name}`", unit_of(metric.name), figure, metric.better, metric.description)
     return f"| {' | '.join(cells)} |"
 

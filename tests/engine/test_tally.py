@@ -7,7 +7,7 @@ from analysis.probed import MS, arrived, both
 from store.store_support import NOW, add_flow, new_run
 
 from benchctl.analysis.figures import FlowFold
-from benchctl.api import Role, Sample, Started
+from benchctl.api import Direction, Role, Sample, Started, TracedRoute
 from benchctl.engine.tally import Tally
 from benchctl.report.clocks import clock_lines
 from benchctl.report.report import read_report
@@ -64,3 +64,26 @@ def test_one_clock_leaves_figures_of_the_path_alone(measure):
     assert not {metric for _, metric in figures} & {"clock_offset_s", "owd_offset_removed_s"}
     assert (events, lines) == ([], [])
     assert figures["send", "packets_lost"].value == 0
+
+
+def test_a_route_is_kept_with_the_figures_of_its_hops(tmp_path):
+    path = tmp_path / "runs.sqlite"
+    run_id, _ = new_run(path)
+    with closing(Recorder(path, run_id)) as recorder:
+        flow_id = add_flow(recorder, run_id, direction="round-trip")
+        tally = Tally(flow_id, FlowFold(), recorder, lambda: NOW)
+        tally.begin(NOW)
+        for hop, rtt_s in ((1, 2 * MS), (1, 4 * MS), (3, 9 * MS)):
+            metrics = {"hop_probes": 1.0, "hop_unanswered": 0.0, "hop_rtt_s": rtt_s}
+            tally.take(Role.CLIENT, Sample(0.0, rtt_s, metrics, hop, Direction.ROUND_TRIP))
+        tally.take(Role.CLIENT, TracedRoute([{"10.0.0.2": 2}, {}, {"10.0.9.9": 1}]))
+        tally.judge()
+        tally.write([])
+    with closing(Reader(path)) as reader:
+        (flow,) = reader.flows(run_id)
+    first, silent, last = flow.route
+    assert (first.addresses, silent.addresses) == ({"10.0.0.2": 2}, {})
+    assert first.figures["hop_rtt_s"].value == pytest.approx(3 * MS)
+    assert first.figures["hop_unanswered_ratio"].value == 0
+    assert not silent.figures
+    assert last.figures["hop_probes"].value == 1

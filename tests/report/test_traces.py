@@ -52,6 +52,14 @@ def test_sums_do_not_depend_on_how_samples_are_batched(order, cut):
     assert shown == [1111.0] * complete
 
 
+def test_a_metric_of_single_streams_has_a_line_for_each_and_none_of_the_flow():
+    lines = traces()
+    names = ("hop_rtt_s",)
+    lines.add({1: source(1, names), 2: source(2, names)}, [row(1, 1.0, 0.1), row(2, 1.0, 0.3)])
+    assert lines.keys("hop_rtt_s") == [LineKey("f", "send", "hop_rtt_s", hop) for hop in (1, 2)]
+    assert [means(lines.line(key), 1) for key in lines.keys("hop_rtt_s")] == [[0.1], [0.3]]
+
+
 def test_the_first_interval_waits_for_the_streams_that_were_asked_for():
     lines = traces()
     lines.add({1: source(0, streams=2)}, [row(1, 1.0, 10.0)])

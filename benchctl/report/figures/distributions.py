@@ -18,7 +18,7 @@ from benchctl.report.figures.parts import Source, left_out, names_of
 from benchctl.report.figures.request import PictureRequest, numbered
 from benchctl.report.figures.times import ways_of
 from benchctl.report.report import place_of
-from benchctl.report.traces import ENDS
+from benchctl.report.traces import ALL, ENDS
 from benchctl.store.bulk import Bulk
 
 DISTRIBUTIONS = (PictureKind.CDF, PictureKind.HISTOGRAM, PictureKind.BOX)
@@ -105,11 +105,14 @@ def _pools(request: PictureRequest, metric: str, bulk: Bulk) -> Iterator[_Pool]:
         series = _series(bulk, [flow.flow.id for flow in one.flows], metric)
         for flow in one.flows:
             for way in ways_of(flow, [metric]):
-                source = Source(one.trial.point, flow.flow.name, way)
+                source = Source(one.trial.point, way.name, way.direction)
                 key = (str(sorted(source.point.items())), source.flow, source.direction)
                 pool = pools.setdefault(key, _Pool(source))
                 before = len(pool.values)
-                own = series.get((flow.flow.id, way), {})
+                own = series.get((flow.flow.id, way.direction), {})
+                if way.stream != ALL:
+                    own = {role: {way.stream: of[way.stream]} for role, of in own.items()
+                           if way.stream in of}  # fmt: skip
                 pool.values.extend(_values(own, vocabulary.describe(metric).fold))
                 pool.trials += len(pool.values) > before
     found = [pool for pool in pools.values() if pool.values]

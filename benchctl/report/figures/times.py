@@ -6,6 +6,7 @@ import math
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import pairwise
 from statistics import median
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -17,7 +18,7 @@ from benchctl.report.figures.parts import Naming, Source, left_out, names_of
 from benchctl.report.figures.request import PictureRequest
 from benchctl.report.report import place_of
 from benchctl.report.series import Range, Series
-from benchctl.report.traces import LineKey, TimeWindow, Traces
+from benchctl.report.traces import ALL, LineKey, TimeWindow, Traces
 from benchctl.store.bulk import Bulk, SeriesSource
 from benchctl.units import format_value
 
@@ -54,7 +55,7 @@ def over_time(request: PictureRequest, bulk: Bulk) -> Picture | None:
     trials = request.trials
     metrics = [metric for metric, _ in request.metrics]
     sources = [
-        Source(one.trial.point, flow.flow.name, way)
+        Source(one.trial.point, way.name, way.direction)
         for one in trials
         for flow in one.flows
         for way in ways_of(flow, metrics)
@@ -67,9 +68,26 @@ def over_time(request: PictureRequest, bulk: Bulk) -> Picture | None:
     return drawn.figure()
 
 
-def ways_of(flow: FlowReport, metrics: Collection[str]) -> list[str]:
-    """Return the directions in which a flow has one of some metrics."""
-    return [*dict.fromkeys(way for way, metric in flow.figures if metric in metrics)]
+class FlowLine(NamedTuple):
+    """One of the lines of a flow: a direction, or the hop of its route that a stream is of."""
+
+    name: str
+    direction: str
+    stream: int = ALL
+
+
+def ways_of(flow: FlowReport, metrics: Collection[str]) -> list[FlowLine]:
+    """Return the lines of a flow that have one of some metrics."""
+    own = flow.flow
+    ways = dict.fromkeys(direction for direction, metric in flow.figures if metric in metrics)
+    return [
+        *(FlowLine(own.name, direction) for direction in ways),
+        *(
+            FlowLine(f"{own.name} hop {number}", own.direction, number)
+            for number, hop in enumerate(own.route, 1)
+            if hop.figures.keys() & set(metrics)
+        ),
+    ]
 
 
 def read_traces(
@@ -108,7 +126,7 @@ class _Drawn:
         every = [*dict.fromkeys(keys)]
         self._numbers = {key: number for number, key in enumerate(every[:MOST_LINES])}
         self._count = len(every)
-        self._repeats: dict[tuple[tuple[str, ...], str, str], int] = {}
+        self._repeats: dict[tuple[tuple[str, ...], FlowLine], int] = {}
         self._left_repeats: set[int] = set()
         self._banded = False
         self._end_s = 0.0
@@ -118,8 +136,8 @@ class _Drawn:
         wanted = []
         for flow in one.flows:
             for way in ways_of(flow, self._lines):
-                key = self._naming.key(Source(trial.point, flow.flow.name, way))
-                if self._number(key, trial.repeat, flow.flow.name, way) is not None:
+                key = self._naming.key(Source(trial.point, way.name, way.direction))
+                if self._number(key, trial.repeat, way) is not None:
                     wanted.append((flow, way, key))
         if not wanted:
             return
@@ -129,11 +147,12 @@ class _Drawn:
         for flow, way, key in wanted:
             number = self._numbers[key]
             for metric, lines in self._lines.items():
-                series = traces.line(LineKey(flow.flow.name, way, metric))
+                line = LineKey(flow.flow.name, way.direction, metric, way.stream)
+                series = traces.line(line)
                 if series is None:
                     continue
                 lines.append(self._line(", ".join(key), number, series, trial.duration_s))
-                expected = flow.flow.expected.get(way, {}).get(metric)
+                expected = flow.flow.expected.get(way.direction, {}).get(metric)
                 if expected is not None:
                     ends = [0.0, max(trial.duration_s, series.last_s)]
                     lines.append(
@@ -143,13 +162,14 @@ class _Drawn:
                     )
             delay_s = traces.delays_s.get(flow.flow.name, 0.0)
             for event in flow.events:
-                if event.direction == way and event.metric in self._events:
+                mine = event.direction == way.direction and way.stream == ALL
+                if mine and event.metric in self._events:
                     here = PictureEvent(event.at_s + delay_s, event.kind.value, number)
                     self._events[event.metric].append(here)
 
-    def _number(self, key: tuple[str, ...], repeat: int, flow: str, way: str) -> int | None:
+    def _number(self, key: tuple[str, ...], repeat: int, way: FlowLine) -> int | None:
         """Return the number of a line; None if it is left out."""
-        first = self._repeats.setdefault((key, flow, way), repeat)
+        first = self._repeats.setdefault((key, way), repeat)
         if first != repeat:
             self._left_repeats.add(repeat)
             return None

@@ -40,6 +40,7 @@ from benchctl.report.page.pictures import pictures_of
 from benchctl.report.pivot import Pivot, pivot, with_interval
 from benchctl.report.remarks import remarks
 from benchctl.report.report import Report, StoredRun
+from benchctl.report.routes import route_differences
 from benchctl.report.searches import search_table
 from benchctl.run.planned import PlannedFlow
 from benchctl.run.record import HookOutcome, Run
@@ -99,7 +100,7 @@ def _compared(reports: Sequence[Report]) -> PageSection:
         ],
     )
     blocks: list[Block] = [names]
-    if (other := differences(*runs)).rows:
+    if (other := differences(*runs, routes=route_differences(*reports))).rows:
         blocks.append(TableBlock(other))
     compared = [of_interest(one, *runs) for one in compare_reports(reports[0], *reports[1:])]
     if any(one.a and one.b for ones in compared for one in ones):

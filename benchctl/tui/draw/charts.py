@@ -146,7 +146,7 @@ def charts_of(
     count = max(1, min(MOST, height // LEAST_HEIGHT, len(metrics)))
     shown = [metrics[(choice.first + n) % len(metrics)] for n in range(min(count, len(metrics)))]
     keys = {
-        metric: [key for key in traces.keys(metric) if choice.shows(key.flow, key.stream)]
+        metric: [key for key in traces.keys(metric) if _is_shown(key, traces, choice)]
         for metric in shown
     }
     room = max(
@@ -162,6 +162,12 @@ def charts_of(
         rows = rows if not last else height - rows * number
         charts.append(Chart(plot, _title(traces, plot, keys[metric]), rows, room, last))
     return charts
+
+
+def _is_shown(key: LineKey, traces: Traces, choice: Choice) -> bool:
+    """Return whether a line was chosen; those of single streams are with their flow."""
+    own = traces.meanings[key.metric].by_stream
+    return choice.shows(key.flow, ALL if own else key.stream)
 
 
 def rescaled(

@@ -136,7 +136,11 @@ def list_flows(
         mine = next(filter(None, own), [LineKey(flow, "", "")])
         rows += mine
         names += [_name(key, mine, traces, choice) for key in mine]
-    others = [metric for metric in metrics if {row.metric for row in rows} != {metric}]
+    others = [
+        metric
+        for metric in metrics
+        if {row.metric for row in rows} != {metric} and not traces.meanings[metric].by_stream
+    ]
     return FlowList(traces, choice, view, rows, names, others, width)
 
 

@@ -11,6 +11,8 @@ from benchctl.report.clocks import clock_text, clocks_in
 from benchctl.report.detail import TrialDetail, asked_of, in_force_of, trial_title, unlike_asked
 from benchctl.report.happenings import event_text
 from benchctl.report.limiting import limit_text, limits_of
+from benchctl.report.pivot import align
+from benchctl.report.routes import hop_table
 from benchctl.run.planned import PlannedFlow
 from benchctl.run.record import Figure, HookOutcome, Note, Run, Trial
 from benchctl.tui.draw.spans import Line, Span, state
@@ -115,6 +117,10 @@ def _attempt(one: FlowReport, planned: PlannedFlow | None, run: Run) -> Iterator
         source = "" if figure.origin == "tool" else "  (from the samples)"
         value = format_value(metric, figure.value) + _spread(metric, figure)
         yield [Span(f"    {direction:<10} {metric} = {value}{beside}{source}")]
+    if flow.route:
+        table = hop_table(flow.route)
+        for line in align(table.heads, table.rows, table.numeric).splitlines():
+            yield [Span(f"    {line}")]
     if (clocks := clocks_in(run, one)) is not None:
         yield [Span(f"    {clock_text(clocks)}", "strong")]
     for direction, limit in limits_of(one).items():
