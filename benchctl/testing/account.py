@@ -23,7 +23,8 @@ def account(told: Transcript) -> str:
     """Return how a command ended, and what it printed where and when."""
     code = told.exit_code
     how = f"exit code {code}" if code >= 0 else f"ended by {signal.Signals(-code).name}"
-    lines = [f"{how} after {format_duration(told.lasted_s)}"]
+    sent = f", {told.stop.signal} at {format_duration(told.stop.at_s)}" if told.stop else ""
+    lines = [f"{how} after {format_duration(told.lasted_s)}{sent}"]
     lines += (f"  {channel}  {_arrival(told, channel)}" for channel in Channel)
     return "\n".join(lines)
 
@@ -39,14 +40,14 @@ def _arrival(told: Transcript, channel: Channel) -> str:
     return f"{size} in {len(pieces)} pieces, from {first} to {last}"
 
 
-def notes(told: Transcript) -> Iterator[str]:
-    """Yield what people should know who want to use a transcript."""
-    if told.stop is not None and told.stop.by == "time":
-        yield (f"{told.role} stopped by {told.stop.signal} after"
-               f" {format_duration(told.stop.at_s)}; --for DURATION sets the time")  # fmt: skip
+def notes(told: Transcript, *, by_default: bool) -> Iterator[str]:
+    """Yield what people should know; ``by_default`` says that they set no limit of time."""
+    if told.stop is not None and told.stop.by == "time" and by_default:
+        yield (f"the {told.role} was stopped after {format_duration(told.stop.at_s)};"
+               " --for DURATION sets the time")  # fmt: skip
     if told.stop is not None and told.stop.by == "size":
-        yield (f"{told.role} stopped by {told.stop.signal}: a transcript holds"
-               f" {MOST_BYTES >> 20} MiB, and the rest is missing")  # fmt: skip
+        yield (f"the {told.role} was stopped: a transcript holds {MOST_BYTES >> 20} MiB, and the"
+               " rest is missing")  # fmt: skip
     at_s = [piece.at_s for piece in told.pieces if piece.channel is Channel.STDOUT]
     if told.lasted_s >= LONG_S and at_s and at_s[0] > END_SHARE * told.lasted_s:
         yield (f"all output of the {told.role} came at its end, so there are no live figures: look"

@@ -213,7 +213,7 @@ class _Scribe:
         exit_code = await stop(self._process, stopped.signal if stopped else "SIGKILL")
         return Transcript(
             backend="",
-            argv=tuple(map(_shown, self._argv)),
+            argv=tuple(map(shown, self._argv)),
             exit_code=exit_code,
             lasted_s=self._now(),
             stop=stopped,
@@ -224,7 +224,7 @@ class _Scribe:
         return round(self._clock() - self._begun, 6)
 
 
-def _shown(word: str) -> str:
+def shown(word: str) -> str:
     """Return a word of a command line for others, without where this machine has its files."""
     word = os.fsencode(word).decode(errors="backslashreplace")
     path = Path(word)

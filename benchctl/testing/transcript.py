@@ -212,12 +212,17 @@ def expected_path(path: Path) -> Path:
 
 
 def events_text(events: Iterable[Event]) -> str:
-    """Write events as JSON, one line each."""
+    """Write events as JSON, one line each; mappings in the order of their keys."""
     return "".join(
-        f"{json.dumps({'event': type(event).__name__, **_values(event)}, default=dict)}\n"
-        for event in events
+        f"{json.dumps({'event': type(event).__name__, **_values(event)})}\n" for event in events
     )
 
 
 def _values(event: Event) -> dict[str, Any]:
-    return {one.name: getattr(event, one.name) for one in fields(event)}
+    return {one.name: _plain(getattr(event, one.name)) for one in fields(event)}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _plain(value[name]) for name in sorted(value)}
+    return [*map(_plain, value)] if isinstance(value, list | tuple) else value

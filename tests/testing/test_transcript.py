@@ -244,6 +244,12 @@ def test_every_kind_of_event_is_one_line_of_json():
     ]  # fmt: skip
 
 
+def test_the_text_of_events_does_not_depend_on_the_order_of_a_set():
+    one = Effective({"a": 1, "b": ({"c": 2, "d": 3},)})
+    other = Effective({"b": ({"d": 3, "c": 2},), "a": 1})
+    assert events_text([one]) == events_text([other])
+
+
 def test_the_transcripts_of_a_directory_are_its_files_of_both_ends_by_name(tmp_path):
     for case, role in (("b", Role.CLIENT), ("a", Role.SERVER), ("a", Role.CLIENT)):
         TOLD.save(path_of(tmp_path, case, role))

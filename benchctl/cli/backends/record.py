@@ -96,6 +96,7 @@ def record(
     """
     from benchctl.api import Role
     from benchctl.errors import UsageError
+    from benchctl.testing.account import notes
     from benchctl.testing.recording import Job
     from benchctl.testing.recording import record as run
     from benchctl.testing.transcript import default_directory
@@ -123,6 +124,8 @@ def record(
     told = run(job)
     for one in told:
         _keep(one, case, place, backend)
+        for note in notes(one, by_default=job.limit_s is None):
+            print(f"benchctl: {note}", file=sys.stderr)
     if not command and all(one.role is Role.SERVER for one in told):
         print("benchctl: the server was not ready, so no client was started", file=sys.stderr)
         sys.exit(1)
@@ -131,7 +134,7 @@ def record(
 def _keep(told: Transcript, case: str, place: Path, backend: AnyBackend | None) -> None:
     """Write a transcript, and say what is in it."""
     from benchctl.errors import UnwrittenError
-    from benchctl.testing.account import account, expect, notes
+    from benchctl.testing.account import account, expect
     from benchctl.testing.transcript import path_of
 
     path = path_of(place, case, told.role)
@@ -142,8 +145,6 @@ def _keep(told: Transcript, case: str, place: Path, backend: AnyBackend | None) 
     print(f"{path}: {account(told)}")
     if backend is not None:
         print(f"  events  {expect(path, told, backend)}")
-    for note in notes(told):
-        print(f"benchctl: {note}", file=sys.stderr)
 
 
 def _expect(backend: AnyBackend, place: Path) -> None:
