@@ -1,5 +1,6 @@
 """Test packets leave when they are due, and what the kernel says of them is kept."""
 
+import errno
 import os
 import socket
 import time
@@ -21,6 +22,7 @@ from benchctl_owamp.simpleowamp.endpoint import (
     transmission,
 )
 from benchctl_owamp.simpleowamp.packets import owamp_format
+from benchctl_owamp.simpleowamp.rehearsal import Stage
 from benchctl_owamp.simpleowamp.schedule import offsets
 from benchctl_owamp.simpleowamp.sender import Order, Sending
 from benchctl_owamp.simpleowamp.timestamps import from_interval, from_timestamp
@@ -171,6 +173,63 @@ class Full:
 
     def __getattr__(self, name):
         return getattr(self._sock, name)
+
+
+def test_a_packet_is_made_before_its_time_is_read():
+    with pair() as (near, far):
+        now_ns = [time.time_ns()]
+        one = Sending(order(packets=1, start_ns=now_ns[0]), near, Clock(time_ns=lambda: now_ns[0]))
+        prepare = one._format.prepare
+
+        def slowly(seq, error):
+            now_ns[0] += SECOND_NS
+            return prepare(seq, error)
+
+        one._format.prepare = slowly
+        one.send()
+        assert from_timestamp(owamp_format().read(arrival(far).data).time) == now_ns[0]
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", pytest.param("::1", marks=pytest.mark.ipv6)])
+def test_a_rehearsal_goes_through_the_kernel_and_reaches_nobody(host):
+    with pair(host) as (near, far):
+        one = Sending(order(packets=1), near, Clock())
+        stage = Stage(near.family)
+        taken = []
+        stage._sock = Watched(stage._sock, taken)
+        one.rehearse(stage)
+        assert taken == [14]
+        one.send()
+        assert owamp_format().read(arrival(far).data).seq == 0
+        assert one.outcome().sent == 1
+        with pytest.raises(BlockingIOError):
+            receive(far, memoryview(bytearray(100)))
+        stage.close()
+
+
+class Watched:
+    """A socket that notes the size of what it receives."""
+
+    def __init__(self, sock, taken):
+        self._sock, self._taken = sock, taken
+
+    def recv_into(self, buffer):
+        self._sock.settimeout(DEADLINE_S)
+        self._taken.append(self._sock.recv_into(buffer))
+        self._sock.setblocking(False)
+
+    def __getattr__(self, name):
+        return getattr(self._sock, name)
+
+
+def test_a_host_without_a_loopback_device_rehearses_what_it_can(monkeypatch):
+    def bind(sock, address):
+        raise OSError(errno.EADDRNOTAVAIL, "Cannot assign requested address")
+
+    monkeypatch.setattr(socket.socket, "bind", bind)
+    stage = Stage(socket.AF_INET)
+    stage.send(b"packet")
+    stage.close()
 
 
 def test_a_full_queue_is_left_to_drain_and_the_packet_has_the_time_when_it_left():

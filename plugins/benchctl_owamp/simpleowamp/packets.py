@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+import struct
+from typing import Any, Callable, NamedTuple, Protocol
 
 from .ciphers import Keys, TestCipher
 from .layouts import TEST, TEST_SECURE, Layout
 from .messages import OPEN
 from .timestamps import to_timestamp
+
+Completion = Callable[[int], bytes]
+"""Makes a packet with its timestamp: all else is ready, so the time is as late as it can be."""
+
+_TIME = struct.Struct("!Q")
+_TIME_AT = 4  # in all layouts without a seal
 
 
 class Seal(Protocol):
@@ -18,6 +25,21 @@ class Seal(Protocol):
 
     def open(self, packet: bytes) -> bytes | None:
         """Return the head of a packet as it was, None if it is not the peer's."""
+
+
+def completion(
+    layout: Layout, seal: Seal | None, rest: bytes, most_bytes: int | None = None, **fields: Any
+) -> Completion:
+    """Return what makes a packet of fields and of the rest, cut after so many bytes."""
+    if seal:
+        return lambda time: seal.seal(layout.pack(**fields, time=time)) + rest
+    packet = bytearray((layout.pack(**fields) + rest)[:most_bytes])
+
+    def complete(time: int) -> bytes:
+        _TIME.pack_into(packet, _TIME_AT, time)
+        return bytes(packet)
+
+    return complete
 
 
 class TestPacket(NamedTuple):
@@ -40,10 +62,13 @@ class PacketFormat:
         self._padding = padding
         self._seal = seal
 
+    def prepare(self, seq: int, error: int) -> Completion:
+        """Return what makes the packet that leaves next."""
+        return completion(self.layout, self._seal, self._padding, seq=seq, error=error)
+
     def write(self, seq: int, now_ns: int, error: int) -> bytes:
         """Return the packet that leaves now."""
-        head = self.layout.pack(seq=seq, time=to_timestamp(now_ns), error=error)
-        return (self._seal.seal(head) if self._seal else head) + self._padding
+        return self.prepare(seq, error)(to_timestamp(now_ns))
 
     def read(self, data: bytes) -> TestPacket | None:
         """Return what a packet carries, None if it is too short or not the peer's."""

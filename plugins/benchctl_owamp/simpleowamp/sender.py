@@ -4,9 +4,10 @@ Neither the control connection nor the collection of garbage delays a packet. De
 (RFC 4656, section 4.1.1), so lateness never accumulates. A packet that is later than the session's
 timeout would count as lost on arrival, so it is skipped.
 
-A packet's time is read before the packet is made and passed to the kernel, which after a pause
-takes ten times as long: nothing of it is in the processor's caches. So the sender sleeps until
-shortly before a packet is due and rehearses for the rest, but at most a fifth of the time.
+A packet carries a time that is read before the kernel gets it, and after a pause the rest takes ten
+times as long: nothing of it is in the processor's caches. So all of the packet but its time is made
+before. The sender sleeps until shortly before it is due, and rehearses for the rest, but at most a
+fifth of the time.
 """
 
 from __future__ import annotations
@@ -33,13 +34,16 @@ from .clock import SECOND_NS, Clock, ClockState
 from .endpoint import stamp_transmissions, transmission
 from .messages import OPEN
 from .packets import PacketFormat, owamp_format
+from .rehearsal import Stage
 from .schedule import Slot, offsets
-from .timestamps import ErrorEstimate, from_interval
+from .timestamps import ErrorEstimate, from_interval, to_timestamp
 from .two_way import two_way_format
 
-# A wake-up is rarely later than this once the timer slack is reduced.
-_EARLY_NS = 200_000
+# A wake-up is rarely later than this once the timer slack is reduced, and some rehearsals follow.
+_EARLY_NS = 500_000
 _EARLY_SHARE = 5
+# A rehearsal that begins now would perhaps not have ended when the packet is due.
+_STILL_NS = 25_000
 # After a longer pause a packet that is late already is rehearsed, too.
 _PAUSE_NS = 500_000
 # A wake-up that is so late is none of the usual ones.
@@ -139,21 +143,28 @@ class Sending:
         behind = now_ns - self.due_ns > _BEHIND_NS
         self.try_ns = now_ns + self._gap_ns if behind else self.due_ns
 
-    def rehearse(self) -> None:
-        """Do everything that sending takes, but send nothing."""
-        packet = self._format.write(self.next_seq, self._clock.now_ns(), self._error_estimate())
+    @property
+    def family(self) -> int:
+        """The family of its addresses."""
+        return self._sock.family
+
+    def rehearse(self, stage: Stage) -> None:
+        """Do everything that sending takes, but send nothing beyond this host."""
+        complete = self._format.prepare(self.next_seq, self._error_estimate())
+        packet = complete(to_timestamp(self._clock.now_ns()))
         if Kernel.PROBE is not None:
             with suppress(OSError):
                 self._sock.send(packet, Kernel.PROBE)
+        stage.send(packet)
 
     def send(self) -> None:
         """Send the packet that is due, skip it if it is too late, or leave it for `try_ns`."""
-        estimate = self._error_estimate()
-        now_ns = self._clock.now_ns()
-        if now_ns - self._own_ns > self.order.timeout_ns:
+        if self._clock.now_ns() - self._own_ns > self.order.timeout_ns:
             self._skip()
             return
-        packet = self._format.write(self.next_seq, now_ns, estimate)
+        complete = self._format.prepare(self.next_seq, self._error_estimate())
+        now_ns = self._clock.now_ns()
+        packet = complete(to_timestamp(now_ns))
         try:
             self._sock.send(packet)
         except OSError as error:
@@ -243,6 +254,7 @@ class SenderLoop:
         self._clock = clock
         self._sendings: dict[int, Sending] = {}
         self._queue: list[tuple[int, int]] = []
+        self._stages: dict[int, Stage] = {}
         self._sent_ns = self._awake_ns = self._looked_ns = 0
         self._unread: Sending | None = None
 
@@ -258,12 +270,15 @@ class SenderLoop:
                         self._send_next(now_ns)
                         continue
                     if due_ns - now_ns <= self._early_ns(due_ns):
-                        self._rehearse()
+                        if due_ns - now_ns > _STILL_NS:
+                            self._rehearse()
                         continue
                 if not self._rest(due_ns, now_ns):
                     break
         for sending in self._sendings.values():
             sending.close()
+        for stage in self._stages.values():
+            stage.close()
 
     def _early_ns(self, due_ns: int) -> int:
         """Return how long before a packet is due to be awake."""
@@ -272,7 +287,10 @@ class SenderLoop:
     def _rehearse(self) -> None:
         sending = self._sendings.get(self._queue[0][1])
         if sending is not None:
-            sending.rehearse()
+            family = sending.family
+            if family not in self._stages:
+                self._stages[family] = Stage(family)
+            sending.rehearse(self._stages[family])
             self._awake_ns = time.monotonic_ns()
 
     def _send_next(self, now_ns: int) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hmac
 import struct
 from os import urandom
-from typing import Any, Callable
+from typing import Any
 
 from .ciphers import BLOCK_BYTES, Keys, TestCipher
 from .layouts import (
@@ -23,13 +23,8 @@ from .layouts import (
     TEST_SECURE,
     Layout,
 )
-from .packets import PacketFormat, Seal
+from .packets import Completion, PacketFormat, Seal, completion
 
-Completion = Callable[[int], bytes]
-"""Makes an answer with its timestamp: all else is ready, so the time is as late as it can be."""
-
-_TIME = struct.Struct("!Q")
-_TIME_AT = 4  # in all layouts without a seal
 # Extra Padding, one of STAMP's extensions: U, which every sender sets, type and length (RFC 8972,
 # sections 4 and 4.1).
 _EXTRA_PADDING = struct.Struct("!BBH")
@@ -102,16 +97,8 @@ class TwoWayFormat:
 
     def write_answer(self, packet: bytes, **fields: Any) -> Completion:
         """Return what makes the answer to a probe: as long, and with what follows the format."""
-        layout, seal, rest = self.answer, self._answer_seal, packet[self.answer.size :]
-        if seal:
-            return lambda time: seal.seal(layout.pack(**fields, time=time)) + rest
-        answer = bytearray(layout.pack(**fields) + rest)
-
-        def complete(time: int) -> bytes:
-            _TIME.pack_into(answer, _TIME_AT, time)
-            return bytes(answer[: len(packet)])
-
-        return complete
+        rest = packet[self.answer.size :]
+        return completion(self.answer, self._answer_seal, rest, len(packet), **fields)
 
     def read_answer(self, packet: bytes) -> dict[str, Any] | None:
         """Return an answer's fields, None for what is none."""
