@@ -97,7 +97,7 @@ def planned(
     ProfileError, UsageError, or MissingError if a backend or a device is missing.
     """
     # `check_file` starts no program, and need not wait for asyncio.
-    from benchctl.engine.preflight import check_root, look, needed
+    from benchctl.engine.preflight import check_commands, check_root, look, needed
 
     outside = lab == NO_LAB
     chosen = [f"lab.topology={find_topology(lab).resolve()}"] if lab and not outside else []
@@ -112,6 +112,7 @@ def planned(
         _check_sources(document, network)
         check_root(registry, plan.routes)
     tools = look(registry, needed(plan.routes, network))
+    check_commands(plan, network, tools)
     nodes = topology.nodes.values() if topology else ()
     services = tuple((node.name, service.argv) for node in nodes for service in node.services)
     doubt = distrust_services(topology) if topology else ""

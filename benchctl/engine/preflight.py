@@ -14,6 +14,7 @@ from benchctl.errors import MissingError, PluginError
 from benchctl.hosts.programs import located
 from benchctl.hosts.spawn import LocalSpawner, Spawner, run
 from benchctl.plan.bound import BoundFlow, BoundTrial
+from benchctl.plan.plan import Plan
 from benchctl.run.planned import LOCAL, Host, Network, PlannedFlow
 
 PROBE_TIMEOUT_S = 10.0
@@ -160,15 +161,27 @@ def check_root(registry: Registry, flows: Iterable[PlannedFlow]) -> None:
             )
 
 
+def check_commands(plan: Plan, network: Network, tools: Tools) -> None:
+    """Raise ProfileError for a flow that its tool cannot measure; missing tools are not asked."""
+
+    def build(flow: BoundFlow) -> None:
+        of_flow = [tools.get((flow.plan.backend, role)) for role in Role]
+        if not any(isinstance(tool, MissingError) for tool in of_flow):
+            _commands(flow, network, tools)
+
+    plan.check_commands(build)
+
+
 def commands_of(trial: BoundTrial, network: Network, tools: Tools) -> list[FlowCommands]:
     """Return the commands of a trial's first attempt, with default ports instead of free ones.
 
-    Raises MissingError for a missing program, ValueError if a tool cannot do what the flow asks.
+    Raises MissingError for a missing program.
     """
     return [_commands(flow, network, tools) for flow in trial.flows]
 
 
 def _commands(flow: BoundFlow, network: Network, tools: Tools) -> FlowCommands:
+    """Return the commands of a flow. Raises ValueError if its tool cannot do what it asks."""
     plan, backend = flow.plan, flow.backend
     there: dict[Role, Tool] = {}
     for role in Role:
@@ -180,8 +193,17 @@ def _commands(flow: BoundFlow, network: Network, tools: Tools) -> FlowCommands:
     target = network.target(plan.to)
     ports = None if target else network.peers[plan.to].ports
     port = ports[0] if ports else backend.capabilities.default_port
-    client = backend.client(flow.described(network, port, there, Role.CLIENT))
     server = None
-    if target is not None and backend.capabilities.needs_server:
-        server = backend.server(flow.described(network, port, there, Role.SERVER))
+    try:
+        client = backend.client(flow.described(network, port, there, Role.CLIENT))
+        if target is not None and backend.capabilities.needs_server:
+            server = backend.server(flow.described(network, port, there, Role.SERVER))
+    except ValueError:
+        raise
+    except Exception as error:  # third-party code may fail in any way
+        raise MissingError(
+            f'flow {plan.name}: backend "{plan.backend}" failed to build a command: '
+            f"{type(error).__name__}: {error}",
+            "report it to the author of the plugin",
+        ) from error
     return FlowCommands(plan.name, located(client.argv), located(server.argv) if server else ())

@@ -8,7 +8,8 @@ the wrong value.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -31,6 +32,9 @@ from benchctl.units import format_duration, quoted
 # Time that a tool may need beyond its duration: to connect, to exchange results, to end.
 DEADLINE_SLACK_S = 15.0
 
+
+# Keys whose names are words of every sentence, and never the reason why a tool refuses a flow.
+_COMMON_WORDS = frozenset({"from", "to"})
 
 _Route = tuple[PlannedFlow, AnyBackend]
 """A flow before the axes set its parameters, and its backend."""
@@ -120,6 +124,23 @@ class Binder:
                 f"leave it out to get {format_duration(longest_s + DEADLINE_SLACK_S)}",
             )
         return longest_s
+
+    def check_commands(self, points: Iterable[Point], build: Callable[[BoundFlow], object]) -> None:
+        """Build the commands of all flows; raises ProfileError for one that its tool refuses.
+
+        ``build`` raises ValueError with the reason. The error is at the key that the reason names.
+        """
+
+        @lru_cache(maxsize=256)
+        def check(name: str, writes: tuple[Writes, ...]) -> None:
+            try:
+                build(self._check(name, writes)[0])
+            except ValueError as error:
+                raise self._refused(name, writes, str(error)) from None
+
+        for point in points:
+            for flow in self._flows_of(point):
+                check(*flow)
 
     def _flows_of(self, point: Point) -> list[tuple[str, tuple[Writes, ...]]]:
         """Return the flows of a point, each with the axis values that set its fields."""
@@ -236,6 +257,16 @@ class Binder:
             # Errors between parameters occur at some points only.
             what = f"{what} (at {point_text(writes)})"
         return self._error(flow.name, key, what, hint, writes)
+
+    def _refused(self, flow: str, writes: tuple[Writes, ...], reason: str) -> ProfileError:
+        route, backend = self._route(flow, tuple([one for one in writes if one.routes]))
+        given = {*self._targets.written[flow], *route.parameters}
+        for one in (self._targets.constants, *writes):
+            given |= one.routes.get(flow, {}).keys() | one.parameters.get(flow, {}).keys()
+        named = [word for word in re.findall(r"\w+", reason) if word in given - _COMMON_WORDS]
+        if not named and writes:
+            reason = f"{reason} (at {point_text(writes)})"
+        return self._error(flow, tuple(named[:1]), f"{backend.name}: {reason}", "", writes)
 
     def _error(
         self, flow: str, key: Key, what: str, hint: str, writes: Sequence[Writes]

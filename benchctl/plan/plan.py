@@ -10,7 +10,7 @@ import itertools
 import math
 import random
 from array import array
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -18,7 +18,7 @@ from msgspec import Struct
 from benchctl.backends import Registry
 from benchctl.errors import UsageError
 from benchctl.plan.bind import Binder
-from benchctl.plan.bound import BoundTrial
+from benchctl.plan.bound import BoundFlow, BoundTrial
 from benchctl.plan.expectations import FigureTables
 from benchctl.plan.matrix import Matrix, Point, build_matrix
 from benchctl.plan.searching import search_of
@@ -76,6 +76,10 @@ class Plan(Struct, frozen=True):
 
     def __iter__(self) -> Iterator[PlannedTrial]:
         return (self.trial(index).plan for index in range(len(self)))
+
+    def check_commands(self, build: Callable[[BoundFlow], object]) -> None:
+        """Build the commands of every flow; see `Binder.check_commands`."""
+        self._binder.check_commands(self.points, build)
 
     @property
     def values(self) -> dict[str, tuple[Scalar, ...]]:

@@ -150,7 +150,7 @@ def commands(bound: BoundTrial, prepared: Planned) -> list[tuple[str, str, str]]
     """
     try:
         found = commands_of(bound, prepared.network, prepared.tools)
-    except (MissingError, ValueError) as error:
+    except MissingError as error:
         return [("", "no command", str(error))]
     return [
         (one.flow, end, shlex.join(argv))
