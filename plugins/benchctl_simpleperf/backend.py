@@ -18,7 +18,7 @@ from benchctl.api import (
     Role,
     Tool,
 )
-from benchctl_simpleperf.parameters import OWN_METRICS, SimpleperfParameters
+from benchctl_simpleperf.parameters import OWN_METRICS, SimpleperfParameters, pauses_of
 from benchctl_simpleperf.parser import ClientParser, LastingServerParser, ServerParser
 
 # -I and -S leave out site-packages and the environment: the tool needs neither, and starts faster.
@@ -55,7 +55,11 @@ class Simpleperf(Backend[SimpleperfParameters]):
 
     def client(self, flow: Flow[SimpleperfParameters]) -> Command:
         if flow.params.plain and flow.direction is not Direction.SEND:
-            raise ValueError("the plain protocol can only send")
+            raise ValueError("the plain protocol can only send: direction is send")
+        if flow.params.pause_reading and not flow.owns_server:
+            raise ValueError("pause_reading belongs to a server that benchctl starts itself")
+        if flow.params.pause_reading and flow.direction is Direction.RECEIVE:
+            raise ValueError("pause_reading is for servers that receive: direction is send or both")
         argv = (
             *(*_PROGRAM, "-c", "--events", "-I", flow.address, "-p", str(flow.port)),
             *_DIRECTION_FLAGS[flow.direction],
@@ -76,10 +80,15 @@ class Simpleperf(Backend[SimpleperfParameters]):
         # The profile gives the amount, and whoever runs it has agreed.
         rate = ("--max-rate", "unlimited")
         argv = (*_PROGRAM, "-s", "--one-off", "--events", *where, *version, *shown, *rate)
+        for at_s, length_s in _pauses(flow.params):
+            argv += ("--pause-reading", f"{_number(at_s)}:{_number(length_s)}")
         return Command(argv, ServerParser(METRICS.keys(), samples=plain))
 
     def duration_s(self, params: SimpleperfParameters) -> float:
-        return params.omit + (params.duration or _transfer_s(params))
+        if params.duration is not None:
+            return params.omit + params.duration
+        paused_s = sum(length_s for _, length_s in _pauses(params))
+        return params.omit + _transfer_s(params) + paused_s
 
     def traffic_bytes(self, params: SimpleperfParameters) -> float | None:
         return super().traffic_bytes(params) if params.bytes is None else params.bytes
@@ -138,6 +147,10 @@ def _sockets(flow: Flow[SimpleperfParameters]) -> tuple[str, ...]:
     if flow.start_at_s is not None:
         flags += ["--start-at", f"{flow.start_at_s:.6f}"]
     return tuple(flags)
+
+
+def _pauses(params: SimpleperfParameters) -> list[tuple[float, float]]:
+    return [] if params.pause_reading is None else pauses_of(params.pause_reading)
 
 
 def _ip_version(params: SimpleperfParameters) -> tuple[str, ...]:

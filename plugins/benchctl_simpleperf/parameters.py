@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import model_validator
+from pydantic import AfterValidator, TypeAdapter, model_validator
 
 from benchctl.api import Dscp, Duration, Field, Fold, Metric, Parameters, Rate, Size
 from benchctl_simpleperf.simpleperf.settings import (
+    PAUSE_MOST_S,
     STREAMS_LIMIT,
     TCP_LENGTH_BYTES,
     UDP_LENGTH_BYTES,
@@ -17,8 +18,42 @@ from benchctl_simpleperf.simpleperf.settings import (
     WINDOW_LIMIT,
 )
 
-_TCP_ONLY = ("congestion_control", "mss", "no_delay", "zero_copy")
-_NOT_PLAIN = ("omit", "zero_copy", "server_window")
+_TCP_ONLY = ("congestion_control", "mss", "no_delay", "zero_copy", "pause_reading")
+_NOT_PLAIN = ("omit", "zero_copy", "server_window", "pause_reading")
+
+
+_DURATION: TypeAdapter[float] = TypeAdapter(Duration)
+
+
+def pauses_of(text: str) -> list[tuple[float, float]]:
+    """Return when each pause begins and how long it lasts, in seconds. Raises ValueError."""
+    pauses = []
+    for pause in text.split(","):
+        at, _, length = pause.partition(":")
+        pauses.append((_DURATION.validate_python(at.strip()), _DURATION.validate_python(length)))
+    return pauses
+
+
+def _check_pauses(text: str) -> str:
+    free_s = 0.0
+    try:
+        pauses = pauses_of(text)
+    except ValueError:
+        example = '"20s:3s", or several, as in "20s:3s, 60s:500ms"'
+        raise ValueError(
+            f"{text!r} is not when to pause and for how long, such as {example}"
+        ) from None
+    for at_s, length_s in pauses:
+        if not 0.001 <= length_s <= PAUSE_MOST_S:
+            raise ValueError(f"a pause lasts 1 ms to {PAUSE_MOST_S:g} s")
+        if at_s < free_s:
+            raise ValueError("each pause begins after the one before it has ended")
+        free_s = at_s + length_s
+    return text
+
+
+Pauses = Annotated[str, AfterValidator(_check_pauses)]
+"""When a receiver stops reading, and for how long; written ``"20s:3s, 60s:500ms"``."""
 
 
 def _default_duration(given: dict[str, Any]) -> float | None:
@@ -110,6 +145,11 @@ class SimpleperfParameters(Parameters):
         False,
         description="speak the plain protocol of the first simpleperf (chunks of 1000 B, BYE);"
         " the server may be any that speaks it",
+    )
+    pause_reading: Pauses | None = Field(
+        None,
+        description="for experiments: when a server that benchctl starts stops reading, after its "
+        'first byte, and for how long, such as "20s:3s, 60s:500ms"; TCP closes its window then',
     )
     # 5 s outlives two lost SYNs, which are sent again after 1 s and 3 s.
     connect_timeout: Duration = Field(

@@ -132,6 +132,17 @@ def test_throughput_and_window_come_every_25_ms(measure):
     assert 0 < throughput(main) < main["expected"]["throughput_bps"]
 
 
+def test_a_receiver_that_stops_reading_closes_its_window(measure):
+    run = measure(
+        "tcp-options/e2-packets", "--set", "bytes=150kB", "--set", "lab.verify=false",
+        "--set", "pause_reading=100ms:1500ms",
+    )  # fmt: skip
+    main = run.flows()["main"]
+    assert main["metrics"]["bytes_received"] == 150_000
+    assert main["metrics"]["rwnd_limited_s"] > 0
+    assert main["metrics"]["peer_window_bytes"]["min"] == 0
+
+
 def test_a_link_fades_while_it_is_measured_and_comes_back(measure):
     changes = '[{at="1s", link="radio", loss="100%"}, {at="2s", link="radio", loss="0%"}]'
     run = measure(

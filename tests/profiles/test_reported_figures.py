@@ -166,6 +166,9 @@ PRINTED = {
         **mbit({"sack": "on", "initial_window": 1}, 1.7803),
         **mbit({"sack": "on", "initial_window": 4}, 1.9202),
     },
+    "tcp-options/e2-packets": {
+        **mbit({}, 2.775), (None, "tcp_min_rtt_s"): 49.1 * MS, (None, "retransmits"): 52,
+    },
 }  # fmt: skip
 
 

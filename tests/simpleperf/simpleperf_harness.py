@@ -76,14 +76,15 @@ class Notes(ResultOutput):
 class Running:
     """A server in a thread of this process."""
 
-    def __init__(self, host="127.0.0.1", limits=None, key=None, interval_s=0.0):
+    def __init__(self, host="127.0.0.1", limits=None, key=None, interval_s=0.0, pauses=()):
         self.notes = Notes()
         self.waker = Waker()
         listener, datagrams = listen(Target(host, 0))
         self.host, self.port = listener.getsockname()[:2]
         self.server = Server(
-            listener, datagrams, self.notes, self.waker, limits or Limits(), key, interval_s
-        )
+            listener, datagrams, self.notes, self.waker, limits or Limits(), key, interval_s,
+            pauses=pauses,
+        )  # fmt: skip
         self._thread = threading.Thread(target=self.server.run)
         self._thread.start()
 

@@ -200,8 +200,8 @@ def test_a_client_that_joins_and_never_starts_is_dropped(monkeypatch):
 
 
 def test_a_stream_that_stands_still_ends_the_measurement(monkeypatch):
-    def impatient(sends, sockets, settings, idle_s, notify):
-        return Side(sends, sockets, settings, 0.2, notify)
+    def impatient(sends, sockets, settings, idle_s, notify, pauses):
+        return Side(sends, sockets, settings, 0.2, notify, pauses)
 
     monkeypatch.setattr(session, "Side", impatient)
     with running_server() as server:

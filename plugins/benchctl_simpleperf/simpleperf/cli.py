@@ -70,7 +70,17 @@ def _serve(flags: argparse.Namespace, output: ResultOutput, waker: Waker) -> Non
     if datagrams is None:
         output.warning("the port is in use for UDP: TCP only")
     limits = limits_of(flags)
-    Server(listener, datagrams, output, waker, limits, key, flags.interval, flags.one_off).run()
+    Server(
+        listener,
+        datagrams,
+        output,
+        waker,
+        limits,
+        key,
+        flags.interval,
+        flags.one_off,
+        flags.pause_reading,
+    ).run()
 
 
 def _measure(flags: argparse.Namespace, output: ResultOutput, waker: Waker) -> None:

@@ -16,6 +16,7 @@ from benchctl_standalone.units import BYTE_UNITS, parse_rate, parse_seconds, par
 from . import __version__
 from .settings import (
     DEFAULT_PORT,
+    PAUSE_MOST_S,
     SETTINGS_CHECKS,
     STREAMS_LIMIT,
     TCP_LENGTH_BYTES,
@@ -23,6 +24,7 @@ from .settings import (
     UDP_RATE_BPS,
     Limits,
     MeasurementSettings,
+    Pause,
 )
 
 _INTERVAL_LEAST_S = 0.01
@@ -31,6 +33,16 @@ _INTERVAL_LEAST_S = 0.01
 _SIZE, _RATE = quantity(parse_size, 1), quantity(parse_rate, 1000)
 _SECONDS, _MOMENT = quantity(parse_seconds), quantity(parse_seconds, 0.001)
 _PORT = whole(0, 65535)
+
+
+def _pause(text: str) -> Pause:
+    """A pause: when it begins and how long it lasts, such as 5:1.5 or 5s:300ms."""
+    at, _, length = text.partition(":")
+    pause = Pause(_SECONDS(at), _MOMENT(length))
+    if pause.length_s > PAUSE_MOST_S:
+        what = f"{text!r} pauses for more than {PAUSE_MOST_S:g} s"
+        raise argparse.ArgumentTypeError(what)
+    return pause
 
 
 # One flag a line reads best.
@@ -124,6 +136,9 @@ def _parser() -> argparse.ArgumentParser:
         help="accept clients from this network only, such as 192.0.2.0/24; repeatable")
     add("--idle", type=_MOMENT, default=limits.idle_s, metavar="SECONDS",
         help="idle timeout of a client (default: %(default)g)")
+    add("--pause-reading", type=_pause, action="append", default=[], metavar="AT:LENGTH",
+        help="for experiments: stop reading TCP data AT seconds after the first byte, for LENGTH "
+        f"seconds, at most {PAUSE_MOST_S:g}; repeatable")
     return parser
 # fmt: on
 
@@ -140,6 +155,10 @@ def parse_flags(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         parser.error("--json and --events exclude each other")
     if 0 < flags.interval < _INTERVAL_LEAST_S:
         parser.error(f"an interval is at least {_INTERVAL_LEAST_S} s")
+    flags.pause_reading.sort()
+    for one, other in zip(flags.pause_reading, flags.pause_reading[1:]):
+        if other.at_s < one.at_s + one.length_s:
+            parser.error(f"the pause at {other.at_s:g} s begins before the one before it has ended")
     if flags.plain:
         _refuse_beside_plain(parser, flags)
     if flags.client:

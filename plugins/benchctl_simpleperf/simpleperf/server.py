@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Callable
 
@@ -19,7 +19,7 @@ from .plain_peer import PlainPeer
 from .protocol import SERVER, Conversation, Preamble, read_preamble
 from .quota import Claim, Quota
 from .session import Policy, Session
-from .settings import Limits, MeasurementSettings
+from .settings import Limits, MeasurementSettings, Pause
 from .sockets import join_datagrams
 
 # A client identifies itself at once; a plain one without data yet gets as long.
@@ -42,7 +42,7 @@ class Server:
     """Serves clients until it is interrupted, or one measurement if it is one-off.
 
     ``listener`` and ``datagrams`` are bound to the same address and port; ``datagrams`` is None if
-    the port is not available for UDP.
+    the port is not available for UDP. ``pauses`` are when receivers over TCP stop reading.
     """
 
     def __init__(
@@ -55,6 +55,7 @@ class Server:
         key: bytes | None = None,
         interval_s: float = 0.0,
         one_off: bool = False,
+        pauses: Sequence[Pause] = (),
     ) -> None:
         self._listener = listener
         self._output = output
@@ -79,6 +80,7 @@ class Server:
             self._show,
             self._session_done,
             waker.wake,
+            pauses,
         )
         self.hub.add(_Door(listener, self._welcome))
         self._datagram_door = _DatagramDoor(datagrams, self._policy.sessions) if datagrams else None

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Callable, NamedTuple
 
 from benchctl_standalone.addresses import origin_of, same_host
@@ -23,7 +23,7 @@ from .options import notice_absence, set_options
 from .protocol import SERVER, VERSION, Conversation
 from .quota import Claim, Quota
 from .results import one_sided_result
-from .settings import Limits, MeasurementSettings
+from .settings import Limits, MeasurementSettings, Pause
 from .side import Side
 
 # How much data to a client may be unread.
@@ -40,7 +40,8 @@ class Policy(NamedTuple):
     ``admit`` claims a test's needs from the ``quota``, or raises Problem. ``sessions`` are those
     that await streams, by token. ``known`` maps socket addresses of expected streams to their
     session and number. ``show`` gets each interval and ``done`` the session at its end. Other
-    threads call ``notify`` when there are new results.
+    threads call ``notify`` when there are new results. ``pauses`` are when receivers over TCP stop
+    reading.
     """
 
     limits: Limits
@@ -52,6 +53,7 @@ class Policy(NamedTuple):
     show: Callable[[dict[str, Any]], None]
     done: Callable[[Session], None]
     notify: Callable[[], None]
+    pauses: Sequence[Pause]
 
 
 class Session(HubConnection):
@@ -223,14 +225,15 @@ class Session(HubConnection):
 
     def _prepare(self, settings: MeasurementSettings) -> None:
         """All streams have joined: prepare the start."""
-        idle_s = self._policy.limits.idle_s
+        idle_s, pauses = self._policy.limits.idle_s, self._policy.pauses
+        notify = self._policy.notify
         self._await_no_more()
         joined, self._joined = self._joined, {}
         for direction, socks in joined.items():
             sockets = [socks[stream] for stream in range(settings.streams)]
             self._names[direction] = [address_text(sock.getpeername()) for sock in sockets]
             sends = direction == "receive"
-            self._sides[direction] = Side(sends, sockets, settings, idle_s, self._policy.notify)
+            self._sides[direction] = Side(sends, sockets, settings, idle_s, notify, pauses)
         self.deadline_s = time.monotonic() + idle_s
         self._send("ready")
 

@@ -24,6 +24,15 @@ UDP_LENGTH_LEAST = 16
 UDP_LENGTH_MOST = 65507
 # A UDP sender without a limit floods the network, so that must be requested explicitly.
 UDP_RATE_BPS = 1e6
+# Nothing moves in a pause, and after 30 s of that a sender gives up.
+PAUSE_MOST_S = 20.0
+
+
+class Pause(NamedTuple):
+    """When a receiver stops reading, seconds after its first byte, and for how long."""
+
+    at_s: float
+    length_s: float
 
 
 class MeasurementSettings(NamedTuple):

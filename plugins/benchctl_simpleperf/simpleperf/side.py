@@ -10,7 +10,7 @@ from typing import Any, Callable
 from .intervals import IntervalRow
 from .measurement import Measurement
 from .options import effective_options, set_patience
-from .settings import MeasurementSettings
+from .settings import MeasurementSettings, Pause
 from .stream import Stream, Timeline
 from .tcp import TcpReceiver, TcpSender
 from .udp import UdpReceiver, UdpSender
@@ -31,7 +31,8 @@ _STREAM_KINDS: dict[tuple[str, bool], Any] = {
 class Side:
     """One end of one direction, from its connected sockets to its figures.
 
-    ``idle_s`` is how long a TCP stream may stall before it has failed.
+    ``idle_s`` is how long a TCP stream may stall before it has failed. ``pauses`` are when one that
+    receives stops reading.
     """
 
     def __init__(
@@ -41,13 +42,14 @@ class Side:
         settings: MeasurementSettings,
         idle_s: float,
         notify: Callable[[], None],
+        pauses: Sequence[Pause] = (),
     ) -> None:
         self.sends = sends
         self.unavailable: dict[str, str] = {}
         self.told = False
         """Whether the sender's count of packets was said (by this end) or taken (by the other)."""
         kind = _STREAM_KINDS[settings.protocol, sends]
-        timeline = Timeline(settings.schedule())
+        timeline = Timeline(settings.schedule(), pauses)
         self._streams: list[Stream] = []
         self._measured: list[int] = []
         for index, sock in enumerate(sockets):

@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from .intervals import Boundary, Schedule
+from .settings import Pause
 
 
 class Reading(NamedTuple):
@@ -40,22 +41,23 @@ class IntervalNote(NamedTuple):
 
 
 # Later than any clock shows.
-_NEVER_NS = 1 << 63
+NEVER_NS = 1 << 63
 
 
 class Timeline:
     """When the streams of one side began, and when their second 0 is, on the monotonic clock.
 
     The first stream to start sets both. A sender's second 0 is the omitted part after its start; a
-    receiver of datagrams gets it from them.
+    receiver of datagrams gets it from them. ``pauses`` are those of receivers over TCP, in order.
     """
 
-    def __init__(self, schedule: Schedule) -> None:
+    def __init__(self, schedule: Schedule, pauses: Sequence[Pause] = ()) -> None:
         self.schedule = schedule
+        self.pauses = pauses
         self.begun = threading.Event()
         self.start_ns = 0
         """0 before the first byte."""
-        self.zero_ns = _NEVER_NS
+        self.zero_ns = NEVER_NS
         self._lock = threading.Lock()
 
     def begin(self, at_ns: int, zero_known: bool = True) -> None:
@@ -99,7 +101,7 @@ class Stream:
         self.failure: OSError | None = None
         self.ended_ns = 0
         """When the last byte moved; `move` may set it, otherwise it is when `move` returned."""
-        self.next_ns = _NEVER_NS
+        self.next_ns = NEVER_NS
         """When the present interval ends: `move` looks at the clock and calls `note`."""
         self.notes: deque[IntervalNote] = deque()
         self.last: IntervalNote | None = None
@@ -179,7 +181,7 @@ class Stream:
             if self.next_ns <= now_ns:
                 if self.asks_the_kernel:
                     self.last = IntervalNote(self._boundary, self.next_ns, read_ns, reading)
-                self.next_ns = _NEVER_NS
+                self.next_ns = NEVER_NS
                 self.stopped = self.stopped or self.stops_in_time
             self.notes.extend(self._one_of(ended) if self.asks_the_kernel else ended)
 

@@ -6,7 +6,9 @@ import mmap
 import os
 import socket
 import struct
+import threading
 import time
+from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
@@ -20,7 +22,7 @@ from .options import get_patience, kernel_paces, set_patience
 from .pacing import Pacer, give_way, shares_core
 from .plain import CHUNK_BYTES
 from .settings import TCP_LENGTH_BYTES, MeasurementSettings
-from .stream import Reading, Stream, Timeline
+from .stream import NEVER_NS, Reading, Stream, Timeline
 from .tcp_info import TCP_INFO_BYTES, read_tcp_info, read_waiting
 
 # One call rarely finds more, and it stays in the processor's cache.
@@ -229,6 +231,8 @@ class TcpReceiver(Stream):
         self._gathers = settings.window_bytes is None
         self._gather_bytes = _GATHER_BYTES
         self._looked_bytes = self._looked_ns = 0
+        self._pauses = deque(timeline.pauses)
+        self._resumed = threading.Event()
         self.facts = {"receive": "copy"}
         if settings.zero_copy and Kernel.TCP_DISCARD is None:
             unavailable["zero_copy_receive"] = "this system cannot discard received bytes unread"
@@ -248,6 +252,7 @@ class TcpReceiver(Stream):
             count = receive(buffer, 0, flags)
             self.begin()
         self._looked_ns = clock()
+        pause_ns = self._pause_ns()
         while count and not self.stopped:
             now_ns = clock()
             if now_ns >= self.next_ns:
@@ -255,7 +260,21 @@ class TcpReceiver(Stream):
             if now_ns >= self._looked_ns + _LOOK_NS and self._gathers:
                 self._gather(now_ns)
             self._received += count
+            if now_ns >= pause_ns:
+                self._pause(pause_ns)
+                pause_ns = self._pause_ns()
             count = receive(buffer, 0, flags)
+
+    def _pause_ns(self) -> int:
+        """Return when the next pause begins."""
+        if not self._pauses:
+            return NEVER_NS
+        return self._timeline.start_ns + round(self._pauses[0].at_s * SECOND_NS)
+
+    def _pause(self, began_ns: int) -> None:
+        """Read nothing until the pause has ended: then the kernel closes the window."""
+        end_ns = began_ns + round(self._pauses.popleft().length_s * SECOND_NS)
+        self._resumed.wait(max(end_ns - time.monotonic_ns(), 0) / SECOND_NS)
 
     def _gather(self, now_ns: int) -> None:
         """Let the kernel wake this stream as seldom as the current rate permits."""
@@ -267,6 +286,7 @@ class TcpReceiver(Stream):
 
     def stop(self) -> None:
         super().stop()
+        self._resumed.set()
         with suppress(OSError):  # It may be closed already.
             self._sock.shutdown(socket.SHUT_RD)
 
