@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from benchctl.backends import Registry, installed
 from benchctl.engine.network import check_interfaces, is_own
 from benchctl.engine.trust import distrust_hooks, distrust_services
+from benchctl.errors import MissingError
+from benchctl.plan.bound import BoundFlow
 from benchctl.plan.network import names_of, planned_network
 from benchctl.plan.plan import MOST_TRIALS, Plan, make_plan
 from benchctl.profile.find import find_any, find_topology
@@ -97,7 +99,7 @@ def planned(
     ProfileError, UsageError, or MissingError if a backend or a device is missing.
     """
     # `check_file` starts no program, and need not wait for asyncio.
-    from benchctl.engine.preflight import check_commands, check_root, look, needed
+    from benchctl.engine.preflight import check_root, look, needed
 
     outside = lab == NO_LAB
     chosen = [f"lab.topology={find_topology(lab).resolve()}"] if lab and not outside else []
@@ -112,7 +114,7 @@ def planned(
         _check_sources(document, network)
         check_root(registry, plan.routes)
     tools = look(registry, needed(plan.routes, network))
-    check_commands(plan, network, tools)
+    _check_commands(plan, network, tools)
     nodes = topology.nodes.values() if topology else ()
     services = tuple((node.name, service.argv) for node in nodes for service in node.services)
     doubt = distrust_services(topology) if topology else ""
@@ -160,6 +162,19 @@ def _check_hosts(document: Document, topology: Topology | None) -> None:
         if topology is not None and hooks and name not in names:
             what = f'the lab has no host "{name}" to run its commands'
             raise document.error(("hosts", name), what, f"hosts are: {', '.join(names)}")
+
+
+def _check_commands(plan: Plan, network: Network, tools: Tools) -> None:
+    """Raise ProfileError for a flow that its tool cannot measure; missing tools are not asked."""
+    from benchctl.engine.preflight import commands_of_flow
+
+    missing = {name for (name, _), tool in tools.items() if isinstance(tool, MissingError)}
+
+    def build(flow: BoundFlow) -> None:
+        if flow.plan.backend not in missing:
+            commands_of_flow(flow, network, tools)
+
+    plan.check_commands(build)
 
 
 def _check_sources(document: Document, network: Network) -> None:

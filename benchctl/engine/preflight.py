@@ -14,7 +14,6 @@ from benchctl.errors import MissingError, PluginError
 from benchctl.hosts.programs import located
 from benchctl.hosts.spawn import LocalSpawner, Spawner, run
 from benchctl.plan.bound import BoundFlow, BoundTrial
-from benchctl.plan.plan import Plan
 from benchctl.run.planned import LOCAL, Host, Network, PlannedFlow
 
 PROBE_TIMEOUT_S = 10.0
@@ -161,27 +160,16 @@ def check_root(registry: Registry, flows: Iterable[PlannedFlow]) -> None:
             )
 
 
-def check_commands(plan: Plan, network: Network, tools: Tools) -> None:
-    """Raise ProfileError for a flow that its tool cannot measure; missing tools are not asked."""
-
-    def build(flow: BoundFlow) -> None:
-        of_flow = [tools.get((flow.plan.backend, role)) for role in Role]
-        if not any(isinstance(tool, MissingError) for tool in of_flow):
-            _commands(flow, network, tools)
-
-    plan.check_commands(build)
-
-
 def commands_of(trial: BoundTrial, network: Network, tools: Tools) -> list[FlowCommands]:
     """Return the commands of a trial's first attempt, with default ports instead of free ones.
 
     Raises MissingError for a missing program.
     """
-    return [_commands(flow, network, tools) for flow in trial.flows]
+    return [commands_of_flow(flow, network, tools) for flow in trial.flows]
 
 
-def _commands(flow: BoundFlow, network: Network, tools: Tools) -> FlowCommands:
-    """Return the commands of a flow. Raises ValueError if its tool cannot do what it asks."""
+def commands_of_flow(flow: BoundFlow, network: Network, tools: Tools) -> FlowCommands:
+    """Return the commands of a flow; also raises ValueError if its tool cannot do what it asks."""
     plan, backend = flow.plan, flow.backend
     there: dict[Role, Tool] = {}
     for role in Role:
