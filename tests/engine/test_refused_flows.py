@@ -4,10 +4,11 @@ import pytest
 from engine.fakes import FakeBackend, FakeParameters, ProbedBackend
 
 from benchctl.api import Direction
-from benchctl.backends import Candidate, Registry
+from benchctl.backends import Registry
 from benchctl.engine.planning import planned
 from benchctl.engine.preflight import first_missing
 from benchctl.errors import MissingError, ProfileError
+from benchctl.plugins import Candidate
 
 HEAD = '[flows.main]\nbackend = "picky"\n'
 
