@@ -15,6 +15,7 @@ NAMES = (
     "answers",
     "pictures",
     "exchange",
+    "packets",
     "quick",
     "runner",
     "simpleperf",

@@ -28,6 +28,7 @@ docs/commands
 docs/profile
 docs/tools
 docs/output
+docs/packets
 docs/tui
 docs/lab
 docs/experiments

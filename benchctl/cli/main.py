@@ -27,8 +27,8 @@ from benchctl.visible import visible
 
 COMMANDS = (
     "run", "quick", "init", "plan", "check", "tui", "runs", "show", "compare", "baseline", "trend",
-    "plot", "report", "import", "export", "resume", "serve", "backends", "doctor", "schema",
-    "settings", "store", "lab", "help",
+    "plot", "report", "import", "export", "packets", "resume", "serve", "backends", "doctor",
+    "schema", "settings", "store", "lab", "help",
 )  # fmt: skip
 
 

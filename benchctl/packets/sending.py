@@ -1,0 +1,336 @@
+"""The data of one end of a connection, and the acknowledgements that they get.
+
+Sequence numbers count from 0, which is the SYN, and do not wrap; the first byte of data is 1. In a
+trace that begins in the middle, 1 is the first byte that it has.
+
+Bytes that come late or again:
+
+- They fill a gap within a round trip: others overtook them on the way (out of order).
+- They fill a gap later: a first copy was lost before the place of the trace (retransmission).
+- They were seen before, with the same IPv4 identification: the network doubled the packet.
+- They were seen before: a retransmission; `retransmissions` says why.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import deque
+from collections.abc import Iterator
+
+from benchctl.packets.frames import FIN, SYN
+from benchctl.packets.gaps import Gap, Gaps
+from benchctl.packets.retransmissions import Retransmissions
+from benchctl.packets.waiting import Waiting
+
+MASK = 0xFFFFFFFF
+MOST_TIMED = 1 << 16
+"""Segments in flight whose round trip is measured."""
+_BACK = 1 << 31
+_RECENT = 256
+"""Segments among which the one that the network doubled is looked for."""
+_REORDERING_S = 0.003
+"""How late what was overtaken may be if no round trip is known, as in Wireshark."""
+_OVERTAKEN = 0.9
+"""Of the least round trip: later, bytes that fill a gap may have been sent because of the gap."""
+_UNSURE_S = 0.01
+"""How much longer than a round trip an answer may take: timers of hosts tick that coarsely."""
+_AT_ONE_PLACE = 0.05
+"""The trace was taken at an end if less than this share of the round trip is between."""
+_USUAL_SEGMENT_BYTES = 1460
+_ONLY_TIMESTAMPS = b"\x01\x01\x08\x0a"
+
+
+class Half:
+    """The fold over the data of one end; ``peer`` is the half of the other end."""
+
+    __slots__ = (
+        "_dup_at", "_dups", "_edge", "_gaps", "_heard_s", "_recent", "_repeated_to", "_sacked_to",
+        "_sent", "_smooth_s", "_window", "acked", "base", "data_bytes", "data_segments", "doubled",
+        "dsacks", "duplicate_acks", "first_data_s", "frame_bytes", "handshake_s", "keep_alives",
+        "largest_bytes", "last_data_s", "least_s", "mss_bytes", "next", "out_of_order", "packets",
+        "peer", "retransmissions", "rtt_s", "rtt_times_s", "sack_acks", "sack_blocks",
+        "sack_permitted", "scale", "shift", "synchronized", "timestamps", "triple_acks",
+        "unique_bytes", "waiting", "window_least_bytes", "window_most_bytes",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.peer = self
+        self.packets = self.frame_bytes = 0
+        # What this end announced in its SYN, if that is in the trace.
+        self.synchronized = False
+        self.mss_bytes: int | None = None
+        self.scale: int | None = None
+        self.sack_permitted = self.timestamps = False
+        # What it sent.
+        self.next = 0
+        self.data_segments = self.data_bytes = self.unique_bytes = self.largest_bytes = 0
+        self.first_data_s: float | None = None
+        self.last_data_s: float | None = None
+        self.out_of_order = self.doubled = self.keep_alives = 0
+        self.retransmissions: Retransmissions | None = None
+        self.waiting: Waiting | None = None
+        # What its receiver answered; ``shift`` is the scale of the receiver's windows, if known.
+        self.acked = 0
+        self.shift: int | None = None
+        self.handshake_s: float | None = None
+        self.least_s: float | None = None
+        self.rtt_times_s, self.rtt_s = array("d"), array("d")
+        self.duplicate_acks = self.triple_acks = 0
+        self.sack_acks = self.sack_blocks = self.dsacks = 0
+        self.window_least_bytes: int | None = None
+        self.window_most_bytes: int | None = None
+        self.base: int | None = None
+        """The sequence number that counts as 0; None before a segment of this end is seen."""
+        self._gaps: Gaps | None = None
+        self._sent: deque[tuple[int, float, int]] | None = None
+        self._recent: deque[tuple[int, int]] | None = None
+        self._repeated_to = self._sacked_to = self._dups = 0
+        self._dup_at = -1
+        self._heard_s: float | None = None
+        self._smooth_s: float | None = None
+        self._window = -1
+        self._edge: int | None = None
+
+    def begin(self, time_s: float, seq: int, flags: int) -> None:
+        """Count from this sequence number, the first that is seen."""
+        if flags & SYN:
+            self.base = seq
+        else:
+            self.base = (seq - 1) & MASK
+            self.next = self.acked = 1
+            # What was sent before the trace began may come again, or late.
+            self._missed(Gap(-_BACK, 1, time_s))
+
+    def begins_with(self, seq: int) -> bool:
+        """Return whether this is the number of the SYN, or nothing is known of it."""
+        return self.base is None or (self.synchronized and self.base == seq)
+
+    @property
+    def lag_s(self) -> float:
+        """The round trip between the place of the trace and the sender; 0 if it is there.
+
+        Unknown without the handshake, and then 0.
+        """
+        ours, theirs = self.handshake_s, self.peer.handshake_s
+        if ours is None or theirs is None or theirs < _AT_ONE_PLACE * (ours + theirs):
+            return 0.0
+        return theirs
+
+    @property
+    def segment_bytes(self) -> int:
+        """The data of a full segment."""
+        known = [one.mss_bytes for one in (self, self.peer) if one.mss_bytes is not None]
+        if len(known) == 2:
+            both = self.timestamps and self.peer.timestamps
+            return max(1, min(known) - 12 * both)  # RFC 7323, appendix A
+        return self.largest_bytes or _USUAL_SEGMENT_BYTES
+
+    @property
+    def unseen_bytes(self) -> int:
+        """Bytes that were acknowledged, and are not in the trace: its recorder missed them."""
+        return 0 if self._gaps is None else self._gaps.missing_bytes(1, self.acked)
+
+    @property
+    def absent_bytes(self) -> int:
+        """Bytes that never came, though later ones did."""
+        return 0 if self._gaps is None else self._gaps.missing_bytes(max(1, self.acked), self.next)
+
+    def send(self, time_s: float, seq: int, length: int, flags: int, ident: int) -> None:
+        """Data, a SYN or a FIN were sent."""
+        assert self.base is not None
+        ahead = self.next
+        start = ahead + ((seq - self.base - ahead + _BACK) & MASK) - _BACK
+        end = start + length
+        if flags & (SYN | FIN):
+            end += 1 if flags & SYN else 0
+            end += 1 if flags & FIN else 0
+        if length:
+            self.data_segments += 1
+            self.data_bytes += length
+            if self.waiting is None:
+                self.first_data_s = time_s
+                self.waiting = Waiting(time_s, start, self._edge, self.lag_s, self.segment_bytes)
+            if self.largest_bytes < length:
+                self.largest_bytes = length
+                self.waiting.segment_bytes = self.segment_bytes
+        timer = False
+        if start >= ahead:
+            if start > ahead:
+                self._missed(Gap(ahead, start, time_s))
+            self._first_sent(time_s, start, end)
+            self.unique_bytes += length
+        else:
+            timer = self._late(time_s, start, end, length, (seq, ident))
+        if self.waiting is not None and length:
+            if ident:
+                if self._recent is None:
+                    self._recent = deque(maxlen=_RECENT)
+                self._recent.append((seq, ident))
+            self.last_data_s = time_s
+            self.waiting.sent(time_s, end, length, timeout=timer)
+
+    def _first_sent(self, time_s: float, start: int, end: int) -> None:
+        self.next = end
+        if self._sent is None:
+            self._sent = deque(maxlen=MOST_TIMED)
+        self._sent.append((end, time_s, start))
+
+    def _missed(self, gap: Gap) -> None:
+        if self._gaps is None:
+            self._gaps = Gaps()
+        self._gaps.open(gap)
+
+    def _late(
+        self, time_s: float, start: int, end: int, length: int, mark: tuple[int, int]
+    ) -> bool:
+        """Bytes came late or again; return whether a timer of the sender sent them."""
+        filled, since_s = (0, None) if self._gaps is None else self._gaps.fill(start, end)
+        flying = range(self.acked, self.next)
+        fresh = max(0, end - self.next)
+        self.unique_bytes += min(length, filled + fresh)
+        if fresh:
+            self._first_sent(time_s, self.next, end)
+        # An acknowledgement of these bytes, or past them, times nothing.
+        self._repeated_to = max(self._repeated_to, end)
+        if since_s is not None and time_s - since_s < _OVERTAKEN * self._path_s():
+            self.out_of_order += 1
+            return False
+        if since_s is None and mark[1] and self._recent is not None and mark in self._recent:
+            self.doubled += 1
+            return False
+        if self.retransmissions is None:
+            self.retransmissions = Retransmissions()
+        silent = self._is_silent(time_s)
+        reported = (
+            self._dups > 0 or start == self._dup_at or self._sacked_to > max(start, self.acked)
+        )
+        kind = self.retransmissions.why(start, end, flying, silent=silent, reported=reported)
+        self.retransmissions.add(time_s, start, start + length, kind, end <= self.acked)
+        return silent
+
+    def _is_silent(self, time_s: float) -> bool:
+        """Return whether both ends were silent for longer than an answer takes.
+
+        An answer was possible with every acknowledgement, and with all data that were sent.
+        """
+        last = [one for one in (self._heard_s, self.last_data_s) if one is not None]
+        if not last or self._smooth_s is None:
+            return True
+        patience_s = 1.25 * (self._smooth_s + (self.peer.least_s or 0.0)) + _UNSURE_S
+        return time_s - max(last) > patience_s
+
+    def _path_s(self) -> float:
+        """Return the least round trip between both ends."""
+        if self.least_s is None or self.peer.least_s is None:
+            return max(_REORDERING_S, self.least_s or 0.0)
+        return self.least_s + self.peer.least_s
+
+    def is_probe(self, seq: int, length: int) -> bool:
+        """Return whether a segment repeats an acknowledged byte, to provoke an acknowledgement.
+
+        A keep-alive or a zero-window probe: RFC 9293, sections 3.8.4 and 3.8.6.1.
+        """
+        if self.base is None or length > 1 or self.next < 2:
+            return False
+        return not (self.base + self.next - 1 - seq) & MASK and self.next - 1 < self.acked
+
+    def hear(self, time_s: float, ack: int, window: int, bare: bool, options: bytes) -> None:
+        """The receiver acknowledged data; ``bare`` if the segment does nothing else."""
+        if self.base is None:
+            return
+        before = self.acked
+        ack = before + ((ack - self.base - before + _BACK) & MASK) - _BACK
+        if ack < before:
+            return  # overtaken by a newer one
+        self._heard_s = time_s
+        shift = self.shift
+        room = window if not window or shift is None else window << shift
+        if ack > before:
+            if ack > self.next:
+                self._missed(Gap(self.next, ack, time_s))
+                self.next = ack
+            self._time(time_s, before, ack)
+            self.acked = ack
+            self._dups = 0
+        elif bare and window == self._window and self.next > ack:
+            self._dups += 1  # RFC 5681, section 2
+            self._dup_at = ack
+            self.duplicate_acks += 1
+            if self._dups == 3:
+                self.triple_acks += 1
+        if window != self._window:
+            self._window = window
+            if shift is not None or not window:
+                if self.window_most_bytes is None or room > self.window_most_bytes:
+                    self.window_most_bytes = room
+                if self.window_least_bytes is None or room < self.window_least_bytes:
+                    self.window_least_bytes = room
+        self._edge = ack + room if shift is not None or not window else None
+        if options and (len(options) > 12 or not options.startswith(_ONLY_TIMESTAMPS)):
+            self._selective(ack, options)
+        if self.waiting is not None:
+            self.waiting.heard(time_s, ack, self._edge)
+
+    def _time(self, time_s: float, before: int, ack: int) -> None:
+        """Take the round trip of the newest byte that is acknowledged, if it is known."""
+        sent, item = self._sent, None
+        while sent and sent[0][0] <= ack:
+            item = sent.popleft()
+        if before < self._repeated_to:
+            return
+        if sent and (item is None or item[0] < ack) and sent[0][2] < ack:
+            item = sent[0]  # a part of it: large segments are split after the trace sees them
+        elif item is None or item[0] < ack:
+            return
+        rtt_s = time_s - item[1]
+        if rtt_s < 0:
+            return
+        self.rtt_times_s.append(time_s)
+        self.rtt_s.append(rtt_s)
+        if self.least_s is None or rtt_s < self.least_s:
+            self.least_s = rtt_s
+        if self._smooth_s is None:
+            self._smooth_s = rtt_s
+            if not before:
+                self.handshake_s = rtt_s
+        else:
+            self._smooth_s += (rtt_s - self._smooth_s) / 8  # RFC 6298
+
+    def _selective(self, ack: int, options: bytes) -> None:
+        """Take the SACK blocks of an acknowledgement (RFC 2018, RFC 2883)."""
+        base = self.base or 0
+        for kind, value in options_of(options):
+            if kind != 5 or len(value) < 8:
+                continue
+            blocks = []
+            for at in range(0, len(value) - 7, 8):
+                edges = (int.from_bytes(value[at + n : at + n + 4]) for n in (0, 4))
+                start, end = (ack + ((edge - base - ack + _BACK) & MASK) - _BACK for edge in edges)
+                blocks.append((start, end))
+            self.sack_acks += 1
+            self.sack_blocks += len(blocks)
+            start, end = blocks[0]
+            if end <= ack or (len(blocks) > 1 and blocks[1][0] <= start and end <= blocks[1][1]):
+                self.dsacks += 1
+                if self.retransmissions is not None:
+                    self.retransmissions.received_twice(start, end)
+                blocks = blocks[1:]
+            for _, end in blocks:
+                if self._sacked_to < end <= self.next:
+                    self._sacked_to = end
+
+
+def options_of(options: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield the options of a TCP header (RFC 9293, section 3.1): kind and value."""
+    at = 0
+    while at + 1 < len(options):
+        kind, size = options[at], options[at + 1]
+        if kind == 0:
+            return
+        if kind == 1:
+            at += 1
+        elif size < 2:
+            return
+        else:
+            yield kind, options[at + 2 : at + size]
+            at += size

@@ -1,0 +1,173 @@
+"""A packet trace as text and as data: its connections, what each sender waited for, the rest.
+
+``entry`` functions give what JSON has; the text is made of the same entries, so both say the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import fmean
+
+from benchctl.analysis.statistics import quantile
+from benchctl.packets.frames import Exchange, names_of
+from benchctl.packets.retransmissions import Retransmissions, Why
+from benchctl.packets.sending import Half
+from benchctl.packets.tcp import Connection, Shut
+from benchctl.packets.trace import Trace
+from benchctl.packets.waiting import Waiting
+from benchctl.report.entries import Entry
+
+
+def trace_entry(trace: Trace) -> Entry:
+    """Return what is known of the file as a whole."""
+    capture, frames = trace.capture, trace.frames
+    return {
+        "kind": "trace",
+        "file": str(capture.path),
+        "format": capture.form,
+        "began_time": None if capture.began_ns is None else capture.began_ns / 1e9,
+        "duration_s": frames.last_s,
+        "packets": capture.packets,
+        "bytes": frames.bytes_count,
+        "connections": len(trace.connections),
+        "link_types": sorted(frames.links),
+        "dropped": capture.dropped,
+        "backwards": frames.backwards,
+        "unread": dict(sorted(frames.unread.items())),
+        "faults": capture.faults,
+    }
+
+
+def connection_entry(number: int, connection: Connection) -> Entry:
+    """Return what is known of a connection; times are seconds since the trace began."""
+    names = names_of(connection.ends)
+    opener, reset_by = connection.opener, connection.reset_by
+    duration_s = connection.last_s - connection.began_s
+    return {
+        "kind": "connection",
+        "number": number,
+        "ends": list(names),
+        "opened_by": None if opener is None else names[opener],
+        "began_s": connection.began_s,
+        "duration_s": duration_s,
+        "ending": connection.ending.value,
+        "reset_by": None if reset_by is None else names[reset_by],
+        "requests": connection.requests,
+        "directions": [
+            _half_entry(names[way], half, duration_s) for way, half in enumerate(connection.halves)
+        ],
+        "zero_windows": [_shut_entry(names, shut) for shut in connection.shuts],
+    }
+
+
+def exchange_entry(exchange: Exchange) -> Entry:
+    """Return what is known of the traffic of another protocol, one way."""
+    names = names_of(exchange.ends)
+    return {
+        "kind": "exchange",
+        "protocol": exchange.protocol,
+        "from": names[0],
+        "to": names[1],
+        "began_s": exchange.first_s,
+        "duration_s": exchange.last_s - exchange.first_s,
+        "packets": exchange.packets,
+        "bytes": exchange.bytes_count,
+        "rate_bps": exchange.rate_bps,
+    }
+
+
+def _half_entry(name: str, half: Half, duration_s: float) -> Entry:
+    waiting, retransmissions = half.waiting, half.retransmissions
+    return {
+        "from": name,
+        "packets": half.packets,
+        "frame_bytes": half.frame_bytes,
+        "data_packets": half.data_segments,
+        "data_bytes": half.data_bytes,
+        "unique_bytes": half.unique_bytes,
+        "throughput_bps": _rate_bps(half.unique_bytes, _between_s(half)),
+        "throughput_tcptrace_bps": _rate_bps(half.unique_bytes, duration_s),
+        "throughput_wireshark_bps": _rate_bps(half.frame_bytes, duration_s),
+        "mss_bytes": half.mss_bytes,
+        "window_scale": half.scale,
+        "sack_permitted": half.sack_permitted if half.synchronized else None,
+        "timestamps": half.timestamps if half.synchronized else None,
+        "initial_window_bytes": waiting and waiting.initial_bytes,
+        "initial_window_segments": waiting and _segments(waiting),
+        "handshake_rtt_s": half.handshake_s,
+        "rtt_s": _spread(half.rtt_s),
+        "retransmissions": _retransmissions_entry(retransmissions),
+        "out_of_order": half.out_of_order,
+        "duplicated": half.doubled,
+        "duplicate_acks": half.duplicate_acks,
+        "triple_duplicate_acks": half.triple_acks,
+        "sack_acks": half.sack_acks,
+        "sack_blocks": half.sack_blocks,
+        "dsack_blocks": half.dsacks,
+        "flight_max_bytes": waiting and waiting.flight_bytes,
+        "window_min_bytes": half.window_least_bytes,
+        "window_max_bytes": half.window_most_bytes,
+        "window_full": waiting.full_count if waiting else 0,
+        "keep_alives": half.keep_alives,
+        "absent_bytes": half.absent_bytes,
+        "unseen_bytes": half.unseen_bytes,
+        "waiting_s": waiting and waiting.lasted_s,
+        "waits": {
+            cause.value: {
+                "total_s": share.total_s,
+                "count": share.count,
+                "longest_s": share.longest_s,
+                "longest_at_s": share.longest_at_s,
+            }
+            for cause, share in (waiting.shares.items() if waiting else ())
+        },
+    }
+
+
+def _between_s(half: Half) -> float:
+    if half.first_data_s is None or half.last_data_s is None:
+        return 0.0
+    return half.last_data_s - half.first_data_s
+
+
+def _rate_bps(size_bytes: int, lasted_s: float) -> float | None:
+    return size_bytes * 8 / lasted_s if size_bytes and lasted_s > 0 else None
+
+
+def _segments(waiting: Waiting) -> int:
+    return -(-(waiting.initial_bytes or 0) // waiting.segment_bytes)
+
+
+def _spread(values: Sequence[float]) -> Entry | None:
+    if not values:
+        return None
+    ordered = sorted(values)
+    return {
+        "samples": len(ordered),
+        "min": ordered[0],
+        "mean": fmean(ordered),
+        "p95": quantile(ordered, 0.95),
+        "max": ordered[-1],
+    }
+
+
+def _retransmissions_entry(retransmissions: Retransmissions | None) -> Entry:
+    found = retransmissions or Retransmissions()
+    return {
+        "count": found.count(),
+        "bytes": sum(found.ends) - sum(found.starts),
+        **{kind.name.lower(): found.count(kind) for kind in Why},
+        "spurious": found.count(needless=True),
+    }
+
+
+def _shut_entry(names: tuple[str, str], shut: Shut) -> Entry:
+    return {
+        "closed_by": names[1 - shut.way],
+        "began_s": shut.begin_s,
+        "ended_s": shut.end_s,
+        "duration_s": None if shut.end_s is None else shut.end_s - shut.begin_s,
+        "acks": shut.acks,
+        "probes": shut.probes,
+        "window_full_s": shut.full_s,
+    }

@@ -1,0 +1,248 @@
+"""A packet trace for people: made of the entries of `packets`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from benchctl.report.entries import Entry
+from benchctl.report.pivot import align
+from benchctl.units import format_duration, format_rate, format_size, format_time
+from benchctl.visible import visible
+
+NOTHING = "-"
+ARROWS = ("→", "←")
+_WAITED_FOR = {
+    "window": "the receiver's window",
+    "timeout": "retransmission timeouts",
+    "network": "the network",
+}
+_COUNTED = {
+    "out of order": "out_of_order",
+    "doubled by the network": "duplicated",
+    "duplicate ACKs": "duplicate_acks",
+    "triple duplicate ACKs": "triple_duplicate_acks",
+    "ACKs with SACK blocks": "sack_acks",
+    "SACK blocks": "sack_blocks",
+    "D-SACK blocks": "dsack_blocks",
+    "window full": "window_full",
+    "keep-alives": "keep_alives",
+}
+_NAMED = {**_WAITED_FOR, "application": "nothing to send"}
+
+
+def head_lines(trace: Entry) -> Iterator[str]:
+    """Yield what is said of the file."""
+    yield (
+        f"{trace['file']}: {trace['format']}, {_count(trace['packets'], 'packet')},"
+        f" {format_size(trace['bytes'])} in {format_duration(trace['duration_s'])}"
+        + (f" from {format_time(trace['began_time'])}" if trace["began_time"] is not None else "")
+        + f"; {_count(trace['connections'], 'TCP connection')}"
+    )
+    if trace["dropped"] is not None:
+        yield f"the recorder dropped {_count(trace['dropped'], 'packet')}"
+    if trace["unread"]:
+        parts = (f"{count:,} {what}" for what, count in trace["unread"].items())
+        yield f"neither TCP nor counted below: {', '.join(parts)}"
+    if trace["backwards"]:
+        yield f"{_count(trace['backwards'], 'packet')} earlier than one before them in the file"
+
+
+def overview(connections: Sequence[Entry]) -> str:
+    """Return a table with a line for each connection."""
+    heads = (
+        "",
+        "first end",
+        "second end",
+        "began",
+        "lasted",
+        *ARROWS,
+        "throughput",
+        "sent again",
+        "ending",
+    )
+    rows = [
+        (
+            str(one["number"]), *one["ends"], format_duration(one["began_s"]),
+            format_duration(one["duration_s"]),
+            *(format_size(way["unique_bytes"]) for way in one["directions"]),
+            _rate(max(way["throughput_bps"] or 0.0 for way in one["directions"])),
+            f"{sum(way['retransmissions']['count'] for way in one['directions']):,}",
+            one["ending"],
+        )
+        for one in connections
+    ]  # fmt: skip
+    return align(heads, rows, (True, False, False, *[True] * 6, False))
+
+
+def connection_text(one: Entry) -> str:
+    """Return everything about one connection."""
+    lines = [
+        f"{one['number']}  {one['ends'][0]} → {one['ends'][1]}, {_opened(one)};"
+        f" {format_duration(one['duration_s'])}, {_ending(one)}"
+    ]
+    lines += [f"   request: {visible(line)}" for line in one["requests"]]
+    if place := _place(one):
+        lines.append(f"   {place}")
+    ways = one["directions"]
+    rows = [(name, *cells) for name, cells in _rows(ways) if set(cells) != {NOTHING}]
+    lines += ["", *_indented(align(("", *ARROWS), rows, (False, True, True)))]
+    for arrow, way in zip(ARROWS, ways, strict=True):
+        if way["waiting_s"]:
+            lines += ["", *(f"   {line}" for line in waits_lines(arrow, way))]
+    if one["zero_windows"]:
+        lines += ["", *_indented(_zero_windows(one))]
+    return "\n".join(lines) + "\n"
+
+
+def waits_lines(arrow: str, way: Entry) -> Iterator[str]:
+    """Yield what a sender waited for, in a sentence, and then what shows it."""
+    waits = way["waits"]
+    said = [
+        f"{format_duration(waits[cause]['total_s'])} for {what}"
+        for cause, what in _WAITED_FOR.items()
+        if cause in waits
+    ]
+    parts = [f"waited {_listed(said)}"] * bool(said)
+    if idle := waits.get("application"):
+        parts.append(f"had nothing to send for {format_duration(idle['total_s'])}")
+    yield (f"{arrow} Of {format_duration(way['waiting_s'])}, {way['from']} {', and '.join(parts)}.")
+    for cause, share in sorted(waits.items(), key=lambda one: -one[1]["total_s"]):
+        yield (
+            f"  {_NAMED[cause]}: {_count(share['count'], 'time')}, the longest"
+            f" {format_duration(share['longest_s'])} from {_at(share['longest_at_s'])}"
+        )
+
+
+def exchanges_text(exchanges: Sequence[Entry]) -> str:
+    """Return the traffic of other protocols as a table."""
+    heads = ("protocol", "from", "to", "packets", "bytes", "rate")
+    rows = [
+        (
+            one["protocol"], one["from"], one["to"], f"{one['packets']:,}",
+            format_size(one["bytes"]), _rate(one["rate_bps"]),
+        )
+        for one in exchanges
+    ]  # fmt: skip
+    return align(heads, rows, (False, False, False, True, True, True))
+
+
+def _rows(ways: Sequence[Entry]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    def row(name: str, cell: Any) -> tuple[str, tuple[str, ...]]:
+        return name, tuple(cell(way) for way in ways)
+
+    yield row("packets", lambda way: f"{way['packets']:,}")
+    yield row("data", lambda way: _size(way["unique_bytes"] or None))
+    yield row("throughput", lambda way: _rate(way["throughput_bps"]))
+    for tool in ("tcptrace", "Wireshark"):
+        name = f"throughput_{tool.lower()}_bps"
+        yield row(
+            f"  as {tool} has it",
+            lambda way, name=name: _rate(way["throughput_bps"] and way[name]),
+        )
+    yield row("segment size (MSS)", lambda way: _plain(way["mss_bytes"], " B"))
+    yield row("window scale", lambda way: _plain(way["window_scale"]))
+    yield row("SACK", lambda way: _yes(way["sack_permitted"]))
+    yield row("timestamps", lambda way: _yes(way["timestamps"]))
+    yield row("initial window", lambda way: _segments(way["initial_window_segments"]))
+    yield row("RTT of the handshake", lambda way: _time(way["handshake_rtt_s"]))
+    for name in ("min", "mean", "p95", "max"):
+        yield row(f"RTT {name}", lambda way, name=name: _time((way["rtt_s"] or {}).get(name)))
+    yield row("RTT samples", lambda way: _some((way["rtt_s"] or {}).get("samples", 0)))
+    yield row("retransmissions", lambda way: _some(way["retransmissions"]["count"]))
+    yield row("  data", lambda way: _size(way["retransmissions"]["bytes"] or None))
+    for name in ("fast", "timeout", "probe", "other", "spurious"):
+        yield row(f"  {name}", lambda way, name=name: _some(way["retransmissions"][name]))
+    for title, name in _COUNTED.items():
+        yield row(title, lambda way, name=name: _some(way[name]))
+    yield row("most in flight", lambda way: _size(way["flight_max_bytes"]))
+    yield row("receiver's window, least", lambda way: _size(way["window_min_bytes"]))
+    yield row("receiver's window, most", lambda way: _size(way["window_max_bytes"]))
+    yield row("passed over, never seen", lambda way: _size(way["absent_bytes"] or None))
+    yield row("missing in the trace", lambda way: _size(way["unseen_bytes"] or None))
+
+
+def _opened(one: Entry) -> str:
+    if one["opened_by"] is None:
+        return "began before the trace"
+    return f"opened by {one['opened_by']}"
+
+
+def _ending(one: Entry) -> str:
+    by = f" by {one['reset_by']}" if one["reset_by"] else ""
+    return f"{one['ending']}{by}"
+
+
+def _place(one: Entry) -> str:
+    """Say where in the path the trace was taken, by the halves of the handshake's round trip."""
+    parts = [way["handshake_rtt_s"] for way in one["directions"]]
+    if not any(way["rtt_s"] for way in one["directions"]):
+        return ""
+    if None in parts:
+        return (
+            "without a handshake that was answered at once, where the trace was taken is unknown:"
+            " RTT is that between it and the receiver"
+        )
+    whole = sum(parts)
+    far = [
+        f"{format_duration(part)} to {name}"
+        for part, name in zip(reversed(parts), one["ends"], strict=True)
+    ]
+    return f"RTT of {format_duration(whole)}, from the place of the trace {' and '.join(far)}"
+
+
+def _zero_windows(one: Entry) -> str:
+    heads = ("zero window of", "from", "to", "length", "ACKs", "probes", "full before")
+    rows = [
+        (
+            shut["closed_by"], _at(shut["began_s"]), _at(shut["ended_s"]),
+            _time(shut["duration_s"]), str(shut["acks"]), str(shut["probes"]),
+            _at(shut["window_full_s"]),
+        )
+        for shut in one["zero_windows"]
+    ]  # fmt: skip
+    return align(heads, rows, (False, *[True] * 6))
+
+
+def _indented(text: str) -> list[str]:
+    return [f"   {line}".rstrip() for line in text.splitlines()]
+
+
+def _listed(parts: Sequence[str]) -> str:
+    return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
+
+
+def _count(count: int, what: str) -> str:
+    return f"{count:,} {what}" + "s" * (count != 1)
+
+
+def _at(time_s: float | None) -> str:
+    return NOTHING if time_s is None else f"{time_s:.3f} s"
+
+
+def _time(value_s: float | None) -> str:
+    return NOTHING if value_s is None else format_duration(value_s)
+
+
+def _rate(value_bps: float | None) -> str:
+    return format_rate(value_bps) if value_bps else NOTHING
+
+
+def _size(value_bytes: int | None) -> str:
+    return NOTHING if value_bytes is None else format_size(value_bytes)
+
+
+def _some(count: int) -> str:
+    return f"{count:,}" if count else NOTHING
+
+
+def _plain(value: int | None, unit: str = "") -> str:
+    return NOTHING if value is None else f"{value}{unit}"
+
+
+def _segments(count: int | None) -> str:
+    return NOTHING if count is None else _count(count, "segment")
+
+
+def _yes(value: bool | None) -> str:
+    return NOTHING if value is None else "yes" if value else "no"
