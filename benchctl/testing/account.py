@@ -9,6 +9,7 @@ from pathlib import Path
 
 from benchctl.api import Channel, ParserError
 from benchctl.backends import AnyBackend
+from benchctl.hosts.spawn import STOP_GRACE_S
 from benchctl.testing.recording import MOST_BYTES
 from benchctl.testing.transcript import Transcript, keep_expected
 from benchctl.units import format_duration
@@ -48,6 +49,9 @@ def notes(told: Transcript, *, by_default: bool) -> Iterator[str]:
     if told.stop is not None and told.stop.by == "size":
         yield (f"the {told.role} was stopped: a transcript holds {MOST_BYTES >> 20} MiB, and the"
                " rest is missing")  # fmt: skip
+    if told.stop is not None and told.exit_code == -signal.SIGKILL:
+        yield (f"the {told.role} did not end within {STOP_GRACE_S:.0f} s of {told.stop.signal}, and"
+               " was killed: choose the stop_signal that ends it")  # fmt: skip
     at_s = [piece.at_s for piece in told.pieces if piece.channel is Channel.STDOUT]
     if told.lasted_s >= LONG_S and at_s and at_s[0] > END_SHARE * told.lasted_s:
         yield (f"all output of the {told.role} came at its end, so there are no live figures: look"

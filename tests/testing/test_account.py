@@ -39,3 +39,12 @@ def test_who_set_no_time_is_told_how():
     assert [*notes(cut, by_default=True)] == [
         "the client was stopped after 60.0 s; --for DURATION sets the time"
     ]
+
+
+def test_a_tool_that_ignores_its_signal_is_pointed_out():
+    deaf = told(stop=Stop(3.0, "SIGINT", "user"), exit_code=-9)
+    assert [*notes(deaf, by_default=True)] == [
+        "the client did not end within 2 s of SIGINT, and was killed: choose the stop_signal that"
+        " ends it"
+    ]
+    assert [*notes(told(exit_code=-9), by_default=True)] == []
