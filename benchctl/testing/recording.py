@@ -28,6 +28,7 @@ from benchctl.hosts.spawn import LocalSpawner, Process, Spawner, has_ended, stop
 from benchctl.run.planned import LOCAL
 from benchctl.testing.loopback import ends_of, said
 from benchctl.testing.transcript import Piece, Stop, StoppedBy, Transcript
+from benchctl.units import quoted
 
 # People read a transcript, and tests replay it hundreds of times.
 MOST_BYTES = 4 << 20
@@ -74,7 +75,9 @@ async def _record(job: Job) -> list[Transcript]:
 
 async def _command(session: Session, job: Job) -> list[Transcript]:
     if shutil.which(located(job.argv)[0]) is None:
-        raise MissingError(f"no program {job.argv[0]} in the PATH")
+        raise MissingError(
+            f"no program {quoted(job.argv[0])}", "it must be in the PATH, or a file to execute"
+        )
     tool = Tool("")
     if job.backend is not None:
         with suppress(MissingError):  # its own program need not be the one that is recorded

@@ -11,6 +11,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from functools import cache
 from pathlib import Path
@@ -111,7 +112,12 @@ class Transcript:
 
     def save(self, path: Path) -> None:
         """Write a file, over one of its name. Raises OSError."""
-        path.write_bytes(_codec().dump_json(self, indent=2) + b"\n")
+        try:
+            path.write_bytes(_codec().dump_json(self, indent=2) + b"\n")
+        except OSError:
+            with suppress(OSError):  # a part of it is worth nothing
+                path.unlink()
+            raise
 
     @property
     def stdout(self) -> bytes:

@@ -2,6 +2,7 @@
 
 import json
 import signal
+import sys
 
 import pytest
 from hosts.test_spawn import has_ended, linux_only
@@ -137,7 +138,10 @@ def test_what_the_parser_gives_is_written_anew_without_running_anything(benchctl
     ("words", "code", "said"),
     [
         (["nosuch"], 3, 'no backend "nosuch"\n  name the command to record after --'),
-        (["x", "--", "nosuch-program"], 3, "no program nosuch-program in the PATH"),
+        (["x", "--", "nosuch-program"], 3, 'no program "nosuch-program"\n  it must be in the PATH'),
+        (["x", "--", "./p.toml"], 3, 'no program "./p.toml"'),
+        (["x\udcff", "--", "true"], 2, "x\\udcff: not the name of a backend"),
+        (["x", "--set", "a=\udcff", "--", "true"], 2, "--set a=\\udcff: expected KEY=VALUE"),
         (
             ["toy", "--set", "plam=ok"],
             2,
@@ -170,3 +174,11 @@ def test_a_transcript_is_not_written_over(benchctl):
     assert done.returncode == 2
     assert "transcripts/run.client.json: the file exists" in done.stderr
     assert written(benchctl, "run.client.json").exit_code == 0
+
+
+def test_a_part_of_a_transcript_is_not_left_on_a_full_disk(benchctl):
+    script = "ulimit -f 0; exec python -m benchctl backends record newtool -- echo x 2>&1 | cat"
+    benchctl.words = ("sh", "-c", script.replace("python", sys.executable))
+    stdout, _ = benchctl.start().communicate(timeout=COMMAND_S)
+    assert "cannot write transcripts/run.client.json: File too large" in stdout
+    assert not [*(benchctl.directory / "transcripts").iterdir()]

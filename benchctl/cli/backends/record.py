@@ -108,6 +108,8 @@ def record(
         options.reject_beside("--expect", others)
         _expect(_backend(name), place)
         return
+    if not name.isprintable():  # half of a surrogate pair cannot be written
+        raise UsageError(f"{name}: not the name of a backend")
     if server and not command:
         raise UsageError("--server: there is no COMMAND", "without one, both ends are recorded")
     backend = _backend_if_any(name) if command else _backend(name)
@@ -211,7 +213,7 @@ def _parameters(settings: Sequence[str], backend: AnyBackend | None) -> dict[str
     found = {}
     for text in settings:
         key, equals, written = text.partition("=")
-        if not equals or not key.isidentifier():
+        if not equals or not key.isidentifier() or not written.isprintable():
             raise UsageError(f"--set {text}: expected KEY=VALUE", "for example: --set count=5")
         found[key] = read_value(written)
         try:
