@@ -88,6 +88,16 @@ class PluginRegistry(Generic[T]):
             self._loaded[name] = plugin
         return self._loaded[name]
 
+    def broken(self) -> dict[str, MissingError]:
+        """Return why plugins cannot be used, by name; imports all of them."""
+        found = {}
+        for name in sorted(self.candidates):
+            try:
+                self.load(name)
+            except MissingError as error:
+                found[name] = error
+        return found
+
     def objection(self, plugin: T) -> str:
         """Return why a plugin cannot be used beside others, although it keeps to its contract.
 

@@ -18,9 +18,16 @@ def doctor(
     """
     from benchctl.backends import installed
     from benchctl.cli.colour import coloured
-    from benchctl.engine.health import examine
+    from benchctl.engine.health import HealthFinding, examine
+    from benchctl.imports.kinds import importers
+    from benchctl.report.formats import plugged
 
     findings = examine(installed())
+    findings += [
+        HealthFinding(name, "note", error.message, error.hint)
+        for registry in (plugged(), importers())
+        for name, error in registry.broken().items()
+    ]
     if as_json:
         print(json.dumps([asdict(finding) for finding in findings], indent=2))
         return

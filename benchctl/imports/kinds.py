@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import NamedTuple
 
 from benchctl.api import Backend, Importer, Metric, ParserError, Recording
@@ -43,34 +44,33 @@ class ImporterRegistry(PluginRegistry[Importer]):
     kind = PluginKind.IMPORTER
 
 
+@cache
+def importers() -> ImporterRegistry:
+    """Return the importers; the same registry on every call."""
+    return ImporterRegistry(find(PluginKind.IMPORTER))
+
+
 def find_kinds() -> FileKinds:
     """Return every kind of file that can be read."""
     known: dict[str, FileKind] = {}
-    broken: dict[str, MissingError] = {}
-    backends, importers = installed(), ImporterRegistry(find(PluginKind.IMPORTER))
-    for name in sorted(backends.candidates):
-        try:
-            backend = backends.load(name)
-        except MissingError as error:
-            broken[name] = error
-            continue
+    backends, broken_backends = installed(), installed().broken()
+    for name in sorted(backends.candidates.keys() - broken_backends):
+        backend = backends.load(name)
         if type(backend).recorded is not Backend.recorded:
             can = backend.capabilities
             known[name] = FileKind(name, _by_backend(backend), can.metrics, can.headline, backend)
-    for name in sorted(importers.candidates):
-        try:
-            importer = importers.load(name)
-            if name in known or name == STORE:
-                origin = importers.candidates[name].origin
-                raise PluginError(
-                    f'importer "{name}" from {origin} is not used: there is another of this name',
-                    "report it to the author of the plugin",
-                )
-        except MissingError as error:
-            broken[name] = error
-            continue
-        known[name] = FileKind(name, _by_importer(importer), importer.metrics, importer.headline)
-    return FileKinds(known, broken)
+    broken = importers().broken()
+    for name in sorted(importers().candidates.keys() - broken):
+        one = importers().load(name)
+        if name in known or name == STORE:
+            origin = importers().candidates[name].origin
+            broken[name] = PluginError(
+                f'importer "{name}" from {origin} is not used: there is another of this name',
+                "report it to the author of the plugin",
+            )
+        else:
+            known[name] = FileKind(name, _by_importer(one), one.metrics, one.headline)
+    return FileKinds(known, {**broken_backends, **broken})
 
 
 def _by_backend(backend: AnyBackend) -> Callable[[bytes], Trials | None]:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from benchctl.errors import BenchctlError, MissingError, PluginError, UsageError
+from benchctl.errors import BenchctlError, PluginError, UsageError
 from benchctl.exporter import Exporter, ExportError
 from benchctl.plugins import PluginKind, PluginRegistry, find, named_files
 from benchctl.report.exports import ENDINGS, OWN, OwnExporter
@@ -67,15 +67,11 @@ def load(name: str) -> Exporter:
 def plugged_endings() -> tuple[Mapping[str, str], list[str]]:
     """Return the formats of plugins by the endings of their files, and why some are left out."""
     claims: dict[str, list[str]] = {}
-    notes = []
-    for name in sorted(plugged().candidates):
-        try:
-            endings = plugged().load(name).endings
-        except MissingError as error:
-            notes.append(error.message)
-            continue
-        for ending in endings:
+    broken = plugged().broken()
+    for name in sorted(plugged().candidates.keys() - broken):
+        for ending in plugged().load(name).endings:
             claims.setdefault(ending, []).append(name)
+    notes = [error.message for error in broken.values()]
     notes += [
         f"{' and '.join(several)} both have .{ending}"
         for ending, several in claims.items()

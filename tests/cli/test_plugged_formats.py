@@ -129,6 +129,15 @@ def test_a_file_that_is_no_backend_is_not_listed_as_one(benchctl, columns):
 # --- what is wrong with a plugin is said, and affects nothing else --------------------------------
 
 
+def test_doctor_names_those_that_are_broken(benchctl, elsewhere):
+    broken = elsewhere / "broken.py"
+    broken.write_text("EXPORTER = IMPORTER = 1 / 0")
+    told = benchctl("--plugin", broken, "--plugin", exporter(elsewhere), "doctor").stdout
+    for kind in ("exporter", "importer"):
+        assert f'{kind} "broken" cannot be loaded: ZeroDivisionError' in told
+    assert "memo" not in told
+
+
 def test_an_unknown_format_names_the_nearest(benchctl, elsewhere):
     told = benchctl("--plugin", exporter(elsewhere), "export", "--format", "mem")
     assert (told.returncode, told.stdout) == (2, "")
