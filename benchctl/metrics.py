@@ -215,8 +215,9 @@ class Vocabulary:
         self.metrics = {**METRICS, **{m.name: m for m in own if m.name not in METRICS}}
         """By name."""
         names = [m.name for m in self.metrics.values() if m.wanted or m.stands_for]
-        self.wanted = (*dict.fromkeys([*names, *headlines.values()]),)
-        """What people look for and what stands in for it, in the order of tables."""
+        leading = [name for name in self.metrics if name in headlines.values()]
+        self.wanted = (*dict.fromkeys([*leading, *names, *headlines.values()]),)
+        """What people look for and what stands in for it, headlines first: the order of tables."""
 
     def __or__(self, other: Vocabulary) -> Vocabulary:
         """Return the metrics of two runs together."""
