@@ -279,7 +279,7 @@ def test_a_kind_can_be_demanded(command, tmp_path):
     assert command("a.json", kind="ping") == (1, "", "a.json: is no file of ping\n")
     with pytest.raises(UsageError) as wrong:
         command("a.json", kind="netperf")
-    assert wrong.value.hint == "kinds are: iperf3, owping, ping, flent, store"
+    assert wrong.value.hint == "kinds are: iperf2, iperf3, owping, ping, flent, store"
 
 
 def test_an_empty_folder_is_reported(store, tmp_path):

@@ -142,6 +142,7 @@ PRINTED = {
         (0.239, 1.48, 2.73, 4.24, 4.47, 5.43, 5.73),
         (0.239, 1.48, 2.73, 4.24, 4.44, 5.17, 5.04),
     ),
+    "public/c6-iperf2": {(None, "sent_bps"): 29_100 * MBIT},
     "tcp-options/e3-both-directions": {
         (None, ("place", place), "send", "throughput_bps"): rate * MBIT
         for place, rate in {"first": 21.4, "second": 15.3, "third": 36.0}.items()
