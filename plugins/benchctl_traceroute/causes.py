@@ -10,7 +10,7 @@ from benchctl.api import Failure, FailureKind
 # Texts of a tool that are kept.
 MOST_TEXTS = 16
 
-# The first pattern that a message matches decides.
+# The first message that matches any decides, by its first pattern.
 _CAUSES = tuple(
     (re.compile(pattern), kind, hint)
     for pattern, kind, hint in (
@@ -48,8 +48,8 @@ def remember(text: str, texts: list[str]) -> None:
 def failure_of(tool: str, complaints: Iterable[str], exit_code: int) -> Failure:
     """Return why a tool ended without a result; the complaints are its lines on stderr."""
     said = list(complaints)
-    for pattern, kind, hint in _CAUSES:
-        for text in said:
+    for text in said:
+        for pattern, kind, hint in _CAUSES:
             if pattern.search(text):
                 return Failure(kind, f"{tool}: {text.removeprefix(f'{tool}: ')}", hint)
     if exit_code < 0:
