@@ -3,11 +3,17 @@
 import json
 import signal
 import sys
+from pathlib import Path
 
 import pytest
+from cli.conftest import TOY
 from hosts.test_spawn import has_ended, linux_only
 from waiting import COMMAND_S, wait_until
 
+from benchctl.backends import installed
+from benchctl.cli.main import app
+from benchctl.errors import BenchctlError
+from benchctl.plugins import FILES_VARIABLE
 from benchctl.testing.transcript import Transcript
 
 
@@ -134,14 +140,23 @@ def test_what_the_parser_gives_is_written_anew_without_running_anything(benchctl
     assert events.read_text() == text
 
 
+@pytest.fixture
+def in_process(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(FILES_VARIABLE, str(TOY))
+    installed.cache_clear()
+    yield
+    installed.cache_clear()
+
+
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
         (["nosuch"], 3, 'no backend "nosuch"\n  name the command to record after --'),
         (["x", "--", "nosuch-program"], 3, 'no program "nosuch-program"\n  it must be in the PATH'),
         (["x", "--", "./p.toml"], 3, 'no program "./p.toml"'),
-        (["x\udcff", "--", "true"], 2, "x\\udcff: not the name of a backend"),
-        (["x", "--set", "a=\udcff", "--", "true"], 2, "--set a=\\udcff: expected KEY=VALUE"),
+        (["x\udcff", "--", "true"], 2, "x\udcff: not the name of a backend"),
+        (["x", "--set", "a=\udcff", "--", "true"], 2, "--set a=\udcff: expected KEY=VALUE"),
         (
             ["toy", "--set", "plam=ok"],
             2,
@@ -159,21 +174,22 @@ def test_what_the_parser_gives_is_written_anew_without_running_anything(benchctl
         (["toy", "--transcripts", "p.toml"], 2, "--transcripts p.toml: File exists"),
     ],
 )
-def test_what_cannot_be_recorded_is_said_before_anything_runs(benchctl, words, code, said):
-    benchctl.profile("")
-    done = benchctl("backends", "record", *words)
-    assert done.returncode == code
-    assert done.stderr.startswith(f"benchctl: {said}")
-    assert done.stdout == ""
-    assert not [*benchctl.directory.rglob("*.json")]
+def test_what_cannot_be_recorded_is_said_before_anything_runs(in_process, words, code, said):
+    Path("p.toml").touch()
+    with pytest.raises(BenchctlError) as caught:
+        app.main(["backends", "record", *words], prog_name="benchctl", standalone_mode=False)
+    assert caught.value.exit_code == code
+    assert f"{caught.value.message}\n  {caught.value.hint}".startswith(said)
+    assert not [*Path().rglob("*.json")]
 
 
-def test_a_transcript_is_not_written_over(benchctl):
-    record(benchctl, "toy")
-    done = benchctl("backends", "record", "toy", "--set", "plan=fail")
-    assert done.returncode == 2
-    assert "transcripts/run.client.json: the file exists" in done.stderr
-    assert written(benchctl, "run.client.json").exit_code == 0
+def test_a_transcript_is_not_written_over(in_process):
+    there = Path("transcripts/run.client.json")
+    there.parent.mkdir()
+    there.write_text("mine")
+    with pytest.raises(BenchctlError, match=r"transcripts/run.client.json: the file exists"):
+        app.main(["backends", "record", "toy"], prog_name="benchctl", standalone_mode=False)
+    assert there.read_text() == "mine"
 
 
 def test_a_part_of_a_transcript_is_not_left_on_a_full_disk(benchctl):
