@@ -164,7 +164,10 @@ def _resolved(report: Report, wanted: Wanted, bulk: Bulk) -> PictureRequest:
         for axis in run.varying
         if axis not in by and (axis != searched or x == searched) and len(_there(report, axis)) > 1
     ]
-    kind = wanted.kind or _kind(report, x, [axis for axis in free if axis != series], bulk)
+    # Hops have samples, and no means over repeats.
+    of_hops = any(run.vocabulary.describe(text).by_stream for text in wanted.y)
+    swept = () if of_hops else [axis for axis in free if axis != series]
+    kind = wanted.kind or _kind(report, x, swept, bulk)
     if x and (x == TIME if kind in BY_AXIS else x != TIME or kind is not PictureKind.TIME):
         raise UsageError(f"a figure of kind {kind} has not {x} as its x-axis", "remove --x")
     if kind in BY_AXIS and not x:
@@ -243,6 +246,8 @@ def _metrics(
             raise UsageError(f"--y: {error}") from None
         if metric not in known:
             hint = nearest(metric, known) or f"measured are: {', '.join(known)}"
+            if run.vocabulary.describe(metric).by_stream and metric in bulk.metrics(run.id):
+                hint = "it belongs to single streams: --kind time, cdf, histogram or box shows it"
             raise UsageError(f"--y: no metric {quoted(metric)} was measured", hint)
         if aggregate and sampled:
             raise UsageError(
