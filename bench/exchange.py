@@ -25,6 +25,20 @@ from benchctl.store.record import Recorder, create_run
 FILES, FILE_SECONDS, FILE_STREAMS = 1000, 10, 4
 TRIALS, SECONDS, STREAMS, A_SECOND = 25, 1000, 8, 10
 MSS = 1448
+# A format of a stranger's plugin: the simplest one with every sample.
+PLUGIN = """
+import json
+from benchctl.api import Exporter
+
+class Lines(Exporter):
+    name, about, endings = "lines", "every sample as a line of JSON", ()
+
+    def export(self, run):
+        for sample in run.samples():
+            yield json.dumps(sample) + "\\n"
+
+EXPORTER = Lines()
+"""
 
 
 def main() -> None:
@@ -54,9 +68,21 @@ def _exports(folder: Path) -> None:
     samples = TRIALS * SECONDS * STREAMS * A_SECOND
     _fill(store)
     table.head(f"exports of {samples:,} samples of 4 metrics, {TRIALS} trials")
-    for form in ("parquet", "influx", "sqlite"):
+    plugin = folder / "lines.py"
+    plugin.write_text(PLUGIN)
+    for form in ("parquet", "influx", "sqlite", "lines"):
         file = folder / f"run.{form}"
-        argv = ["export", "--format", form, "-o", str(file), "--store", str(store)]
+        argv = [
+            "--plugin",
+            str(plugin),
+            "export",
+            "--format",
+            form,
+            "-o",
+            str(file),
+            "--store",
+            str(store),
+        ]
         command = [sys.executable, "-m", "benchctl", *argv]
         # The first compiles; the others take half a minute, of which that is nothing.
         runs = [measured(command) for _ in range(1 + 3 * (form == "parquet"))][-3:]
@@ -69,6 +95,8 @@ def _exports(folder: Path) -> None:
         else:
             print(f"{f'benchctl export --format {form}, CPU time':<58}{cpu_s:>12.3g} s")
             print(f"{'  bytes a sample':<58}{size:>12.3g} B")
+        if form == "lines":  # by a plugin
+            table.row("  the most memory", most_bytes / 1e6, 200, "MB")
 
 
 def _fill(store: Path) -> None:
