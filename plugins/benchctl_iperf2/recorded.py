@@ -14,12 +14,10 @@ from typing import Any
 
 from benchctl.api import (
     Direction,
-    Effective,
     Flow,
     ParserError,
     Recording,
     Tool,
-    Warn,
     write_rate,
     write_size,
 )
@@ -39,6 +37,12 @@ _GAP = re.compile(
 )
 _STARTED = re.compile(r" on (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) \((?:UTC|GMT)\)")
 _MOST_STREAMS = 128
+_PARSED = ("protocol", "streams", "length", "trip_times")
+_WINDOW = re.compile(
+    r"^(?:TCP window|UDP buffer) size: .*requested +(\d{1,12}(?:\.\d{1,6})?) ([KMG]?)Byte",
+    re.MULTILINE,
+)
+_SCALE = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}
 
 
 def recorded(data: bytes) -> Sequence[Recording] | None:
@@ -69,30 +73,31 @@ def _recording(text: str) -> Recording:
         asked["length"] = write_size(length)
         if float(gap[2]) > 0:
             asked["rate"] = write_rate(float(round(length * 8e6 / float(gap[2]))))
-    # The parser needs none of the options that a file leaves out.
-    params = Iperf2Parameters.model_validate(
-        {"protocol": protocol, "streams": streams, "bytes": f"{streams}B"}
-    )
+    if window := _WINDOW.search(text):
+        asked["window"] = write_size(float(window[1]) * _SCALE[window[2]])
+    if "(trip-times)" in tags:
+        asked["trip_times"] = True
+    # The parser needs no duration, which a file does not have.
+    known = {"bytes": f"{streams}B", **{name: asked[name] for name in _PARSED if name in asked}}
+    try:
+        params = Iperf2Parameters.model_validate(known)
+        started = _STARTED.search(tags)
+        began = datetime.fromisoformat(started[1]).replace(tzinfo=UTC) if started else None
+    except ValueError:
+        raise ParserError("settings or a time that iperf cannot have") from None
     flow = Flow(params, direction, client[1], int(client[3]), Tool("unknown"))
     parser = ClientReport(flow, _interval_s(text))
     events = [*parser.feed(text.encode()), *parser.close(0)]
-    settings: dict[str, Any] = {}
-    for event in events:
-        if isinstance(event, Effective):
-            settings |= event.settings
-    if "window_bytes" in settings:
-        asked["window"] = write_size(settings["window_bytes"])
-    if settings.get("dscp"):
-        asked["dscp"] = settings["dscp"]
-    started = _STARTED.search(tags)
+    if dscp := parser.settings.get("dscp"):
+        asked["dscp"] = dscp
     return Recording(
-        [event for event in events if not isinstance(event, Warn)],
+        events,
         direction,
         asked,
-        connected[0][1] if connected else "",
+        connected[0][1].partition("%")[0] if connected else "",
         client[1],
         int(client[3]) if 0 < int(client[3]) < 65536 else None,
-        datetime.fromisoformat(started[1]).replace(tzinfo=UTC).timestamp() if started else None,
+        began.timestamp() if began else None,
     )
 
 

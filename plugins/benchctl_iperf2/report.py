@@ -208,7 +208,8 @@ class Report(LineParser):
         if row.bytes and not row.rate_bps:
             del metrics[rate]  # of less than a millisecond iperf gives none
         length = self.flow.params.length
-        if side is Side.SENDER and self.flow.params.protocol == "udp" and length:
+        is_udp = self.flow.params.protocol == "udp"
+        if side is Side.SENDER and is_udp and length and row.is_exact:
             # iperf's own count leaves out the last datagram, or counts it twice.
             metrics["packets_sent"] = float(math.ceil(row.bytes / length))
         return metrics
@@ -299,7 +300,8 @@ class Report(LineParser):
         end_s = max(row.end_s for row in rows.values())
         amount = sum(row.bytes for row in rows.values())
         rate_bps = sum(row.rate_bps for row in rows.values())
-        return Row("SUM", 0.0, end_s, amount, rate_bps, first.side, columns)
+        is_exact = all(row.is_exact for row in rows.values())
+        return Row("SUM", 0.0, end_s, amount, rate_bps, first.side, columns, None, is_exact)
 
     def effective(self) -> Iterable[Event]:
         """Return all known settings, if there are more than were reported before."""

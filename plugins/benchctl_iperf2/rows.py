@@ -72,6 +72,8 @@ class Row:
     columns: dict[str, float] = field(default_factory=dict)
     """The other columns, by the names of metrics."""
     delays: Delays | None = None
+    is_exact: bool = True
+    """Whether every byte is known; else the amount has three digits."""
 
 
 def read_row(text: str) -> Row | None:
@@ -95,6 +97,7 @@ def read_row(text: str) -> Row | None:
         side,
         columns,
         delays,
+        not scale,
     )
 
 

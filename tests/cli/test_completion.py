@@ -138,7 +138,7 @@ def test_profiles_that_were_measured_are_offered(fish, tmp_path):
         ("lab check --emulator ", {"auto", "kernel", "user"}),
         ("lab exec portfolio h", {f"h{number}" for number in range(1, 10)}),
         ("lab exec none h", set()),
-        ("serve --tool ", {"iperf3", "owamp", "owping", "simpleperf"}),
+        ("serve --tool ", {"iperf2", "iperf3", "owamp", "owping", "simpleperf"}),
     ],
 )
 def test_options_offer_what_they_take(fish, tmp_path, line, offered):

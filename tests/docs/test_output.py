@@ -28,7 +28,7 @@ from benchctl.units import unit_of, without_unit
 
 DOCUMENT = "output.md"
 COUNTERS = DirectionCounters(0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-BUNDLED = ("iperf3", "owping", "ping", "simpleperf")
+BUNDLED = ("iperf2", "iperf3", "owping", "ping", "simpleperf")
 
 
 @pytest.fixture(scope="module")

@@ -250,9 +250,9 @@ def test_it_prints_names_on_stdout_and_the_rest_on_stderr(command, store, tmp_pa
     assert code == 1
     assert out.splitlines() == names_in(store)
     assert err.splitlines() == [
-        "d/wrong.json: is of no kind that is known: iperf3, owping, ping, flent, store",
+        "d/wrong.json: is of no kind that is known: iperf2, iperf3, owping, ping, flent, store",
         "d: 3 trials of iperf3; streams 1|4",
-        "skipped d/README: is of no kind that is known: iperf3, owping, ping, flent, store",
+        "skipped d/README: is of no kind that is known: iperf2, iperf3, owping, ping, flent, store",
     ]
     assert document(store)["run"]["tags"] == ["old", "first"]
     shutil.rmtree(tmp_path / "d")
