@@ -65,6 +65,13 @@ def test_both_ways_of_a_flow_share_a_letter_and_are_told_apart_without_colour():
     )
 
 
+def test_a_metric_of_single_streams_has_its_lines_with_the_flow_and_goes_with_it():
+    traced = traces_of(FLOWS[:1], ("rtt_s", "hop_rtt_s"), streams=3)
+    assert marks(traced) == [{("a", "curve-0")}, {(f"a{hop}", "curve-0") for hop in range(3)}]
+    hidden = Choice(picked=frozenset({(FLOWS[1], ALL)}))
+    assert not any(marks(traced, hidden))
+
+
 def test_streams_have_the_letter_of_their_flow_and_their_number():
     picked = Choice(picked=frozenset((FLOWS[0], stream) for stream in range(12)))
     told = marks(traces_of(FLOWS[:1], streams=12), picked)

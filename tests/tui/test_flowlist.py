@@ -38,6 +38,11 @@ def test_each_flow_has_letter_name_current_value_mean_and_a_sparkline():
     assert set(texts[2].split()[7]) == {BARS[-1]}
 
 
+def test_a_metric_of_single_streams_is_no_column_of_the_flow():
+    flows = list_flows((), traces_of(FLOWS[:1], ("rtt_s", "hop_rtt_s")), Choice(), VIEW, 80)
+    assert [column.head for column in flows.columns()] == ["flow", "now", "mean", ""]
+
+
 def test_the_letters_and_colours_are_those_of_the_plots():
     traces = traces_of(FLOWS[2:6])
     texts, roles = rows(traces)

@@ -8,7 +8,7 @@ from tui.made_runs import BEGIN, MadeRun, whole_run
 
 from benchctl.errors import StoreError
 from benchctl.report.detail import read_details
-from benchctl.run.record import FlowEvent, Happening
+from benchctl.run.record import Figure, FlowEvent, Happening, TracedHop
 from benchctl.store.locks import Liveness
 from benchctl.store.read import Reader
 from benchctl.tui.draw.spans import to_text
@@ -72,6 +72,15 @@ def test_a_trial_in_full_has_its_attempts_with_all_that_explains_them(retried, s
     assert any(line.endswith(" for 2.00 s") for line in told)
     assert any(line.startswith("    send       throughput_bps = 9") for line in lines[second:])
     assert lines[-1].endswith(" warning: the clock leapt")
+
+
+def test_a_trial_in_full_has_the_route_of_a_flow_hop_by_hop(retried, store):
+    probes = {"hop_probes": Figure(3.0, "samples")}
+    route = [TracedHop({"10.0.0.2": 1, "10.0.0.6": 2}, probes), TracedHop({})]
+    retried.recorder.update_flow(retried.flows["ping"], route=route)
+    heads, _, *rows = [line.split() for line in texts(store)][-5:-1]
+    assert heads == ["hop", "address", "hop_probes"]
+    assert rows == [["1", "10.0.0.2", "(1),", "10.0.0.6", "(2)", "3"], ["2", "*", "-"]]
 
 
 def test_what_happened_within_a_flow_stands_below_its_figures(store):
