@@ -116,6 +116,14 @@ def named_files(kind: PluginKind) -> dict[str, Candidate]:
     return _one_each(_files(kind))
 
 
+def use_files(files: Iterable[Path]) -> None:
+    """Name files, before those that are named already; to be called before any is looked for."""
+    before = os.environ.get(FILES_VARIABLE)
+    # In the environment, so that the runner's process finds them too.
+    found = [str(file.resolve()) for file in files] + ([before] if before else [])
+    os.environ[FILES_VARIABLE] = os.pathsep.join(found)
+
+
 def _import(kind: PluginKind, candidate: Candidate) -> Any:
     from benchctl import api  # which loads pydantic: a tenth of a second
 

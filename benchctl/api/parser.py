@@ -51,6 +51,7 @@ class LineParser(Parser):
 
     def __init__(self) -> None:
         self._pending = {Channel.STDOUT: b"", Channel.STDERR: b""}
+        self.__refusal: ParserError | None = None
 
     @abstractmethod
     def line(self, text: str, channel: Channel) -> Iterable[Event]:
@@ -61,13 +62,24 @@ class LineParser(Parser):
         return ()
 
     def feed(self, data: bytes, channel: Channel = Channel.STDOUT) -> Sequence[Event]:
-        *lines, rest = (self._pending[channel] + data).split(b"\n")
-        if any(len(raw) > self.max_line for raw in (*lines, rest)):
-            raise ParserError(f"a line of more than {self.max_line} bytes on {channel}")
-        self._pending[channel] = rest
-        return [event for raw in lines for event in self._decode(raw, channel)]
+        if self.__refusal is not None:
+            raise self.__refusal
+        *lines, self._pending[channel] = (self._pending[channel] + data).split(b"\n")
+        events: list[Event] = []
+        try:
+            for raw in lines:
+                events.extend(self._decode(raw, channel))
+            self._check_length(self._pending[channel], channel)
+        except ParserError as error:
+            if not events:
+                raise
+            # The lines before are valid, however the bytes are split: the next call raises it.
+            self.__refusal = error.with_traceback(None)
+        return events
 
     def close(self, exit_code: int) -> Sequence[Event]:
+        if self.__refusal is not None:
+            raise self.__refusal
         rest = [
             event
             for channel, raw in self._pending.items()
@@ -78,7 +90,12 @@ class LineParser(Parser):
         return [*rest, *self.end(exit_code)]
 
     def _decode(self, raw: bytes, channel: Channel) -> Iterable[Event]:
+        self._check_length(raw, channel)
         return self.line(raw.decode("utf-8", "replace").rstrip("\r"), channel)
+
+    def _check_length(self, raw: bytes, channel: Channel) -> None:
+        if len(raw) > self.max_line:
+            raise ParserError(f"a line of more than {self.max_line} bytes on {channel}")
 
 
 def replay(

@@ -89,12 +89,9 @@ def _prepare(
         raise typer.Exit
     help_without_command(context)
     if plugins:
-        from benchctl.plugins import FILES_VARIABLE
+        from benchctl.plugins import use_files
 
-        # In the environment, so that the runner's process finds them too.
-        before = os.environ.get(FILES_VARIABLE)
-        files = [str(file.resolve()) for file in plugins] + ([before] if before else [])
-        os.environ[FILES_VARIABLE] = os.pathsep.join(files)
+        use_files(plugins)
 
 
 app = get_command(

@@ -11,6 +11,7 @@ and the clock of the intervals starts several round trips later.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from benchctl.api import Direction, Event, Flow, Role
 from benchctl_iperf3.parameters import Iperf3Parameters
@@ -48,6 +49,8 @@ _CPU: _Fields = (
 )
 _CPU_OF_SERVER: _Fields = (("host_total", "cpu_server_ratio", 100),)
 _NEVER_ZERO = {"tcp_rtt_s", "min", "mean", "max"}
+# As JSON has them: a bool is none.
+_NUMBERS = (int, float)
 
 _START_SETTINGS = (
     ("sndbuf_actual", "send_buffer_bytes"),
@@ -159,12 +162,14 @@ def _metrics(row: JsonObject, fields: _Fields) -> dict[str, float]:
 
     Unknown is -1, which some versions print without its sign, or an RTT of zero.
     """
-    values = {metric: (number(row, name), units) for name, metric, units in fields}
-    return {
-        metric: value / units
-        for metric, (value, units) in values.items()
-        if value is not None and 0 <= value < 2**63 and (value or metric not in _NEVER_ZERO)
-    }
+    metrics = {}
+    for name, metric, units in fields:
+        value: Any = row.get(name)
+        if type(value) not in _NUMBERS:
+            number(row, name)  # unknown, unless it raises
+        elif 0 <= value < 2**63 and (value or metric not in _NEVER_ZERO):
+            metrics[metric] = value / units
+    return metrics
 
 
 def _arrivals(row: JsonObject) -> dict[str, float]:

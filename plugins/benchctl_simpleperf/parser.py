@@ -107,7 +107,7 @@ class LastingServerParser(LineParser):
     def line(self, text: str, channel: Channel) -> Iterable[Event]:
         if text.startswith("simpleperf server listening on "):
             yield Ready()
-        elif channel is Channel.STDERR:
+        elif channel is Channel.STDERR and text.strip():
             yield Failure(FailureKind.TOOL, text.removeprefix("simpleperf: "))
 
 

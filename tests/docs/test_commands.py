@@ -68,7 +68,7 @@ def test_the_synopsis_names_every_argument(name):
         words.append("[OPTIONS]")
     for param in command.params:
         if param.param_type_name == "argument":
-            shown = re.sub("[^A-Z]", "", param.metavar or "") + ("…" if param.nargs == -1 else "")
+            shown = re.sub("[^A-Z|]", "", param.metavar or "") + ("…" if param.nargs == -1 else "")
             words.append(shown if param.required else f"[{shown}]")
     if name == "benchctl":
         words.append("COMMAND")

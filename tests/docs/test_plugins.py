@@ -9,9 +9,10 @@ import subprocess
 import sys
 
 import pytest
-from docs.documents import blocks_of, names_in, section, table, write_files
+from docs.documents import blocks_of, filled, names_in, section, table, write_files
 
 from benchctl import api
+from benchctl.testing import RULES
 
 DOCUMENT = "plugins.md"
 
@@ -110,3 +111,9 @@ def test_every_event_kind_of_failure_fold_and_field_of_a_demand_is_described():
     assert folds == [f"Fold.{fold.name}" for fold in api.Fold]
     demand = names_in(table(section(DOCUMENT, "### What a flow asks of the network")))
     assert demand == list(inspect.signature(api.Demand).parameters)
+
+
+def test_the_rules_of_the_contract_are_listed(request):
+    rows = [f"| `{rule.name}` | {rule.claim} |" for rule in RULES.values()]
+    lines = ["| rule | what must hold |", "|---|---|", *rows]
+    filled(DOCUMENT, "rules", lines, request.config.getoption("--update-golden"))

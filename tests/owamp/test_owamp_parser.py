@@ -3,8 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from contract import BundledContract, said
 
 from benchctl.api import (
     Channel,
@@ -13,12 +12,14 @@ from benchctl.api import (
     FailureKind,
     ParserError,
     Ready,
+    Role,
     Sample,
     Started,
     Summary,
     Warn,
     replay,
 )
+from benchctl_owamp import BACKEND
 from benchctl_owamp.parser import ClientParser, ServerParser
 
 SEND, RECEIVE, ROUND_TRIP = Direction.SEND, Direction.RECEIVE, Direction.ROUND_TRIP
@@ -72,6 +73,8 @@ WHOLE = [
     packet("send", 0, 0), lost("send", 1, 100), packet("send", 2, 200, 0.75),
     end("send", 3, 1),
 ]  # fmt: skip
+REFUSED = {"event": "error", "kind": "refused", "message": "mode not offered", "hint": "use open"}
+LISTENS = b"simpleowamp 1.0.0 listens on 127.0.0.1:861\n"
 
 
 def text(events):
@@ -162,8 +165,9 @@ def failure(events, *arguments, **more):
 
 
 def test_an_error_is_a_failure_of_its_kind():
-    told = {"event": "error", "kind": "refused", "message": "mode not offered", "hint": "use open"}
-    assert failure([told], code=1) == Failure(FailureKind.REFUSED, "mode not offered", "use open")
+    assert failure([REFUSED], code=1) == Failure(
+        FailureKind.REFUSED, "mode not offered", "use open"
+    )
 
 
 def test_a_direction_that_is_missing_or_empty_is_a_failure():
@@ -206,28 +210,28 @@ def test_a_packet_cannot_be_lost_and_there():
         read([packet("send", 0, 0), lost("send", 0, 0)])
 
 
-@settings(derandomize=True, deadline=None)
-@given(st.lists(st.integers(0, len(text(WHOLE))), max_size=8))
-def test_events_do_not_depend_on_where_the_output_is_split(cuts):
-    whole = text(WHOLE)
-    assert replay(ClientParser(3, BOTH), whole, cuts=cuts) == read(WHOLE)
+TRANSCRIPTS = {
+    "both": said((Channel.STDOUT, text(WHOLE)), count=3),
+    "reflected": said(
+        (Channel.STDOUT, text([START, reflected(0, 0), reflected(1, 100), end("both", 2)])),
+        count=2, protocol="stamp",
+    ),
+    "refused": said(
+        (Channel.STDOUT, text([REFUSED])), (Channel.STDERR, b"simpleowamp: refused\n"),
+        exit_code=1,
+    ),
+    "server": said((Channel.STDOUT, LISTENS), role=Role.SERVER),
+}  # fmt: skip
 
 
-@settings(derandomize=True, deadline=None)
-@given(st.binary(max_size=200))
-def test_garbage_is_rejected_or_a_failure(data):
-    parser = ClientParser(3, BOTH)
-    try:
-        events = [*parser.feed(data), *parser.close(0)]
-    except ParserError:
-        return
-    assert of(Failure, events)
+class TestOwamp(BundledContract):
+    backend = BACKEND
+    transcripts = TRANSCRIPTS
 
 
 def test_the_server_says_when_it_listens_or_why_it_does_not():
-    said = b"simpleowamp 1.0.0 listens on 127.0.0.1:861\n"
     parser = ServerParser()
-    assert parser.feed(said) == [Ready()]
+    assert parser.feed(LISTENS) == [Ready()]
     # Told to end, for example.
     assert parser.feed(b"simpleowamp: the sender has ended\n", Channel.STDERR) == []
     assert parser.close(0) == []

@@ -1,12 +1,8 @@
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from memory import at_most
 from owping.owping_samples import (
     BOTH,
     MACHINE,
     RECEIVE,
-    REPEATABLE,
     SEND,
     machine,
     samples,
@@ -16,9 +12,7 @@ from owping.owping_samples import (
 )
 
 from benchctl.api import (
-    Channel,
     Effective,
-    Event,
     Failure,
     FailureKind,
     ParserError,
@@ -212,48 +206,8 @@ def test_a_summary_that_contradicts_itself_is_refused(what, instead):
         replay(parser("shim_loss_to_M"), stdout.replace(what, instead), stderr, code)
 
 
-@REPEATABLE
-@given(st.sampled_from(sorted(MACHINE)), st.lists(st.integers(0, 4000), max_size=40))
-def test_any_cut_gives_equal_events(name, cuts):
-    told = replay(parser(name), *transcript(name), cuts)
-    assert told == replay(parser(name), *transcript(name))
-
-
-@pytest.mark.parametrize("name", MACHINE)
-def test_one_byte_at_a_time_gives_equal_events(name):
-    stdout, stderr, code = transcript(name)
-    told = replay(parser(name), stdout, stderr, code, range(len(stdout)))
-    assert told == replay(parser(name), stdout, stderr, code)
-
-
-@st.composite
-def mutated(draw):
-    """A transcript with some bytes replaced, cut out or repeated."""
-    data = bytearray(transcript(draw(st.sampled_from(sorted(MACHINE))))[0])
-    for _ in range(draw(st.integers(1, 6))):
-        at = draw(st.integers(0, len(data)))
-        data[at : at + draw(st.integers(0, 20))] = draw(
-            st.binary(max_size=8)
-            | st.sampled_from([b"9" * 30, b"\n", b"-1", b"e99", b"e999", b"nan", b"\t0\n", b"<"])
-        )
-    return bytes(data)
-
-
-@REPEATABLE
-@given(mutated() | st.binary(max_size=500), st.integers(-64, 255))
-def test_damaged_output_gives_events_or_a_parser_error(data, code):
-    try:
-        told = replay(MachineParser(100, BOTH), data, data, code)
-    except ParserError:
-        return
-    assert all(isinstance(event, Event) for event in told)
-
-
-def test_memory_stays_bounded_whatever_comes():
+def test_keys_and_rows_without_an_end_are_refused():
     sink = MachineParser(10, BOTH)
-    with at_most(20_000):
-        for n in range(5000):
-            sink.feed(f"owping: complaint {n}\n".encode(), Channel.STDERR)
     sink.feed(b"SUMMARY\t3.00\n")
     keys = ("".join(chr(65 + int(digit)) for digit in str(n)) for n in range(500))
     with pytest.raises(ParserError):
@@ -262,8 +216,6 @@ def test_memory_stays_bounded_whatever_comes():
     sink.feed(b"SUMMARY\t3.00\n<BUCKETS>\n")
     with pytest.raises(ParserError):
         sink.feed("".join(f"\t{n}\t1\n" for n in range(500)).encode())
-    with pytest.raises(ParserError):
-        sink.feed(b"x" * 5000)
 
 
 def test_the_text_output_is_not_taken_for_a_summary():

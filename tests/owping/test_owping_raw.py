@@ -1,7 +1,6 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from memory import at_most
 from owping.owping_samples import (
     RECEIVE,
     REPEATABLE,
@@ -19,17 +18,13 @@ from owping.owping_samples import (
 
 from benchctl.analysis.figures import FlowFold
 from benchctl.api import (
-    Channel,
-    Event,
     Failure,
     FailureKind,
     ParserError,
     Sample,
     Started,
-    replay,
 )
 from benchctl_owping.figures import spread
-from benchctl_owping.raw import RawParser
 
 UNIX_START = START / 2**32 - 2_208_988_800
 
@@ -177,57 +172,6 @@ def test_a_killed_owping_keeps_the_packets_it_printed():
 def test_what_owping_does_not_print_is_refused(line):
     with pytest.raises(ParserError):
         raw(packet(0, 0.0, 0.01) + line, count=7)
-
-
-@REPEATABLE
-@given(
-    st.sampled_from(["raw_R", "shim_dup_to_R"]),
-    st.lists(st.integers(0, 12_000), max_size=40),
-)
-def test_any_cut_gives_equal_events(name, cuts):
-    stdout, stderr, code = transcript(name)
-    stdout = b"".join(stdout.splitlines(keepends=True)[:100])
-    told = replay(RawParser(100, SEND), stdout, stderr, code, cuts)
-    assert told == raw(stdout, stderr, code)
-
-
-def test_one_byte_at_a_time_gives_equal_events():
-    stdout, stderr, code = transcript("shim_dup_to_R")
-    told = replay(RawParser(100, SEND), stdout, stderr, code, range(len(stdout)))
-    assert told == raw(stdout, stderr, code)
-
-
-@st.composite
-def mutated(draw):
-    """A transcript with some bytes replaced, cut out or repeated."""
-    stdout = transcript("shim_dup_to_R")[0]
-    data = bytearray(b"".join(stdout.splitlines(keepends=True)[:20]))
-    for _ in range(draw(st.integers(1, 4))):
-        at = draw(st.integers(0, len(data)))
-        data[at : at + draw(st.integers(0, 20))] = draw(
-            st.binary(max_size=8) | st.sampled_from([b"9" * 30, b"\n", b"-1", b"e99", b"0", b" "])
-        )
-    return bytes(data)
-
-
-@REPEATABLE
-@given(mutated() | st.binary(max_size=500), st.integers(-64, 255))
-def test_damaged_output_gives_events_or_a_parser_error(data, code):
-    try:
-        told = raw(data, data, code)
-    except ParserError:
-        return
-    assert all(isinstance(event, Event) for event in told)
-
-
-def test_memory_stays_bounded_whatever_comes():
-    sink = RawParser(10, SEND)
-    with at_most(20_000):
-        for n in range(5000):
-            sink.feed(f"owping: complaint {n}\n".encode(), Channel.STDERR)
-            sink.feed(packet(1, 0.1, 0.01) + b"rubbish\n")
-    with pytest.raises(ParserError):
-        sink.feed(b"x" * 5000)
 
 
 @REPEATABLE

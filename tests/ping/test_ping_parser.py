@@ -1,17 +1,12 @@
 from collections import Counter
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from memory import at_most
-from ping.ping_samples import BSD, NAMES, REPEATABLE, events, only, parser, said, transcript
+from ping.ping_samples import BSD, NAMES, events, only, said
 
 from benchctl.analysis.figures import FlowFold
 from benchctl.api import (
-    Channel,
     Direction,
     Effective,
-    Event,
     Failure,
     FailureKind,
     ParserError,
@@ -394,48 +389,3 @@ def test_a_ping_stopped_before_its_first_probe_measured_nothing():
 def test_statistics_that_cannot_be_are_refused(statistics):
     with pytest.raises(ParserError):
         said(HEADER + statistics + "\n")
-
-
-@REPEATABLE
-@given(st.sampled_from(NAMES), st.lists(st.integers(0, 2000), max_size=40))
-def test_any_cut_gives_equal_events(name, cuts):
-    stdout, stderr, code = transcript(name)
-    assert replay(parser(), stdout, stderr, code, cuts) == events(name)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_one_byte_at_a_time_gives_equal_events(name):
-    stdout, stderr, code = transcript(name)
-    assert replay(parser(), stdout, stderr, code, range(len(stdout))) == events(name)
-
-
-@st.composite
-def mutated(draw):
-    """A transcript with some bytes replaced, cut out or repeated."""
-    data = bytearray(transcript(draw(st.sampled_from(NAMES)))[0])
-    for _ in range(draw(st.integers(1, 6))):
-        at = draw(st.integers(0, len(data)))
-        data[at : at + draw(st.integers(0, 20))] = draw(
-            st.binary(max_size=8) | st.sampled_from([b"9" * 30, b"\n", b"-1", b"1e9", b"[", b"nan"])
-        )
-    return bytes(data)
-
-
-@REPEATABLE
-@given(mutated() | st.binary(max_size=500), st.integers(-64, 255))
-def test_damaged_output_gives_events_or_a_parser_error(data, code):
-    try:
-        told = replay(parser(), data, data, code)
-    except ParserError:
-        return
-    assert all(isinstance(event, Event) for event in told)
-
-
-def test_memory_stays_bounded_whatever_comes():
-    sink = parser(count=10)
-    with at_most(20_000):
-        for n in range(5000):
-            sink.feed(f"From 192.0.2.{n} icmp_seq={n} Bad {n}\n".encode())
-            sink.feed(f"ping: complaint {n}\n".encode(), Channel.STDERR)
-    with pytest.raises(ParserError):
-        sink.feed(b"x" * 5000)

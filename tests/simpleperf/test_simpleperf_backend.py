@@ -5,10 +5,10 @@ import math
 import subprocess
 import sys
 import time
-from contextlib import suppress
 from dataclasses import replace
 
 import pytest
+from contract import BundledContract, said
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
@@ -23,7 +23,6 @@ from benchctl.api import (
     Failure,
     FailureKind,
     Flow,
-    Fold,
     ParserError,
     Ready,
     Role,
@@ -86,11 +85,6 @@ def test_defaults_are_those_of_the_tool():
 def test_parameters_that_do_not_fit_are_refused(params, words):
     with pytest.raises(ValidationError, match=words):
         BACKEND.parameters(**params)
-
-
-def test_every_parameter_is_described():
-    for name, field in BACKEND.parameters.model_fields.items():
-        assert field.description, name
 
 
 def test_what_a_flow_takes_is_foreseen():
@@ -193,13 +187,6 @@ def test_the_plugin_is_imported_without_its_backend_until_that_is_asked_for():
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
-def test_own_metrics_are_new_and_described():
-    for metric in OWN_METRICS:
-        assert metric.name not in METRICS
-        assert metric.description
-        assert metric.fold in Fold
-
-
 # --- what the lines become ------------------------------------------------------------------
 
 INTERVAL = {
@@ -228,6 +215,7 @@ TRANSCRIPT = [
     INTERVAL,
     END,
 ]
+LISTENING = {"event": "listening", "address": "127.0.0.1", "port": 8088}
 
 
 def lines(*objects):
@@ -276,13 +264,6 @@ def test_what_is_in_force_in_one_direction_is_told_without_its_name():
     assert Effective({"window_bytes": 4096}) in replay(client_parser(), lines(one))
 
 
-@REPEATABLE
-@given(st.lists(st.integers(0, len(lines(*TRANSCRIPT)))))
-def test_a_transcript_gives_the_same_events_however_it_is_cut(cuts):
-    whole = replay(client_parser(), lines(*TRANSCRIPT))
-    assert replay(client_parser(), lines(*TRANSCRIPT), cuts=cuts) == whole
-
-
 def test_an_error_of_the_tool_is_a_failure_of_its_kind():
     error = {"event": "error", "kind": "busy", "message": "full", "hint": "wait"}
     assert replay(client_parser(), lines(error), exit_code=1) == [
@@ -309,13 +290,11 @@ def test_an_interrupted_client_that_told_its_result_is_no_failure():
 
 
 def test_a_server_is_ready_and_leaves_the_figures_to_the_client():
-    listening = {"event": "listening", "address": "127.0.0.1", "port": 8088}
-    assert replay(server_parser(), lines(listening, INTERVAL, END)) == [Ready()]
+    assert replay(server_parser(), lines(LISTENING, INTERVAL, END)) == [Ready()]
 
 
 def test_a_server_of_plain_streams_tells_what_arrived_when():
-    listening = {"event": "listening", "address": "127.0.0.1", "port": 8088}
-    told = replay(server_parser(plain=True), lines(listening, INTERVAL, END))
+    told = replay(server_parser(plain=True), lines(LISTENING, INTERVAL, END))
     assert [type(event) for event in told] == [Ready, Sample]
 
 
@@ -360,35 +339,19 @@ def test_a_line_that_the_tool_does_not_print_is_a_parser_error(line):
         replay(client_parser(), line + b"\n")
 
 
-json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=10),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner),
-    max_leaves=8,
-)
-
-
-@REPEATABLE
-@given(
-    st.sampled_from(TRANSCRIPT),
-    st.dictionaries(
-        st.sampled_from(sorted({key for each in TRANSCRIPT for key in each})), json_values
+TRANSCRIPTS = {
+    "both": said((Channel.STDOUT, lines(*TRANSCRIPT)), direction=Direction.BOTH),
+    "died": said((Channel.STDOUT, lines(INTERVAL)), (Channel.STDERR, b"Traceback\n"), exit_code=1),
+    "server": said((Channel.STDOUT, lines(LISTENING, INTERVAL, END)), role=Role.SERVER),
+    "plain server": said(
+        (Channel.STDOUT, lines(LISTENING, INTERVAL, END)), role=Role.SERVER, plain=True
     ),
-    st.booleans(),
-)
-def test_any_object_is_events_or_a_parser_error(template, changes, from_server):
-    parser = server_parser(plain=True) if from_server else client_parser()
-    with suppress(ParserError):
-        parser.feed(lines({**template, **changes}))
-        parser.close(0)
+}
 
 
-@REPEATABLE
-@given(st.binary(max_size=200), st.sampled_from(Channel), st.booleans())
-def test_any_bytes_are_events_or_a_parser_error(data, channel, from_server):
-    parser = server_parser() if from_server else client_parser()
-    with suppress(ParserError):
-        parser.feed(data, channel)
-        parser.close(1)
+class TestSimpleperf(BundledContract):
+    backend = BACKEND
+    transcripts = TRANSCRIPTS
 
 
 # --- for real -------------------------------------------------------------------------------

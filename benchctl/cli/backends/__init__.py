@@ -1,5 +1,6 @@
 """``benchctl backends``: what can be used here, and the commands for those who write a backend."""
 
+from benchctl.cli.backends.check import check
 from benchctl.cli.backends.listing import list_backends
 from benchctl.cli.backends.record import record
 from benchctl.cli.command import PlainCommand, group
@@ -9,4 +10,5 @@ backends = group(
     "Its commands are for authors of backends.",
     list_backends,
 )
+backends.command(cls=PlainCommand)(check)
 backends.command(cls=PlainCommand)(record)
