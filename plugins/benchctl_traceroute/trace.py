@@ -149,7 +149,7 @@ class Trace:
             routers = {"hops": distances[number] - 1.0}
             at_s = starts_s[number]
             yield Sample(at_s, at_s, routers, direction=Direction.ROUND_TRIP)
-        hops = self._hops(max(distances.values(), default=MOST_HOPS))
+        hops = self._hops(distances)
         repeated = "" if distances else self._repeated(hops)
         if repeated:
             hops = hops[: next(n for n, hop in enumerate(hops, 1) if repeated in hop)]
@@ -196,12 +196,15 @@ class Trace:
             distances[number] = nearer
         return distances
 
-    def _hops(self, most: int) -> list[dict[str, int]]:
-        """Return what answered at each distance, up to the farthest that did."""
+    def _hops(self, distances: dict[int, int]) -> list[dict[str, int]]:
+        """Return what answered at each distance, up to the destination or the farthest answer."""
+        most = max(distances.values(), default=MOST_HOPS)
         hops: list[Counter[str]] = [Counter() for _ in range(most)]
-        for ttl, answer in zip(self._ttls, self._answers, strict=True):
-            if answer >= 0 and ttl <= most:
-                hop, name = hops[ttl - 1], self._names[answer]
+        for number, ttl, answer in zip(self._rounds, self._ttls, self._answers, strict=True):
+            name = self._names[answer] if answer >= 0 else ""
+            distance = distances[number] if name and name == self._goal else ttl
+            if name and distance <= most:
+                hop = hops[distance - 1]
                 if name in hop or len(hop) < MOST_ADDRESSES:
                     hop[name] += 1
         while hops and not hops[-1]:

@@ -63,7 +63,7 @@ def test_a_lost_probe_to_the_destination_is_a_loss_and_no_longer_path():
         b"h 2 10.0.2.2\np 2 4000 33002\nx 0 33003\np 0 2000 33003\n"
         b"x 1 33004\nh 1 10.0.2.2\np 1 4000 33004\n"
     )
-    assert route(told) == [{"10.0.0.2": 2}, {"10.0.2.2": 1}]
+    assert route(told) == [{"10.0.0.2": 2}, {"10.0.2.2": 2}]
     assert totals(told) == {"packets_sent": 3, "packets_received": 2, "packets_lost": 1}
     assert [one.metrics["hops"] for one in samples(told, "hops")] == [1, 1]
 
@@ -88,6 +88,16 @@ def test_the_address_of_a_name_is_where_rounds_end():
     told = events(CLEAN, host="server.example.net")
     assert route(told) == route(events(CLEAN))
     assert totals(told) == totals(events(CLEAN))
+
+
+def test_probes_beyond_the_destination_count_for_it():
+    told = events(
+        b"x 0 33000\nx 1 33001\nx 2 33002\nx 3 33003\nh 0 10.0.0.2\np 0 2000 33000\n"
+        b"h 1 10.0.2.2\np 1 250000 33001\nh 3 10.0.2.2\np 3 250000 33003\n"
+    )
+    assert route(told) == [{"10.0.0.2": 1}, {"10.0.2.2": 2}]
+    assert totals(told) == {"packets_sent": 3, "packets_received": 2, "packets_lost": 1}
+    assert totals(told, 2) == {"hop_probes": 3, "hop_unanswered": 1}
 
 
 def test_several_routes_at_once_are_told_from_one_that_changed():
