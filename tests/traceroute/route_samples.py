@@ -2,12 +2,7 @@
 
 from collections import Counter
 
-from hypothesis import settings
-
 from benchctl.api import Failure, Sample, TracedRoute, Warn
-
-# The same examples on every run, and no matter how busy the machine is.
-REPEATABLE = settings(derandomize=True, deadline=None)
 
 
 def samples(events, metric):

@@ -5,9 +5,7 @@ first is, and as macOS prints them.
 """
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from traceroute.route_samples import REPEATABLE, failure, route, samples, totals, warnings
+from traceroute.route_samples import failure, route, samples, totals, warnings
 
 from benchctl.api import Effective, FailureKind, ParserError, replay
 from benchctl_traceroute.text import TextParser
@@ -132,24 +130,6 @@ def test_what_stderr_says_decides_the_kind_of_failure(said, kind):
     (one,) = events(b"", said.encode(), 1)
     assert one.kind is FailureKind[kind]
     assert one.hint
-
-
-@REPEATABLE
-@given(st.sets(st.integers(0, len(LINUX))), st.sampled_from([LINUX, BSD]))
-def test_cuts_do_not_matter(cuts, data):
-    assert events(data, cuts=cuts) == events(data)
-
-
-LINES = st.sampled_from([*LINUX.splitlines(keepends=True), *BSD.splitlines(keepends=True)])
-
-
-@REPEATABLE
-@given(st.lists(LINES | st.binary(max_size=40)).map(b"".join), st.integers(-9, 9))
-def test_whatever_comes_raises_nothing_but_parser_error(data, code):
-    try:
-        events(data, code=code)
-    except ParserError:
-        return
 
 
 @pytest.mark.parametrize(
