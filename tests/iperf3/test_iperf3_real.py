@@ -119,9 +119,9 @@ def assert_ends_agree(client, server, direction, streams):
     assert counted(sender, "bytes_sent", direction) == pytest.approx(
         metrics["bytes_sent"], rel=0.05
     )
-    assert counted(receiver, "bytes_received", direction) == pytest.approx(
-        metrics["bytes_received"], rel=0.05
-    )
+    # What arrives after the receiver's last interval is in none: less than one, of a second's five.
+    arrived = counted(receiver, "bytes_received", direction)
+    assert 0.8 * metrics["bytes_received"] < arrived <= 1.05 * metrics["bytes_received"]
     for end in (sender, receiver):
         of_way = [sample for sample in samples(end) if sample.direction is direction]
         assert len({sample.stream for sample in of_way}) == streams
@@ -170,7 +170,9 @@ def test_udp_counts_every_datagram(bench, direction):
     )
     assert metrics["bytes_sent"] == metrics["packets_sent"] * 1000
     came = samples(server if way is Direction.SEND else client)
-    jitters = [one.metrics["jitter_rfc3550_s"] for one in came if one.metrics["packets_received"]]
+    jitters = [
+        one.metrics["jitter_rfc3550_s"] for one in came if one.metrics.get("packets_received")
+    ]
     assert min(jitters) > 0
 
 

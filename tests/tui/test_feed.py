@@ -1,6 +1,6 @@
 """A run is read from its store in small steps, and reading continues after an error."""
 
-from itertools import islice
+from itertools import count, islice
 
 import pytest
 from tui.made_runs import BEGIN, MadeRun, plan_flow, whole_run
@@ -142,6 +142,23 @@ def test_another_attempt_begins_the_lines_anew(store, alive, feed_of):
     made.begin_trial(attempt=2)
     made.measure(1.0)
     read_all(feed)
+    assert feed.traces.end_s == 1.0
+    made.close()
+
+
+def test_lines_are_read_anew_however_little_time_there_is_for_events(store, alive, feed_of):
+    made = MadeRun(store)
+    made.begin()
+    made.begin_trial()
+    made.measure(4.0)
+    feed = feed_of(timer=count(step=1e-6).__next__)
+    read_all(feed)
+    feed.look_at(0)
+    read_all(feed)
+    made.begin_trial(attempt=2)
+    made.measure(1.0)
+    while feed.poll(0.0):  # one event for each look
+        pass
     assert feed.traces.end_s == 1.0
     made.close()
 

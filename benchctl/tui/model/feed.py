@@ -49,6 +49,8 @@ class Feed:
         self._follower = Follower(self._reader, run_id, samples=False)
         self._events: Iterator[RunEvent] | None = None
         self._changes = -1
+        self._unread = self._behind = False
+        """Whether the store has changed since the view was told, and since the lines were."""
         self._looked = 0.0
         self._latest = 0
         """The id of the latest sample that was known."""
@@ -76,8 +78,10 @@ class Feed:
             raise
 
     def _poll(self, until: float, *, new: bool) -> bool:
-        changed = new and self._has_changed()
-        if self._events is None and changed:
+        if new and self._has_changed():
+            self._unread = self._behind = True
+        if self._events is None and new and self._unread:
+            self._unread = False
             self.view.run = self._reader.run(self.view.run.id)
             self._events = self._follower.poll()
         for event in self._events or ():
@@ -87,11 +91,11 @@ class Feed:
         self._events = None
         if self.view.died and self.view.last_time is None:
             self.view.last_time = self.last_time()
-        more = False
+        more = new and self._unread
         for lines in filter(None, (self._whole, self._detail)):
             trial = self.view.trials[self.position]
             more |= lines.read(
-                changed=changed,
+                changed=new and self._behind,
                 finished=trial.finished,
                 timer=self._timer,
                 until=until,
@@ -99,6 +103,7 @@ class Feed:
             )
             if new:
                 self._latest = max(self._latest, lines.last)
+        self._behind &= not new
         return more
 
     def _has_changed(self) -> bool:
