@@ -65,11 +65,11 @@ class ClientReport(Report):
 
     def end(self, exit_code: int) -> Iterator[Event]:
         yield from self.effective()
-        failure = (
-            self.failure if self.failure and self.failure.kind is not FailureKind.PEER else None
-        )
-        if failure := failure or self._without_result(exit_code):
-            yield failure
+        cause = self.failure
+        if cause is None or cause.kind is FailureKind.PEER:  # that may come after the result
+            cause = self._without_result(exit_code)
+        if cause is not None:
+            yield cause
             return
         for way in self.directions:
             figures = self.figures(way)
@@ -95,9 +95,8 @@ class ClientReport(Report):
                 return replace(self.failure, message=f"{self.failure.message}: {message}")
             return Failure(FailureKind.PEER, message, "the server ended it, or a signal this end")
         if any(not sum(row.bytes for row in rows.values()) for rows in whole.values()):
-            return (
-                SILENT if Direction.RECEIVE in whole else Failure(FailureKind.TOOL, "sent no data")
-            )
+            nothing = Failure(FailureKind.TOOL, "sent no data")
+            return SILENT if Direction.RECEIVE in whole else nothing
         return None
 
     def _sent(self, figures: Figures) -> Iterator[Event]:
@@ -137,13 +136,10 @@ class ClientReport(Report):
         if rows and len(rows) == len(self.totals(Direction.SEND)):
             figures |= self.received(rows)
             return
-        why = "its answer to the last datagram did not come back"
-        if self.flow.params.compatible and not self.no_answer:
-            why = "it sends none"
         if not self.flow.owns_server:
             yield Warn(
-                f"the server's report is missing: {why}; what arrived is unknown, and sent_bps is"
-                " the sender's count"
+                "the server's report is missing: its answer to the last datagram did not come back;"
+                " what arrived is unknown, and sent_bps is the sender's count"
             )
 
     def _remarks(self, exit_code: int) -> Iterator[Event]:

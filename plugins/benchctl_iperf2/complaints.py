@@ -48,7 +48,7 @@ _NO_ANSWER = re.compile(r"WARNING: did not receive ack of last datagram")
 _PREFIX = re.compile(r"^(?:\S*/)?iperf: ")
 
 
-def told_nothing(text: str) -> bool:
+def lacks_answer(text: str) -> bool:
     """Return whether a line says that the server's report of a UDP stream is missing."""
     return _NO_ANSWER.search(text) is not None
 

@@ -12,7 +12,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from benchctl.api import (
     Channel,
@@ -26,13 +26,15 @@ from benchctl.api import (
     Role,
     Sample,
 )
-from benchctl_iperf2.complaints import classify, is_final, told_nothing
+from benchctl_iperf2.complaints import classify, is_final, lacks_answer
 from benchctl_iperf2.parameters import Iperf2Parameters
 from benchctl_iperf2.rows import Delays, Row, Side, read_row
 
 SUMS = ("SUM", "FD")
 """How the labels of sums begin."""
 MAX_STREAMS = 2 * 128  # -P has this limit here, and both directions double it
+K = TypeVar("K")
+V = TypeVar("V")
 _ROUNDING_S = 0.006  # of a time with two decimals
 _MOST_WORDS = 300
 # Time after the last write that counts as part of the transfer, as a share of it.
@@ -84,12 +86,10 @@ class Report(LineParser):
         self.failure: Failure | None = None
         self.is_connected = False
         self.has_data = False
-        self.no_answer = False
-        """Set when a UDP server's report is missing."""
         self.words = ""
         """The first words on stderr that are no known complaint."""
-        self.late: dict[tuple[str, float], float] = {}
-        """Datagrams that came after a later one, by label and end of a whole run."""
+        self.late: dict[str, tuple[float, float]] = {}
+        """Datagrams that came after a later one, by label: the end of the row, their number."""
         self._interval_s = interval_s
         self._told: dict[str, Any] = {}
         self._is_relayed = False
@@ -103,7 +103,7 @@ class Report(LineParser):
             return self.row(row)
         if match := _REORDERED.match(text):
             if float(match[2]) == 0:
-                self.late[_label(match[1]), float(match[3])] = float(match[4])
+                _keep(self.late, match[1].replace(" ", ""), (float(match[3]), float(match[4])))
         elif _RELAYED.match(text):
             self._is_relayed = True
         else:
@@ -137,9 +137,7 @@ class Report(LineParser):
             # The first one of an end counts.
             if is_final(failure):
                 yield failure
-        elif told_nothing(text):
-            self.no_answer = True
-        else:
+        elif not lacks_answer(text):
             self.words = self.words or text.strip()[:_MOST_WORDS]
 
     # --- rows -----------------------------------------------------------------------------
@@ -150,7 +148,7 @@ class Report(LineParser):
         if row.label.startswith(SUMS):
             return
         if relayed:
-            self.relayed[row.label] = row
+            _keep(self.relayed, row.label, row)
         else:
             self.has_data |= row.bytes > 0
             stream = self._stream(row)
@@ -173,17 +171,16 @@ class Report(LineParser):
         side = row.side if row.side is not Side.UNKNOWN else self._side(row.label)
         stream = self.streams.get((side, row.label))
         if stream is None:
-            if len(self.streams) == MAX_STREAMS:
-                raise ParserError(f"iperf reports more than {MAX_STREAMS} streams")
             here = side is Side.SENDER
             way = Direction.SEND if here is (self.role is Role.CLIENT) else Direction.RECEIVE
             number = sum(known.direction is way for known in self.streams.values())
-            stream = self.streams[side, row.label] = Stream(number, way, side)
+            stream = Stream(number, way, side)
+            _keep(self.streams, (side, row.label), stream)
         return stream
 
     def _side(self, label: str) -> Side:
         """Return who counted a row whose columns do not say."""
-        ahead = label.startswith("*") is False
+        ahead = not label.startswith("*")
         if self.flow.direction is not Direction.BOTH:
             ahead = self.flow.direction is Direction.SEND
         return Side.SENDER if ahead is (self.role is Role.CLIENT) else Side.RECEIVER
@@ -276,9 +273,9 @@ class Report(LineParser):
         found: dict[str, float | Mapping[str, float]] = {**metrics}
         received, lost = metrics.get("packets_received"), metrics.get("packets_lost")
         if received is not None and lost is not None:
-            found["packets_reordered"] = sum(
-                self.late.get((row.label, row.end_s), 0.0) for row in rows.values()
-            )
+            late = (self.late.get(row.label, (0.0, 0.0)) for row in rows.values())
+            ends_s = {row.end_s for row in rows.values()}
+            found["packets_reordered"] = sum(count for end_s, count in late if end_s in ends_s)
             if received + lost > 0:
                 found["loss_ratio"] = lost / (received + lost)
         delays = _together([row.delays for row in rows.values() if row.delays])
@@ -329,8 +326,10 @@ def _together(all_delays: list[Delays]) -> Delays | None:
     )
 
 
-def _label(text: str) -> str:
-    return text.replace(" ", "")
+def _keep(known: dict[K, V], key: K, value: V) -> None:
+    if key not in known and len(known) == MAX_STREAMS:
+        raise ParserError(f"iperf reports more than {MAX_STREAMS} streams")
+    known[key] = value
 
 
 def _size(amount: str, scale: str) -> int:
