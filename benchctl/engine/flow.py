@@ -18,6 +18,7 @@ from benchctl.api import (
     Ready,
     Role,
 )
+from benchctl.engine.capture import FlowRecorder
 from benchctl.engine.tally import Tally, check
 from benchctl.hosts.secrets import read_secrets
 from benchctl.hosts.spawn import Process, Spawner, has_ended, stop
@@ -63,12 +64,14 @@ class FlowAttempt(Tally):
         spawner: Spawner,
         recorder: Recorder,
         wall_clock: Callable[[], float],
+        tap: FlowRecorder | None = None,
     ) -> None:
         super().__init__(flow_id, fold, recorder, wall_clock)
         self.name = name
         self.has_ended = False
         """Whether the client has ended by itself."""
         self._spawner = spawner
+        self._tap = tap
         self._ends: dict[Role, End] = {}
         self._ready = asyncio.Event()
         self._failed = asyncio.Event()
@@ -98,8 +101,11 @@ class FlowAttempt(Tally):
             self.fail(Failure(FailureKind.TOOL, text), Role.SERVER)
 
     async def start_client(self, host: Host, command: Command) -> None:
-        """Start the client up to its gate."""
-        await self._start(Role.CLIENT, host, command)
+        """Start what records its packets, if that is asked for, and the client up to its gate."""
+        if self._tap and (why := await self._tap.start()):
+            self.fail(Failure(FailureKind.TOOL, why))
+        else:
+            await self._start(Role.CLIENT, host, command)
 
     async def _start(self, role: Role, host: Host, command: Command) -> End:
         end = self._ends[role] = End(role, command)
@@ -165,6 +171,10 @@ class FlowAttempt(Tally):
                 self._failures[Role.CLIENT] = said  # but it may give the reason for the wait
         self._exit_code = client.exit_code if client else None
         self.judge(cut_short, reason)
+        self.captures = await self._tap.stop() if self._tap else ()
+        for one in self.captures:
+            if one.dropped or one.left_out:
+                self.note(f"packets at {one.host}: {one.text}")
 
     # --- events of the ends ---------------------------------------------------------------
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
@@ -151,8 +152,13 @@ def first_missing(tools: Tools) -> MissingError | None:
 
 
 def check_root(registry: Registry, flows: Iterable[PlannedFlow]) -> None:
-    """Raise MissingError for a flow on this machine whose tool needs root."""
+    """Raise MissingError for a flow on this machine that needs root: its tool, or its capture."""
     for flow in flows:
+        if flow.capture and (os.geteuid() != 0 or not sys.platform.startswith("linux")):
+            raise MissingError(
+                f"flow {flow.name}: capture needs root, and Linux",
+                "run benchctl as root, measure in a lab, or set capture=false",
+            )
         if os.geteuid() != 0 and registry.load(flow.backend).capabilities.needs_root:
             raise MissingError(
                 f'flow {flow.name}: backend "{flow.backend}" needs root',

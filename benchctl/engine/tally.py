@@ -22,7 +22,7 @@ from benchctl.analysis.rising import rises_of
 from benchctl.analysis.steady import steady_figures
 from benchctl.api import Effective, Event, Failure, FailureKind, Role, Started, TracedRoute, Warn
 from benchctl.metrics import Aspect, Sample, Summary, of_aspect
-from benchctl.run.record import TracedHop
+from benchctl.run.record import RecordedPackets, TracedHop
 from benchctl.run.status import Status
 from benchctl.store.record import Recorder
 
@@ -47,6 +47,7 @@ class Tally:
         self._told_start = self._sampled = False
         self._effective: dict[str, Any] = {}
         self._hops: Sequence[Mapping[str, int]] = ()
+        self.captures: Sequence[RecordedPackets] = ()
         self._reason, self._ended = "", 0.0
         self._exit_code: int | None = None
 
@@ -178,6 +179,7 @@ class Tally:
                 TracedHop(dict(addresses), self.fold.of_stream(number))
                 for number, addresses in enumerate(self._hops, 1)
             ],
+            captures=self.captures,
             started_time=self.second_0 or self._begun or None,
             finished_time=self._ended,
             exit_code=self._exit_code,

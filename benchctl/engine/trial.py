@@ -10,6 +10,7 @@ from typing import Any
 
 from benchctl.analysis.figures import FlowFold
 from benchctl.api import Command, Failure, FailureKind, Flow, Role
+from benchctl.engine.capture import recorder_of
 from benchctl.engine.flow import FlowAttempt
 from benchctl.engine.hooks import Hooks
 from benchctl.engine.network import ports_of
@@ -293,7 +294,8 @@ class TrialRunner:
             requested=place.flow.requested,
         )
         fold = FlowFold(backend.capabilities.metrics)
-        return FlowAttempt(plan.name, flow_id, fold, self._spawner, self._recorder, self._wall)
+        tap = recorder_of(place.flow, place.network, self._spawner, self._recorder, flow_id)
+        return FlowAttempt(plan.name, flow_id, fold, self._spawner, self._recorder, self._wall, tap)
 
     # --- between and after attempts -------------------------------------------------------
 

@@ -23,8 +23,8 @@ from benchctl.plan.bound import BoundFlow, BoundTrial
 from benchctl.plan.matrix import Matrix, Point, Value
 from benchctl.plan.targets import Targets, Writes, accepts, point_text
 from benchctl.profile.load import Document
-from benchctl.profile.model import FLOW_KEYS
-from benchctl.run.planned import LOCAL, PlannedFlow, PlannedTrial
+from benchctl.profile.model import FLOW_KEYS, CaptureTable
+from benchctl.run.planned import LOCAL, PacketCapture, PlannedFlow, PlannedTrial
 from benchctl.toml.source import Key
 from benchctl.toml.table import explain
 from benchctl.units import format_duration, quoted
@@ -203,6 +203,7 @@ class Binder:
             self._direction(name, backend, fields, writes),
             fields.get("delay", 0.0),
             {key: value for key, value in fields.items() if key not in FLOW_KEYS},
+            self._capture(name, fields, writes),
         )
         self.routes[flow.name, flow.backend, flow.source, flow.to, flow.interface] = flow
         return flow, backend
@@ -241,6 +242,26 @@ class Binder:
         what = f"{backend.name} cannot measure in direction {quoted(value)}"
         hint = nearest(str(value), can) or f"supported: {', '.join(can)}"
         raise self._error(flow, ("direction",), what, hint, writes)
+
+    def _capture(
+        self, flow: str, fields: Mapping[str, Any], writes: Sequence[Writes]
+    ) -> PacketCapture | None:
+        value = fields.get("capture")
+        if value is None or value is False:
+            return None
+        if value is not True and not isinstance(value, dict):
+            what, hint = f"cannot capture {quoted(value)}", "true or false"
+            raise self._error(flow, ("capture",), what, hint, writes)
+        table = CaptureTable.model_construct(**({} if value is True else value))
+        ends = tuple(dict.fromkeys(table.hosts))
+        if fields.get("to", LOCAL.name) in self._document.model.servers:
+            ends = tuple(end for end in ends if end != "to")
+        if not ends:
+            what = "a server of others cannot record packets"
+            raise self._error(
+                flow, ("capture",), what, 'hosts = ["from"] records on this side', writes
+            )
+        return PacketCapture(ends, int(table.snaplen), int(table.max))
 
     def _bad_parameter(
         self,

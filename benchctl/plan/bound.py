@@ -67,7 +67,7 @@ class BoundFlow(Struct, frozen=True):
             return host.address
         return LOCAL_IPV6 if host.address == LOCAL.address else host.address6 or host.address
 
-    def _address(self, network: Network) -> str:
+    def address_in(self, network: Network) -> str:
         """Return where the client finds the server."""
         target = network.target(self.plan.to)
         if target is not None:
@@ -93,7 +93,7 @@ class BoundFlow(Struct, frozen=True):
         start_at_s: float | None = None,
     ) -> Flow[Any]:
         """Return the flow as its backend sees it, for the command of one end."""
-        way, address = self._way(network), self._address(network)
+        way, address = self._way(network), self.address_in(network)
         target = network.target(self.plan.to)
         return Flow(
             params=self.parameters,

@@ -19,7 +19,7 @@ from pydantic import (
     model_validator,
 )
 
-from benchctl.api import Duration, Rate, Ratio
+from benchctl.api import Duration, Rate, Ratio, Size
 from benchctl.metrics import Direction
 from benchctl.profile.figures import ExpectTable, ReportedTable
 from benchctl.profile.values import (
@@ -98,6 +98,41 @@ class HostTable(TomlTable):
 # --- what one trial measures -----------------------------------------------------------------
 
 
+class CaptureTable(TomlTable):
+    """Which packets of a flow are recorded."""
+
+    snaplen: Size = Field(
+        # The longest heads of IP and TCP over IPv4, and of TCP with the usual options over IPv6.
+        96.0, ge=40, le=65535,
+        description="bytes to keep of each packet, from its IP head on",
+    )  # fmt: skip
+    hosts: list[Literal["from", "to"]] = Field(
+        ["from", "to"], min_length=1, max_length=2,
+        description="ends at which to record; default: both, of which a server of others is none",
+    )  # fmt: skip
+    # Half a minute of 1500-byte frames at 500 Mbit/s, and of their acknowledgements.
+    max: Size = Field(
+        float(200 << 20),
+        ge=1e5,
+        le=1e12,
+        description="most bytes of packets to keep of each attempt and end",
+    )
+
+
+def _capture_as_table(value: object) -> object:
+    if isinstance(value, bool):
+        return {} if value else None
+    if isinstance(value, dict):
+        return value
+    raise ValueError("must be true, false, or a table")
+
+
+CaptureForm = Annotated[
+    CaptureTable | None,
+    BeforeValidator(_capture_as_table, json_schema_input_type=bool | CaptureTable),
+]
+
+
 class DefaultsTable(BaseModel):
     """What holds for every flow; a key that is not here is a parameter of the flows' backends."""
 
@@ -117,6 +152,11 @@ class DefaultsTable(BaseModel):
         "the first that the backend supports",
     )
     delay: Duration = Field(0.0, description="how long after the common start this flow starts")
+    capture: CaptureForm = Field(
+        None,
+        description="record its packets at both ends, for benchctl packets; true, or a table of "
+        "snaplen, hosts and max",
+    )
 
 
 class FlowTable(DefaultsTable):

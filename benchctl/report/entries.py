@@ -176,6 +176,7 @@ def flow_entries(flow: RecordedFlow, figures: Figures) -> Iterator[Entry]:
                 }
                 for hop in flow.route
             ],
+            "captures": [asdict(one) for one in flow.captures],
         }
 
 

@@ -17,10 +17,19 @@ Scalar = str | int | float | bool
 """A value of an axis."""
 
 
+class PacketCapture(Struct, frozen=True):
+    """Which packets of a flow are recorded: at which ends, and how much of each and of all."""
+
+    ends: tuple[str, ...]
+    """``"from"``, ``"to"`` or both."""
+    snap_bytes: int
+    most_bytes: int
+
+
 class PlannedFlow(Struct, frozen=True):
     """One flow of a trial: names and parameters as written in the profile.
 
-    ``delay_s`` is its own start, after the trial's common one.
+    ``delay_s`` is its own start, after the trial's common one. ``capture`` asks for its packets.
     """
 
     name: str
@@ -31,6 +40,7 @@ class PlannedFlow(Struct, frozen=True):
     direction: Direction
     delay_s: float
     parameters: Mapping[str, Any]
+    capture: PacketCapture | None = None
 
 
 class PlannedTrial(Struct, frozen=True):

@@ -175,11 +175,36 @@ class TracedHop(Struct, frozen=True):
     figures: Mapping[str, Figure] = {}
 
 
+class RecordedPackets(Struct, frozen=True):
+    """A file of the packets that passed one host while a flow ran, as pcapng.
+
+    ``file`` is relative to the directory of the store. ``dropped`` packets came too fast for the
+    recorder, and ``left_out`` ones were beyond the size that was asked for.
+    """
+
+    host: str
+    file: str
+    packets: int
+    dropped: int
+    left_out: int
+
+    @property
+    def text(self) -> str:
+        """How many there are, and how many are missing."""
+        text = f"{self.packets:,} packets"
+        if self.dropped:
+            text += f", {self.dropped:,} lost by the recorder"
+        if self.left_out:
+            text += f", {self.left_out:,} more than it was to keep"
+        return text
+
+
 class RecordedFlow(Struct, frozen=True):
     """One attempt of one flow.
 
     ``bottlenecks`` are the links of the lab that limit it by theory, by direction; empty where its
     own rate or window does. ``route`` is the way that its probes took, if it traced it.
+    ``captures`` are its packets, by host, if they were recorded.
     """
 
     id: int
@@ -206,6 +231,7 @@ class RecordedFlow(Struct, frozen=True):
     stderr: str
     bottlenecks: Mapping[str, str] = {}
     route: tuple[TracedHop, ...] = ()
+    captures: tuple[RecordedPackets, ...] = ()
 
 
 Figures = Mapping[tuple[str, str], Figure]

@@ -22,6 +22,8 @@ _ROWS = {
     "note": "run_id = :run",
 }
 """The rows of a run in each table, parents before their children."""
+_STAYS = {"captures"}
+"""What names files beside the store, which stay where they are."""
 
 
 class AlreadyThereError(StoreError):
@@ -50,7 +52,7 @@ def copy_run(path: Path, run_id: int, copy: Path, *, new_files: bool = False) ->
             for table, where in _ROWS.items():
                 if table not in there:
                     continue  # of an earlier program
-                names = sorted(_columns(source, table) & _columns(target, table))
+                names = sorted(_columns(source, table) & _columns(target, table) - _STAYS)
                 with store_errors(path):
                     if "id" in names:
                         moved[table] = _shift(source, target, table, where, run_id)

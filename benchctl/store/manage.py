@@ -8,6 +8,7 @@ from pathlib import Path
 
 from benchctl.errors import UsageError
 from benchctl.run.record import BASELINE, RunOutline
+from benchctl.store.captures import delete_captures
 from benchctl.store.database import writing
 from benchctl.store.locks import Liveness
 from benchctl.store.read import tags_in
@@ -49,13 +50,18 @@ def set_baseline(path: Path, run: RunOutline) -> None:
 
 
 def delete_run(path: Path, run_id: int) -> None:
-    """Delete a run and all its measurements.
+    """Delete a run and all its measurements, its packets too.
 
     Raises UsageError while it is being measured, StoreError if the store cannot be written.
     """
     if Liveness(path).is_alive(run_id):
         raise UsageError("this run is in progress", "stop it first")
-    _write(path, "DELETE FROM run WHERE id = ?", (run_id,))
+    with writing(path) as connection:
+        row = connection.execute(
+            "DELETE FROM run WHERE id = ? RETURNING name", (run_id,)
+        ).fetchone()
+    if row is not None:
+        delete_captures(path, row["name"])
 
 
 def _write(path: Path, statement: str, values: Sequence[object]) -> None:

@@ -24,6 +24,7 @@ from benchctl.run.codec import to_json
 from benchctl.run.planned import PlannedRun, PlannedTrial
 from benchctl.run.record import Figures, FlowEvent
 from benchctl.run.status import Status
+from benchctl.store.captures import captures_of
 from benchctl.store.database import connect, store_errors, transaction, writing
 from benchctl.store.schema import FAILURES, OPEN, UNFINISHED
 from benchctl.units import format_duration
@@ -126,7 +127,7 @@ class Recorder:
     def __init__(
         self, path: Path, run_id: int, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._path = path
+        self.path = path
         self._run_id = run_id
         self._clock = clock
         self._connection = connect(path, write=True)
@@ -141,6 +142,13 @@ class Recorder:
         self._flows: dict[int, int] = {}
         """Flows that had to wait: id in the store by the number that `add_flow` gave them."""
         self._held_since: float | None = None
+
+    @property
+    def captures(self) -> Path:
+        """The folder of the run's packets."""
+        query = "SELECT name FROM run WHERE id = ?"
+        (name,) = self._connection.execute(query, (self._run_id,)).fetchone()
+        return captures_of(self.path, name)
 
     def update_run(self, **columns: Any) -> None:
         """Set columns of the run."""
@@ -266,7 +274,7 @@ class Recorder:
     def _write(self) -> None:
         if not (self._steps or self._samples or self._notes):
             return
-        with store_errors(self._path), transaction(self._connection):
+        with store_errors(self.path), transaction(self._connection):
             for step in self._steps:
                 step()
             new = dict.fromkeys(

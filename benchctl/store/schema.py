@@ -31,6 +31,7 @@ ADDED = (
     ("trial", "file_sha256", "TEXT NOT NULL DEFAULT ''"),
     ("flow", "bottlenecks", "TEXT NOT NULL DEFAULT '{}'"),
     ("flow", "route", "TEXT NOT NULL DEFAULT '[]'"),
+    ("flow", "captures", "TEXT NOT NULL DEFAULT '[]'"),
 )
 """Columns that stores of earlier programs of this version lack until they are written to.
 
@@ -110,7 +111,8 @@ CREATE TABLE flow (                     -- one attempt of one flow
     exit_code INTEGER,
     stderr TEXT NOT NULL DEFAULT '',
     bottlenecks TEXT NOT NULL DEFAULT '{}', -- JSON: direction -> the link that limits by theory
-    route TEXT NOT NULL DEFAULT '[]'    -- JSON: what answered at each distance, and its figures
+    route TEXT NOT NULL DEFAULT '[]',   -- JSON: what answered at each distance, and its figures
+    captures TEXT NOT NULL DEFAULT '[]' -- JSON: its packets: files, hosts and counts
 );
 CREATE INDEX flow_of_trial ON flow (trial_id);
 CREATE TABLE series (                   -- samples of one stream that tell the same metrics

@@ -121,6 +121,7 @@ MODELS = {
     "interfaces": model.InterfaceTable,
     "hosts": model.HostTable,
     "defaults": model.DefaultsTable,
+    "Packets": model.CaptureTable,
     "run": model.RunTable,
     "lab": model.LabTable,
     "lab.changes": model.ChangeTable,

@@ -238,7 +238,7 @@ WRONG = {
     "an axis over a parameter that the flow lacks": (
         "streams = [1, 2, 4]", '"beside.streams" = [1, 2, 4]',
         '19: axes."beside.streams"[0]: flow "beside" has no parameter "streams"',
-        "known: backend, count, delay, direction, duration, from, interface, interval, to",
+        "known: backend, capture, count, delay, direction, duration, from, interface, interval, to",
     ),
     "an axis without values": (
         "streams = [1, 2, 4]", "streams = []", "19: axes.streams: must not be empty", "",

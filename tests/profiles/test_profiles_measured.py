@@ -141,6 +141,15 @@ def test_a_receiver_that_stops_reading_closes_its_window(measure):
     assert main["metrics"]["bytes_received"] == 150_000
     assert main["metrics"]["rwnd_limited_s"] > 0
     assert main["metrics"]["peer_window_bytes"]["min"] == 0
+    # What one end saw and the other did not is what the link lost.
+    at = {one["host"]: one for one in main["captures"]}
+    lost = {
+        way["from"]: way["lost"] + way["dropped"] for trial in run.trials for way in trial["links"]
+    }
+    assert at["sender"]["dropped"] == at["receiver"]["dropped"] == 0
+    assert at["sender"]["packets"] > 150_000 / 1260
+    missing = at["sender"]["packets"] - at["receiver"]["packets"]
+    assert missing == lost["sender"] - lost["receiver"]
 
 
 def test_a_link_fades_while_it_is_measured_and_comes_back(measure):

@@ -15,7 +15,7 @@ from benchctl.report.pivot import align
 from benchctl.report.routes import hop_table
 from benchctl.run.planned import PlannedFlow
 from benchctl.run.record import Figure, HookOutcome, Note, Run, Trial
-from benchctl.tui.draw.spans import Line, Span, state
+from benchctl.tui.draw.spans import PLAIN, Line, Span, state
 from benchctl.units import format_duration, format_value
 
 
@@ -121,6 +121,9 @@ def _attempt(one: FlowReport, planned: PlannedFlow | None, run: Run) -> Iterator
         table = hop_table(flow.route)
         for line in align(table.heads, table.rows, table.numeric).splitlines():
             yield [Span(f"    {line}")]
+    for packets in flow.captures:
+        text = f"    packets   {packets.host}: {packets.file}, {packets.text}"
+        yield [Span(text, "warn" if packets.dropped else PLAIN)]
     if (clocks := clocks_in(run, one)) is not None:
         yield [Span(f"    {clock_text(clocks)}", "strong")]
     for direction, limit in limits_of(one).items():

@@ -1,0 +1,274 @@
+"""The process that records the packets of a host, and counts those that it could not keep.
+
+The kernel fills blocks of a ring with the heads of packets (TPACKET_V3 of packet(7)), and each is
+copied to the disk as it is, so that a packet costs this process nothing while it is measured. When
+the recording ends, these blocks become a pcapng file. Packets begin at their IP head, whatever the
+device. What a host sends to itself passes twice, and is kept when it arrives.
+
+It is a script of its own, so that it starts fast on any host: ``python -I -S recorder.py FILE``. A
+line of JSON says that it records, and one has its counts at the end, which SIGTERM brings.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import json
+import mmap
+import os
+import select
+import signal
+import socket
+import struct
+import sys
+from collections.abc import Iterator, Sequence
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any, BinaryIO
+
+# linux/if_packet.h, linux/if_ether.h, asm-generic/socket.h
+_SOL_PACKET = 263
+_PACKET_RX_RING, _PACKET_STATISTICS, _PACKET_VERSION = 5, 6, 10
+_TPACKET_V3 = 2
+_SO_ATTACH_FILTER = 26
+_ETH_P_ALL, _ETH_P_IP, _ETH_P_IPV6 = 0x0003, 0x0800, 0x86DD
+_OUTGOING = 4
+_LOOPBACK = 1
+"""The index of the loopback device in every network namespace."""
+_OF_KERNEL, _OF_USER = 0, 1
+
+_BLOCK = struct.Struct("=8xIIII")
+"""struct tpacket_block_desc: status, packets, offset of the first one, bytes in use."""
+_BLOCK_HEAD_BYTES = 48
+_STATUS = struct.Struct("=I")
+_STATUS_AT = 8
+_PACKET = struct.Struct("=IIIII4xH")
+"""struct tpacket3_hdr: the next one's offset, seconds, nanoseconds, bytes kept, bytes in all, and
+where they begin."""
+_KIND_AT = 48 + 10
+"""Of struct sockaddr_ll, which follows that."""
+
+_BLOCK_BYTES = 1 << 18
+# A second and a half of frames at 500 Mbit/s: longer than a disk keeps a writer waiting.
+_BLOCKS = 64
+# A block is passed on half full after this time. Nobody waits for it before the end.
+_RETIRE_MS = 100
+
+# Classic BPF: load a word, compare, return (linux/bpf_common.h). What the kernel knows of a packet
+# is at offsets from _KNOWN (linux/filter.h, SKF_AD_OFF).
+_LOAD, _EQUAL, _RETURN = 0x20, 0x15, 0x06
+_KNOWN = 0xFFFFF000
+_PROTOCOL, _KIND, _DEVICE = _KNOWN + 0, _KNOWN + 4, _KNOWN + 8
+# Where the addresses of both ends are in a packet of each version.
+_ADDRESSES_AT = {4: (12, 16), 6: (8, 24)}
+
+_NS_PER_S = 1_000_000_000
+_LINKTYPE_RAW = 101
+_OUT, _IN = 2, 1
+"""epb_flags."""
+
+
+# --- which packets ---------------------------------------------------------------------------
+
+
+def packet_filter(addresses: Sequence[str], snap_bytes: int) -> list[tuple[int, int, int, int]]:
+    """Return a program that keeps so much of packets from or to an address; of all without any.
+
+    Its instructions are code, where to go if equal and if not (relative), and value.
+    """
+    program: list[tuple[int, str, str, int]] = [
+        (_LOAD, "", "", _KIND),
+        (_EQUAL, "", "kind", _OUTGOING),
+        (_LOAD, "", "", _DEVICE),
+        (_EQUAL, "drop", "", _LOOPBACK),
+    ]
+    labels = {"kind": len(program)}
+    program.append((_LOAD, "", "", _PROTOCOL))
+    for version, number in ((4, _ETH_P_IP), (6, _ETH_P_IPV6)):
+        found = [each for each in map(ip_address, addresses) if each.version == version]
+        after = f"not {version}"
+        program.append((_EQUAL, "" if addresses else "keep", after, number))
+        for place, (address, at) in enumerate(
+            (address, at) for address in found for at in _ADDRESSES_AT[version]
+        ):
+            words = struct.unpack(f"!{len(address.packed) // 4}I", address.packed)
+            for number_of, word in enumerate(words):
+                last = number_of == len(words) - 1
+                program.append((_LOAD, "", "", at + 4 * number_of))
+                program.append((_EQUAL, "keep" if last else "", f"{after} {place}", word))
+            labels[f"{after} {place}"] = len(program)
+        if addresses:
+            program.append((_RETURN, "", "", 0))
+        labels[after] = len(program)
+    labels["drop"] = len(program)
+    program.append((_RETURN, "", "", 0))
+    labels["keep"] = len(program)
+    program.append((_RETURN, "", "", snap_bytes))
+
+    def ahead(at: int, label: str) -> int:
+        return labels[label] - at - 1 if label else 0
+
+    return [
+        (code, ahead(at, yes), ahead(at, no), value)
+        for at, (code, yes, no, value) in enumerate(program)
+    ]
+
+
+def _attach(sock: socket.socket, program: Sequence[tuple[int, int, int, int]]) -> None:
+    code = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *one) for one in program))
+    sock.setsockopt(
+        socket.SOL_SOCKET, _SO_ATTACH_FILTER,
+        struct.pack("@HP", len(program), ctypes.addressof(code)),
+    )  # fmt: skip
+
+
+# --- the ring --------------------------------------------------------------------------------
+
+
+class BlockRing:
+    """The blocks that the kernel fills with packets of all devices of this network namespace."""
+
+    def __init__(self, program: Sequence[tuple[int, int, int, int]]) -> None:
+        # From the IP head on. What arrives before there is a ring is forgotten when it is made.
+        self._sock = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(_ETH_P_ALL))
+        self._sock.setsockopt(_SOL_PACKET, _PACKET_VERSION, _TPACKET_V3)
+        _attach(self._sock, program)
+        frame_bytes = mmap.PAGESIZE
+        request = struct.pack(
+            "=IIIIIII", _BLOCK_BYTES, _BLOCKS, frame_bytes, _BLOCKS * _BLOCK_BYTES // frame_bytes,
+            _RETIRE_MS, 0, 0,
+        )  # fmt: skip
+        self._sock.setsockopt(_SOL_PACKET, _PACKET_RX_RING, request)
+        self._memory = memoryview(mmap.mmap(self._sock.fileno(), _BLOCKS * _BLOCK_BYTES))
+        self._next = 0
+
+    def fileno(self) -> int:
+        """The descriptor to wait on."""
+        return self._sock.fileno()
+
+    def take(self) -> Iterator[tuple[int, memoryview]]:
+        """Yield the blocks that are filled: their packets, and their bytes until the next one."""
+        while True:
+            start = self._next * _BLOCK_BYTES
+            status, packets, _, used = _BLOCK.unpack_from(self._memory, start)
+            if not status & _OF_USER:
+                return
+            yield packets, self._memory[start : start + used]
+            _STATUS.pack_into(self._memory, start + _STATUS_AT, _OF_KERNEL)
+            self._next = (self._next + 1) % _BLOCKS
+
+    def counts(self) -> tuple[int, int]:
+        """Return how many packets came since the last call, and how many of them found no space."""
+        statistics = self._sock.getsockopt(_SOL_PACKET, _PACKET_STATISTICS, 12)
+        came, dropped, _ = struct.unpack("=III", statistics)
+        return came, dropped
+
+
+def record(ring: BlockRing, file: BinaryIO, most_bytes: int, end: int) -> int:
+    """Write the blocks of a ring until a descriptor is readable, and after that what is left.
+
+    Returns how many packets were left out because the file has so many bytes.
+    """
+    written = left_out = 0
+    ending = False
+    while True:
+        for packets, block in ring.take():
+            if written + len(block) > most_bytes:
+                left_out += packets
+            else:
+                written += file.write(block)
+        # The last block is passed on at the latest after its time.
+        wait_s = 3 * _RETIRE_MS / 1e3 if ending else None
+        awaited: list[Any] = [ring] if ending else [ring, end]
+        ready = select.select(awaited, [], [], wait_s)[0]
+        if ending and not ready:
+            return left_out
+        ending = ending or end in ready
+
+
+# --- the file --------------------------------------------------------------------------------
+
+
+def packets(file: BinaryIO) -> Iterator[tuple[int, int, int, bytes]]:
+    """Yield the packets of blocks: time in nanoseconds, direction, size, and what was kept."""
+    while head := file.read(_BLOCK_HEAD_BYTES):
+        _, count, at, used = _BLOCK.unpack_from(head)
+        block = head + file.read(used - len(head))
+        for _ in range(count):
+            following, seconds, nanoseconds, kept, size, begins = _PACKET.unpack_from(block, at)
+            direction = _OUT if block[at + _KIND_AT] == _OUTGOING else _IN
+            data = block[at + begins : at + begins + kept]
+            yield seconds * _NS_PER_S + nanoseconds, direction, size, data
+            at += following
+
+
+def _option(code: int, data: bytes) -> bytes:
+    return struct.pack("<HH", code, len(data)) + data + bytes(-len(data) % 4)
+
+
+def _block(kind: int, body: bytes, *options: bytes) -> bytes:
+    if options:
+        body += b"".join(options) + bytes(4)
+    size = len(body) + 12
+    return struct.pack("<II", kind, size) + body + struct.pack("<I", size)
+
+
+def write_pcapng(
+    source: BinaryIO, target: BinaryIO, name: str, snap_bytes: int, came: int, dropped: int
+) -> int:
+    """Write recorded blocks as pcapng (draft-ietf-opsawg-pcapng); returns how many packets.
+
+    ``came`` packets passed the host, and ``dropped`` of them were not recorded.
+    """
+    section = struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1)
+    target.write(_block(0x0A0D0D0A, section, _option(4, b"benchctl")))
+    interface = struct.pack("<HHI", _LINKTYPE_RAW, 0, snap_bytes)
+    target.write(_block(1, interface, _option(2, name.encode()), _option(9, b"\x09")))
+    written = time_ns = 0
+    for time_ns, direction, size, data in packets(source):
+        body = struct.pack("<IIIII", 0, *divmod(time_ns, 1 << 32), len(data), size)
+        body += data + bytes(-len(data) % 4)
+        target.write(_block(6, body, _option(2, struct.pack("<I", direction))))
+        written += 1
+    counts = [_option(code, struct.pack("<Q", count)) for code, count in ((4, came), (5, dropped))]
+    target.write(_block(5, struct.pack("<III", 0, *divmod(time_ns, 1 << 32)), *counts))
+    return written
+
+
+def _say(**members: Any) -> None:
+    print(json.dumps(members), flush=True)
+
+
+def main() -> None:
+    """Record until a signal comes."""
+    parser = argparse.ArgumentParser(description="record the packets of this host")
+    parser.add_argument("file", type=Path)
+    parser.add_argument("--name", default="", help="the host's name")
+    parser.add_argument("--address", action="append", default=[], help="only from or to this one")
+    parser.add_argument("--snaplen", type=int, default=96, help="bytes to keep of each packet")
+    parser.add_argument("--max", type=int, default=200_000_000, help="bytes on the disk at most")
+    flags = parser.parse_args()
+    os.umask(0o077)
+    wake, wakeup = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    signal.set_wakeup_fd(wakeup)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: None)
+    spool = flags.file.with_name(f"{flags.file.name}.part")
+    try:
+        ring = BlockRing(packet_filter(flags.address, flags.snaplen))
+        with spool.open("w+b") as blocks, flags.file.open("wb") as target:
+            spool.unlink()
+            _say(event="recording")
+            left_out = record(ring, blocks, flags.max, wake)
+            came, dropped = ring.counts()
+            blocks.seek(0)
+            dropped += left_out
+            kept = write_pcapng(blocks, target, flags.name, flags.snaplen, came, dropped)
+    except OSError as error:
+        _say(event="error", message=f"{error.filename or 'packet socket'}: {error.strerror}")
+        sys.exit(1)
+    _say(event="end", packets=kept, dropped=dropped - left_out, left_out=left_out)
+
+
+if __name__ == "__main__":
+    main()
