@@ -205,7 +205,7 @@ def test_settings_of_the_lab_are_kept_for_the_point(plan):
 
 def test_a_broken_plugin_is_named(refusal):
     error = refusal('[flows.main]\nbackend = "broken"\n')
-    assert error.kind == "MissingError"
+    assert error.kind == "PluginError"
     assert error.message == (
         'backend "broken" cannot be loaded: ImportError: no module of that kind'
     )
