@@ -1,21 +1,30 @@
 """For authors of plugins: the contract as a report and as tests, and transcripts of real runs.
 
-`BackendContract` is a class of tests for pytest; `check` gives the same as data, and needs no
-pytest. `Transcript` is one run of one command, recorded by ``benchctl backends record``. These
-names are as stable as those of `benchctl.api`; docs/plugins.md says what may change.
+`BackendContract`, `ExporterContract` and `ImporterContract` are classes of tests for pytest;
+`check`, `check_exporter` and `check_importer` give the same as data, and need no pytest.
+`Transcript` is one run of one command, recorded by ``benchctl backends record``. These names are as
+stable as those of `benchctl.api`; docs/plugins.md says what may change.
 """
 
 from benchctl.testing.contract import RULES, BackendContract, check
+from benchctl.testing.exporting import EXPORTER_RULES, ExporterContract, check_exporter
+from benchctl.testing.importing import IMPORTER_RULES, ImporterContract, check_importer
 from benchctl.testing.rule import Fault, Finding, Standing
 from benchctl.testing.transcript import Piece, Transcript
 
 __all__ = [
+    "EXPORTER_RULES",
+    "IMPORTER_RULES",
     "RULES",
     "BackendContract",
+    "ExporterContract",
     "Fault",
     "Finding",
+    "ImporterContract",
     "Piece",
     "Standing",
     "Transcript",
     "check",
+    "check_exporter",
+    "check_importer",
 ]

@@ -55,8 +55,8 @@ def _importing() -> bool:
     return False
 
 
-def load(home: str, file: str, of_class: str) -> Any:
-    """Import a backend by its module, or by its file if that is no module of this path."""
+def load(home: str, file: str, variable: str, of_class: str) -> Any:
+    """Import a plugin by its module, or by its file if that is no module of this path."""
     try:
         known = importlib.util.find_spec(home)
     except (ImportError, ValueError):
@@ -70,7 +70,7 @@ def load(home: str, file: str, of_class: str) -> Any:
         module = importlib.util.module_from_spec(spec)
         sys.modules[home] = module
         spec.loader.exec_module(module)
-    found = getattr(module, "BACKEND", None)
+    found = getattr(module, variable, None)
     if type(found).__name__ != of_class:
         found = getattr(module, of_class)()
     return found
@@ -84,13 +84,15 @@ def _main(question: Path, answer: Path) -> None:
     before = set(sys.modules)
     watch.over(*_STARTS, *_TALKS)
     begun_s = time.perf_counter()
-    backend = load(request["home"], request["file"], request["class"])
+    backend = load(request["home"], request["file"], request["variable"], request["class"])
     report: dict[str, Any] = {
         "took_s": time.perf_counter() - begun_s,
         "modules": sorted(set(sys.modules) - before),
         "ran": [*watch.seen, *(f"thread {one.name}" for one in threading.enumerate()[1:])],
     }
     answer.write_bytes(pickle.dumps(report))
+    if request["variable"] != "BACKEND":
+        return
     from benchctl.testing.commands import told
 
     cases = pickle.loads(request["cases"])

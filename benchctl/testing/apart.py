@@ -8,8 +8,8 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -47,11 +47,11 @@ class Impression:
     ran: list[str]
     """What its import did besides."""
     printed: str
-    told: list[Mapping[str, Any]]
+    told: list[Mapping[str, Any]] = field(default_factory=list)
     """What it says of the cases."""
-    reached: list[str]
+    reached: list[str] = field(default_factory=list)
     """What it did meanwhile that reaches out of the process."""
-    probes: Mapping[str, Any]
+    probes: Mapping[str, Any] = field(default_factory=dict)
     """What is found without any program, by role: a Tool or a MissingError."""
 
 
@@ -61,20 +61,24 @@ def look_apart(subject: Subject) -> Impression:
 
     Its environment, directory and order of sets are others. Raises RuntimeError if it fails there.
     """
-    backend = subject.backend
-    home = home_of(backend)
-    file = getattr(sys.modules.get(home), "__file__", None)
-    if file is None:
-        raise NotCheckedError(f"needs the file of {home}: it was not imported from one")
     try:
         cases = subject.cases
     except NotCheckedError:
         cases = []
+    return _impression(subject.backend, "BACKEND", cases)
+
+
+def _impression(plugin: object, variable: str, cases: Sequence[object]) -> Impression:
+    home = home_of(plugin, variable)
+    file = getattr(sys.modules.get(home), "__file__", None)
+    if file is None:
+        raise NotCheckedError(f"needs the file of {home}: it was not imported from one")
     request = {
         "path": [str(Path(place).resolve()) for place in sys.path],
         "home": home,
         "file": file,
-        "class": type(backend).__name__,
+        "variable": variable,
+        "class": type(plugin).__name__,
         "cases": pickle.dumps(cases),
     }
     with tempfile.TemporaryDirectory() as folder:
@@ -96,9 +100,17 @@ def look_apart(subject: Subject) -> Impression:
 
 def judge_imports(subject: Subject) -> Iterator[Fault | str]:
     """Look at what importing a backend loads and does."""
-    report = look_apart(subject)
+    yield from _judge_import(subject.backend, look_apart(subject))
+
+
+def judge_import_of(plugin: object, variable: str) -> Iterator[Fault | str]:
+    """Look at what importing a plugin of another kind loads and does."""
+    yield from _judge_import(plugin, _impression(plugin, variable, ()))
+
+
+def _judge_import(plugin: object, report: Impression) -> Iterator[Fault | str]:
     if report.printed:
-        yield Fault(f"it prints {report.printed[:80]!r}", "print nothing: return events")
+        yield Fault(f"it prints {report.printed[:80]!r}", "print nothing: return data")
     for what in report.ran:
         yield Fault(f"importing it does {what}", "nothing runs at import; benchctl does the I/O")
     roots = Counter(name.partition(".")[0] for name in report.modules)
@@ -108,8 +120,8 @@ def judge_imports(subject: Subject) -> Iterator[Fault | str]:
             "import benchctl.api only: no other module of benchctl is stable",
         )
     if screens := _SCREENS & {*roots}:
-        yield Fault(f"importing it loads {', '.join(sorted(screens))}", "a backend draws nothing")
-    own = type(subject.backend).__module__.partition(".")[0]
+        yield Fault(f"importing it loads {', '.join(sorted(screens))}", "a plugin draws nothing")
+    own = type(plugin).__module__.partition(".")[0]
     foreign = Counter({root: count for root, count in roots.items() if root != own})
     if foreign.total() > _MOST_MODULES:
         most = ", ".join(f"{root} ({count})" for root, count in foreign.most_common(3))

@@ -17,7 +17,7 @@ from benchctl.testing.commands import judge_commands
 from benchctl.testing.ending import judge_ends
 from benchctl.testing.parameters import judge_parameters
 from benchctl.testing.parsing import judge_cuts, judge_metrics, judge_time
-from benchctl.testing.rule import Finding, NotCheckedError, Rule, Standing
+from benchctl.testing.rule import Finding, Rule, hold
 from benchctl.testing.subject import Subject
 from benchctl.testing.transcript import Transcript, expected_path, transcripts_in
 
@@ -138,11 +138,7 @@ class BackendContract:
     def _holds(self, name: str) -> None:
         subject = self._subject()
         subject.port = self.port
-        finding = RULES[name].finding(subject)
-        if finding.standing is Standing.NOT_CHECKED:
-            raise NotCheckedError(finding.seen)
-        told = [f"{fault.what}\n  what to do: {fault.remedy}" for fault in finding.faults]
-        assert not told, "\n".join([f"{name}: {RULES[name].claim}", *told])
+        hold(RULES[name], subject)
 
     @classmethod
     def _subject(cls) -> Subject:

@@ -81,6 +81,15 @@ class Rule(Generic[T]):
         return Finding(self.name, standing, "; ".join(seen), tuple(faults))
 
 
+def hold(rule: Rule[T], subject: T) -> None:
+    """Assert that a plugin keeps a rule. Raises NotCheckedError if that cannot be judged here."""
+    finding = rule.finding(subject)
+    if finding.standing is Standing.NOT_CHECKED:
+        raise NotCheckedError(finding.seen)
+    told = [f"{fault.what}\n  what to do: {fault.remedy}" for fault in finding.faults]
+    assert not told, "\n".join([f"{rule.name}: {rule.claim}", *told])
+
+
 def fault_of(error: BaseException, during: str = "") -> Fault:
     """Return the fault that an exception is."""
     *_, last = traceback.extract_tb(error.__traceback__)

@@ -195,13 +195,13 @@ def parser_of(backend: Backend[Any], case: Case, role: Role) -> Parser | None:
     return command.parser if command is not None else None
 
 
-def home_of(backend: Backend[Any]) -> str:
-    """Return the module to import for a backend: the one of its package that offers it."""
-    of_class = type(backend).__module__
+def home_of(plugin: object, variable: str = "BACKEND") -> str:
+    """Return the module to import for a plugin: the one of its package that offers it."""
+    of_class = type(plugin).__module__
     root = of_class.partition(".")[0]
     offers = [
         name
         for name, module in tuple(sys.modules.items())
-        if name.partition(".")[0] == root and vars(module).get("BACKEND") is backend
+        if name.partition(".")[0] == root and vars(module).get(variable) is plugin
     ]
     return min(offers, key=len, default=of_class)

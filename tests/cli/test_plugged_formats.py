@@ -326,3 +326,23 @@ def test_an_importers_own_metric_has_a_column(benchctl, elsewhere):
     (benchctl.directory / "notes").write_text("of luck")
     assert benchctl("--plugin", plugin, "import", "notes").returncode == 0
     assert "luck" in benchctl("export").stdout.splitlines()[0]
+
+
+def test_check_judges_every_plugin_of_a_file(benchctl, columns):
+    run = benchctl.directory / "samples"
+    run.mkdir()
+    write(benchctl.directory / "a.json", report())
+    assert benchctl("import", "a.json").returncode == 0
+    assert benchctl("--plugin", columns, "export", "-o", run / "run.dat").returncode == 0
+    told = benchctl("backends", "check", columns, "--samples", run, "--json")
+    found = json.loads(told.stdout)
+    assert {one["kind"] for one in found} == {"exporter", "importer"}
+    assert [one for one in found if one["standing"] != "ok"] == []
+    assert told.returncode == 0
+
+
+def test_check_names_the_plugin_that_breaks_a_rule(benchctl, elsewhere):
+    told = benchctl("backends", "check", exporter(elsewhere, does="yield 7"))
+    assert told.returncode == 1
+    assert "it yields int, and not str" in told.stdout
+    assert "to do: yield text, or set binary and yield bytes only" in told.stdout

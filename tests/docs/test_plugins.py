@@ -7,12 +7,14 @@ import os
 import re
 import subprocess
 import sys
+from typing import get_type_hints
 
 import pytest
 from docs.documents import blocks_of, filled, names_in, section, table, write_files
 
 from benchctl import api
-from benchctl.testing import RULES
+from benchctl.testing import EXPORTER_RULES, IMPORTER_RULES, RULES
+from benchctl.testing.sample_runs import sample_runs
 
 DOCUMENT = "plugins.md"
 
@@ -113,7 +115,24 @@ def test_every_event_kind_of_failure_fold_and_field_of_a_demand_is_described():
     assert demand == list(inspect.signature(api.Demand).parameters)
 
 
-def test_the_rules_of_the_contract_are_listed(request):
-    rows = [f"| `{rule.name}` | {rule.claim} |" for rule in RULES.values()]
-    lines = ["| rule | what must hold |", "|---|---|", *rows]
-    filled(DOCUMENT, "rules", lines, request.config.getoption("--update-golden"))
+@pytest.mark.parametrize(
+    ("marker", "rules", "head"),
+    [
+        ("rules", RULES, "rule"),
+        ("rules of exporters", EXPORTER_RULES, "rule of exporters"),
+        ("rules of importers", IMPORTER_RULES, "rule of importers"),
+    ],
+)
+def test_the_rules_of_the_contracts_are_listed(request, marker, rules, head):
+    rows = [f"| `{rule.name}` | {rule.claim} |" for rule in rules.values()]
+    lines = [f"| {head} | what must hold |", "|---|---|", *rows]
+    filled(DOCUMENT, marker, lines, request.config.getoption("--update-golden"))
+
+
+def test_every_attribute_and_key_of_an_exporter_is_described():
+    text = section(DOCUMENT, "### An exporter")
+    assert sorted(names_in(table(text))) == sorted(get_type_hints(api.Exporter))
+    (run, *_) = sample_runs(single_trial=False)
+    of_events = names_in(table(section("output.md", "## Events"))[2:3], 1)
+    described = names_in(table(text[text.index("| key | meaning |") - 1 :]))
+    assert sorted([*described, *of_events]) == sorted(next(run.samples()))
