@@ -1,7 +1,10 @@
 """The contract of a backend for the bundled ones, and transcripts that are four files each."""
 
+from pathlib import Path
+
 from benchctl.api import Channel, Role, Tool
 from benchctl.testing import BackendContract, Piece, Transcript
+from benchctl.testing.transcript import transcripts_in
 
 TOOL = Tool("1.0")
 
@@ -12,6 +15,12 @@ class BundledContract(BackendContract):
     def test_no_process_stays(self, port):
         self.port = port
         super().test_no_process_stays()
+
+
+def kept(room):
+    """Return the transcripts that `benchctl backends record` wrote for a room, by name."""
+    found = transcripts_in(Path(__file__).parent / room / "transcripts")
+    return {path.name: told for path, told in found.items()}
 
 
 def recorded(path, **more):

@@ -190,6 +190,8 @@ class ReportParser(LineParser):
         # A short transfer may end within a fragment, which is then its only interval.
         if crumb and last is not None:
             return
+        if interval.start_s > interval.end_s:
+            raise ParserError(f"an interval from {interval.start_s} to {interval.end_s}")
         yield from self.effective()
         self._has_received |= interval.metrics.get("bytes_received", 0.0) > 0
         start_s, end_s = interval.start_s, interval.end_s

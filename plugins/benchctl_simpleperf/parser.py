@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NoReturn
 
@@ -180,9 +181,15 @@ def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a number")
 
 
+def _finite(text: str) -> float:
+    if math.isinf(value := float(text)):  # 1e999
+        _refuse_constant(text)
+    return value
+
+
 def _object(text: str) -> Mapping[str, Any]:
     try:
-        value = json.loads(text, parse_constant=_refuse_constant)
+        value = json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
     except (ValueError, RecursionError) as error:
         raise ParserError(f"not a line of simpleperf --events: {text[:80]!r}") from error
     if not isinstance(value, dict):

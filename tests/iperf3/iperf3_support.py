@@ -4,10 +4,12 @@ A transcript is samples/VERSION/NAME with .cmd, .out, .err and .rc. Those named 
 *.server were made by the commands of this backend itself.
 """
 
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 
-from benchctl.api import Direction, Flow, Role, Sample, Summary, replay
+from contract import recorded
+
+from benchctl.api import Direction, Flow, Role, Sample, Summary
 from benchctl_iperf3 import BACKEND
 from benchctl_iperf3.stream import JsonStream
 from benchctl_iperf3.text import TextClient, TextServer
@@ -15,19 +17,8 @@ from benchctl_iperf3.text import TextClient, TextServer
 SAMPLES = Path(__file__).parent / "samples"
 
 
-@dataclass(frozen=True)
-class Transcript:
-    stdout: bytes
-    stderr: bytes
-    exit_code: int
-
-
 def transcript(name):
-    return Transcript(
-        (SAMPLES / f"{name}.out").read_bytes(),
-        (SAMPLES / f"{name}.err").read_bytes(),
-        int((SAMPLES / f"{name}.rc").read_text()),
-    )
+    return recorded(SAMPLES / name)
 
 
 def tool(version="3.12"):
@@ -66,8 +57,8 @@ def parser_of(name, direction="send", **parameters):
 def events(name, direction="send", exit_code=None, **parameters):
     """Replay a transcript with the parser that fits its name."""
     told = transcript(name)
-    code = told.exit_code if exit_code is None else exit_code
-    return replay(parser_of(name, direction, **parameters), told.stdout, told.stderr, code)
+    told = told if exit_code is None else replace(told, exit_code=exit_code)
+    return told.replay(parser_of(name, direction, **parameters))
 
 
 def only(kind, told):

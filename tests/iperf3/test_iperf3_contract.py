@@ -4,7 +4,7 @@ import re
 from dataclasses import replace
 from itertools import pairwise
 
-from contract import BundledContract, recorded
+from contract import BundledContract, kept, recorded
 from iperf3.iperf3_support import SAMPLES, tool
 
 from benchctl.api import Direction, Role
@@ -36,7 +36,7 @@ def of(name):
     return recorded(SAMPLES / name, role=role, tool=version, direction=way, **parameters)
 
 
-TRANSCRIPTS = {name: of(name) for name in NAMES}
+TRANSCRIPTS = {**kept("iperf3"), **{name: of(name) for name in NAMES}}
 
 
 class TestIperf3(BundledContract):

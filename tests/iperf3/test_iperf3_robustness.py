@@ -3,7 +3,7 @@
 import pytest
 from iperf3.iperf3_support import flow
 
-from benchctl.api import Channel, ParserError
+from benchctl.api import Channel, ParserError, replay
 from benchctl_iperf3.stream import JsonStream
 from benchctl_iperf3.text import TextClient, TextServer
 
@@ -25,6 +25,12 @@ def test_streams_without_number_are_refused():
 def test_a_row_that_only_looks_like_one_is_refused():
     with pytest.raises(ParserError, match="not a line of iperf3's table"):
         TextClient(flow()).feed(NO_ROW)
+
+
+def test_an_interval_that_ends_before_it_begins_is_refused():
+    row = b"[  5]   9.00-1.00   sec  4.29 GBytes  36812345 Kbits/sec    1    895 KBytes       \n"
+    with pytest.raises(ParserError, match=r"an interval from 9\.0 to 1\.0"):
+        replay(TextClient(flow()), row)
 
 
 def test_a_rate_over_no_time_at_all_is_no_row():

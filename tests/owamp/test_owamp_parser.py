@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from contract import BundledContract, said
+from contract import BundledContract, kept, said
 
 from benchctl.api import (
     Channel,
@@ -211,6 +211,7 @@ def test_a_packet_cannot_be_lost_and_there():
 
 
 TRANSCRIPTS = {
+    **kept("owamp"),
     "both": said((Channel.STDOUT, text(WHOLE)), count=3),
     "reflected": said(
         (Channel.STDOUT, text([START, reflected(0, 0), reflected(1, 100), end("both", 2)])),

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from contract import recorded
 from hypothesis import settings
 
 from benchctl.analysis.figures import FlowFold
@@ -35,9 +36,8 @@ START = 4_004_207_000 << 32
 
 def transcript(name):
     """Return stdout, stderr and exit code of a sample."""
-    path = SAMPLES / name
-    code = int(path.with_suffix(".rc").read_text())
-    return path.with_suffix(".out").read_bytes(), path.with_suffix(".err").read_bytes(), code
+    told = recorded(SAMPLES / name)
+    return told.stdout, told.stderr, told.exit_code
 
 
 def machine(name, count=100):

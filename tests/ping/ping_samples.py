@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from contract import recorded
 from hypothesis import settings
 
 from benchctl.api import replay
@@ -31,16 +32,8 @@ def parser(count=1000, interval_s=0.2):
     return PingParser(count, interval_s, first_seq=1)
 
 
-def transcript(name):
-    """Return stdout, stderr and exit code of a sample."""
-    path = SAMPLES / name
-    code = int(path.with_suffix(".rc").read_text())
-    return path.with_suffix(".out").read_bytes(), path.with_suffix(".err").read_bytes(), code
-
-
 def events(name, **arguments):
-    stdout, stderr, code = transcript(name)
-    return replay(parser(**arguments), stdout, stderr, code)
+    return recorded(SAMPLES / name).replay(parser(**arguments))
 
 
 def said(text, stderr=b"", code=0, **arguments):

@@ -8,7 +8,7 @@ import time
 from dataclasses import replace
 
 import pytest
-from contract import BundledContract, said
+from contract import BundledContract, kept, said
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
@@ -320,6 +320,7 @@ def test_a_server_that_ends_before_it_is_ready_is_a_failure():
         b'{"event": "news"}',
         b'{"event": ["end"]}',
         b'{"event": "start", "epoch_s": NaN}',
+        b'{"event": "end", "directions": {"send": {"effective": {"window_bytes": 1e999}}}}',
         b'{"event": "start", "epoch_s": "soon"}',
         b'{"event": "start", "epoch_s": 1' + b"0" * 400 + b"}",
         json.dumps({**INTERVAL, "stream": -1}).encode(),
@@ -340,6 +341,7 @@ def test_a_line_that_the_tool_does_not_print_is_a_parser_error(line):
 
 
 TRANSCRIPTS = {
+    **kept("simpleperf"),
     "both": said((Channel.STDOUT, lines(*TRANSCRIPT)), direction=Direction.BOTH),
     "died": said((Channel.STDOUT, lines(INTERVAL)), (Channel.STDERR, b"Traceback\n"), exit_code=1),
     "server": said((Channel.STDOUT, lines(LISTENING, INTERVAL, END)), role=Role.SERVER),
