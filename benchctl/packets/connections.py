@@ -31,7 +31,7 @@ def connections_of(segments: Iterable[Segment]) -> list[Connection]:
         connection, way = place
         connection.feed(
             time_s, way, wire, seq, ack, flags, window, length, ident,
-            data[options_at : min(body, stop)],
+            data[options_at : body if body < stop else stop],
         )  # fmt: skip
         if length and data[body : body + 4] in _METHODS and stop > body:
             _request(connection, data[body : min(body + length, stop)])

@@ -97,10 +97,12 @@ class Frames:
                 continue
             if link in _LOOPBACK:
                 size = 4
+            self.bytes_count += sum([packet[3] for packet in packets])
+            last_s = self.last_s
+            self.last_s = max([last_s, *[packet[0] for packet in packets]])
             for time_s, start, stop, wire in packets:
-                self.bytes_count += wire
-                if time_s >= self.last_s:
-                    self.last_s = time_s
+                if time_s >= last_s:
+                    last_s = time_s
                 else:
                     self.backwards += 1
                 at = start + size
@@ -119,11 +121,11 @@ class Frames:
                     upper = at + ((first & 15) << 2)
                     # Offloaded segmentation leaves 0 for a length that does not fit.
                     end = at + total if total else start + wire
-                    addresses = data[at + 12 : at + 20]
+                    low, high = at + 12, at + 20
                     whole = first >= 0x45 and first < 0x50
                     part = fragment & 0x3FFF
                 elif kind == _IPV6 and stop - at >= 40:
-                    ident, addresses = 0, data[at + 8 : at + 40]
+                    ident, low, high = 0, at + 8, at + 40
                     total, protocol = _ipv6(data, at)
                     end = at + 40 + total if total else start + wire
                     protocol, upper, part = _upper(data, at + 40, stop, protocol)
@@ -134,9 +136,8 @@ class Frames:
                 if not whole:
                     unread["malformed"] += 1
                 elif protocol != _TCP or part:
-                    self._count(
-                        time_s, protocol, part, addresses, wire, data[upper : min(stop, upper + 13)]
-                    )
+                    head = data[upper : min(stop, upper + 13)]
+                    self._count(time_s, protocol, part, data[low:high], wire, head)
                 elif stop - upper < 20:
                     unread["cut too short"] += 1
                 else:
@@ -145,8 +146,11 @@ class Frames:
                     if body < upper + 20 or body > end:
                         unread["malformed"] += 1
                         continue
+                    ends = data[low : upper + 4]
+                    if upper != high:  # options, or extension headers, between
+                        ends = data[low:high] + data[upper : upper + 4]
                     yield (
-                        time_s, addresses + data[upper : upper + 4], wire, sequence, acknowledged,
+                        time_s, ends, wire, sequence, acknowledged,
                         flags, window, end - body, ident, data, upper + 20, body, stop,
                     )  # fmt: skip
 

@@ -44,13 +44,13 @@ class Half:
     """The fold over the data of one end; ``peer`` is the half of the other end."""
 
     __slots__ = (
-        "_dup_at", "_dups", "_edge", "_gaps", "_heard_s", "_recent", "_repeated_to", "_sacked_to",
-        "_sent", "_smooth_s", "_window", "acked", "base", "data_bytes", "data_segments", "doubled",
-        "dsacks", "duplicate_acks", "first_data_s", "frame_bytes", "handshake_s", "keep_alives",
-        "largest_bytes", "last_data_s", "least_s", "mss_bytes", "next", "out_of_order", "packets",
-        "peer", "retransmissions", "rtt_s", "rtt_times_s", "sack_acks", "sack_blocks",
-        "sack_permitted", "scale", "shift", "synchronized", "timestamps", "triple_acks",
-        "unique_bytes", "waiting", "window_least_bytes", "window_most_bytes",
+        "_dup_at", "_dups", "_edge", "_gaps", "_recent", "_repeated_to", "_sacked_to", "_sent",
+        "_smooth_s", "_window", "acked", "base", "data_bytes", "data_segments", "doubled",
+        "dsacks", "duplicate_acks", "first_data_s", "frame_bytes", "handshake_s", "heard",
+        "heard_s", "keep_alives", "largest_bytes", "last_data_s", "least_s", "mss_bytes", "next",
+        "out_of_order", "packets", "peer", "retransmissions", "rtt_s", "rtt_times_s", "sack_acks",
+        "sack_blocks", "sack_permitted", "scale", "shift", "synchronized", "timestamps",
+        "triple_acks", "unique_bytes", "waiting", "window_least_bytes", "window_most_bytes",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -83,12 +83,13 @@ class Half:
         """The sequence number that counts as 0; None before a segment of this end is seen."""
         self._gaps: Gaps | None = None
         self._sent: deque[tuple[int, float, int]] | None = None
-        self._recent: deque[tuple[int, int]] | None = None
+        self._recent: list[int] | None = None
         self._repeated_to = self._sacked_to = self._dups = 0
         self._dup_at = -1
-        self._heard_s: float | None = None
         self._smooth_s: float | None = None
-        self._window = -1
+        self.heard = -1, -1
+        """The last acknowledgement and the last window, as on the wire, at ``heard_s``."""
+        self.heard_s: float | None = None
         self._edge: int | None = None
 
     def begin(self, time_s: float, seq: int, flags: int) -> None:
@@ -157,45 +158,47 @@ class Half:
         if start >= ahead:
             if start > ahead:
                 self._missed(Gap(ahead, start, time_s))
-            self._first_sent(time_s, start, end)
+            self._pass(time_s, start, end)
             self.unique_bytes += length
         else:
-            timer = self._late(time_s, start, end, length, (seq, ident))
+            timer = self._late(time_s, start, end, length, seq << 16 | ident)
         if self.waiting is not None and length:
             if ident:
-                if self._recent is None:
-                    self._recent = deque(maxlen=_RECENT)
-                self._recent.append((seq, ident))
+                recent = self._recent
+                if recent is None:
+                    recent = self._recent = []
+                elif len(recent) > 2 * _RECENT:
+                    del recent[:_RECENT]
+                recent.append(seq << 16 | ident)
             self.last_data_s = time_s
             self.waiting.sent(time_s, end, length, timeout=timer)
 
-    def _first_sent(self, time_s: float, start: int, end: int) -> None:
-        self.next = end
+    def _pass(self, time_s: float, start: int, end: int) -> None:
+        """Bytes behind all others were sent."""
         if self._sent is None:
             self._sent = deque(maxlen=MOST_TIMED)
         self._sent.append((end, time_s, start))
+        self.next = end
 
     def _missed(self, gap: Gap) -> None:
         if self._gaps is None:
             self._gaps = Gaps()
         self._gaps.open(gap)
 
-    def _late(
-        self, time_s: float, start: int, end: int, length: int, mark: tuple[int, int]
-    ) -> bool:
+    def _late(self, time_s: float, start: int, end: int, length: int, mark: int) -> bool:
         """Bytes came late or again; return whether a timer of the sender sent them."""
         filled, since_s = (0, None) if self._gaps is None else self._gaps.fill(start, end)
         flying = range(self.acked, self.next)
         fresh = max(0, end - self.next)
         self.unique_bytes += min(length, filled + fresh)
         if fresh:
-            self._first_sent(time_s, self.next, end)
+            self._pass(time_s, self.next, end)
         # An acknowledgement of these bytes, or past them, times nothing.
         self._repeated_to = max(self._repeated_to, end)
         if since_s is not None and time_s - since_s < _OVERTAKEN * self._path_s():
             self.out_of_order += 1
             return False
-        if since_s is None and mark[1] and self._recent is not None and mark in self._recent:
+        if since_s is None and self._recent is not None and mark in self._recent:
             self.doubled += 1
             return False
         if self.retransmissions is None:
@@ -213,7 +216,7 @@ class Half:
 
         An answer was possible with every acknowledgement, and with all data that were sent.
         """
-        last = [one for one in (self._heard_s, self.last_data_s) if one is not None]
+        last = [one for one in (self.heard_s, self.last_data_s) if one is not None]
         if not last or self._smooth_s is None:
             return True
         patience_s = 1.25 * (self._smooth_s + (self.peer.least_s or 0.0)) + _UNSURE_S
@@ -238,11 +241,13 @@ class Half:
         """The receiver acknowledged data; ``bare`` if the segment does nothing else."""
         if self.base is None:
             return
-        before = self.acked
+        before, last = self.acked, self.heard[1]
+        said = ack, window
         ack = before + ((ack - self.base - before + _BACK) & MASK) - _BACK
         if ack < before:
             return  # overtaken by a newer one
-        self._heard_s = time_s
+        self.heard = said
+        self.heard_s = time_s
         shift = self.shift
         room = window if not window or shift is None else window << shift
         if ack > before:
@@ -252,19 +257,17 @@ class Half:
             self._time(time_s, before, ack)
             self.acked = ack
             self._dups = 0
-        elif bare and window == self._window and self.next > ack:
+        elif bare and window == last and self.next > ack:
             self._dups += 1  # RFC 5681, section 2
             self._dup_at = ack
             self.duplicate_acks += 1
             if self._dups == 3:
                 self.triple_acks += 1
-        if window != self._window:
-            self._window = window
-            if shift is not None or not window:
-                if self.window_most_bytes is None or room > self.window_most_bytes:
-                    self.window_most_bytes = room
-                if self.window_least_bytes is None or room < self.window_least_bytes:
-                    self.window_least_bytes = room
+        if window != last and (shift is not None or not window):
+            if self.window_most_bytes is None or room > self.window_most_bytes:
+                self.window_most_bytes = room
+            if self.window_least_bytes is None or room < self.window_least_bytes:
+                self.window_least_bytes = room
         self._edge = ack + room if shift is not None or not window else None
         if options and (len(options) > 12 or not options.startswith(_ONLY_TIMESTAMPS)):
             self._selective(ack, options)
@@ -276,6 +279,8 @@ class Half:
         sent, item = self._sent, None
         while sent and sent[0][0] <= ack:
             item = sent.popleft()
+        if not sent:
+            self._sent = None  # an empty one holds half a kilobyte
         if before < self._repeated_to:
             return
         if sent and (item is None or item[0] < ack) and sent[0][2] < ack:

@@ -57,7 +57,7 @@ class Connection:
         self.reset_by: int | None = None
         self.shuts: list[Shut] = []
         self.requests: list[str] = []
-        self._fins: set[int] | tuple[()] = ()
+        self._fins = 0
         self._shut: list[Shut | None] = [None, None]
 
     def feed(
@@ -76,16 +76,19 @@ class Connection:
                     self.reset_by = way
                 return
             if flags & FIN:
-                self._fins = {*self._fins, way}
+                self._fins |= 1 << way
             if flags & SYN:
                 self._open(way, seq, flags, options)
         if one.base is None:
             one.begin(time_s, seq, flags)
         if flags & ACK:
-            bare = not length and not flags & (SYN | FIN)
-            other.hear(time_s, ack, window, bare, options)
-            if not window or self._shut[1 - way] is not None:
-                self._close(time_s, 1 - way, window, flags)
+            if length and window and (ack, window) == other.heard and len(options) <= 12:
+                other.heard_s = time_s  # data that repeat what was said before
+            else:
+                bare = not length and not flags & (SYN | FIN)
+                other.hear(time_s, ack, window, bare, options)
+                if not window or self._shut[1 - way] is not None:
+                    self._close(time_s, 1 - way, window, flags)
         if flags & SYN:
             self._agree()
         if length > 1 or flags & (SYN | FIN):
@@ -164,4 +167,4 @@ class Connection:
             return Ending.RESET if answered else Ending.REFUSED
         if self.opener is not None and not self.halves[1 - opener].packets:
             return Ending.UNANSWERED
-        return (Ending.OPEN, Ending.HALF_CLOSED, Ending.CLOSED)[len(self._fins)]
+        return (Ending.OPEN, Ending.HALF_CLOSED, Ending.CLOSED)[self._fins.bit_count()]

@@ -72,7 +72,7 @@ class Waiting:
         self.full_s: float | None = None
         self.initial_bytes: int | None = None
         """What was sent before the first acknowledgement of data came: the initial window."""
-        self._held: deque[tuple[float, int, int | None]] = deque()
+        self._held: deque[tuple[float, int, int | None]] | None = None
         self._first = self._next = self._acked = first
         self._edge = edge
         self._short = False
@@ -104,6 +104,8 @@ class Waiting:
     def heard(self, time_s: float, acked: int, edge: int | None) -> None:
         """An acknowledgement passed; data may be sent up to the edge (None if that is unknown)."""
         if self.lag_s:
+            if self._held is None:
+                self._held = deque()
             self._held.append((time_s + self.lag_s, acked, edge))
         else:
             self._take(time_s, acked, edge)
@@ -119,9 +121,12 @@ class Waiting:
 
     def _release(self, time_s: float) -> None:
         """Take the acknowledgements that have reached the sender by now."""
-        while self._held and self._held[0][0] <= time_s + _EARLY * self.lag_s:
-            due_s, acked, edge = self._held.popleft()
+        held = self._held
+        while held and held[0][0] <= time_s + _EARLY * self.lag_s:
+            due_s, acked, edge = held.popleft()
             self._take(min(due_s, time_s), acked, edge)
+        if not held:
+            self._held = None
 
     def _take(self, time_s: float, acked: int, edge: int | None) -> None:
         if acked > self._acked:

@@ -1,5 +1,7 @@
 """Connections: how they opened and ended, zero windows, and whose segment is whose."""
 
+import tracemalloc
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -149,6 +151,22 @@ def test_request_lines_are_kept_as_far_as_they_were_captured():
     ]  # fmt: skip
     many = [(n, 0, {"seq": n, "data": b"GET / HTTP/1.0\r\n"}) for n in range(MOST_REQUESTS + 5)]
     assert len(found_in(*many)[0].requests) == MOST_REQUESTS
+
+
+def test_a_connection_takes_at_most_five_kilobytes():
+    """A trace may have a hundred thousand of them."""
+    each = [
+        *HANDSHAKE,
+        (0.1, 0, 100, 500, 24, 100), (0.2, 1, 500, 200, 24, 700, 512, b"", 9),
+        (0.3, 0, 200, 1200, FIN_ACK, 0), (0.4, 1, 1200, 201, FIN_ACK, 0),
+        (0.5, 0, 201, 1201, 16, 0),
+    ]  # fmt: skip
+    fed(*each)  # what is made only once
+    tracemalloc.start()
+    kept = [fed(*each) for _ in range(200)]
+    size, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert size / len(kept) < 5000
 
 
 @given(
