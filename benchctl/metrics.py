@@ -153,7 +153,8 @@ METRICS: Mapping[str, Metric] = _metrics(
     Metric("packets_3_reordered", "packets that arrived right after three later ones, which TCP"
            " takes for a loss (3-reordering of RFC 4737, 5.3)", Fold.COUNT, "lower"),
     Metric("packets_in_error", "probes answered by an ICMP error", Fold.COUNT, "lower"),
-    Metric("hops", "routers on the path, from the received time to live", Fold.DISTRIBUTION),
+    Metric("hops", "routers on the path, by the received time to live or a traced route",
+           Fold.DISTRIBUTION),
     Metric("hop_rtt_s", "round-trip time of a probe to one hop of a route, with the time that the"
            " router takes to answer", Fold.DISTRIBUTION, "lower", by_stream=True),
     Metric("hop_probes", "probes to one hop of a route", Fold.COUNT, by_stream=True),
