@@ -37,6 +37,9 @@ COMMANDS = (
     "simpleowamp --version", "simpleperf --version", "benchctl --version",
     "benchctl run -q quickstart --repeat 1",
     "benchctl show last", "benchctl help run",
+    "benchctl backends new mine",
+    "benchctl backends check benchctl-mine/benchctl_mine/mine.py"
+    " --transcripts benchctl-mine/tests/transcripts",
 )  # fmt: skip
 
 

@@ -1,11 +1,14 @@
-"""``benchctl backends`` says of each whether it can be used."""
+"""``benchctl backends`` says of each whether it can be used, and writes new ones."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from benchctl.api import API_VERSION
+from benchctl.testing import scaffold
 
 TOY = Path(__file__).with_name("toy.py").read_text(encoding="utf-8")
 NEWER = API_VERSION + 1
@@ -94,3 +97,85 @@ def test_names_are_listed_without_loading_any(benchctl, plugins):
     assert {"fine", "iperf3", "nosy", "ping"} <= set(names)
     assert json.loads(benchctl("backends", "--names", "--json").stdout) == names
     assert not (benchctl.directory / "loaded").exists()
+
+
+def test_a_command_takes_no_options_of_the_list(benchctl):
+    refused = benchctl("backends", "--json", "new", "mine")
+    assert refused.returncode == 2
+    assert "--json is an option of the list, not of new" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    "name", ["", "Mine", "my-tool", "7up", "été", "class", "socket", "../x", "x" * 65, "a b"]
+)
+def test_a_name_that_python_cannot_import_is_refused_in_one_line(benchctl, name):
+    refused = benchctl("backends", "new", "--", name)
+    assert refused.returncode == 2
+    assert refused.stdout == ""
+    (line,) = refused.stderr.splitlines()
+    assert line.startswith(f'benchctl: no backend can be called "{name}": ')
+    assert [path.name for path in benchctl.directory.iterdir()] == []
+
+
+def test_a_name_that_is_taken_is_refused(benchctl):
+    refused = benchctl("backends", "new", "ping")
+    assert refused.returncode == 2
+    assert 'there is a backend "ping" already, from benchctl ' in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "written"), [([], "benchctl-mine"), (["--single-file"], "mine.py")]
+)
+def test_nothing_is_overwritten_and_nothing_is_left_half(benchctl, options, written):
+    there = benchctl.directory / written
+    assert benchctl("backends", "new", "mine", *options).returncode == 0
+    assert [path.name for path in benchctl.directory.iterdir()] == [written]
+    before = {path: path.read_text() for path in [there, *there.rglob("*")] if path.is_file()}
+    again = benchctl("backends", "new", "mine", *options)
+    assert (again.returncode, again.stderr) == (
+        2, f"benchctl: {written}: the file exists\n  choose another name\n",
+    )  # fmt: skip
+    nowhere = benchctl("backends", "new", "mine", "--directory", "nowhere", *options)
+    assert nowhere.returncode == 2
+    assert nowhere.stderr == f"benchctl: nowhere/{written}: No such file or directory\n"
+    assert [path.name for path in benchctl.directory.iterdir()] == [written]
+    assert all(path.read_text() == text for path, text in before.items())
+
+
+def test_what_new_prints_is_what_it_writes(benchctl):
+    (benchctl.directory / "there").mkdir()
+    done = benchctl("backends", "new", "mine", "--directory", "there")
+    told = {benchctl.directory / line for line in done.stdout.splitlines()}
+    assert told == {path for path in benchctl.directory.rglob("*") if path.is_file()}
+    assert done.stderr.startswith("next: cd there/benchctl-mine, ")
+
+
+# A short name, one of several words, and one that is a name of the API too.
+@pytest.mark.parametrize("name", ["x", "a_longer_name_of_many_words", "sample"])
+def test_what_new_writes_has_no_fault_that_ruff_knows(name, tmp_path):
+    for file, text in {**scaffold.package(name), **scaffold.single_file(name)}.items():
+        path = tmp_path / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    ruff = [sys.executable, "-m", "ruff"]
+    for check in (["check", "--no-cache"], ["format", "--check", "--no-cache"]):
+        done = subprocess.run(
+            [*ruff, *check, tmp_path], cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "file"),
+    [([], "benchctl-mine/benchctl_mine/mine.py"), (["--single-file"], "mine.py")],
+)
+def test_what_new_writes_passes_the_check_and_measures(benchctl, options, file):
+    assert benchctl("backends", "new", "mine", *options).returncode == 0
+    checked = benchctl("backends", "check", file)
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    text = '[flows.x]\nbackend = "mine"\ncount = 3\n'
+    done = benchctl("--plugin", file, "run", "-q", benchctl.profile(text))
+    assert done.returncode == 0, done.stderr
+    heads, _, row = done.stdout.splitlines()[:3]
+    assert heads.split() == ["n", "rtt", "loss"]
+    assert row.split()[0] == "1"

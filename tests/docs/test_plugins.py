@@ -1,7 +1,6 @@
-"""docs/plugins.md: its backend runs, its tests pass, its package is found."""
+"""docs/plugins.md, followed literally from an empty directory; and its tables are the API's."""
 
 import ast
-import importlib.util
 import inspect
 import os
 import re
@@ -10,7 +9,7 @@ import sys
 from typing import get_type_hints
 
 import pytest
-from docs.documents import blocks_of, filled, names_in, section, table, write_files
+from docs.documents import blocks_of, filled, names_in, section, table
 
 from benchctl import api
 from benchctl.testing import EXPORTER_RULES, IMPORTER_RULES, RULES
@@ -19,75 +18,48 @@ from benchctl.testing.sample_runs import sample_runs
 DOCUMENT = "plugins.md"
 
 
-@pytest.fixture
-def shell(tmp_path, shell_in):
-    write_files(DOCUMENT, tmp_path)
-    return shell_in(tmp_path)
+@pytest.fixture(scope="module")
+def package(tmp_path_factory, shell_in):
+    """Follow the page, and return the directory of the package that its reader has then."""
+    shell = shell_in(tmp_path_factory.mktemp("empty"))
+    texts, written = {}, set()
+    for block in blocks_of(DOCUMENT, "console", "python", "toml"):
+        if block.language == "console":
+            shell.check(block)
+        elif block.file:
+            before = texts.get(block.file)
+            texts[block.file] = block.text if before is None else f"{before}\n\n{block.text}"
+            path = shell.directory / block.file
+            if block.file in written or not path.exists():
+                path.write_text(texts[block.file], encoding="utf-8")
+                written.add(block.file)
+    for file, text in texts.items():
+        assert (shell.directory / file).read_text(encoding="utf-8") == text, file
+    return shell.directory
 
 
-def test_the_example_runs_as_shown(shell):
-    for block in blocks_of(DOCUMENT, "console"):
-        shell.check(block)
+def test_the_page_can_be_followed_and_shows_what_new_writes(package):
+    assert (package / "benchctl_echotime" / "echotime.py").exists()
+    assert (package / "runs.sqlite").exists()
 
 
-def test_the_examples_own_tests_pass(tmp_path, monkeypatch):
-    write_files(DOCUMENT, tmp_path)
-    monkeypatch.syspath_prepend(tmp_path)
-    spec = importlib.util.spec_from_file_location("test_echotime", tmp_path / "test_echotime.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    tests = [test for name, test in vars(module).items() if name.startswith("test_")]
-    assert len(tests) == 4
-    for test in tests:
-        test()
-
-
-def test_the_example_imports_the_contract_and_nothing_else_of_benchctl(tmp_path):
-    write_files(DOCUMENT, tmp_path)
-    tree = ast.parse((tmp_path / "echotime.py").read_text())
+def test_the_example_imports_the_contract_and_nothing_else_of_benchctl(package):
+    tree = ast.parse((package / "benchctl_echotime" / "echotime.py").read_text())
     modules = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
     assert {name for name in modules if name.startswith("benchctl")} == {"benchctl.api"}
 
 
-def test_the_package_is_found_and_passes_its_tests_laid_out_as_shown(shell, tmp_path):
-    (layout,) = blocks_of(DOCUMENT, "text")
-    package = lay_out(layout.text, shell.directory, tmp_path / "laid-out")
-    installed = str(tmp_path / "installed")
-    environment = {**os.environ, "PYTHONPATH": installed}
-    install = ["pip", "install", "--no-deps", "--no-build-isolation", "--target", installed, "."]
-    for module in (install, ["pytest", "-c", os.devnull, "--rootdir", ".", "tests"]):
-        result = subprocess.run(
-            [sys.executable, "-m", *module],
+def test_the_package_is_found_when_it_is_installed(package, tmp_path):
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    install = ["--no-deps", "--no-build-isolation", "--target", str(tmp_path), "."]
+    for argv in (["pip", "install", *install], ["benchctl", "backends"]):
+        done = subprocess.run(
+            [sys.executable, "-m", *argv],
             cwd=package, env=environment, capture_output=True, text=True, check=False,
         )  # fmt: skip
-        assert result.returncode == 0, result.stdout + result.stderr
-    assert "4 passed" in result.stdout
-    listed = subprocess.run(
-        [sys.executable, "-m", "benchctl", "backends"],
-        env=environment, capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    assert "echotime     1.0" in listed.stdout
-
-
-def lay_out(layout, source, target):
-    """Lay the page's files out as it shows; a line that imports takes the place of the file's."""
-    folders = []
-    for line in layout.splitlines():
-        indent, name, note = re.fullmatch(r"( *)(\S+) *(.*)", line).groups()
-        folders[len(indent) // 2 :] = [name]
-        path = target.joinpath(*folders)
-        if name.endswith("/"):
-            path.mkdir(parents=True)
-        elif name == "__init__.py":
-            path.write_text(note)
-        else:
-            text = (source / name).read_text()
-            if note.startswith("from "):
-                imported = note.rpartition(" import ")[2]
-                text, changed = re.subn(rf"^from .* import {imported}$", note, text, flags=re.M)
-                assert changed == 1
-            path.write_text(text)
-    return target / folders[0]
+        assert done.returncode == 0, done.stdout + done.stderr
+    assert "echotime     1.0" in done.stdout
+    assert "from benchctl-echotime 1.0.0, API 1" in done.stdout
 
 
 def test_the_versions_of_the_api_are_those_that_the_page_names():

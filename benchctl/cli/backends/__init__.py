@@ -2,6 +2,7 @@
 
 from benchctl.cli.backends.check import check
 from benchctl.cli.backends.listing import list_backends
+from benchctl.cli.backends.new import new
 from benchctl.cli.backends.record import record
 from benchctl.cli.command import PlainCommand, group
 
@@ -10,5 +11,5 @@ backends = group(
     "Its commands are for authors of backends.",
     list_backends,
 )
-backends.command(cls=PlainCommand)(check)
-backends.command(cls=PlainCommand)(record)
+for command in (new, check, record):
+    backends.command(cls=PlainCommand)(command)
