@@ -1,7 +1,9 @@
 import json
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
+from docs.documents import names_in, section, table
 from engine.fakes import FakeBackend, FakeParser
 from hypothesis import given
 from hypothesis import strategies as st
@@ -265,3 +267,8 @@ def test_transcripts_are_in_the_tests_if_these_have_a_place_for_them(tmp_path, m
     assert default_directory() == Path("transcripts")
     (tmp_path / "tests" / "transcripts").mkdir(parents=True)
     assert default_directory() == Path("tests/transcripts")
+
+
+def test_the_page_explains_every_key_in_the_order_of_the_file():
+    keys = names_in(table(section("plugins.md", "## Record the tool")))
+    assert keys == [one.name for one in fields(Transcript)]
