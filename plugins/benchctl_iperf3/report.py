@@ -15,7 +15,7 @@ import re
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from benchctl.api import (
     Channel,
@@ -51,8 +51,7 @@ _WARNING = re.compile(r"warning: +(.*)", re.IGNORECASE)
 _NAME = re.compile(r"^(\S*/)?iperf3: ")
 
 
-@dataclass(frozen=True, slots=True)
-class Interval:
+class Interval(NamedTuple):
     """The tool's figures of one stream in one interval, by the tool's own clock.
 
     ``sends`` says whether this end is the sender.
@@ -106,13 +105,13 @@ def first_measured(interval: Interval, follows: bool, length_bytes: float | None
         for rate, amount in _RATES.items():
             if rate in metrics and amount in metrics:
                 metrics[rate] = metrics[amount] * 8 / interval.end_s
-    return replace(interval, start_s=0.0, metrics=metrics)
+    return interval._replace(start_s=0.0, metrics=metrics)
 
 
 def without_rates(interval: Interval) -> Interval:
     """Return an interval without its rates, which include time in which nothing was sent."""
     metrics = {name: value for name, value in interval.metrics.items() if name not in _RATES}
-    return replace(interval, metrics=metrics)
+    return interval._replace(metrics=metrics)
 
 
 class ReportParser(LineParser):
@@ -138,7 +137,9 @@ class ReportParser(LineParser):
         self.failure: Failure | None = None
         self.words = ""
         """The first words that belong to no format."""
+        self._seen: dict[str, Any] = {}
         self._told: dict[str, Any] = {}
+        self._crumb_s = interval_s(flow) / 10
         self._bytes = dict.fromkeys(Direction, 0.0)
         self._has_received = False
 
@@ -183,21 +184,20 @@ class ReportParser(LineParser):
         key = (interval.start_s, interval.end_s, interval.omitted)
         last, stream.last = stream.last, key
         if key == last:
-            return
+            return ()
         if self.flow.params.omit and not interval.omitted and (last is None or last[2]):
             interval = first_measured(interval, last is not None, self.datagram_bytes)
-        crumb = interval.end_s - interval.start_s < interval_s(self.flow) / 10
-        # A short transfer may end within a fragment, which is then its only interval.
-        if crumb and last is not None:
-            return
-        if interval.start_s > interval.end_s:
+        length_s = interval.end_s - interval.start_s
+        if length_s < 0:
             raise ParserError(f"an interval from {interval.start_s} to {interval.end_s}")
-        yield from self.effective()
+        # A short transfer may end within a fragment, which is then its only interval.
+        if length_s < self._crumb_s and last is not None:
+            return ()
         self._has_received |= interval.metrics.get("bytes_received", 0.0) > 0
         start_s, end_s = interval.start_s, interval.end_s
         if interval.omitted:
             start_s, end_s = (min(t - self.flow.params.omit, 0.0) for t in (start_s, end_s))
-        yield Sample(
+        sample = Sample(
             start_s,
             end_s,
             interval.metrics,
@@ -205,6 +205,7 @@ class ReportParser(LineParser):
             self.direction(interval.sends),
             interval.omitted,
         )
+        return (sample,) if self.settings == self._seen else (*self.effective(), sample)
 
     def counts_idle_time(self, intervals: Sequence[Interval]) -> bool:
         """Return whether the last byte was sent in this interval, given all its streams.
@@ -222,7 +223,7 @@ class ReportParser(LineParser):
 
     def effective(self) -> Iterable[Event]:
         """Return all known settings, if there are more than were reported before."""
-        known = dict(self.settings)
+        known = self._seen = dict(self.settings)
         if self.role is Role.SERVER:
             known = {f"server_{name}": known[name] for name in _OF_EACH_END if name in known}
         if known != self._told:

@@ -16,7 +16,7 @@ from typing import Any
 from benchctl.api import Direction, Event, Flow, Role
 from benchctl_iperf3.parameters import Iperf3Parameters
 from benchctl_iperf3.report import Interval, ReportParser, arrivals, without_rates
-from benchctl_iperf3.values import JsonObject, as_object, load, number, objects, string
+from benchctl_iperf3.values import NUMBERS, JsonObject, as_object, load, number, objects, string
 from benchctl_iperf3.weigh import Final
 
 _Fields = tuple[tuple[str, str, float], ...]
@@ -49,8 +49,6 @@ _CPU: _Fields = (
 )
 _CPU_OF_SERVER: _Fields = (("host_total", "cpu_server_ratio", 100),)
 _NEVER_ZERO = {"tcp_rtt_s", "min", "mean", "max"}
-# As JSON has them: a bool is none.
-_NUMBERS = (int, float)
 
 _START_SETTINGS = (
     ("sndbuf_actual", "send_buffer_bytes"),
@@ -164,11 +162,12 @@ def _metrics(row: JsonObject, fields: _Fields) -> dict[str, float]:
     """
     metrics = {}
     for name, metric, units in fields:
-        value: Any = row.get(name)
-        if type(value) not in _NUMBERS:
-            number(row, name)  # unknown, unless it raises
-        elif 0 <= value < 2**63 and (value or metric not in _NEVER_ZERO):
-            metrics[metric] = value / units
+        if name in row:
+            value: Any = row[name]
+            if type(value) not in NUMBERS:
+                number(row, name)  # unknown, unless it raises
+            elif 0 < value < 2**63 or (value == 0 and metric not in _NEVER_ZERO):
+                metrics[metric] = value / units
     return metrics
 
 
