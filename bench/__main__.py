@@ -16,6 +16,7 @@ NAMES = (
     "pictures",
     "exchange",
     "packets",
+    "recording",
     "quick",
     "runner",
     "simpleperf",
