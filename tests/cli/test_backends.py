@@ -169,8 +169,11 @@ def test_what_new_writes_has_no_fault_that_ruff_knows(name, tmp_path):
     ("options", "file"),
     [([], "benchctl-mine/benchctl_mine/mine.py"), (["--single-file"], "mine.py")],
 )
-def test_what_new_writes_passes_the_check_and_measures(benchctl, options, file):
+def test_what_new_writes_passes_the_check_and_measures(benchctl, port, options, file):
     assert benchctl("backends", "new", "mine", *options).returncode == 0
+    written = benchctl.directory / file
+    # Other tests use the port that it chooses.
+    written.write_text(written.read_text().replace("=7007", f"={port}"))
     checked = benchctl("backends", "check", file)
     assert checked.returncode == 0, checked.stdout + checked.stderr
     text = '[flows.x]\nbackend = "mine"\ncount = 3\n'
