@@ -279,8 +279,9 @@ def test_capabilities_that_contradict_themselves_are_told(capabilities, words):
 
 
 def test_a_process_that_leaves_its_group_is_found_and_ended(monkeypatch):
+    # On a busy machine others that were killed may be there still, and be named too.
     monkeypatch.setattr(ending, "_GONE_S", 0.05)
-    monkeypatch.setattr(rule, "MOST_FAULTS", 1)
+    monkeypatch.setattr(rule, "MOST_FAULTS", 100)
     # It speaks when it has left.
     script = "setsid sh -c 'echo 0.0 0.5 1 bit/s 1 pages; exec sleep 987' & exec sleep 60"
 
