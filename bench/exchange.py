@@ -72,17 +72,8 @@ def _exports(folder: Path) -> None:
     plugin.write_text(PLUGIN)
     for form in ("parquet", "influx", "sqlite", "lines"):
         file = folder / f"run.{form}"
-        argv = [
-            "--plugin",
-            str(plugin),
-            "export",
-            "--format",
-            form,
-            "-o",
-            str(file),
-            "--store",
-            str(store),
-        ]
+        argv = ["--plugin", str(plugin), "export", "--store", str(store)]
+        argv += ["--format", form, "-o", str(file)]
         command = [sys.executable, "-m", "benchctl", *argv]
         # The first compiles; the others take half a minute, of which that is nothing.
         runs = [measured(command) for _ in range(1 + 3 * (form == "parquet"))][-3:]
