@@ -53,10 +53,11 @@ def _use_units(text: str | None) -> str | None:
 
 def _known_format(name: str | None) -> str | None:
     if name is not None:
+        from benchctl.report.exports import ENDINGS
         from benchctl.report.formats import names
 
-        known = names()
-        if name not in known:
+        # To look for those of plugins takes time.
+        if name not in ENDINGS.values() and name not in (known := names()):
             hint = nearest(name, known) or f"formats are: {', '.join(known)}"
             raise UsageError(f'--format "{name}" is no format', hint)
     return name
