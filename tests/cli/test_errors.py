@@ -172,7 +172,7 @@ def test_a_command_that_only_reads_a_store_imports_nothing_that_takes_long(args,
         f"sys.argv = ['benchctl', *{args.format(*names).split()!r}, '--store', {str(store)!r}]\n"
         "slow = ('pydantic', 'importlib.metadata')\n"
         "try: main()\n"
-        "except SystemExit as end: print('END', end.code, [one for one in slow if one in sys.modules])"
+        "except SystemExit as end: print('END', end.code, [m for m in slow if m in sys.modules])"
     )
     result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True

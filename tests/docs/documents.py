@@ -66,6 +66,7 @@ def write_files(document, directory):
             before = texts.get(block.file)
             texts[block.file] = block.text if before is None else f"{before}\n\n{block.text}"
     for name, text in texts.items():
+        (directory / name).parent.mkdir(parents=True, exist_ok=True)
         (directory / name).write_text(text, encoding="utf-8")
     return list(texts)
 
