@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 
+from msgspec import Struct
+
 from benchctl.units import without_unit
 
 
@@ -247,8 +249,7 @@ class Vocabulary:
         return [*first, *sorted(set(measured) - set(first))]
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
+class Sample(Struct, frozen=True):
     """The measurements of one interval of one stream.
 
     ``start_s`` and ``end_s`` count from the start of the measurement (after any omitted part, so

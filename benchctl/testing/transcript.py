@@ -12,7 +12,7 @@ import base64
 import json
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
@@ -225,7 +225,7 @@ def events_text(events: Iterable[Event]) -> str:
 
 
 def _values(event: Event) -> dict[str, Any]:
-    return {one.name: _plain(getattr(event, one.name)) for one in fields(event)}
+    return {name: _plain(getattr(event, name)) for name in type(event).__match_args__}
 
 
 def _plain(value: Any) -> Any:
