@@ -7,10 +7,12 @@ import struct
 import subprocess
 import sys
 import threading
+from functools import partial
 
 import pytest
 from ends import End, drive
 from iperf2.iperf2_support import only, samples, summary
+from waiting import wait_until
 
 from benchctl.api import Direction, Effective, Failure, FailureKind, Flow, Ready, Role, Warn
 from benchctl_iperf2 import BACKEND
@@ -149,17 +151,17 @@ def test_every_datagram_that_a_client_sends_is_counted_once(bench):
     assert any("report is missing" in warn.message for warn in only(Warn, told))
 
 
+def connected(port):
+    try:
+        return socket.create_connection((ADDRESS, port))
+    except ConnectionRefusedError:
+        return None
+
+
 def test_what_a_server_counts_is_what_was_sent_to_it(bench):
     """Without a header, it leaves out the four bytes in which it looks for one."""
     server = bench.server(bench.flow())
-    connection = None
-    for _ in range(100):  # it says that it listens before it does
-        try:
-            connection = socket.create_connection((ADDRESS, bench.port))
-            break
-        except ConnectionRefusedError:
-            continue
-    assert connection is not None
+    connection = wait_until(partial(connected, bench.port))  # it says that it listens before
     with connection:
         for _ in range(50):
             connection.sendall(b"\0" * 10_000)
