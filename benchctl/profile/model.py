@@ -7,7 +7,7 @@ any key through) and are checked against the backend's own model when a plan is 
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     BaseModel,
@@ -127,10 +127,15 @@ def _capture_as_table(value: object) -> object:
     raise ValueError("must be true, false, or a table")
 
 
-CaptureForm = Annotated[
-    CaptureTable | None,
-    BeforeValidator(_capture_as_table, json_schema_input_type=bool | CaptureTable),
-]
+class _OrBoolean:
+    """Says in the schema of a table that a boolean stands for it; pydantic 2.11 can't by itself."""
+
+    def __get_pydantic_json_schema__(self, core: Any, handler: Any) -> dict[str, Any]:
+        (table,) = (one for one in handler(core)["anyOf"] if one != {"type": "null"})
+        return {"anyOf": [{"type": "boolean"}, table]}
+
+
+CaptureForm = Annotated[CaptureTable | None, BeforeValidator(_capture_as_table), _OrBoolean()]
 
 
 class DefaultsTable(BaseModel):

@@ -41,6 +41,8 @@ class Watch:
         if self._watched and event.startswith(self._watched):
             if event.startswith(_LOOKS) and _importing():
                 return
+            if event == "os.posix_spawn" and self.seen and self.seen[-1].startswith("subprocess."):
+                return  # Python 3.13 starts some programs by it: that was seen already
             words = f"{event} {arguments[0]!r}" if arguments else event
             if words not in self.seen:
                 self.seen.append(words[:200])
