@@ -23,6 +23,7 @@ NAMES = (
     "owamp",
     "truth",
     "lab",
+    "hosts",
     "stalls",
     "tui",
     "widgets",

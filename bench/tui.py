@@ -53,12 +53,12 @@ ARROWS = {
 }
 # In this order every key has an effect.
 KEYS = (
-    "+", "+", "-", "+", "0", "m", "g", "g", "b", "b", "b", "l", "p", "\r", "\r",
+    "+", "+", "-", "+", "0", "m", "\r", "g", "g", "B", "B", "B", "l", "p", "\r", "\r",
     "left", "right", "shift+left", "shift+right", " ", " ",
 )  # fmt: skip
 # Keys that open something, and what shows that it is there.
-OPENING = {"1": "Plan", "3": "Summary", "4": "History", "2": "FROZEN"}
-WINDOWS = ("?", "n", "x", "K")
+OPENING = {"1": "profiles", "3": "rows", "4": "runs in", "2": "FROZEN"}
+WINDOWS = ("?", "n", "X", "K")
 PRESSES = 25
 TIMER_S = 0.01
 # Longer than the parts of one reaction are apart.

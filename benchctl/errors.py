@@ -78,6 +78,10 @@ class MissingError(BenchctlError):
     exit_code = 3
 
 
+class HostError(MissingError):
+    """A host elsewhere cannot be reached, or lacks what benchctl needs there."""
+
+
 class PluginError(MissingError):
     """A plugin cannot be loaded, or has failed: it breaks its contract."""
 

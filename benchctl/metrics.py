@@ -93,7 +93,8 @@ METRICS: Mapping[str, Metric] = _metrics(
            Fold.RATE, "higher", wanted=True, aspect=Aspect.RATE),
     Metric("sent_bps", "payload bits sent per second, by the sender's count",
            Fold.RATE, stands_for="throughput_bps", aspect=Aspect.RATE),
-    Metric("rtt_s", "round-trip time of a probe, such as an ICMP echo", Fold.DISTRIBUTION, "lower",
+    Metric("rtt_s", "round-trip time of a probe, such as an ICMP echo; of a segment in a packet"
+           " trace, from its place to the receiver", Fold.DISTRIBUTION, "lower",
            wanted=True, aspect=Aspect.DELAY),
     Metric("rtt_increase_s", "round-trip time of a probe while other flows carry data, less the"
            " median of the idle path: latency under load, or working latency", Fold.DISTRIBUTION,
@@ -110,8 +111,8 @@ METRICS: Mapping[str, Metric] = _metrics(
            per=("packets_lost", "packets_sent"), wanted=True),
     Metric("jitter_rfc3550_s", "smoothed interarrival jitter (RFC 3550, 6.4.1) after the last"
            " packet; the mean over streams", Fold.VALUE, "lower", wanted=True),
-    Metric("retransmits", "TCP segments sent again (tcpi_total_retrans)", Fold.COUNT, "lower",
-           wanted=True),
+    Metric("retransmits", "TCP segments sent again (tcpi_total_retrans; of a packet trace, as many"
+           " as it shows)", Fold.COUNT, "lower", wanted=True),
     Metric("tcp_rtt_s", "the sender's smoothed round-trip time (tcpi_rtt, RFC 6298)",
            Fold.DISTRIBUTION, "lower", wanted=True, aspect=Aspect.DELAY),
     Metric("rtt_idle_s", "round-trip time of a probe before and after other flows carry data",
@@ -124,6 +125,13 @@ METRICS: Mapping[str, Metric] = _metrics(
            "lower"),
     Metric("cwnd_bytes", "the sender's congestion window (tcpi_snd_cwnd x MSS)",
            Fold.DISTRIBUTION, aspect=Aspect.WINDOW),
+    Metric("cwnd_estimated_bytes", "the sender's congestion window as a packet trace shows it: the"
+           " most in flight of an interval, if the network and no loss limited it",
+           Fold.DISTRIBUTION, aspect=Aspect.WINDOW),
+    Metric("flight_bytes", "bytes sent and not acknowledged, in the sender's view; the most of each"
+           " interval", Fold.DISTRIBUTION),
+    Metric("rtt_max_s", "the longest round-trip time of each interval of a packet trace",
+           Fold.DISTRIBUTION, "lower"),
     Metric("bytes_received", "payload bytes received", Fold.COUNT),
     Metric("bytes_sent", "payload bytes sent", Fold.COUNT),
     Metric("tcp_rttvar_s", "variation of the smoothed round-trip time (tcpi_rttvar, RFC 6298)",
@@ -165,7 +173,8 @@ METRICS: Mapping[str, Metric] = _metrics(
     Metric("hop_unanswered_ratio", "share of its probes that one hop of a route did not answer;"
            " routers limit their answers, so it is a loss only at the last hop", Fold.VALUE,
            per=("hop_unanswered", "hop_probes"), by_stream=True),
-    Metric("peer_window_bytes", "receive window that the peer advertises (tcpi_snd_wnd)",
+    Metric("peer_window_bytes", "receive window that the peer advertises (tcpi_snd_wnd; in a packet"
+           " trace the least of each interval)",
            Fold.DISTRIBUTION),
     Metric("path_mtu_bytes", "path MTU as the kernel knows it (tcpi_pmtu)", Fold.DISTRIBUTION),
     Metric("reordering", "the sender's reordering degree, in segments (tcpi_reordering)",

@@ -22,6 +22,7 @@ a command takes precedence over the environment, and that over the file.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -144,6 +145,11 @@ class UserSettings:
     def __getitem__(self, name: str) -> Any:
         return self.find(name).value
 
+    def line(self, name: str) -> int | None:
+        """Return the line that sets a setting; None if the file does not."""
+        source = self._source
+        return source.line((name,)) if source is not None and name in source.data else None
+
     def error(self, key: Key, what: str, hint: str = "") -> ProfileError:
         """Return the error of a value in the file."""
         assert self._source is not None, "a default is never wrong"
@@ -155,6 +161,26 @@ class UserSettings:
             return _KNOWN[name].read(self._source.data[name])
         except ValueError as error:
             raise self.error((name,), str(error)) from None
+
+
+def remember(name: str, value: str) -> None:
+    """Write a setting into the user's file, whose other lines stay.
+
+    Raises ProfileError, OSError.
+    """
+    before = settings()
+    path = before.path
+    lines = path.read_text("utf-8").splitlines() if path.exists() else []
+    written = f"{name} = {json.dumps(value)}"
+    place = before.line(name)
+    if place is None:
+        lines.insert(0, written)  # Behind a table it would be a key of that.
+    else:
+        lines[place - 1] = written
+    path.parent.mkdir(parents=True, exist_ok=True)
+    new = path.with_name(f"{path.name}.new")
+    new.write_text("\n".join([*lines, ""]), "utf-8")
+    new.replace(path.resolve())
 
 
 def settings() -> UserSettings:

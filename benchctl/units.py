@@ -438,6 +438,11 @@ def timestamp(time: float) -> str:
     return f"{strftime('%Y-%m-%dT%H:%M:%S', localtime(second))}.{rest:03d}{offset[:3]}:{offset[3:]}"
 
 
+def format_count(count: int, noun: str) -> str:
+    """Format a number of things: ``1 trial``, ``1,200 trials``."""
+    return f"{count:,} {noun}{'s' * (count != 1)}"
+
+
 def format_ratio(value: float) -> str:
     """Format a ratio: ``2.5 %``."""
     return format_value("_ratio", value)

@@ -1,4 +1,4 @@
-"""Escapes control characters in text from elsewhere: profiles, tools, stores, file names.
+"""Text from elsewhere as a terminal shows it: profiles, tools, stores, file names.
 
 A terminal obeys control characters, and direction marks reorder a line. Such text must not control
 the reader's terminal. So control characters are escaped here, where text leaves the program:
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import re
+import unicodedata
 from collections.abc import Callable
 
 # C0, DEL and C1 (ECMA-48); marks of direction (UAX #9, table 2) and other characters without a
@@ -25,6 +26,43 @@ _IN_LINES = re.compile(f"\r(?!\n)|[{_HIDDEN}]")
 def visible(text: str) -> str:
     """Return a text as one line with every character visible: ESC becomes a backslash and x1b."""
     return text if text.isprintable() else _IN_LINE.sub(_escape, text)
+
+
+# Latin, punctuation, arrows, mathematics, boxes, blocks and braille: nothing wide, nothing without
+# a width of its own.
+_NARROW = re.compile(
+    "[ -\u02ff\u2010-\u2027\u2030-\u205e\u2070-\u20cf\u2100-\u2319\u2500-\u25fc\u2800-\u28ff]*"
+)
+
+
+def width_of(text: str) -> int:
+    """Return how many cells of a terminal a text takes: CJK and emoji take two, marks none."""
+    if text.isascii() or _NARROW.fullmatch(text):
+        return len(text)
+    return sum(map(_cells, text))
+
+
+def _cells(character: str) -> int:
+    if unicodedata.category(character) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+def fitting(text: str, width: int) -> int:
+    """Return how many characters of a text fit in so many cells."""
+    if width_of(text) == len(text):
+        return max(0, min(len(text), width))
+    for place, character in enumerate(text):
+        width -= _cells(character)
+        if width < 0:
+            return place
+    return len(text)
+
+
+def padded(text: str, width: int, *, right: bool = False) -> str:
+    """Return a text with spaces to so many cells."""
+    space = " " * (width - width_of(text))
+    return space + text if right else text + space
 
 
 def visible_lines(text: str) -> str:

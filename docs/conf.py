@@ -23,6 +23,7 @@ CONTENTS = """
 :caption: Use
 docs/guide
 docs/day
+docs/hosts
 docs/troubleshooting
 docs/commands
 docs/profile

@@ -28,6 +28,9 @@ TESTS = Path(__file__).parent
 os.environ["TZ"] = "UTC"
 time.tzset()
 
+# Whoever runs the tests may prefer other units, stores and programs.
+os.environ["BENCHCTL_SETTINGS"] = os.devnull
+
 # A program inherits what is ignored, and tests end programs by each of these: nohup ignores SIGHUP,
 # and a script's & ignores SIGINT.
 for _number, _handler in (

@@ -7,7 +7,7 @@ import time
 
 from waiting import DEADLINE_S
 
-from benchctl.api import Channel
+from benchctl.api import Channel, Ready, Role
 from benchctl.hosts.secrets import read_secrets
 
 
@@ -50,3 +50,49 @@ def drive(ends, until=lambda: False):
                 key.data.take(key.fileobj)
                 if key.fileobj.closed:
                     selector.unregister(key.fileobj)
+
+
+def tool_of(backend):
+    """Return the client's tool as it is on this machine."""
+    argv = backend.probe(Role.CLIENT).argv
+    probed = subprocess.run(argv, capture_output=True, text=True, check=False)
+    return backend.read_probe(Role.CLIENT, probed.returncode, probed.stdout + probed.stderr)
+
+
+class Bench:
+    """Starts both ends of a flow, and ends what a test leaves behind; a subclass makes flows."""
+
+    backend = None
+
+    def __init__(self, port):
+        self.port = port
+        self.ends = []
+
+    def start(self, command):
+        self.ends.append(End(command))
+        return self.ends[-1]
+
+    def server(self, flow):
+        server = self.start(self.backend.server(flow))
+        drive([server], until=lambda: server.events)
+        assert server.events[0] == Ready()
+        return server
+
+    def both(self, flow):
+        """Start a server, and its client when it is ready; returns the client and the server."""
+        server = self.server(flow)
+        return self.start(self.backend.client(flow)), server
+
+    def run(self, *args, **parameters):
+        """Measure; returns the events of the client and of the server."""
+        client, server = self.both(self.flow(*args, **parameters))
+        drive([client, server])
+        return client.events, server.events
+
+    def close(self):
+        for end in self.ends:
+            if end.process.poll() is None:
+                end.process.kill()
+                end.process.wait()
+            for file in end.channels:
+                file.close()

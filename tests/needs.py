@@ -21,6 +21,8 @@ PACKAGES = {
     "mtr": "mtr-tiny",
     "ping": "iputils-ping",
     "setpriv": "util-linux",
+    "ssh": "openssh-client",
+    "sshd": "openssh-server",
     "tc": "iproute2",
     "unshare": "util-linux",
 }
@@ -70,7 +72,8 @@ def missing(item):
 
 
 def _missing_program(name):
-    if shutil.which(name):
+    # The PATH of ordinary users lacks sbin on Debian.
+    if shutil.which(name) or shutil.which(name, path="/usr/sbin:/sbin"):
         return ""
     if name in OWAMP_PROGRAMS:
         return f"needs {name}: build github.com/perfsonar/owamp, and have it on the PATH"

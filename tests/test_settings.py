@@ -3,7 +3,7 @@
 import pytest
 
 from benchctl.errors import ProfileError, UsageError
-from benchctl.settings import NAMES, settings
+from benchctl.settings import NAMES, remember, settings
 
 
 @pytest.fixture
@@ -78,3 +78,19 @@ def test_a_named_file_that_is_missing_is_an_error(tmp_path, monkeypatch):
     monkeypatch.setenv("BENCHCTL_SETTINGS", str(tmp_path / "none.toml"))
     with pytest.raises(UsageError, match=r"BENCHCTL_SETTINGS: .*none\.toml: no such file"):
         settings()
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (None, 'theme = "nord"\n'),
+        ('units = "iec" # mine\n[keys]\n', 'theme = "nord"\nunits = "iec" # mine\n[keys]\n'),
+        ('# mine\ntheme = "x"\n[keys]\n', '# mine\ntheme = "nord"\n[keys]\n'),
+    ],
+)  # fmt: skip
+def test_a_setting_is_remembered_and_all_else_in_the_file_stays(file, before, after):
+    if before is not None:
+        write(file, before)
+    remember("theme", "nord")
+    assert file.read_text() == after
+    assert settings()["theme"] == "nord"

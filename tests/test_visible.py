@@ -5,8 +5,9 @@ import unicodedata
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.cells import cell_len
 
-from benchctl.visible import visible, visible_lines
+from benchctl.visible import fitting, padded, visible, visible_lines, width_of
 
 ANYTHING = st.text(st.characters())
 JOINERS = {"\u200c", "\u200d"}
@@ -49,3 +50,16 @@ def test_what_shows_already_stays_as_it_is(text):
 )
 def test_a_character_shows_as_its_escape(text, line, lines):
     assert (visible(text), visible_lines(text)) == (line, lines)
+
+
+@pytest.mark.parametrize(
+    "text", ["plain", "─±µ…▁⣿↑", "日本", "e\u0301", "🚀 go", "한국어x", "a\u200db", ""]
+)
+def test_text_is_as_wide_as_the_screens_draw_it(text):
+    width = width_of(text)
+    assert width == sum(map(cell_len, text))
+    assert width_of(padded(text, 12)) == width_of(padded(text, 12, right=True)) == 12
+    for room in range(-1, width + 2):
+        kept = fitting(text, room)
+        assert width_of(text[:kept]) <= max(0, room)
+        assert kept == len(text) or width_of(text[: kept + 1]) > room

@@ -17,7 +17,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from statistics import fmean
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -37,6 +37,9 @@ MOST_REPEATS = 1000
 # With numbers of repeats that differ by more, a difference of skewed figures is skewed itself, and
 # degrees that are borrowed make it look too certain.
 ALIKE = 2
+
+
+_Figure = TypeVar("_Figure", "SummaryRow", "Comparison")
 
 
 class Verdict(StrEnum):
@@ -126,16 +129,37 @@ def compare_all(
         pairs = [_Pair(in_a.get(key), in_b.get(key)) for key in {**in_a, **in_b}]
         _borrow(pairs)
         compared.append(pairs)
-    shown = {*OF_TRIALS, *vocabulary.wanted}
-    tested = [one for pairs in compared for one in pairs if one.p is not None]
+    shown = [{comparison_key(row) for row in of_tables([one.row for one in pairs], vocabulary)}
+             for pairs in compared]  # fmt: skip
+    tested = [
+        (comparison_key(one.row) in keys, one)
+        for pairs, keys in zip(compared, shown, strict=True)
+        for one in pairs
+        if one.p is not None
+    ]
     for family in (
-        [one for one in tested if (one.row.metric in shown) is is_shown]
-        for is_shown in (True, False)
+        [one for is_shown, one in tested if is_shown is wanted] for wanted in (True, False)
     ):
         corrected = correction([one.p for one in family if one.p is not None])
         for one, adjusted in zip(family, corrected, strict=True):
             one.family, one.adjusted = len(family), adjusted
     return [[one.compared(vocabulary) for one in pairs] for pairs in compared]
+
+
+def of_tables(figures: Sequence[_Figure], vocabulary: Vocabulary) -> list[_Figure]:
+    """Return the figures that tables show: of wanted metrics, and of those that stand in for one.
+
+    A rate sent says nothing beside the rate that arrived, unless it is what its tool measures.
+    """
+    wanted, headlines = {*OF_TRIALS, *vocabulary.wanted}, {*vocabulary.headlines.values()}
+    measured = {comparison_key(one) for one in figures}
+
+    def is_said(one: _Figure) -> bool:
+        replaced = vocabulary.describe(one.metric).stands_for
+        *about, _ = comparison_key(one)
+        return bool(replaced) and one.metric not in headlines and (*about, replaced) in measured
+
+    return [one for one in figures if one.metric in wanted and not is_said(one)]
 
 
 class _Pair:

@@ -47,6 +47,8 @@ class Limiter(StrEnum):
     PROCESSOR = "processor"
     SENDER = "sender"
     RECEIVER = "receiver"
+    NETWORK = "network"
+    """Its capacity, its round trip or its losses: a packet trace does not tell which."""
     UNKNOWN = "not known"
 
 
@@ -56,7 +58,8 @@ class Limit(Struct, frozen=True, kw_only=True):
     ``share_bps`` is what theory expects of the lab, ``link`` that of which it is a share.
     ``held_ratio`` is the share of its busy time that the sender was held back by the receive
     window, or by its buffer; ``idle_ratio`` the share of the whole time that it had nothing to
-    send. Unknown is None.
+    send. ``waits_s`` are the times that a packet trace shows its sender to wait, by
+    `benchctl.packets.seen.Cause`. Unknown is None.
     """
 
     by: Limiter
@@ -76,6 +79,16 @@ class Limit(Struct, frozen=True, kw_only=True):
     held_ratio: float | None = None
     idle_ratio: float | None = None
     cpu_ratio: float | None = None
+    waits_s: Mapping[str, float] | None = None
+
+
+_BY_CAUSE = {
+    "window": Limiter.RECEIVE_WINDOW,
+    "timeout": Limiter.LOSS,
+    "application": Limiter.SENDER,
+    "network": Limiter.NETWORK,
+}
+"""What limited a flow, by what its sender waited for the longest."""
 
 
 def mathis_bps(rtt_s: float, loss_ratio: float, mss_bytes: float) -> float:
@@ -110,6 +123,9 @@ def limit_of(flow: RecordedFlow, direction: str, figures: Mapping[str, float]) -
         "link": flow.bottlenecks.get(direction) or None,
         "cpu_ratio": max(cpus, default=None),
     }
+    if waits_s := _waits_s(flow):
+        by = _BY_CAUSE[max(waits_s, key=waits_s.__getitem__)]
+        return Limit(by=by, waits_s=waits_s, **known)
     protocol = flow.requested.get("protocol", "tcp")
     if protocol == "udp":
         known["loss_ratio"] = figures.get("loss_ratio")
@@ -139,6 +155,19 @@ def limit_of(flow: RecordedFlow, direction: str, figures: Mapping[str, float]) -
     of_link = flow.bottlenecks.get(direction) != ""
     by, held = _of_tcp(known, figures, str(settings.get("congestion_control", "")), of_link)
     return Limit(by=by, held_ratio=held, **known)
+
+
+def _waits_s(flow: RecordedFlow) -> dict[str, float]:
+    """Return what the sender of a kept trace waited for, and for how long."""
+    return {
+        cause: wait["total_s"]
+        for packets in flow.captures
+        if not packets.host
+        for connection in packets.findings
+        for way in connection["directions"]
+        if way["from"] == flow.source
+        for cause, wait in way["waits"].items()
+    }
 
 
 def _of_datagrams(known: Mapping[str, Any], figures: Mapping[str, float]) -> Limiter:

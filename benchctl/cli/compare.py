@@ -13,6 +13,7 @@ from benchctl.errors import UsageError
 from benchctl.visible import visible
 
 CorrectionName = Literal["holm", "bh"]
+OrderName = Literal["metric", "effect"]
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,6 +41,14 @@ def compare(
             autocompletion=completion.runs,
         ),
     ] = None,
+    order: Annotated[
+        OrderName,
+        typer.Option(
+            "--sort",
+            metavar="ORDER",
+            help="Order of the rows: metric (main ones first) or effect (largest first).",
+        ),
+    ] = "metric",
     every: Annotated[bool, typer.Option("--all", help="Show every measured metric.")] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object per figure, for every metric.")
@@ -87,7 +96,7 @@ def compare(
                     print(json.dumps({"a": a.run.name, "b": b.run.name, **comparison_entry(one)}))
         else:
             with coloured():
-                _print([a, *others], compared, correction, every=every)
+                _print([a, *others], compared, correction, every=every, order=order)
     if any(limit.broken_by(one) for limit in limits for one in every_one):
         sys.exit(1)
 
@@ -98,12 +107,13 @@ def _print(
     correction: str,
     *,
     every: bool,
+    order: OrderName,
 ) -> None:
     from benchctl.report.comparison import (
+        arranged,
         comparison_table,
         explanation,
         letter,
-        of_interest,
         side_by_side,
     )
     from benchctl.report.differences import differences
@@ -118,7 +128,8 @@ def _print(
     other = differences(*runs, routes=route_differences(*reports))
     if other.rows:
         print(align(other.heads, other.rows))
-    shown = compared if every else [of_interest(one, *runs) for one in compared]
+    by_effect = order == "effect"
+    shown = [arranged(one, *runs, every=every, by_effect=by_effect) for one in compared]
     table = comparison_table(shown[0]) if len(shown) == 1 else side_by_side(shown)
     if table.rows:
         print(align(table.heads, table.rows, table.numeric), end="")

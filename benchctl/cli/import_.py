@@ -10,6 +10,7 @@ import typer
 
 from benchctl.cli import completion, options
 from benchctl.errors import UsageError
+from benchctl.units import format_count
 from benchctl.visible import visible
 
 if TYPE_CHECKING:
@@ -113,6 +114,5 @@ def _described(one: ImportedRun, *, dry: bool) -> str:
     """Return what became of the files of a run, in one line."""
     axes = ", ".join(f"{axis} {'|'.join(map(str, values))}" for axis, values in one.axes.items())
     failed = f", {one.failed} of them failed" if one.failed else ""
-    trials = "1 trial" if one.trials == 1 else f"{one.trials} trials"
-    what = f"{one.profile}: {trials} of {one.kind}{failed}"
+    what = f"{one.profile}: {format_count(one.trials, 'trial')} of {one.kind}{failed}"
     return f"{'not stored: ' if dry else ''}{what}{f'; {axes}' if axes else ''}"

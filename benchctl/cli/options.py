@@ -171,7 +171,10 @@ Trust = Annotated[
         help="Run the services, prepare and cleanup commands of files that other users can write.",
     ),
 ]
-Yes = Annotated[bool, typer.Option("--yes", help="Allow a matrix of more than 100,000 trials.")]
+Yes = Annotated[
+    bool,
+    typer.Option("--yes", help="Allow more than 100,000 trials, or 100 GB between machines."),
+]
 Format = Annotated[
     str | None,
     typer.Option(

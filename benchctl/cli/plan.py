@@ -69,8 +69,8 @@ def _entry(bound: BoundTrial, prepared: Planned) -> dict[str, object]:
         "duration_s": trial.duration_s,
         "deadline_s": trial.deadline_s,
         "commands": [
-            {"flow": flow, "end": role, "command": argv}
-            for flow, role, argv in commands(bound, prepared)
+            {"flow": one.flow, "end": one.end, "host": one.host, "command": one.command}
+            for one in commands(bound, prepared)
         ],
         "services": [
             {"host": host, "command": shlex.join(argv)} for host, argv in prepared.services

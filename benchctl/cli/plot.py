@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 import sys
 from collections.abc import Iterable
@@ -19,7 +20,9 @@ from benchctl.visible import visible
 if TYPE_CHECKING:
     from benchctl.report.figures.figure import Picture
 
-KindName = Literal["time", "sweep", "bars", "heat", "cdf", "histogram", "box", "plane"]
+KindName = Literal[
+    "time", "sweep", "bars", "heat", "cdf", "histogram", "box", "plane", "time-sequence"
+]
 FormName = Literal["svg", "png", "pdf"]
 # A terminal that does not say how large it is, or a pipe.
 _SIZE = (100, 30)
@@ -42,7 +45,10 @@ def plot(
         KindName | None,
         typer.Option(
             metavar="KIND",
-            help="time, sweep, bars, heat, cdf, box or plane; default: what suits the run.",
+            help=(
+                "time, sweep, bars, heat, cdf, box, plane or time-sequence; default: what suits"
+                " the run."
+            ),
         ),
     ] = None,
     x: Annotated[
@@ -90,6 +96,19 @@ def plot(
             help="Show only points with this value of an axis; repeatable.",
         ),
     ],
+    begin: Annotated[
+        str,
+        typer.Option(
+            "--from",
+            metavar="TIME",
+            show_default=False,
+            help="Show a figure over time from this second on, such as 39.4s.",
+        ),
+    ] = "",
+    end: Annotated[
+        str,
+        typer.Option("--to", metavar="TIME", show_default=False, help="Show it up to this one."),
+    ] = "",
     output: Annotated[
         Path | None,
         typer.Option(
@@ -132,7 +151,12 @@ def plot(
         options.reject_beside("--terminal", {"-o": output, "--format": form, "--style": style})
     many = every or bool(by)
     form = form or _form_of(output, many=many)
-    chosen = Wanted(PictureKind(kind) if kind else None, x, y, series, by, _only(only), every)
+    chosen = Wanted(
+        PictureKind(kind) if kind else None, x, y, series, by, _only(only), every,
+        begin_s=_time_s("--from", begin, 0.0), end_s=_time_s("--to", end, math.inf),
+    )  # fmt: skip
+    if chosen.begin_s >= chosen.end_s:
+        raise UsageError(f"--from {begin} --to {end}: the end is not after the beginning")
     name, store = options.run_and_store(name, store)
     with options.open_reader(store) as reader:
         report = read_report(reader, reader.find(name))
@@ -141,6 +165,15 @@ def plot(
                 _print(figures)
             else:
                 _write(figures, output, form, style, many=many)
+
+
+def _time_s(option: str, text: str, default_s: float) -> float:
+    from benchctl.units import parse_duration
+
+    try:
+        return parse_duration(text) if text else default_s
+    except ValueError as error:
+        raise UsageError(f"{option}: {error}") from None
 
 
 def _only(texts: Iterable[str]) -> dict[str, list[str]]:

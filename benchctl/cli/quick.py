@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from benchctl.cli import completion, options
+from benchctl.units import format_count
 
 if TYPE_CHECKING:
     from benchctl.backends import Registry
@@ -98,9 +99,10 @@ def quick(
         options.check_format(shown, len(prepared.plan), None)
         if save is not None:
             options.write_new(f"--save {save}", save, text)
-        run_id, name = record_plan(prepared, store, tags=read_tags(tags))
+        run_id, name = record_plan(prepared, store, yes=True, tags=read_tags(tags))
         if not quiet:
-            print(f"run {name}: {len(prepared.plan)} trials, store {store}", file=sys.stderr)
+            trials = format_count(len(prepared.plan), "trial")
+            print(f"run {name}: {trials}, store {store}", file=sys.stderr)
         code = measure(store, run_id, Showing(shown, out, False, quiet, notify))
     sys.exit(code)
 

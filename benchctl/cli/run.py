@@ -10,6 +10,7 @@ import typer
 
 from benchctl.cli import completion, options
 from benchctl.errors import UsageError
+from benchctl.units import format_count
 
 _Profile = Annotated[
     str | None,
@@ -70,8 +71,12 @@ def run(
     from benchctl.engine.planning import planned
     from benchctl.engine.preflight import first_missing
     from benchctl.engine.prepare import record_plan
+    from benchctl.engine.traffic import expected_traffic
     from benchctl.report.output import Output
     from benchctl.store.manage import read_tags
+    from benchctl.tui.draw.plantext import traffic_lines
+    from benchctl.tui.draw.spans import to_text
+    from benchctl.visible import visible
 
     keep_log(log, as_json=log_json, verbose=verbose)
     shown = options.format_for(form, output, live_events=events)
@@ -109,11 +114,13 @@ def run(
         if no_wait:
             until_started.enter_context(free_host(store))
         run_id, name = record_plan(
-            prepared, store, trust=trust, tags=read_tags(tags), server_wait_s=wait_s
+            prepared, store, trust=trust, yes=yes, tags=read_tags(tags), server_wait_s=wait_s
         )
         if not quiet:
-            trials = "1 trial" if len(plan) == 1 else f"{len(plan)} trials"
-            print(f"run {name}: {trials}, store {store}", file=sys.stderr)
+            print(f"run {name}: {format_count(len(plan), 'trial')}, store {store}", file=sys.stderr)
+            if prepared.outside.elsewhere:
+                for line in traffic_lines(expected_traffic(prepared)):
+                    print(visible(to_text([line])), file=sys.stderr)
         way = Showing(shown, out, events, quiet, notify, strict, cases)
         code = measure(store, run_id, way, detach=detach, started=until_started.close)
     sys.exit(code)

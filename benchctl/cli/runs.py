@@ -11,6 +11,7 @@ import typer
 
 from benchctl.cli import completion, options
 from benchctl.cli.command import PlainCommand, group, no_options_before
+from benchctl.units import format_count
 from benchctl.visible import visible
 
 if TYPE_CHECKING:
@@ -252,7 +253,8 @@ def delete(
                 "deleting a run cannot be undone", "add --yes to delete without a question"
             )
         for run in chosen:
-            print(visible(f"{run.name}  {run.profile}, {run.trials} trials"), file=sys.stderr)
+            trials = format_count(run.trials, "trial")
+            print(visible(f"{run.name}  {run.profile}, {trials}"), file=sys.stderr)
         if not typer.confirm("Delete with all samples?", err=True):
             return
     for run in chosen:

@@ -46,7 +46,8 @@ def show(
         if profile:
             print(run.profile_text)
         elif facts:
-            print(json.dumps(run.facts, indent=2))
+            elsewhere = {"hosts": run.hosts} if run.hosts else {}
+            print(json.dumps({**run.facts, **elsewhere}, indent=2))
         elif events:
             _print_events(reader, run)
         elif trials:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import gc
+import os
 import re
 import sys
 import time
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from benchctl.tui.screens.page import Page, Surroundings
 
 PICTURES = (".svg", ".txt", "")
+_WITHOUT = "--screenshot FILE, benchctl run, show and compare work without one"
 
 
 def _check_terminal() -> None:
@@ -29,7 +32,11 @@ def _check_terminal() -> None:
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise UsageError(
             "the screens need a terminal on stdin and stderr",
-            "--screenshot FILE, benchctl run, show and compare work without one",
+            _WITHOUT,
+        )
+    if os.environ.get("TERM") == "dumb":
+        raise UsageError(
+            "the screens need a terminal that can move its cursor, and TERM is dumb", _WITHOUT
         )
 
 
@@ -118,7 +125,7 @@ def tui(
     gc.disable()
     from benchctl.hosts.priority import give_way
     from benchctl.report.output import Output
-    from benchctl.settings import settings
+    from benchctl.settings import remember, settings
     from benchctl.tui.app import BenchApp
     from benchctl.tui.hangup import end_with_terminal
     from benchctl.tui.pictures import take_picture
@@ -135,7 +142,9 @@ def tui(
     around = Surroundings(store, clock, preferences.glyphs)
     page = _first_page(around, names, attach, replay, _read_seconds(at), screen)
     colours = theme_of(theme) if theme else preferences.theme or of_pictures
-    app = BenchApp(around, page, keys=preferences.keys, theme=colours)
+    # A picture, or a theme for this once, changes no settings.
+    keep = None if screenshot is not None or theme else partial(remember, "theme")
+    app = BenchApp(around, page, keys=preferences.keys, theme=colours, remember=keep)
     gc.freeze()
     if screenshot is None:
         give_way()

@@ -47,41 +47,62 @@ class HostRecorder:
         self._text = b""
         self._told = asyncio.Event()
         self._said: dict[str, Any] = {}
+        self.trouble = ""
+        """What went wrong with what was recorded, in words."""
+
+    @property
+    def host(self) -> str:
+        return self._recording.host.name
 
     async def start(self, spawner: Spawner) -> str:
         """Start to record; returns why not, empty if it records."""
-        recording = self._recording
-        argv = (
-            *_PROGRAM, str(self._file), "--name", recording.host.name,
-            "--address", recording.address, "--snaplen", f"{recording.snap_bytes}",
-            "--max", f"{recording.most_bytes}",
-        )  # fmt: skip
         try:
             self._file.parent.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
-            self._process = await spawner.start(recording.host, argv, {}, self._feed)
-            self._process.begin()
-            await has_ended(self._process, _READY_S, unless=self._told)
+            process = await self._start(
+                spawner,
+                "--address",
+                self._recording.address,
+                "--max",
+                f"{self._recording.most_bytes}",
+            )
+            await has_ended(process, _READY_S, unless=self._told)
         except OSError as error:
             self._said["message"] = error.strerror
         if self._said.get("event") == "recording":
             return ""
         why = self._said.get("message", "its recorder did not start")
-        return f"the packets of {recording.host.name} cannot be recorded: {why}"
+        return f"the packets of {self.host} cannot be recorded: {why}"
 
-    async def stop(self, store: Path) -> RecordedPackets | None:
+    async def _start(self, spawner: Spawner, *flags: str) -> Process:
+        recording = self._recording
+        argv = (
+            *_PROGRAM, str(self._file), "--name", self.host,
+            "--snaplen", f"{recording.snap_bytes}", *flags,
+        )  # fmt: skip
+        self._process = await spawner.start(recording.host, argv, {}, self._feed)
+        self._process.begin()
+        return self._process
+
+    async def stop(self, spawner: Spawner, store: Path) -> RecordedPackets | None:
         """End it and wait for its file; None if there is none."""
         if self._process is None:
             return None
         self._process.send_signal("SIGTERM")
-        await has_ended(self._process, _WRITTEN_S)
-        await stop(self._process, "SIGKILL")
-        await self._process.wait()
+        await _end(self._process)
+        if self._said.get("event") == "recording":
+            self.trouble = "its recorder was killed"
+            try:
+                await _end(await self._start(spawner, "--finish"))
+            except OSError as error:
+                self.trouble += f", and its file cannot be finished: {error.strerror}"
         if self._said.get("event") != "end":
+            self.trouble = self.trouble or self._said.get("message", "")
             self._file.unlink(missing_ok=True)
             return None
+        self.trouble = self.trouble or self._said.get("message", "")
         counts = (self._said[name] for name in ("packets", "dropped", "left_out"))
         file = self._file.relative_to(store.parent).as_posix()
-        return RecordedPackets(self._recording.host.name, file, *counts)
+        return RecordedPackets(self.host, file, *counts)
 
     def _feed(self, channel: Channel, data: bytes) -> None:
         if channel is not Channel.STDOUT:
@@ -92,6 +113,12 @@ class HostRecorder:
             self._told.set()
 
 
+async def _end(process: Process) -> None:
+    await has_ended(process, _WRITTEN_S)
+    await stop(process, "SIGKILL")
+    await process.wait()
+
+
 class FlowRecorder:
     """Records a flow at all the ends that its profile asks for, into a folder beside the store."""
 
@@ -99,6 +126,8 @@ class FlowRecorder:
         self._spawner = spawner
         self._store = store
         self._recorders = recorders
+        self.notes: list[str] = []
+        """What is missing of the packets, and why: one line for each end."""
 
     async def start(self) -> str:
         """Start to record; returns why not, empty if everything records."""
@@ -107,7 +136,13 @@ class FlowRecorder:
 
     async def stop(self) -> list[RecordedPackets]:
         """End, and return what was recorded."""
-        ended = await asyncio.gather(*(one.stop(self._store) for one in self._recorders))
+        ended = await asyncio.gather(
+            *(one.stop(self._spawner, self._store) for one in self._recorders)
+        )
+        for one, found in zip(self._recorders, ended, strict=True):
+            if one.trouble or (found and (found.dropped or found.left_out)):
+                words = [found.text if found else "none", *filter(None, [one.trouble])]
+                self.notes.append(f"packets at {one.host}: {': '.join(words)}")
         return [one for one in ended if one is not None]
 
 

@@ -17,9 +17,12 @@ from benchctl.api import (
     ParserError,
     Ready,
     Role,
+    Started,
 )
 from benchctl.engine.capture import FlowRecorder
 from benchctl.engine.tally import Tally, check
+from benchctl.errors import HostError
+from benchctl.hosts.clocks import OURS, HostClock
 from benchctl.hosts.secrets import read_secrets
 from benchctl.hosts.spawn import Process, Spawner, has_ended, stop
 from benchctl.run.planned import Host
@@ -45,6 +48,8 @@ class End:
     """None if it could not be started."""
     stderr: bytearray = field(default_factory=bytearray)
     exit_code: int | None = None
+    clock: HostClock = OURS
+    """That of its host."""
     mute: bool = False
     """Set when the parser failed: later output cannot be understood."""
 
@@ -73,6 +78,8 @@ class FlowAttempt(Tally):
         self._spawner = spawner
         self._tap = tap
         self._ends: dict[Role, End] = {}
+        self.clocks: dict[str, HostClock] = {}
+        """Those of its hosts."""
         self._ready = asyncio.Event()
         self._failed = asyncio.Event()
 
@@ -110,12 +117,15 @@ class FlowAttempt(Tally):
     async def _start(self, role: Role, host: Host, command: Command) -> End:
         end = self._ends[role] = End(role, command)
         try:
+            end.clock = self.clocks[host.name] = await self._spawner.clock_of(host)
             end.process = await self._spawner.start(
                 host,
                 command.argv,
                 {**command.env, **read_secrets(command.secrets)},
                 lambda channel, data: self._feed(end, channel, data),
             )
+        except HostError as error:
+            self.fail(Failure(FailureKind.PEER, error.message, error.hint), role)
         except ValueError as error:
             self.fail(Failure(FailureKind.PARAMETER, str(error)), role)
         except OSError as error:  # no memory, no more processes, a command too long
@@ -123,10 +133,13 @@ class FlowAttempt(Tally):
             self.fail(Failure(FailureKind.TOOL, text), role)
         return end
 
-    def begin(self, common_start: float) -> None:
-        """Open the client's gate. ``common_start`` is the trial's second 0, in Unix time."""
+    def begin(self, common_start: float, at: float | None = None) -> None:
+        """Open the client's gate. ``common_start`` is the trial's second 0, in Unix time.
+
+        On a host elsewhere it opens at the time ``at``.
+        """
         super().begin(common_start)
-        self._running_client().begin()
+        self._running_client().begin(at)
 
     async def finished(self) -> None:
         """Wait until the client has ended by itself, or has failed and had time to end."""
@@ -171,10 +184,10 @@ class FlowAttempt(Tally):
                 self._failures[Role.CLIENT] = said  # but it may give the reason for the wait
         self._exit_code = client.exit_code if client else None
         self.judge(cut_short, reason)
-        self.captures = await self._tap.stop() if self._tap else ()
-        for one in self.captures:
-            if one.dropped or one.left_out:
-                self.note(f"packets at {one.host}: {one.text}")
+        if self._tap:
+            self.captures = await self._tap.stop()
+            for text in self._tap.notes:
+                self.note(text)
 
     # --- events of the ends ---------------------------------------------------------------
 
@@ -205,13 +218,16 @@ class FlowAttempt(Tally):
                 Failure(FailureKind.TOOL, text, "report it to the author of the plugin"), end.role
             )
             return
+        arrived = end.process.arrived if end.process else None
         for event in events:
-            self.take(end.role, event)
+            if isinstance(event, Started):
+                event = Started(end.clock.ours(event.epoch_s))
+            self.take(end.role, event, arrived)
 
-    def take(self, role: Role, event: Event) -> None:
+    def take(self, role: Role, event: Event, arrived: float | None = None) -> None:
         if isinstance(event, Ready) and role is Role.SERVER:
             self._ready.set()
-        super().take(role, event)
+        super().take(role, event, arrived)
 
     @property
     def stderr(self) -> str:

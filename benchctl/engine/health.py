@@ -32,8 +32,12 @@ class HealthFinding:
 
 def examine(registry: Registry) -> list[HealthFinding]:
     """Look at the machine, the lab's needs and the tools."""
-    about = facts.collect()
-    return [*_system(about), *_tcp(about), *_clock(about), *_lab(), *_tools(registry)]
+    return [*of_machine(facts.collect()), *_lab(), *_tools(registry)]
+
+
+def of_machine(about: dict[str, Any]) -> list[HealthFinding]:
+    """Judge a machine by its facts."""
+    return [*_system(about), *_tcp(about), *_clock(about)]
 
 
 def _system(about: dict[str, Any]) -> Iterator[HealthFinding]:

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-import errno
+import asyncio
 import itertools
 import socket
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
+from ipaddress import ip_address
+from typing import Any
 
-from benchctl.errors import MissingError
+from msgspec.structs import replace
+
+from benchctl.errors import HostError, MissingError
+from benchctl.hosts import ports
+from benchctl.hosts.spawn import Spawner
 from benchctl.plan.bound import BoundFlow
-from benchctl.run.planned import Network
+from benchctl.run.planned import Host, Network, Reach
 
 # Another program may take a port between this look and the start of the server, which then moves to
 # the next one at once.
 _OFFERED = 3
-# No machine uses so many in a row.
-_LOOKED_AT = 100
-# The first on which an ordinary user may listen (ip_unprivileged_port_start in ip(7)).
-_UNPRIVILEGED = 1024
 
 
 def check_interfaces(network: Network) -> None:
@@ -32,23 +35,66 @@ def check_interfaces(network: Network) -> None:
             )
 
 
-def is_own(address: str) -> bool:
-    """Return whether this machine can send from an address."""
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+async def with_addresses(
+    network: Network, hosts: Iterable[Host], spawner: Spawner, note: Callable[[str], None]
+) -> Network:
+    """Return a network whose hosts elsewhere have addresses for names. Raises HostError.
+
+    Also whether those are their own; ``note`` takes which are not.
+    """
+    found = {}
+    for named in hosts:
+        host = await with_address(named)
+        others = [one for one in (host.address, host.address6) if one]
+        others = [one for one in others if not await spawner.ask(host, ports, "is_own", one)]
+        if others and host.reachable:
+            note(
+                f"host {host.name} does not have the address {' and '.join(others)} itself, so its "
+                "servers listen at all that it has; if no NAT leads there, correct its address"
+            )
+        found[host.name] = replace(host, translated=frozenset(others))
+    return replace(network, hosts={**network.hosts, **found})
+
+
+async def with_address(host: Host) -> Host:
+    """Return a host elsewhere with the addresses that its name has here.
+
+    The host's own name is often one of its loopback addresses there, where a server would listen in
+    vain. Raises HostError for a name that is not known.
+    """
+    with suppress(ValueError):
+        ip_address(host.address)
+        return host
+    loop = asyncio.get_running_loop()
     try:
-        with socket.socket(family, socket.SOCK_DGRAM) as sock:
-            sock.bind(socket.getaddrinfo(address, 0, family, flags=socket.AI_NUMERICHOST)[0][4])
-    except OSError as error:
-        # A link-local address without its device is another error, which the tool reports.
-        return error.errno not in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
-    return True
+        found = await loop.getaddrinfo(host.address, None, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise HostError(
+            f'host {host.name}: no address of "{host.address}" is known here: {why}',
+            "set its address to the one at which the others reach it",
+        ) from None
+    of_version = {family: str(place[0]) for family, _, _, _, place in reversed(found)}
+    address6 = host.address6 or of_version.get(socket.AF_INET6, "")
+    return replace(host, address=of_version.get(socket.AF_INET, address6), address6=address6)
 
 
-def ports_of(flow: BoundFlow, network: Network, taken: Collection[int]) -> Sequence[int | None]:
+FreePorts = dict[tuple[Reach | None, tuple[Any, ...]], list[int]]
+"""What hosts elsewhere answered: to ask again for each trial would take a round trip."""
+
+
+async def ports_of(
+    flow: BoundFlow,
+    network: Network,
+    taken: Collection[int],
+    spawner: Spawner,
+    known: FreePorts,
+) -> Sequence[int | None]:
     """Return the ports to try, in order: a peer's range, or the first free ones of our host.
 
     A tool whose server benchctl does not start uses the tool's default port. ``taken`` are ports of
-    other flows of the trial. Raises MissingError if no port is available.
+    other flows of the trial, ``known`` those that hosts elsewhere have offered. Raises MissingError
+    if no port is available.
     """
     default = flow.backend.capabilities.default_port
     if default is None:
@@ -62,38 +108,19 @@ def ports_of(flow: BoundFlow, network: Network, taken: Collection[int]) -> Seque
     if not host.shares_ports:
         used = {*taken, *host.taken_ports}
         return [next(port for port in itertools.count(default) if port not in used)]
-    address = flow.address_at(host)
-    free = (port for port in free_ports(address, default) if port not in taken)
-    if not (offered := list(itertools.islice(free, _OFFERED))):
+    address = flow.listens_at(host)
+    first, last = host.ports or (default, None)
+    count = _OFFERED + len(taken)
+    question = address, first, count, last
+    free = known.get((host.reach, question)) if host.reach else None
+    if free is None:
+        free = await spawner.ask(host, ports, "first_free", *question)
+        known[host.reach, question] = free
+    if not (offered := [port for port in free if port not in taken][:_OFFERED]):
+        hint = "a host must have an address of this machine; declare other machines under [servers]"
+        if host.reach is not None:
+            hint = f"{address} must be an address of its own: set hosts.{flow.plan.to}.address"
         raise MissingError(
-            f"flow {flow.plan.name}: no free port at {address}, host {flow.plan.to}",
-            "a host must have an address of this machine; declare other machines under [servers]",
+            f"flow {flow.plan.name}: no free port at {address}, host {flow.plan.to}", hint
         )
     return offered
-
-
-def free_ports(address: str, first: int) -> Iterator[int]:
-    """Yield a port and the next ones that are free for TCP and UDP at an address of this machine.
-
-    The kernel gives none of these to connections; one of its own choice it could give to another's
-    before the server listens.
-    """
-    low = max(first + 1, _UNPRIVILEGED)
-    for port in (first, *range(low, min(low + _LOOKED_AT, 1 << 16))):
-        if _is_free(address, port):
-            yield port
-
-
-def _is_free(address: str, port: int) -> bool:
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    try:
-        with (
-            socket.socket(family, socket.SOCK_STREAM) as tcp,
-            socket.socket(family, socket.SOCK_DGRAM) as udp,
-        ):
-            tcp.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            tcp.bind((address, port))
-            udp.bind((address, port))
-    except OSError:
-        return False
-    return True

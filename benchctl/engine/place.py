@@ -6,13 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from benchctl.analysis.figures import FlowFold
 from benchctl.analysis.loaded import Period
 from benchctl.analysis.sharing import WINDOWS, fair_windows
 from benchctl.analysis.statistics import fairness_jain
-from benchctl.api import FailureKind, Role, Tool
+from benchctl.api import Command, FailureKind, Role, Tool
 from benchctl.engine.flow import FlowAttempt
 from benchctl.engine.tally import Tally
+from benchctl.hosts.programs import as_sent
 from benchctl.metrics import Aspect, Direction, of_aspect
 from benchctl.plan.bound import BoundFlow
 from benchctl.run.planned import Host, Network
@@ -47,6 +50,24 @@ class FlowPlace:
     """The ports that may be tried."""
     port: int | None
     """The port in use."""
+
+    def with_rights(self, host: Host) -> Host:
+        """Return a host of the flow as its tool needs it: one that needs root gets it by sudo."""
+        return replace(host, as_root=self.flow.backend.capabilities.needs_root)
+
+    def shown(self, command: Command, host: Host) -> tuple[str, ...]:
+        """Return the words of a command as they run on a host."""
+        return command.argv if host.reach is None else as_sent(command.argv)
+
+    @property
+    def hosts(self) -> list[Host]:
+        """Those of its ends that are ours."""
+        return [self.source] if self.target is None else [self.source, self.target]
+
+    @property
+    def one_clock(self) -> bool:
+        """Whether both ends are on one machine."""
+        return self.network.is_one_machine(self.source.name, self.flow.plan.to)
 
 
 def server_of(place: FlowPlace) -> tuple[str, str]:

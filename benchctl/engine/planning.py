@@ -1,28 +1,25 @@
-"""From a profile's name to a checked plan: the first step of ``plan``, ``run`` and the screens.
-
-Also how much the plan will send, as far as this can be known before the run.
-"""
+"""From a profile's name to a checked plan: the first step of ``plan``, ``run`` and the screens."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from benchctl.backends import Registry, installed
-from benchctl.engine.network import check_interfaces, is_own
+from benchctl.engine.network import check_interfaces
+from benchctl.engine.reaching import check_hosts, check_ways, reached
 from benchctl.engine.trust import distrust_hooks, distrust_services
 from benchctl.errors import MissingError
+from benchctl.hosts.ports import is_own
 from benchctl.plan.bound import BoundFlow
-from benchctl.plan.network import names_of, planned_network
+from benchctl.plan.network import planned_network
 from benchctl.plan.plan import MOST_TRIALS, Plan, make_plan
 from benchctl.profile.find import find_any, find_topology
 from benchctl.profile.load import Document, load_profile
-from benchctl.run.planned import LOCAL, Hook, Network
+from benchctl.run.planned import Hook, Network, Outside
 from benchctl.toml.source import TomlSource, read_stdin, read_toml
-from benchctl.units import format_size
 
 if TYPE_CHECKING:
     from benchctl.engine.preflight import Tools
@@ -33,7 +30,9 @@ if TYPE_CHECKING:
 class Planned:
     """A plan, its network, and the programs that were found.
 
-    ``network`` is the one that the flows use: with a ``topology`` file, that of the lab.
+    ``network`` is the one that the flows use: with a ``topology`` file, that of the lab;
+    ``outside`` is the one of the profile.
+    ``likely_there`` are what further programs on hosts elsewhere are taken to be.
     ``services`` are the lab's hosts and the commands that run there while the lab exists.
     ``distrust`` says why other users may have written them or the commands of the profile's hosts,
     in the file ``distrusted``.
@@ -41,9 +40,11 @@ class Planned:
 
     plan: Plan
     network: Network
+    outside: Outside
     topology: TomlSource | None
     registry: Registry
     tools: Tools
+    likely_there: Tools
     services: tuple[tuple[str, tuple[str, ...]], ...]
     distrust: str
     distrusted: Path | None
@@ -59,6 +60,7 @@ class _Layout(NamedTuple):
 
     plan: Plan
     network: Network
+    outside: Outside
     topology: Topology | None
     source: TomlSource | None
     registry: Registry
@@ -75,7 +77,7 @@ def check_file(name: str) -> None:
 
         build_topology(source, {})
     else:
-        _laid_out(load_profile(source), (), None, yes=False)
+        _laid_out(load_profile(source), (), None, yes=False, asks=False)
 
 
 NO_LAB = "none"
@@ -99,21 +101,30 @@ def planned(
     ProfileError, UsageError, or MissingError if a backend or a device is missing.
     """
     # `check_file` starts no program, and need not wait for asyncio.
-    from benchctl.engine.preflight import check_root, look, needed
+    from benchctl.engine.preflight import (
+        check_captures,
+        check_root,
+        likely,
+        look,
+        needed,
+    )
 
-    outside = lab == NO_LAB
-    chosen = [f"lab.topology={find_topology(lab).resolve()}"] if lab and not outside else []
-    document = load_profile(profile, [*(assignments or ()), *chosen], lab=not outside)
-    options = [f"--lab {NO_LAB}"] if outside else []
+    no_lab = lab == NO_LAB
+    chosen = [f"lab.topology={find_topology(lab).resolve()}"] if lab and not no_lab else []
+    document = load_profile(profile, [*(assignments or ()), *chosen], lab=not no_lab)
+    options = [f"--lab {NO_LAB}"] if no_lab else []
     options += [f"--only {text}" for text in only or ()]
     options += [f"--repeat {repeats}"] if repeats is not None else []
     document = replace(document, options=tuple(options))
-    plan, network, topology, source, registry = _laid_out(document, only or (), repeats, yes=yes)
+    layout = _laid_out(document, only or (), repeats, yes=yes, asks=True)
+    plan, network, outside, topology, source, registry = layout
     if topology is None:
         check_interfaces(network)
         _check_sources(document, network)
-        check_root(registry, plan.routes)
+        check_root(registry, plan.routes, network)
+    check_captures(plan.routes, network)
     tools = look(registry, needed(plan.routes, network))
+    there = likely(registry, needed(plan.routes, network, elsewhere=True) - tools.keys())
     _check_commands(plan, network, tools)
     nodes = topology.nodes.values() if topology else ()
     services = tuple((node.name, service.argv) for node in nodes for service in node.services)
@@ -121,20 +132,21 @@ def planned(
     file = topology.path if topology else None
     if not doubt:
         file, doubt = distrust_hooks(document) or (None, "")
-    return Planned(plan, network, source, registry, tools, services, doubt, file)
+    return Planned(plan, network, outside, source, registry, tools, there, services, doubt, file)
 
 
 def _laid_out(
-    document: Document, only: Sequence[str], repeats: int | None, *, yes: bool
+    document: Document, only: Sequence[str], repeats: int | None, *, yes: bool, asks: bool
 ) -> _Layout:
+    """Plan a profile; ``asks`` the programs of this machine where hosts are."""
     registry = installed()
-    outside = document.model.outside
     topology = source = None
     if document.model.lab is not None:  # else nobody waits for the import of the labs' room
         from benchctl.engine.lab_planning import fitted, read_topology
 
         topology, source = read_topology(document, document.model.lab)
-    _check_hosts(document, topology)
+    check_hosts(document, topology)
+    outside = reached(document) if asks else document.model.outside
     network = outside.network if topology is None else planned_network(outside, topology)
     plan = make_plan(
         document,
@@ -147,21 +159,10 @@ def _laid_out(
     )
     if topology is not None and source is not None:
         plan = fitted(plan, outside, topology, source)
+    check_ways(document, plan.routes, network)
     for flow in plan.routes:
         network.way(flow)
-    return _Layout(plan, network, topology, source, registry)
-
-
-def _check_hosts(document: Document, topology: Topology | None) -> None:
-    """Raise ProfileError for a host that nothing reaches, or whose commands have no host."""
-    names = names_of(topology) if topology else {}
-    for name, host in document.model.hosts.items():
-        if topology is None and host.address is None and name != LOCAL.name:
-            raise document.error(("hosts", name, "address"), "is missing")
-        hooks = any(hook.host == name for hook in document.model.hooks)
-        if topology is not None and hooks and name not in names:
-            what = f'the lab has no host "{name}" to run its commands'
-            raise document.error(("hosts", name), what, f"hosts are: {', '.join(names)}")
+    return _Layout(plan, network, outside, topology, source, registry)
 
 
 def _check_commands(plan: Plan, network: Network, tools: Tools) -> None:
@@ -171,7 +172,8 @@ def _check_commands(plan: Plan, network: Network, tools: Tools) -> None:
     missing = {name for (name, _), tool in tools.items() if isinstance(tool, MissingError)}
 
     def build(flow: BoundFlow) -> None:
-        if flow.plan.backend not in missing:
+        ends = network.hosts[flow.plan.source], network.target(flow.plan.to)
+        if flow.plan.backend not in missing and not any(one and one.reach for one in ends):
             commands_of_flow(flow, network, tools)
 
     plan.check_commands(build)
@@ -186,40 +188,3 @@ def _check_sources(document: Document, network: Network) -> None:
                 f"this machine does not have the address {way.address}",
                 f"choose another with --set interfaces.{name}.address=ADDRESS",
             )
-
-
-# A larger plan is estimated from this many trials: people need the order of magnitude.
-LOOKED_AT = 500
-
-
-@dataclass(frozen=True, slots=True)
-class Traffic:
-    """Payload bytes of flows with a known amount, and whether there are other flows.
-
-    Others send as much as the network carries in their time.
-    """
-
-    known_bytes: float
-    open_ended: bool
-
-    def __str__(self) -> str:
-        known = format_size(self.known_bytes) if self.known_bytes else ""
-        if not self.open_ended:
-            return known or "none"
-        return f"{known} and " * bool(known) + "what the network carries"
-
-
-def expected_traffic(prepared: Planned) -> Traffic:
-    """Return the traffic of all trials of a plan."""
-    plan = prepared.plan
-    count = min(len(plan), LOOKED_AT)
-    known: list[float] = []
-    open_ended = False
-    for index in range(count):
-        for flow in plan.trial(index * len(plan) // count).flows:
-            sent = flow.traffic_bytes
-            if sent is None or math.isinf(sent):
-                open_ended = True
-            else:
-                known.append(sent)
-    return Traffic(math.fsum(known) * len(plan) / count, open_ended)

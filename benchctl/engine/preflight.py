@@ -13,6 +13,7 @@ from benchctl.api import Probe, Role, Tool
 from benchctl.backends import AnyBackend, Registry
 from benchctl.errors import MissingError, PluginError
 from benchctl.hosts.programs import located
+from benchctl.hosts.remote import NOT_STARTED
 from benchctl.hosts.spawn import LocalSpawner, Spawner, run
 from benchctl.plan.bound import BoundFlow, BoundTrial
 from benchctl.run.planned import LOCAL, Host, Network, PlannedFlow
@@ -21,17 +22,18 @@ PROBE_TIMEOUT_S = 10.0
 
 
 class Toolbox:
-    """Probes each backend's programs once; hosts share this machine's programs.
+    """Probes each backend's programs once; hosts of a lab share this machine's programs.
 
-    ``tell`` takes the versions of all programs so far, by backend, after each new one.
+    ``tell`` takes a host and the versions of its programs so far, by backend, after each new one.
     """
 
     def __init__(
-        self, spawner: Spawner, tell: Callable[[Mapping[str, str]], None] | None = None
+        self, spawner: Spawner, tell: Callable[[Host, Mapping[str, str]], None] | None = None
     ) -> None:
         self._spawner = spawner
         self._tell = tell
-        self._found: dict[tuple[str, Role], Tool] = {}
+        self._found: dict[tuple[str, str, Role], Tool] = {}
+        """By host, which is empty for this machine."""
         self._printed: dict[tuple[str, ...], tuple[int, str]] = {}
 
     async def find(self, backend: AnyBackend, role: Role, host: Host) -> Tool:
@@ -39,12 +41,13 @@ class Toolbox:
 
         Raises MissingError, with the reason and how to get it, if it is not usable.
         """
-        key = (backend.name, role)
+        where = host.name if host.reach else ""
+        key = (where, backend.name, role)
         if key not in self._found:
             self._found[key] = await self._probe(backend, role, host)
             if self._tell:
-                found = self._found.items()
-                self._tell({name: tool.version for (name, _), tool in found if tool.version})
+                tools = {name: tool for (at, name, _), tool in self._found.items() if at == where}
+                self._tell(host, {name: one.version for name, one in tools.items() if one.version})
         return self._found[key]
 
     async def _probe(self, backend: AnyBackend, role: Role, host: Host) -> Tool:
@@ -63,14 +66,17 @@ class Toolbox:
             return await self._ask(backend, role, host, probe.otherwise)
 
     async def _ask(self, backend: AnyBackend, role: Role, host: Host, probe: Probe) -> Tool:
-        argv = located(probe.argv)
+        argv = located(probe.argv) if host.reach is None else probe.argv
         program = argv[0]
         what = f'backend "{backend.name}"'
-        if shutil.which(program) is None:
+        if host.reach is not None:
+            what = f"host {host.name}: {what}"
+        elif shutil.which(program) is None:
             raise MissingError(f"{what}: no program {program} in the PATH", probe.install)
+        key = (host.name if host.reach else "", *argv)
         try:
             # Client and server are often one program.
-            printed = self._printed.get(argv) or await run(
+            printed = self._printed.get(key) or await run(
                 self._spawner, host, argv, PROBE_TIMEOUT_S
             )
         except TimeoutError:
@@ -79,13 +85,15 @@ class Toolbox:
             ) from None
         except OSError as error:
             raise MissingError(f"{what}: {program} cannot be started: {error.strerror}") from error
+        if host.reach is not None and printed[0] == NOT_STARTED:
+            raise MissingError(f"{what}: {printed[1].strip()}", probe.install)
         try:
             tool = backend.read_probe(role, *printed)
         except ValueError as error:  # perhaps of a host that has just died: asked again next time
             raise MissingError(f"{what}: {error}", probe.install) from error
         except Exception as error:
             raise _failed(backend, "read_probe", error) from error
-        self._printed[argv] = printed
+        self._printed[key] = printed
         return tool
 
     async def of_flow(
@@ -118,11 +126,29 @@ class FlowCommands:
     server: tuple[str, ...]
 
 
-def needed(flows: Iterable[PlannedFlow], network: Network) -> set[tuple[str, Role]]:
-    """Return the ends of the backends that benchctl runs."""
-    ways = {(flow.backend, flow.to) for flow in flows}
-    clients = {(backend, Role.CLIENT) for backend, _ in ways}
-    return clients | {(backend, Role.SERVER) for backend, to in ways if network.target(to)}
+def needed(
+    flows: Iterable[PlannedFlow], network: Network, *, elsewhere: bool = False
+) -> set[tuple[str, Role]]:
+    """Return the ends of the backends that benchctl runs with the programs of this machine.
+
+    Or ``elsewhere``, with those of hosts that SSH reaches.
+    """
+    found = set()
+    for flow in flows:
+        ends = (Role.CLIENT, network.hosts[flow.source]), (Role.SERVER, network.target(flow.to))
+        for role, host in ends:
+            if host is not None and (host.reach is not None) is elsewhere:
+                found.add((flow.backend, role))
+    return found
+
+
+def likely(registry: Registry, ends: Iterable[tuple[str, Role]]) -> Tools:
+    """Return what the programs of hosts elsewhere are taken to be: those of this machine, if any.
+
+    A plan asks no other host. A run looks for them there.
+    """
+    found = look(registry, ends)
+    return {end: Tool("") if isinstance(one, MissingError) else one for end, one in found.items()}
 
 
 def look(registry: Registry, ends: Iterable[tuple[str, Role]]) -> Tools:
@@ -151,9 +177,11 @@ def first_missing(tools: Tools) -> MissingError | None:
     return next((tool for tool in tools.values() if isinstance(tool, MissingError)), None)
 
 
-def check_root(registry: Registry, flows: Iterable[PlannedFlow]) -> None:
+def check_root(registry: Registry, flows: Iterable[PlannedFlow], network: Network) -> None:
     """Raise MissingError for a flow on this machine that needs root: its tool, or its capture."""
     for flow in flows:
+        if network.hosts[flow.source].reach is not None:
+            continue  # which is seen there
         if flow.capture and (os.geteuid() != 0 or not sys.platform.startswith("linux")):
             raise MissingError(
                 f"flow {flow.name}: capture needs root, and Linux",
@@ -164,6 +192,20 @@ def check_root(registry: Registry, flows: Iterable[PlannedFlow]) -> None:
                 f'flow {flow.name}: backend "{flow.backend}" needs root',
                 "run benchctl as root, or measure in a lab, whose hosts have what it needs",
             )
+
+
+def check_captures(flows: Iterable[PlannedFlow], network: Network) -> None:
+    """Raise MissingError for a flow whose packets would be recorded on a host elsewhere."""
+    for flow in flows:
+        ends = {"from": network.hosts[flow.source], "to": network.target(flow.to)}
+        for end in flow.capture.ends if flow.capture else ():
+            host = ends[end]
+            if host is not None and host.reach is not None:
+                raise MissingError(
+                    f"flow {flow.name}: packets cannot be recorded on {host.name}, which SSH "
+                    "reaches",
+                    "set capture=false, or capture={ hosts = … } to the end on this machine",
+                )
 
 
 def commands_of(trial: BoundTrial, network: Network, tools: Tools) -> list[FlowCommands]:
@@ -185,7 +227,7 @@ def commands_of_flow(flow: BoundFlow, network: Network, tools: Tools) -> FlowCom
         if tool is not None:
             there[role] = tool
     target = network.target(plan.to)
-    ports = None if target else network.peers[plan.to].ports
+    ports = target.ports if target else network.peers[plan.to].ports
     port = ports[0] if ports else backend.capabilities.default_port
     server = None
     try:

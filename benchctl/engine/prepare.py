@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchctl.engine.planning import Planned
+from benchctl.engine.traffic import check_traffic
 from benchctl.engine.trust import untrusted
 from benchctl.plan.plan import planned_run
 from benchctl.store.record import create_run
@@ -17,17 +18,22 @@ def record_plan(
     store: Path,
     *,
     trust: bool = False,
+    yes: bool = False,
     tags: Sequence[str] = (),
     server_wait_s: float = 0.0,
 ) -> tuple[int, str]:
     """Write a plan into the store as a new run; returns the run's id and name.
 
     Raises ProfileError if others may have written commands that it runs, unless the user trusts
-    them.
+    them, and UsageError if it would send very much, unless the user says yes.
     """
+    if not yes:
+        check_traffic(prepared)
     if prepared.distrust and not trust:
         of_lab = prepared.topology is not None and prepared.distrusted == prepared.topology.path
         what = "services" if of_lab else "prepare and cleanup"
         raise untrusted(prepared.distrusted, prepared.distrust, what)
-    run = planned_run(prepared.plan, prepared.topology, prepared.registry, server_wait_s)
+    run = planned_run(
+        prepared.plan, prepared.outside, prepared.topology, prepared.registry, server_wait_s
+    )
     return create_run(store, run, time.time(), tags)

@@ -8,18 +8,22 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 from benchctl.analysis.results import FlowReport, TrialReport
 from benchctl.backends import Registry
+from benchctl.engine.about import About
+from benchctl.engine.holding import Holding
+from benchctl.engine.network import with_addresses
 from benchctl.engine.preflight import Toolbox
 from benchctl.engine.site import Site
 from benchctl.engine.trial import Signals, TrialRunner
 from benchctl.errors import BenchctlError, HookError, LabError, MissingError, StoreError
-from benchctl.hosts import facts
-from benchctl.hosts.spawn import LocalSpawner
+from benchctl.hosts.hosts import Hosts
+from benchctl.hosts.tasks import cancel
 from benchctl.plan.bound import bind_trial, timed
 from benchctl.plan.strategy import Strategy, strategy_of
-from benchctl.run.planned import Settings
+from benchctl.run.planned import Host, Settings
 from benchctl.run.record import Run, Trial
 from benchctl.run.status import Status
 from benchctl.store.locks import Liveness, Turn, other_stores
@@ -108,25 +112,54 @@ class Runner:
     async def _measure(self, recorder: Recorder, reader: Reader, run: Run, turn: Turn) -> None:
         site = site_of(run.settings, lambda text: _note(recorder, text))
         try:
-            async with LocalSpawner() as spawner:
-                await self._measure_on(site, spawner, recorder, reader, run, turn)
+            about = About(recorder)
+            holding = Holding(run.name, about.greet, lambda text: _note(recorder, text))
+            async with Hosts(holding.greet) as hosts:
+                if run.settings.lab is None:  # else they do not exist yet
+                    wanted = self._elsewhere(reader, run)
+                    taking = asyncio.ensure_future(holding.take(hosts, wanted))
+                    if not await self._unless_stopped(taking):
+                        return
+                    site.network = await with_addresses(
+                        site.network, wanted, hosts, lambda text: _note(recorder, text)
+                    )
+                await self._measure_on(site, hosts, about, recorder, reader, run, turn)
         finally:
             await site.close()
+
+    def _elsewhere(self, reader: Reader, run: Run) -> list[Host]:
+        """Return the hosts that SSH reaches and that trials left to measure need."""
+        known = run.settings.network.elsewhere
+        if not known:
+            return []
+        names = {hook.host for hook in run.settings.hooks}
+        for trial in reader.trials(run.id):
+            if trial.status.is_open:
+                names.update(name for flow in trial.flows for name in (flow.source, flow.to))
+        return [host for name, host in known.items() if name in names]
+
+    async def _unless_stopped(self, task: asyncio.Future[None]) -> bool:
+        """Wait for a task; False if the user ended the wait."""
+        stopping = asyncio.ensure_future(self.signals.stop.wait())
+        waits: list[asyncio.Future[Any]] = [task, stopping]
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        is_done = task.done()
+        await cancel(*waits)  # no effect on one that is done
+        if is_done:
+            task.result()
+        return is_done
 
     async def _measure_on(
         self,
         site: Site,
-        spawner: LocalSpawner,
+        spawner: Hosts,
+        about: About,
         recorder: Recorder,
         reader: Reader,
         run: Run,
         turn: Turn,
     ) -> None:
-        about = facts.collect()
-        recorder.update_run(facts=about)
-        toolbox = Toolbox(
-            spawner, lambda versions: recorder.update_run(facts={**about, "tools": versions})
-        )
+        toolbox = Toolbox(spawner, about.tools)
         runner = TrialRunner(
             site,
             toolbox,

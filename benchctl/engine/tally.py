@@ -79,11 +79,11 @@ class Tally:
         self._common_start = common_start
         self._begun = self._wall()
 
-    def take(self, role: Role, event: Event) -> None:
-        """Take the next event of an end."""
+    def take(self, role: Role, event: Event, arrived: float | None = None) -> None:
+        """Take the next event of an end, which arrived at a Unix time; None is now."""
         match event:
             case Sample():
-                self._take_sample(role, event)
+                self._take_sample(role, event, arrived or self._wall())
             case Summary():
                 self.fold.add_summary(event)
             case TracedRoute():
@@ -102,8 +102,7 @@ class Tally:
             case _:
                 pass  # Ready: only who starts servers waits for it
 
-    def _take_sample(self, role: Role, sample: Sample) -> None:
-        now = self._wall()
+    def _take_sample(self, role: Role, sample: Sample, now: float) -> None:
         self._sampled |= role is Role.CLIENT
         if role is Role.CLIENT and not self._told_start:
             # A sample cannot arrive before its interval ends: the smallest difference is the
@@ -196,11 +195,13 @@ def check(event: Event) -> Event:
     """Return an event of a plugin unchanged.
 
     Raises ValueError or TypeError if it cannot be stored: JSON and statistics have no NaN and no
-    infinity.
+    infinity, and time does not run backwards.
     """
     match event:
         case Sample():
             _check_numbers({"start_s": event.start_s, "end_s": event.end_s, **event.metrics})
+            if event.end_s < event.start_s:
+                raise ValueError(f"a sample ends at {event.end_s} s, and begins at {event.start_s}")
         case Summary():
             for name, value in event.metrics.items():
                 _check_numbers(value if isinstance(value, Mapping) else {name: value})

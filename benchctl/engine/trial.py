@@ -5,20 +5,21 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from benchctl.analysis.figures import FlowFold
-from benchctl.api import Command, Failure, FailureKind, Flow, Role
+from benchctl.api import FailureKind, Role
 from benchctl.engine.capture import recorder_of
+from benchctl.engine.command import command_of
 from benchctl.engine.flow import FlowAttempt
 from benchctl.engine.hooks import Hooks
-from benchctl.engine.network import ports_of
+from benchctl.engine.inside import keep_inside
+from benchctl.engine.losses import blame_lost, clocks_at, watch_hosts
+from benchctl.engine.network import FreePorts, ports_of
 from benchctl.engine.place import FlowPlace, Shares, first_sent, lead_s, loads, next_port, server_of
 from benchctl.engine.preflight import Toolbox
 from benchctl.engine.site import Site
-from benchctl.errors import HookError, LabError, MissingError
-from benchctl.hosts.programs import located
+from benchctl.errors import HookError, HostError, LabError, MissingError
 from benchctl.hosts.spawn import Spawner
 from benchctl.hosts.tasks import cancel
 from benchctl.plan.bound import BoundTrial
@@ -56,7 +57,7 @@ class TrialRunner:
         seed: int,
         of_run: Sequence[HookOutcome] = (),
     ) -> None:
-        """``of_run`` are the commands of hosts that ran around the run already."""
+        """``of_run`` are the hosts' commands that ran around the run already."""
         self._site = site
         self._toolbox = toolbox
         self._spawner = spawner
@@ -69,6 +70,7 @@ class TrialRunner:
         """The commands of the hosts around each attempt; to be closed at the end of the run."""
         self._wait_end = wall_clock() + settings.server_wait_s
         """Until then, a server that does not answer may still be starting."""
+        self._free: FreePorts = {}
         self._answered: set[tuple[str, str]] = set()
         """Those at the far end of a flow that has measured something, in this run."""
 
@@ -96,12 +98,17 @@ class TrialRunner:
                 if error.of_run:
                     raise
                 return self._finish(trial_id, trial, [], [], Status.FAILED, error.message)
-            except (LabError, MissingError):
-                if not (fallen := await self._site.fallen()):
+            except (LabError, MissingError) as error:
+                fallen, wait_s = await self._site.fallen(), 0.0  # the next lab is a new one
+                if not fallen and isinstance(error, HostError):
+                    fallen, wait_s = error.message, self._settings.backoff_s * 2 ** (tried - 1)
+                if not fallen:
                     raise
                 if tried == self._settings.attempts:
                     return self._finish(trial_id, trial, [], [], Status.FAILED, fallen)
-                tried, number = tried + 1, number + 1  # at once: the next lab is a new one
+                tried, number = tried + 1, number + 1
+                if not await self._until_asked(asyncio.ensure_future(asyncio.sleep(wait_s))):
+                    return self._finish(trial_id, trial, [], [], self._cut_short())
                 continue
             finally:
                 await self.hooks.after()
@@ -154,7 +161,8 @@ class TrialRunner:
             plan, backend = flow.plan, flow.backend
             source, target = network.hosts[plan.source], network.target(plan.to)
             tools = await self._toolbox.of_flow(backend, source, target)
-            ports = ports_of(flow, network, taken)
+            known = {} if turns[plan.name] else self._free  # those of a busy one are known no more
+            ports = await ports_of(flow, network, taken, self._spawner, known)
             port = ports[turns[plan.name] % len(ports)]
             if target is not None and port is not None:
                 taken.add(port)
@@ -187,22 +195,20 @@ class TrialRunner:
         error = None if measuring.cancelled() else measuring.exception()
         if error is not None:
             status, reason = Status.INTERRUPTED, str(error)
-        await self._keep_links(trial_id, trial)
-        failed = [flow for flow in flows if flow.failure]
-        if failed and (fallen := await self._site.fallen()):
-            for flow in failed:
-                flow.blame(Failure(FailureKind.PEER, fallen))
+        self._recorder.update_trial(trial_id, clocks=clocks_at(flows, self._wall()))
+        await blame_lost(places, flows, self._spawner, self._site)
         ends = [self._end(flow, status, reason) for flow in flows]
         # Build all of them first: if one fails, no other is running.
         unwritten = [end for end in await asyncio.gather(*ends, return_exceptions=True) if end]
+        await self._keep_links(trial_id, trial)
         for one in (error, *unwritten):
             if one is not None:
                 raise one
         carried = loads(places, flows)
         rises = self._settings.search is not None
         for place, flow in zip(places, flows, strict=True):
-            one_clock = place.network.is_here(place.flow.plan.to)
-            flow.write(carried, place.expected, one_clock=one_clock, rises=rises)
+            flow.write(carried, place.expected, one_clock=place.one_clock, rises=rises)
+            await keep_inside(self._recorder, place, flow, self._signals.stop)
         return flows
 
     async def _keep_links(self, trial_id: int, trial: BoundTrial) -> None:
@@ -243,6 +249,9 @@ class TrialRunner:
             self._recorder.update_flow(flow.flow_id, status=Status.RUNNING)
         self._recorder.update_trial(trial_id, started_time=common_start)
         self._site.begin(common_start)
+        watching = [
+            asyncio.ensure_future(watch_hosts(place, flow, self._spawner)) for place, flow in pairs
+        ]
         pending = {
             asyncio.ensure_future(self._run_flow(place, flow, common_start))
             for place, flow in pairs
@@ -252,27 +261,31 @@ class TrialRunner:
                 done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
                 await asyncio.gather(*done)
         finally:
-            await cancel(*pending)
+            await cancel(*pending, *watching)
 
     async def _start_server(self, place: FlowPlace, flow: FlowAttempt) -> None:
         if place.target is None or not place.flow.backend.capabilities.needs_server:
             return
-        command = _command(place, flow, Role.SERVER, place.flow.backend.server)
+        command = command_of(place, flow, Role.SERVER, place.flow.backend.server)
         if command is not None:
-            self._recorder.update_flow(flow.flow_id, server=command.argv)
-            await flow.start_server(place.target, command)
+            self._recorder.update_flow(flow.flow_id, server=place.shown(command, place.target))
+            await flow.start_server(place.with_rights(place.target), command)
 
     async def _start_client(self, place: FlowPlace, flow: FlowAttempt, starts: float) -> None:
-        start_at_s = starts + place.flow.plan.delay_s if place.waits else None
-        command = _command(place, flow, Role.CLIENT, place.flow.backend.client, start_at_s)
+        start_at_s = None
+        if place.waits:
+            clock = await self._spawner.clock_of(place.source)
+            start_at_s = clock.theirs(starts + place.flow.plan.delay_s)
+        command = command_of(place, flow, Role.CLIENT, place.flow.backend.client, start_at_s)
         if command is not None:
-            self._recorder.update_flow(flow.flow_id, client=command.argv)
-            await flow.start_client(place.source, command)
+            self._recorder.update_flow(flow.flow_id, client=place.shown(command, place.source))
+            await flow.start_client(place.with_rights(place.source), command)
 
     async def _run_flow(self, place: FlowPlace, flow: FlowAttempt, common_start: float) -> None:
-        if not place.waits:
-            await asyncio.sleep(max(0.0, common_start + place.flow.plan.delay_s - self._wall()))
-        flow.begin(common_start)
+        at = None if place.waits else common_start + place.flow.plan.delay_s
+        if at is not None and place.source.reach is None:
+            await asyncio.sleep(max(0.0, at - self._wall()))
+        flow.begin(common_start, at)
         await flow.finished()
 
     def _flow(self, trial_id: int, place: FlowPlace, number: int) -> FlowAttempt:
@@ -362,28 +375,6 @@ class TrialRunner:
             fair_windows=shares.windows if shares else [],
         )
         return status
-
-
-def _command(
-    place: FlowPlace,
-    flow: FlowAttempt,
-    role: Role,
-    build: Callable[[Flow[Any]], Command | None],
-    start_at_s: float | None = None,
-) -> Command | None:
-    """Return the command of one end; None if there is none, or if the flow failed because of it."""
-    try:
-        flow_of = place.flow.described(place.network, place.port, place.tools, role, start_at_s)
-        command = build(flow_of)
-        return command and replace(command, argv=located(command.argv))
-    except ValueError as error:  # the tool on this host cannot do what the flow asks
-        flow.fail(Failure(FailureKind.PARAMETER, str(error)), role)
-    except Exception as error:  # third-party code may fail in any way
-        text = f"the plugin failed to build a command: {type(error).__name__}: {error}"
-        flow.fail(
-            Failure(FailureKind.PARAMETER, text, "report it to the author of the plugin"), role
-        )
-    return None
 
 
 def _overall(flows: list[FlowAttempt]) -> Status:

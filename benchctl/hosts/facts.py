@@ -1,7 +1,8 @@
 """The facts of a machine: kernel, TCP, buffers, interfaces, clock, processor.
 
 They are recorded with every run, and shown by ``benchctl doctor``. They come from /proc, /sys and
-system calls; what a system does not have is left out.
+system calls; what a system does not have is left out. Hosts elsewhere run this file, too, with
+Python 3.9 and nothing of benchctl.
 """
 
 from __future__ import annotations
@@ -15,8 +16,6 @@ import struct
 import sys
 from pathlib import Path
 from typing import Any
-
-import benchctl
 
 _PROC_NET = Path("/proc/sys/net")
 _SYSCTLS = {
@@ -49,7 +48,6 @@ _STA_UNSYNC = 0x0040
 def collect() -> dict[str, Any]:
     """Return the facts of this machine as JSON-like data."""
     return {
-        "benchctl": benchctl.__version__,
         "python": platform.python_version(),
         "hostname": socket.gethostname(),
         "system": platform.system(),

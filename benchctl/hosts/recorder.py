@@ -2,17 +2,20 @@
 
 The kernel fills blocks of a ring with the heads of packets (TPACKET_V3 of packet(7)), and each is
 copied to the disk as it is, so that a packet costs this process nothing while it is measured. When
-the recording ends, these blocks become a pcapng file. Packets begin at their IP head, whatever the
-device. What a host sends to itself passes twice, and is kept when it arrives.
+the recording ends, these blocks become pcapng in the same file, which needs no more of the disk.
+Packets begin at their IP head, whatever the device. What a host sends to itself passes twice, and
+is kept when it arrives.
 
 It is a script of its own, so that it starts fast on any host: ``python -I -S recorder.py FILE``. A
-line of JSON says that it records, and one has its counts at the end, which SIGTERM brings.
+line of JSON says that it records, and one has its counts at the end, which SIGTERM brings. If it
+was killed before that, ``--finish`` makes pcapng of the blocks that it left.
 """
 
 from __future__ import annotations
 
 import argparse
 import ctypes
+import errno
 import json
 import mmap
 import os
@@ -21,7 +24,8 @@ import signal
 import socket
 import struct
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from io import FileIO
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -48,9 +52,14 @@ where they begin."""
 _KIND_AT = 48 + 10
 """Of struct sockaddr_ll, which follows that."""
 
+_ROOM = 4096
+"""Where blocks begin in a file: what describes it as pcapng lies before. A packet in pcapng is
+shorter than in a block, so what is written stays behind what is read."""
 _BLOCK_BYTES = 1 << 18
 # A second and a half of frames at 500 Mbit/s: longer than a disk keeps a writer waiting.
 _BLOCKS = 64
+_SPARED_BYTES = 32 << 20
+"""Of the disk, for the store beside it: figures are worth more than packets."""
 # A block is passed on half full after this time. Nobody waits for it before the end.
 _RETIRE_MS = 100
 
@@ -164,25 +173,38 @@ class BlockRing:
         return came, dropped
 
 
-def record(ring: BlockRing, file: BinaryIO, most_bytes: int, end: int) -> int:
+def record(
+    ring: BlockRing,
+    file: BinaryIO | FileIO,
+    most_bytes: int,
+    end: int,
+    free_bytes: Callable[[], int],
+) -> tuple[int, OSError | None]:
     """Write the blocks of a ring until a descriptor is readable, and after that what is left.
 
-    Returns how many packets were left out because the file has so many bytes.
+    Returns how many packets were left out because the file has so many bytes, or because it could
+    not be written, with that error.
     """
     written = left_out = 0
+    error: OSError | None = None
     ending = False
     while True:
         for packets, block in ring.take():
-            if written + len(block) > most_bytes:
+            if error or written + len(block) > most_bytes:
                 left_out += packets
-            else:
-                written += file.write(block)
+                continue
+            try:
+                if free_bytes() < _SPARED_BYTES or file.write(block) < len(block):
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                written += len(block)
+            except OSError as one:
+                error, left_out = one, left_out + packets
         # The last block is passed on at the latest after its time.
         wait_s = 3 * _RETIRE_MS / 1e3 if ending else None
         awaited: list[Any] = [ring] if ending else [ring, end]
         ready = select.select(awaited, [], [], wait_s)[0]
         if ending and not ready:
-            return left_out
+            return left_out, error
         ending = ending or end in ready
 
 
@@ -191,9 +213,11 @@ def record(ring: BlockRing, file: BinaryIO, most_bytes: int, end: int) -> int:
 
 def packets(file: BinaryIO) -> Iterator[tuple[int, int, int, bytes]]:
     """Yield the packets of blocks: time in nanoseconds, direction, size, and what was kept."""
-    while head := file.read(_BLOCK_HEAD_BYTES):
+    while len(head := file.read(_BLOCK_HEAD_BYTES)) == _BLOCK_HEAD_BYTES:
         _, count, at, used = _BLOCK.unpack_from(head)
         block = head + file.read(used - len(head))
+        if len(block) < used:
+            return  # the disk was full, or the recorder was killed
         for _ in range(count):
             following, seconds, nanoseconds, kept, size, begins = _PACKET.unpack_from(block, at)
             direction = _OUT if block[at + _KIND_AT] == _OUTGOING else _IN
@@ -214,11 +238,12 @@ def _block(kind: int, body: bytes, *options: bytes) -> bytes:
 
 
 def write_pcapng(
-    source: BinaryIO, target: BinaryIO, name: str, snap_bytes: int, came: int, dropped: int
+    source: BinaryIO, target: BinaryIO, name: str, snap_bytes: int, *counts: int
 ) -> int:
     """Write recorded blocks as pcapng (draft-ietf-opsawg-pcapng); returns how many packets.
 
-    ``came`` packets passed the host, and ``dropped`` of them were not recorded.
+    ``counts``, if they are known, are how many packets passed the host, and how many of them were
+    not recorded.
     """
     section = struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1)
     target.write(_block(0x0A0D0D0A, section, _option(4, b"benchctl")))
@@ -230,9 +255,24 @@ def write_pcapng(
         body += data + bytes(-len(data) % 4)
         target.write(_block(6, body, _option(2, struct.pack("<I", direction))))
         written += 1
-    counts = [_option(code, struct.pack("<Q", count)) for code, count in ((4, came), (5, dropped))]
-    target.write(_block(5, struct.pack("<III", 0, *divmod(time_ns, 1 << 32)), *counts))
+    if counts:
+        said = [_option(4 + at, struct.pack("<Q", count)) for at, count in enumerate(counts)]
+        target.write(_block(5, struct.pack("<III", 0, *divmod(time_ns, 1 << 32)), *said))
     return written
+
+
+def in_place(file: Path, name: str, snap_bytes: int, *counts: int) -> int:
+    """Make pcapng of the blocks in a file; returns how many packets."""
+    with file.open("rb") as source, file.open("r+b") as target:
+        source.seek(_ROOM)
+        written = write_pcapng(source, target, name, snap_bytes, *counts)
+        target.truncate()
+    return written
+
+
+def _free(file: FileIO) -> int:
+    status = os.fstatvfs(file.fileno())
+    return status.f_bavail * status.f_frsize
 
 
 def _say(**members: Any) -> None:
@@ -247,27 +287,34 @@ def main() -> None:
     parser.add_argument("--address", action="append", default=[], help="only from or to this one")
     parser.add_argument("--snaplen", type=int, default=96, help="bytes to keep of each packet")
     parser.add_argument("--max", type=int, default=200_000_000, help="bytes on the disk at most")
+    parser.add_argument("--finish", action="store_true", help="write what a killed one has left")
     flags = parser.parse_args()
     os.umask(0o077)
+    if flags.finish:
+        _say(
+            event="end",
+            packets=in_place(flags.file, flags.name, flags.snaplen),
+            dropped=0,
+            left_out=0,
+        )
+        return
     wake, wakeup = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     signal.set_wakeup_fd(wakeup)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: None)
-    spool = flags.file.with_name(f"{flags.file.name}.part")
     try:
         ring = BlockRing(packet_filter(flags.address, flags.snaplen))
-        with spool.open("w+b") as blocks, flags.file.open("wb") as target:
-            spool.unlink()
+        with flags.file.open("wb", buffering=0) as blocks:
+            blocks.write(bytes(_ROOM))
             _say(event="recording")
-            left_out = record(ring, blocks, flags.max, wake)
-            came, dropped = ring.counts()
-            blocks.seek(0)
-            dropped += left_out
-            kept = write_pcapng(blocks, target, flags.name, flags.snaplen, came, dropped)
-    except OSError as error:
-        _say(event="error", message=f"{error.filename or 'packet socket'}: {error.strerror}")
+            left_out, error = record(ring, blocks, flags.max, wake, lambda: _free(blocks))
+        came, dropped = ring.counts()
+        kept = in_place(flags.file, flags.name, flags.snaplen, came, dropped + left_out)
+    except OSError as one:
+        _say(event="error", message=f"{one.filename or 'packet socket'}: {one.strerror}")
         sys.exit(1)
-    _say(event="end", packets=kept, dropped=dropped - left_out, left_out=left_out)
+    message = error.strerror if error else ""
+    _say(event="end", packets=kept, dropped=dropped, left_out=left_out, message=message)
 
 
 if __name__ == "__main__":

@@ -18,10 +18,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Protocol, cast
 
 from benchctl.api import Channel
 from benchctl.hosts import guardian
+from benchctl.hosts.children import wait_without_threads
+from benchctl.hosts.clocks import OURS, HostClock
 from benchctl.hosts.log import Ended, command_log
 from benchctl.hosts.tasks import cancel
 from benchctl.run.planned import Host
@@ -39,9 +42,11 @@ class Process(Protocol):
     """A command that was started; it waits at its gate until `begin`."""
 
     pid: int
+    arrived: float | None
+    """When the output that is being delivered came, in Unix time by our clock; None is now."""
 
-    def begin(self) -> None:
-        """Open the gate."""
+    def begin(self, at: float | None = None) -> None:
+        """Open the gate, on a host elsewhere at a time of our clock, if it is given."""
 
     def send_signal(self, name: str) -> None:
         """Send a signal to the command and everything it started; no error if it has ended."""
@@ -60,7 +65,25 @@ class Spawner(Protocol):
     async def start(
         self, host: Host, argv: Sequence[str], env: Mapping[str, str], on_data: OnData
     ) -> Process:
-        """Start a command up to its gate; its output goes to ``on_data`` as it arrives."""
+        """Start a command up to its gate; its output goes to ``on_data`` as it arrives.
+
+        Raises OSError if it cannot be started.
+        """
+
+    async def clock_of(self, host: Host) -> HostClock:
+        """Return what is known of a host's clock. Raises HostError if it cannot be reached."""
+
+    async def ask(self, host: Host, module: ModuleType, function: str, *arguments: Any) -> Any:
+        """Call a function of a module on a host; returns its result, which is as JSON's.
+
+        The module needs nothing but Python 3.9. Raises HostError as `clock_of`.
+        """
+
+    def lost(self, host: Host) -> asyncio.Future[str]:
+        """Return what is done, with the reason, when the connection to a host has broken."""
+
+    async def why_lost(self, host: Host) -> str:
+        """Return why the connection to a host has broken; empty if the host answers now."""
 
 
 async def has_ended(
@@ -159,8 +182,9 @@ class _Local:
     _started: Callable[[], Ended]
     _log_end: Ended | None = None
     _told: bool = False
+    arrived: float | None = None
 
-    def begin(self) -> None:
+    def begin(self, at: float | None = None) -> None:
         self._log_end = self._started()
         gate = cast("asyncio.WriteTransport", self._transport.get_pipe_transport(0))
         gate.write(b"\n")
@@ -201,6 +225,7 @@ class LocalSpawner:
         self._guardian: asyncio.subprocess.Process | None = None
 
     async def __aenter__(self) -> LocalSpawner:
+        wait_without_threads()
         self._guardian = await asyncio.create_subprocess_exec(
             sys.executable, "-I", "-S", str(Path(guardian.__file__)),
             stdin=asyncio.subprocess.PIPE, start_new_session=True,
@@ -222,12 +247,29 @@ class LocalSpawner:
             env={**os.environ, "LC_ALL": "C", **env}, start_new_session=True,
         )  # fmt: skip
         pid = transport.get_pid()
-        self._tell(f"+{pid}\n")
+        self.guard(pid)
         started = partial(self._log.started, host.name, tuple(argv), pid)
-        return _Local(pid, transport, pipes, self._forget, started)
+        return _Local(pid, transport, pipes, self.forget, started)
 
-    def _forget(self, pid: int) -> None:
-        self._tell(f"-{pid}\n")
+    async def clock_of(self, host: Host) -> HostClock:
+        return OURS
+
+    async def ask(self, host: Host, module: ModuleType, function: str, *arguments: Any) -> Any:
+        return getattr(module, function)(*arguments)
+
+    def lost(self, host: Host) -> asyncio.Future[str]:
+        return asyncio.get_running_loop().create_future()
+
+    async def why_lost(self, host: Host) -> str:
+        return ""
+
+    def guard(self, group: int) -> None:
+        """Let the guardian kill a process group, too, when this process has ended."""
+        self._tell(f"+{group}\n")
+
+    def forget(self, group: int) -> None:
+        """Note that a process group has ended."""
+        self._tell(f"-{group}\n")
 
     def _tell(self, line: str) -> None:
         assert self._guardian is not None, "use the spawner as an async context manager"

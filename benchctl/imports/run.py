@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from benchctl.analysis.figures import FlowFold
@@ -18,13 +19,14 @@ from benchctl.engine.tally import Tally, check
 from benchctl.imports.axes import UNKNOWN, TrialSettings, order
 from benchctl.imports.files import File
 from benchctl.imports.kinds import FileKind, Trials
-from benchctl.imports.result import ImportedRun, Left
+from benchctl.imports.result import ImportedRun
 from benchctl.metrics import Sample
 from benchctl.plan.bound import accepted
 from benchctl.run.planned import LOCAL, PlannedFlow, PlannedRun, PlannedTrial, Scalar, Settings
+from benchctl.run.record import RecordedPackets
 from benchctl.run.status import Status
 from benchctl.store.arrange import TrialPlace, arrange
-from benchctl.store.copy import AlreadyThereError, copy_run
+from benchctl.store.copy import copy_run
 from benchctl.store.record import Recorder, create_run
 
 IMPORTED = "imported"
@@ -46,6 +48,9 @@ class _Clock:
 
     def __call__(self) -> float:
         return self.now
+
+
+Packets = Mapping[str, Sequence[RecordedPackets]]
 
 
 class _Flow(NamedTuple):
@@ -83,8 +88,14 @@ class RunBuilder:
         """Return how many trials it has."""
         return len(self._measured)
 
-    def add(self, file: File, trials: Trials) -> None:
-        """Add the trials of a file. Raises ParserError for a wrong value, and adds none then."""
+    def add(
+        self, file: File, trials: Trials, packets: Packets = MappingProxyType({}),
+        notes: Sequence[str] = (),
+    ) -> None:  # fmt: skip
+        """Add the trials of a file, with the packets of flows by name, and notes about it.
+
+        Raises ParserError for a wrong value, and adds none then.
+        """
         told = []
         for trial in trials:
             flows = [self._flow_of(name, checked(one)) for name, one in trial.items()]
@@ -92,7 +103,9 @@ class RunBuilder:
         if not any(told):
             raise ParserError("it has no measurement")
         for flows in told:
-            self._add_trial(file, flows)
+            self._add_trial(file, flows, packets)
+        for text in notes:
+            self._recorder.add_note(text, "warning", self._last_time, len(self._measured), None)
 
     def _flow_of(self, name: str, one: Recording) -> _Flow:
         backend = self._kind.backend
@@ -112,7 +125,7 @@ class RunBuilder:
         # Without defaults, which the file does not report.
         return _Flow(planned, one, {key: requested[key] for key in given})
 
-    def _add_trial(self, file: File, flows: Sequence[_Flow]) -> None:
+    def _add_trial(self, file: File, flows: Sequence[_Flow], packets: Packets) -> None:
         recordings = [flow.recording for flow in flows]
         length_s = max(map(_length_s, recordings))
         times = [one.started_time for one in recordings if one.started_time is not None]
@@ -126,7 +139,8 @@ class RunBuilder:
             text = f"{file.name}: has no time; that of its last change stands for its end"
             self._recorder.add_note(text, "warning", started, trial_id, None)
         loads = [tally.load for tally in tallies if tally.load is not None]
-        for tally in tallies:
+        for flow, tally in zip(flows, tallies, strict=True):
+            tally.captures = packets.get(flow.planned.name, ())
             tally.write(loads)
         failures = [
             f"{flow.planned.name}: {tally.failure.message}"
@@ -173,10 +187,10 @@ class RunBuilder:
         tally.judge()
         return tally
 
-    def finish(self, into: Path | None) -> ImportedRun | Left:
+    def finish(self, into: Path | None, *, again: bool = False) -> ImportedRun:
         """Put the trials in order, and copy the run to a store; to none for None.
 
-        It is left if the store has got one of its files since they were read.
+        Raises AlreadyThereError if the store has got one of its files, but for ``again``.
         """
         self._recorder.settle()
         axes, ordered = order(self._measured)
@@ -191,11 +205,7 @@ class RunBuilder:
         span = begin, self._last_time
         name = arrange(self._store, self._run_id, places, settings, _common(self._facts), span)
         if into is not None:
-            try:
-                copy_run(self._store, self._run_id, into, new_files=True)
-            except AlreadyThereError as error:
-                why = f"another import brought its files, as {error.run}; import the rest again"
-                return Left(self._profile, why)
+            copy_run(self._store, self._run_id, into, new_files=not again)
         return ImportedRun(name, self._profile, kind.name, len(places), self._failed, axes)
 
     def close(self) -> None:

@@ -15,6 +15,7 @@ from benchctl.imports.kinds import FailedReaderError, FileKind, Trials
 from benchctl.imports.result import ImportedRun, Left
 from benchctl.imports.run import RunBuilder
 from benchctl.imports.stores import STORE, import_store
+from benchctl.store.copy import AlreadyThereError
 from benchctl.store.read import Reader
 
 _TELLING = (".json", ".gz", ".sqlite")
@@ -52,7 +53,7 @@ def import_paths(paths: Sequence[Path], request: ImportRequest) -> Iterator[Impo
             raise UsageError(f"{path}: there is no such file or folder")
     if single:
         at = single[0]
-        name = _stem(at) if len(single) == 1 else at.resolve().parent.name
+        name = stem(at) if len(single) == 1 else at.resolve().parent.name
         yield from _Group(request, name, named=True).take(single)
     for folder in folders:
         found = False
@@ -63,7 +64,7 @@ def import_paths(paths: Sequence[Path], request: ImportRequest) -> Iterator[Impo
             yield Left(name_of(folder), "there is no file in it")
 
 
-def _stem(path: Path) -> str:
+def stem(path: Path) -> str:
     """Return a file's name without its endings: ``one`` of ``one.flent.gz``."""
     return path.name.lstrip(".").partition(".")[0] or path.name
 
@@ -103,7 +104,11 @@ class _Group:
                 except ParserError as error:
                     yield Left(name_of(path), str(error))
             for run in filter(len, self._runs.values()):
-                yield run.finish(None if request.dry else request.store)
+                try:
+                    yield run.finish(None if request.dry else request.store)
+                except AlreadyThereError as error:
+                    why = f"another import brought its files, as {error.run}; import the rest again"
+                    yield Left(self._profile, why)
 
     def _import(
         self, file: File, reader: Reader | None, folder: Path, stack: ExitStack

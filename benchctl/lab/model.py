@@ -124,11 +124,13 @@ class Route:
 class Service:
     """A command that runs on a host as long as the lab exists.
 
-    The lab is ready once all ``ports`` (TCP) have a listener.
+    The lab is ready once all ``ports`` (TCP) have a listener. One that is ``ordinary`` runs as
+    the user who logs in by SSH.
     """
 
     argv: tuple[str, ...]
     ports: tuple[int, ...] = ()
+    ordinary: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from benchctl.lab import script
+from benchctl.lab import script, ssh
 from benchctl.lab.devices import BuildError, await_running, run_ip, set_offloads
 from benchctl.lab.model import Kind, Node, Topology
 from benchctl.lab.syscalls import (
@@ -171,12 +171,17 @@ def mount_view() -> str:
 
 
 def _mount_names(topology: Topology) -> None:
-    """Replace the machine's host names by the lab's, in this mount namespace only."""
+    """Replace the machine's names by the lab's, in this mount namespace only."""
     nsswitch = Path("/etc/nsswitch.conf")
     files = {
         Path("/etc/hosts"): script.hosts_file(topology),
         nsswitch: script.nsswitch_file(nsswitch.read_text() if nsswitch.exists() else ""),
     }
+    serves_ssh = any(
+        service.ordinary for node in topology.nodes.values() for service in node.services
+    )
+    if serves_ssh:
+        files[ssh.USERS] = ssh.users_file(ssh.USERS.read_text())
     # A file system in memory, mounted only until its files are bound to their paths.
     mount("lab", "/tmp", "tmpfs")
     for place, text in files.items():
@@ -186,6 +191,8 @@ def _mount_names(topology: Topology) -> None:
         draft.write_text(text)
         mount(str(draft), str(place), flags=MS_BIND)
     unmount("/tmp")
+    if serves_ssh:
+        ssh.mount_keys()
     # glibc asks this daemon, which runs outside the lab, before it reads any file.
     for cache in (Path("/run/nscd"), Path("/var/run/nscd")):
         if cache.is_dir():

@@ -87,6 +87,11 @@ class ServiceTable(TomlTable):
     """A program that runs on a host while the lab stands."""
 
     iperf3: Ports | None = Field(None, description="starts an iperf3 server on each of these ports")
+    ssh: Ports | None = Field(
+        None,
+        description="starts an OpenSSH server on each of these ports, for the other hosts of the "
+        "lab",
+    )
     command: list[str] | None = Field(
         None, min_length=1, description="program and arguments to start"
     )
@@ -96,10 +101,11 @@ class ServiceTable(TomlTable):
 
     @model_validator(mode="after")
     def _one_program(self) -> ServiceTable:
-        if (self.iperf3 is None) == (self.command is None):
-            raise ValueError("give either iperf3 or command")
-        if self.iperf3 and self.ports:
-            raise ValueError("ports belongs to command; iperf3 has its own")
+        given = [name for name in ("iperf3", "ssh", "command") if getattr(self, name) is not None]
+        if len(given) != 1:
+            raise ValueError("give one of iperf3, ssh and command")
+        if self.ports and given != ["command"]:
+            raise ValueError(f"ports belongs to command; {given[0]} has its own")
         if any("\0" in word for word in self.command or ()):
             raise ValueError("an argument of command contains a NUL character")
         return self

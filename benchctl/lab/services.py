@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import os
 import shlex
-import shutil
 import signal
 import time
 from pathlib import Path
 
 from benchctl.hosts.log import command_log
+from benchctl.lab import ssh
+from benchctl.lab.devices import program_path
 from benchctl.lab.model import Service
 
 # A host can configure its own network, send anything, and serve under any user and port. Everything
@@ -49,9 +50,12 @@ class Running:
     def __init__(self, host: str, service: Service) -> None:
         self._service = service
         self._name = f"{host}: {shlex.join(service.argv)}"
-        if shutil.which(service.argv[0]) is None:
+        program = program_path(service.argv[0])
+        if program is None:
             raise ServiceError(f"{self._name}: no such program")
-        argv = (*WITH_FEWER_PRIVILEGES, *service.argv)
+        user = ssh.AS_USER if service.ordinary else WITH_FEWER_PRIVILEGES
+        # sshd wants its whole path.
+        argv = (*user, program, *service.argv[1:])
         self._log = os.memfd_create(f"{host} service")
         null = os.open(os.devnull, os.O_RDONLY)
         streams = [(os.POSIX_SPAWN_DUP2, null, 0)]

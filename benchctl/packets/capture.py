@@ -12,13 +12,14 @@ import os
 import stat
 import zlib
 from collections.abc import Callable, Iterator
+from io import BufferedReader
 from pathlib import Path
 from struct import Struct
 from typing import IO, Any, Literal, NamedTuple
 
 from benchctl.errors import UsageError
 
-CHUNK = 1 << 18
+CHUNK = 1 << 16
 """Bytes read at once: larger ones are no faster, and leave the processor's cache."""
 LARGEST_PACKET = 1 << 18
 """Bytes of a packet: libpcap's MAXIMUM_SNAPLEN. A larger length is damage."""
@@ -33,6 +34,10 @@ _PCAP = {
     bytes.fromhex("a1b23c4d"): (">", 1),
 }
 """The byte order, and the nanoseconds of a unit of time, by the first four bytes."""
+
+_UNKNOWN_DROPS = 0xFFFF
+"""In an obsolete packet block, whose field for what was lost before has two bytes."""
+_UNTIMED = "{:,} packets have no time in the file, and get that of the packet before"
 
 _NAMES: dict[str, Literal["little", "big"]] = {"<": "little", ">": "big"}
 
@@ -52,6 +57,7 @@ class _Interface(NamedTuple):
     """What an interface description block says; times are ``ticks * mul // div + offset_ns``."""
 
     link: int
+    snap_bytes: int
     mul: int
     div: int
     offset_ns: int
@@ -65,8 +71,8 @@ class Capture:
     """The packets of one file; iterate over it once.
 
     ``faults`` says in words what could not be read, ``dropped`` how many packets the recorder
-    missed by its own count (None if the file does not say), ``untimed`` how many packets have no
-    time (pcapng's simple packet blocks) and are left out.
+    missed by its own count (None if the file does not say). Packets without a time (pcapng's
+    simple packet blocks) get that of the packet before.
     """
 
     def __init__(self, path: Path) -> None:
@@ -74,10 +80,10 @@ class Capture:
         self.form = ""
         self.began_ns: int | None = None
         self.packets = 0
-        self.untimed = 0
         self.dropped: int | None = None
         self.faults: list[str] = []
         self._unpacked = ""
+        self._untimed = 0
         self._left = -1  # of a file's size as it was opened: it may grow faster than it is read
         self._before = 0  # bytes before the data in hand
         self._file: IO[bytes] | gzip.GzipFile
@@ -93,19 +99,17 @@ class Capture:
             else:
                 raise UsageError(f"{self.path}: {error.strerror or error}") from None
 
-    def _batches(self, raw: IO[bytes]) -> Iterator[Batch]:
+    def _batches(self, raw: BufferedReader) -> Iterator[Batch]:
         status = os.fstat(raw.fileno())
         if stat.S_ISREG(status.st_mode):
             self._left = status.st_size
         self._file = raw
-        data = self._read(4)
-        if data[:2] == _GZIP:
-            raw.seek(0)
+        if raw.peek(2).startswith(_GZIP):
             self._file, self._unpacked, self._left = gzip.GzipFile(fileobj=raw), " unpacked", -1
-            try:
-                data = self._read(4)
-            except _FaultError as fault:
-                raise UsageError(f"{self.path}: {fault}") from None
+        try:
+            data = self._read(4)
+        except _FaultError as fault:
+            raise UsageError(f"{self.path}: {fault}") from None
         if not data:
             raise UsageError(f"{self.path}: the file is empty", "record it again")
         if data == _SECTION:
@@ -125,6 +129,8 @@ class Capture:
             yield from read
         except _FaultError as fault:
             self.faults.append(str(fault))
+        if self._untimed:
+            self.faults.append(_UNTIMED.format(self._untimed))
 
     def _read(self, size: int) -> bytes:
         """Return the next bytes; none at the end. Raises _FaultError."""
@@ -139,9 +145,12 @@ class Capture:
     def _place(self, at: int) -> str:
         return f"byte {self._before + at:,}{self._unpacked}"
 
-    def _more(self, data: bytes, at: int) -> bytes:
-        """Return the rest of the data with more of the file. Raises _FaultError at its end."""
-        more = self._read(CHUNK)
+    def _more(self, data: bytes, at: int, size: int = 0) -> bytes:
+        """Return the rest of the data with more of the file, enough for ``size`` bytes.
+
+        Raises _FaultError at its end.
+        """
+        more = self._read(max(CHUNK, at + size - len(data)))
         if not more:
             if at == len(data):
                 return b""
@@ -159,24 +168,27 @@ class Capture:
         (link,) = Struct(f"{order}I").unpack_from(data, 20)
         link &= 0xFFFF  # above it are the length of a frame check sequence, and flags
         record = Struct(f"{order}IIII").unpack_from
-        at = 24
+        a_second, unit_s = 1_000_000_000 // unit_ns, unit_ns * 1e-9
+        began, at = 0, 24
         while True:
             packets: list[Packet] = []
-            append, fault = packets.append, ""
-            last = len(data) - 16
-            while at <= last:
+            append, fault, size = packets.append, "", len(data)
+            while at <= size - 16:
                 seconds, fraction, captured, length = record(data, at)
                 start = at + 16
                 end = start + captured
-                if end > len(data):
+                if end > size:
                     if captured > LARGEST_PACKET:
                         fault = f"{self._place(at)}: no packet has {captured:,} bytes"
                     break
-                time_ns = seconds * 1_000_000_000 + fraction * unit_ns
                 if self.began_ns is None:
-                    self.began_ns = time_ns
-                append(((time_ns - self.began_ns) * 1e-9, start, end, length))
+                    began = seconds * a_second + fraction
+                    self.began_ns = began * unit_ns
+                append(((seconds * a_second + fraction - began) * unit_s, start, end, length))
                 at = end
+            while packets and not packets[-1][3]:
+                _, start, _, _ = packets.pop()
+                fault = f"{self._place(start - 16)}: no packet has 0 bytes"
             self.packets += len(packets)
             if packets:
                 yield Batch(link, data, packets)
@@ -191,13 +203,13 @@ class Capture:
         interfaces: list[_Interface] = []
         drops: dict[int, int] = {}
         packets: list[Packet] = []
-        link, at, order = -1, 0, "<"
+        link, at, order, time_s = -1, 0, "<", 0.0
         while True:
             kind, size = 0, 12
             if len(data) - at >= 12:
                 if data.startswith(_SECTION, at):
                     order = ">" if data.startswith(b"\x1a\x2b\x3c\x4d", at + 8) else "<"
-                    head, enhanced = _block_layouts(order)
+                    head, enhanced, obsolete, simple = _block_layouts(order)
                 kind, size = head(data, at)
             if size < 12 or size % 4 or size > LARGEST_BLOCK:
                 yield from self._flush(link, data, packets)
@@ -206,24 +218,41 @@ class Capture:
                 )
             if at + size > len(data):
                 yield from self._flush(link, data, packets)
-                data, at = self._more(data, at), 0
+                data, at = self._more(data, at, size), 0
                 if not data:
                     return
                 continue
+            start = number = high = low = captured = length = 0
             if kind == 6 and size >= 32:
+                start = at + 28
                 number, high, low, captured, length = enhanced(data, at + 8)
-                if number >= len(interfaces) or captured > size - 32:
+            elif kind == 2 and size >= 32:
+                start = at + 28
+                number, lost, high, low, captured, length = obsolete(data, at + 8)
+                if lost != _UNKNOWN_DROPS:
+                    drops[number] = drops.get(number, 0) + lost
+                    self.dropped = sum(drops.values())
+            elif kind == 3 and size >= 16:
+                start = at + 12
+                (length,) = simple(data, at + 8)
+                captured = min(length, size - 16)
+            if start:
+                if number >= len(interfaces) or start + captured > at + size - 4:
                     yield from self._flush(link, data, packets)
                     raise _FaultError(f"{self._place(at)}: the block of a packet is damaged")
                 one = interfaces[number]
                 if one.link != link:
                     yield from self._flush(link, data, packets)
                     link = one.link
-                time_ns = ((high << 32) + low) * one.mul // one.div + one.offset_ns
-                if self.began_ns is None:
-                    self.began_ns = time_ns
-                start = at + 28
-                packets.append(((time_ns - self.began_ns) * 1e-9, start, start + captured, length))
+                if kind == 3:
+                    self._untimed += 1
+                    captured = min(captured, one.snap_bytes or captured)
+                else:
+                    time_ns = ((high << 32) + low) * one.mul // one.div + one.offset_ns
+                    if self.began_ns is None:
+                        self.began_ns = time_ns
+                    time_s = (time_ns - self.began_ns) * 1e-9
+                packets.append((time_s, start, start + captured, length))
             elif kind == int.from_bytes(_SECTION):
                 interfaces = []
             elif kind == 1 and size >= 20:
@@ -232,8 +261,6 @@ class Capture:
                 (number,) = Struct(f"{order}I").unpack_from(data, at + 8)
                 drops[number] = _drops(data[at : at + size - 4], order)
                 self.dropped = sum(drops.values())
-            elif kind in (2, 3):
-                self.untimed += 1
             at += size
 
     def _flush(self, link: int, data: bytes, packets: list[Packet]) -> Iterator[Batch]:
@@ -243,9 +270,12 @@ class Capture:
             packets.clear()
 
 
-def _block_layouts(order: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """Return what unpacks the head of a block, and what follows it in an enhanced packet block."""
-    return Struct(f"{order}II").unpack_from, Struct(f"{order}IIIII").unpack_from
+def _block_layouts(order: str) -> list[Callable[..., Any]]:
+    """Return what unpacks the head of a block, and what follows it in blocks of packets.
+
+    These are enhanced packet blocks, packet blocks as they were before, and simple packet blocks.
+    """
+    return [Struct(order + layout).unpack_from for layout in ("II", "IIIII", "HHIIII", "I")]
 
 
 def _options(block: bytes, at: int, order: str) -> Iterator[tuple[int, bytes]]:
@@ -260,7 +290,7 @@ def _options(block: bytes, at: int, order: str) -> Iterator[tuple[int, bytes]]:
 
 def _interface(block: bytes, order: str) -> _Interface:
     """Return what an interface description block says of the packets of its interface."""
-    (link,) = Struct(f"{order}H").unpack_from(block, 8)
+    link, snap_bytes = Struct(f"{order}H2xI").unpack_from(block, 8)
     mul, div, offset_ns = 1000, 1, 0
     for code, value in _options(block, 16, order):
         if code == 9 and value:  # if_tsresol: a negative power of 10, or of 2
@@ -270,7 +300,7 @@ def _interface(block: bytes, order: str) -> _Interface:
             mul, div = (1_000_000_000 // per_second, 1) if whole else (1_000_000_000, per_second)
         elif code == 14 and len(value) == 8:  # if_tsoffset, in seconds
             offset_ns = int.from_bytes(value, _NAMES[order], signed=True) * 1_000_000_000
-    return _Interface(link, mul, div, offset_ns)
+    return _Interface(link, snap_bytes, mul, div, offset_ns)
 
 
 def _drops(block: bytes, order: str) -> int:

@@ -38,14 +38,19 @@ _VLANS = {0x8100, 0x88A8, 0x9100}
 _TCP, _UDP, _ICMP, _ICMPV6, _FRAGMENT, _AUTHENTICATION = 6, 17, 1, 58, 44, 51
 _EXTENSIONS = {0, 43, 60, 135, 139, 140, _FRAGMENT, _AUTHENTICATION}
 """IPv6 extension headers that another header follows (IANA, Internet Protocol Version 6)."""
+_MOST_EXTENSIONS = 16
+"""Each should occur at most once (RFC 8200, section 4.1)."""
 _NAMES = {_TCP: "TCP", _UDP: "UDP", _ICMP: "ICMP", _ICMPV6: "ICMP"}
+MOST_EXCHANGES = 200_000
+"""Pairs of ends with other traffic than TCP, which bounds memory."""
 _QUIC = {bytes.fromhex("00000001"), bytes.fromhex("6b3343cf")}
 """Versions 1 and 2 (RFC 9000, RFC 9369), which stand in long headers."""
 
 _ethertype = Struct(">H").unpack_from
 _ipv4 = Struct(">BxHHHxB").unpack_from
 _ipv6 = Struct(">4xHB").unpack_from
-_tcp = Struct(">4xIIBBH").unpack_from
+_tcp = Struct(">12sIIBBH").unpack_from
+"""Two addresses of IPv4 and the TCP header behind them, up to its window."""
 
 
 class Exchange(Record):
@@ -97,10 +102,9 @@ class Frames:
                 continue
             if link in _LOOPBACK:
                 size = 4
-            self.bytes_count += sum([packet[3] for packet in packets])
-            last_s = self.last_s
-            self.last_s = max([last_s, *[packet[0] for packet in packets]])
+            last_s, bytes_count = self.last_s, self.bytes_count
             for time_s, start, stop, wire in packets:
+                bytes_count += wire
                 if time_s >= last_s:
                     last_s = time_s
                 else:
@@ -141,18 +145,18 @@ class Frames:
                 elif stop - upper < 20:
                     unread["cut too short"] += 1
                 else:
-                    sequence, acknowledged, offset, flags, window = _tcp(data, upper)
+                    ends, sequence, acknowledged, offset, flags, window = _tcp(data, upper - 8)
                     body = upper + (offset >> 4 << 2)
                     if body < upper + 20 or body > end:
                         unread["malformed"] += 1
                         continue
-                    ends = data[low : upper + 4]
-                    if upper != high:  # options, or extension headers, between
+                    if upper != low + 8:  # longer addresses, options or extension headers
                         ends = data[low:high] + data[upper : upper + 4]
                     yield (
                         time_s, ends, wire, sequence, acknowledged,
                         flags, window, end - body, ident, data, upper + 20, body, stop,
                     )  # fmt: skip
+            self.last_s, self.bytes_count = last_s, bytes_count
 
     def _count(
         self, time_s: float, protocol: int, part: int, addresses: bytes, wire: int, head: bytes
@@ -165,6 +169,9 @@ class Frames:
             ends += head[:4]
         found = self.exchanges.get((protocol, ends))
         if found is None:
+            if len(self.exchanges) >= MOST_EXCHANGES:
+                self.unread[f"{name} beyond {MOST_EXCHANGES:,} pairs of ends"] += 1
+                return
             found = self.exchanges[protocol, ends] = Exchange(name, ends, time_s, time_s)
             other = self.exchanges.get((protocol, reverse(ends)))
             if other is not None:
@@ -182,7 +189,9 @@ class Frames:
 def _upper(data: bytes, at: int, stop: int, protocol: int) -> tuple[int, int, int]:
     """Return the protocol above IPv6, where it begins, and whether this is a fragment."""
     part = 0
-    while protocol in _EXTENSIONS and stop - at >= 8:
+    for _ in range(_MOST_EXTENSIONS):
+        if protocol not in _EXTENSIONS or stop - at < 8:
+            break
         if protocol == _FRAGMENT:
             # Offset and flag are 0 in an atomic fragment (RFC 6946), which is whole.
             part |= int.from_bytes(data[at + 2 : at + 4]) & 0xFFF9
@@ -195,6 +204,22 @@ def _upper(data: bytes, at: int, stop: int, protocol: int) -> tuple[int, int, in
         if part:
             break
     return protocol, at, part
+
+
+def options_of(options: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield the options of a TCP header (RFC 9293, section 3.1): kind and value."""
+    at = 0
+    while at + 1 < len(options):
+        kind, size = options[at], options[at + 1]
+        if kind == 0:
+            return
+        if kind == 1:
+            at += 1
+        elif size < 2:
+            return
+        else:
+            yield kind, options[at + 2 : at + size]
+            at += size
 
 
 def reverse(ends: bytes) -> bytes:

@@ -15,14 +15,18 @@ from __future__ import annotations
 
 from array import array
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Sequence
 
-from benchctl.packets.frames import FIN, SYN
+from benchctl.packets.frames import FIN, SYN, options_of
 from benchctl.packets.gaps import Gap, Gaps
+from benchctl.packets.reading import Reading
 from benchctl.packets.retransmissions import Retransmissions
+from benchctl.packets.seen import Seen, Sent
 from benchctl.packets.waiting import Waiting
 
 MASK = 0xFFFFFFFF
+BOUNDS = SYN | FIN
+"""Flags that take a sequence number."""
 MOST_TIMED = 1 << 16
 """Segments in flight whose round trip is measured."""
 _BACK = 1 << 31
@@ -44,17 +48,19 @@ class Half:
     """The fold over the data of one end; ``peer`` is the half of the other end."""
 
     __slots__ = (
-        "_dup_at", "_dups", "_edge", "_gaps", "_recent", "_repeated_to", "_sacked_to", "_sent",
-        "_smooth_s", "_window", "acked", "base", "data_bytes", "data_segments", "doubled",
-        "dsacks", "duplicate_acks", "first_data_s", "frame_bytes", "handshake_s", "heard",
-        "heard_s", "keep_alives", "largest_bytes", "last_data_s", "least_s", "mss_bytes", "next",
-        "out_of_order", "packets", "peer", "retransmissions", "rtt_s", "rtt_times_s", "sack_acks",
-        "sack_blocks", "sack_permitted", "scale", "shift", "synchronized", "timestamps",
-        "triple_acks", "unique_bytes", "waiting", "window_least_bytes", "window_most_bytes",
+        "_dup_at", "_dups", "_edge", "_gaps", "_reading",
+        "_recent", "_repeated_bytes", "_repeated_to", "_room", "_sacked_to", "_sent", "_smooth_s",
+        "_unread_s", "acked", "base", "data_bytes", "data_segments", "doubled", "dsacks",
+        "duplicate_acks", "first_data_s", "frame_bytes", "handshake_s", "heard_ack", "heard_s",
+        "heard_window", "keep_alives", "largest_bytes", "last_data_s", "least_s", "mss_bytes",
+        "next", "out_of_order", "packets", "peer", "retransmissions", "rtt_s", "rtt_times_s",
+        "sack_acks", "sack_blocks", "sack_permitted", "scale", "seen", "shift", "synchronized",
+        "timestamps", "triple_acks", "waiting", "window_least_bytes", "window_most_bytes",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self.peer = self
+        self.seen: Seen | None = None
         self.packets = self.frame_bytes = 0
         # What this end announced in its SYN, if that is in the trace.
         self.synchronized = False
@@ -63,7 +69,7 @@ class Half:
         self.sack_permitted = self.timestamps = False
         # What it sent.
         self.next = 0
-        self.data_segments = self.data_bytes = self.unique_bytes = self.largest_bytes = 0
+        self.data_segments = self.data_bytes = self.largest_bytes = 0
         self.first_data_s: float | None = None
         self.last_data_s: float | None = None
         self.out_of_order = self.doubled = self.keep_alives = 0
@@ -77,20 +83,27 @@ class Half:
         self.rtt_times_s, self.rtt_s = array("d"), array("d")
         self.duplicate_acks = self.triple_acks = 0
         self.sack_acks = self.sack_blocks = self.dsacks = 0
-        self.window_least_bytes: int | None = None
+        self.window_least_bytes: int | None = None  # `timeline` begins anew in each interval
         self.window_most_bytes: int | None = None
         self.base: int | None = None
-        """The sequence number that counts as 0; None before a segment of this end is seen."""
+        """The sequence number that counts as 0, less 2^32 for each time that they have wrapped.
+
+        None before a segment of this end is seen.
+        """
         self._gaps: Gaps | None = None
         self._sent: deque[tuple[int, float, int]] | None = None
         self._recent: list[int] | None = None
-        self._repeated_to = self._sacked_to = self._dups = 0
+        self._repeated_bytes = self._repeated_to = self._sacked_to = self._dups = 0
         self._dup_at = -1
         self._smooth_s: float | None = None
-        self.heard = -1, -1
+        self.heard_ack = self.heard_window = -1
         """The last acknowledgement and the last window, as on the wire, at ``heard_s``."""
         self.heard_s: float | None = None
         self._edge: int | None = None
+        self._room = 0
+        self._reading: Reading | None = None
+        self._unread_s: float | None = None
+        """When the first data came after the last acknowledgement that a reader was seen by."""
 
     def begin(self, time_s: float, seq: int, flags: int) -> None:
         """Count from this sequence number, the first that is seen."""
@@ -104,7 +117,7 @@ class Half:
 
     def begins_with(self, seq: int) -> bool:
         """Return whether this is the number of the SYN, or nothing is known of it."""
-        return self.base is None or (self.synchronized and self.base == seq)
+        return self.base is None or (self.synchronized and self.base & MASK == seq)
 
     @property
     def lag_s(self) -> float:
@@ -127,6 +140,11 @@ class Half:
         return self.largest_bytes or _USUAL_SEGMENT_BYTES
 
     @property
+    def unique_bytes(self) -> int:
+        """Bytes of data that passed, each once."""
+        return self.data_bytes - self._repeated_bytes
+
+    @property
     def unseen_bytes(self) -> int:
         """Bytes that were acknowledged, and are not in the trace: its recorder missed them."""
         return 0 if self._gaps is None else self._gaps.missing_bytes(1, self.acked)
@@ -136,13 +154,26 @@ class Half:
         """Bytes that never came, though later ones did."""
         return 0 if self._gaps is None else self._gaps.missing_bytes(max(1, self.acked), self.next)
 
+    @property
+    def window_bytes(self) -> int | None:
+        """The receiver's window now, if it is known."""
+        return None if self._edge is None else self._edge - self.acked
+
+    @property
+    def is_recovering(self) -> bool:
+        """Return whether data in flight are missing, or were sent again, as far as was reported."""
+        return self._dups > 0 or max(self._repeated_to, self._sacked_to) > self.acked
+
     def send(self, time_s: float, seq: int, length: int, flags: int, ident: int) -> None:
         """Data, a SYN or a FIN were sent."""
         assert self.base is not None
         ahead = self.next
-        start = ahead + ((seq - self.base - ahead + _BACK) & MASK) - _BACK
+        start = seq - self.base
+        if start != ahead:
+            start = ahead + ((start - ahead + _BACK) & MASK) - _BACK
+            self.base = seq - start
         end = start + length
-        if flags & (SYN | FIN):
+        if flags & BOUNDS:
             end += 1 if flags & SYN else 0
             end += 1 if flags & FIN else 0
         if length:
@@ -151,18 +182,24 @@ class Half:
             if self.waiting is None:
                 self.first_data_s = time_s
                 self.waiting = Waiting(time_s, start, self._edge, self.lag_s, self.segment_bytes)
+                self.waiting.seen = self.seen
             if self.largest_bytes < length:
                 self.largest_bytes = length
                 self.waiting.segment_bytes = self.segment_bytes
-        timer = False
-        if start >= ahead:
+        timer = start < ahead and self._late(time_s, start, end, length, seq << 16 | ident)
+        if end > ahead:
             if start > ahead:
                 self._missed(Gap(ahead, start, time_s))
-            self._pass(time_s, start, end)
-            self.unique_bytes += length
-        else:
-            timer = self._late(time_s, start, end, length, seq << 16 | ident)
-        if self.waiting is not None and length:
+                ahead = start
+            if self._sent is None:
+                self._sent = deque(maxlen=MOST_TIMED)
+            self._sent.append((end, time_s, ahead))
+            self.next = end
+            if self._unread_s is None:
+                self._unread_s = time_s
+            if self.seen is not None and start >= ahead:
+                self.seen.sent(time_s, start, end, Sent.NEW)
+        if length:
             if ident:
                 recent = self._recent
                 if recent is None:
@@ -171,14 +208,11 @@ class Half:
                     del recent[:_RECENT]
                 recent.append(seq << 16 | ident)
             self.last_data_s = time_s
-            self.waiting.sent(time_s, end, length, timeout=timer)
-
-    def _pass(self, time_s: float, start: int, end: int) -> None:
-        """Bytes behind all others were sent."""
-        if self._sent is None:
-            self._sent = deque(maxlen=MOST_TIMED)
-        self._sent.append((end, time_s, start))
-        self.next = end
+            waiting = self.waiting
+            assert waiting is not None
+            if timer:
+                waiting.expired(time_s)
+            waiting.sent(time_s, end, length)
 
     def _missed(self, gap: Gap) -> None:
         if self._gaps is None:
@@ -189,17 +223,20 @@ class Half:
         """Bytes came late or again; return whether a timer of the sender sent them."""
         filled, since_s = (0, None) if self._gaps is None else self._gaps.fill(start, end)
         flying = range(self.acked, self.next)
-        fresh = max(0, end - self.next)
-        self.unique_bytes += min(length, filled + fresh)
-        if fresh:
-            self._pass(time_s, self.next, end)
+        self._repeated_bytes += length - min(length, filled + max(0, end - self.next))
         # An acknowledgement of these bytes, or past them, times nothing.
         self._repeated_to = max(self._repeated_to, end)
         if since_s is not None and time_s - since_s < _OVERTAKEN * self._path_s():
             self.out_of_order += 1
-            return False
-        if since_s is None and self._recent is not None and mark in self._recent:
+            how = Sent.LATE
+        elif since_s is None and self._recent is not None and mark in self._recent:
             self.doubled += 1
+            how = Sent.DOUBLED
+        else:
+            how = Sent.AGAIN
+        if self.seen is not None:
+            self.seen.sent(time_s, start, end, how)
+        if how is not Sent.AGAIN:
             return False
         if self.retransmissions is None:
             self.retransmissions = Retransmissions()
@@ -241,12 +278,11 @@ class Half:
         """The receiver acknowledged data; ``bare`` if the segment does nothing else."""
         if self.base is None:
             return
-        before, last = self.acked, self.heard[1]
-        said = ack, window
+        before, last, said = self.acked, self.heard_window, ack
         ack = before + ((ack - self.base - before + _BACK) & MASK) - _BACK
         if ack < before:
             return  # overtaken by a newer one
-        self.heard = said
+        self.heard_ack, self.heard_window = said, window
         self.heard_s = time_s
         shift = self.shift
         room = window if not window or shift is None else window << shift
@@ -261,6 +297,9 @@ class Half:
             self._dups += 1  # RFC 5681, section 2
             self._dup_at = ack
             self.duplicate_acks += 1
+            if window:
+                # What a receiver has behind a gap cannot be read.
+                self._unread_s = self._reading = None
             if self._dups == 3:
                 self.triple_acks += 1
         if window != last and (shift is not None or not window):
@@ -268,11 +307,41 @@ class Half:
                 self.window_most_bytes = room
             if self.window_least_bytes is None or room < self.window_least_bytes:
                 self.window_least_bytes = room
+        if shift is not None:
+            if room > self._room or (room == self._room and ack - before >= 1 << shift):
+                self._unread_s = self._reading = None
+            elif ack > before:
+                self._shrink(time_s, before, ack + room)
+            self._room = room
         self._edge = ack + room if shift is not None or not window else None
+        blocks: Sequence[tuple[int, int]] = ()
         if options and (len(options) > 12 or not options.startswith(_ONLY_TIMESTAMPS)):
-            self._selective(ack, options)
+            blocks = self._selective(ack, options)
+        if self.seen is not None:
+            self.seen.heard(time_s, ack, self._edge, blocks)
         if self.waiting is not None:
             self.waiting.heard(time_s, ack, self._edge)
+
+    def _shrink(self, time_s: float, before: int, edge: int) -> None:
+        """The receiver's window is smaller than before; its right edge is this."""
+        if self._reading is None:
+            self._reading = Reading(before + self._room)
+        if self._unread_s is None:
+            self._unread_s = time_s
+        if self._reading.shrinks(edge, self._unread_s):
+            self._unread_s = None
+
+    def stopped_s(self, time_s: float) -> float | None:
+        """Return when the first data came that are unread, now that the window is zero.
+
+        None if the scale of the windows is unknown.
+        """
+        if self.shift is None:
+            return None
+        unread_s = time_s if self._unread_s is None else self._unread_s
+        if self._reading is None:
+            return unread_s
+        return self._reading.stopped_s(1 << self.shift, unread_s)
 
     def _time(self, time_s: float, before: int, ack: int) -> None:
         """Take the round trip of the newest byte that is acknowledged, if it is known."""
@@ -301,9 +370,10 @@ class Half:
         else:
             self._smooth_s += (rtt_s - self._smooth_s) / 8  # RFC 6298
 
-    def _selective(self, ack: int, options: bytes) -> None:
-        """Take the SACK blocks of an acknowledgement (RFC 2018, RFC 2883)."""
+    def _selective(self, ack: int, options: bytes) -> Sequence[tuple[int, int]]:
+        """Take the SACK blocks of an acknowledgement, and return them (RFC 2018, RFC 2883)."""
         base = self.base or 0
+        found: Sequence[tuple[int, int]] = ()
         for kind, value in options_of(options):
             if kind != 5 or len(value) < 8:
                 continue
@@ -312,6 +382,7 @@ class Half:
                 edges = (int.from_bytes(value[at + n : at + n + 4]) for n in (0, 4))
                 start, end = (ack + ((edge - base - ack + _BACK) & MASK) - _BACK for edge in edges)
                 blocks.append((start, end))
+            found = blocks
             self.sack_acks += 1
             self.sack_blocks += len(blocks)
             start, end = blocks[0]
@@ -323,19 +394,4 @@ class Half:
             for _, end in blocks:
                 if self._sacked_to < end <= self.next:
                     self._sacked_to = end
-
-
-def options_of(options: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield the options of a TCP header (RFC 9293, section 3.1): kind and value."""
-    at = 0
-    while at + 1 < len(options):
-        kind, size = options[at], options[at + 1]
-        if kind == 0:
-            return
-        if kind == 1:
-            at += 1
-        elif size < 2:
-            return
-        else:
-            yield kind, options[at + 2 : at + size]
-            at += size
+        return found

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from enum import Enum
+from math import inf
 
 from msgspec import Struct
 
-from benchctl.packets.frames import ACK, FIN, RST, SYN
-from benchctl.packets.sending import Half, options_of
+from benchctl.packets.frames import ACK, FIN, RST, SYN, options_of
+from benchctl.packets.sending import BOUNDS, Half
+from benchctl.packets.timeline import Timeline
+
+_CONTROL = BOUNDS | RST
 
 
 class Ending(Enum):
@@ -35,6 +39,20 @@ class Shut(Struct):
     probes: int = 0
     full_s: float | None = None
     """When data filled the window before, if the sender's last ones did."""
+    unread_s: float | None = None
+    """When the first data came that the receiver did not read before it opened its window again.
+
+    None if the scale of its windows is unknown.
+    Its window shrinks from then on. It is zero only when the sender has filled it to the last byte:
+    what is less than a segment is kept back until a timer fires (RFC 9293, section 3.8.6.2.1).
+    """
+
+    @property
+    def pause_s(self) -> float | None:
+        """How long the receiver did not read; None if it did not begin again."""
+        if self.end_s is None or self.unread_s is None:
+            return None
+        return self.end_s - self.unread_s
 
 
 class Connection:
@@ -44,8 +62,18 @@ class Connection:
     """
 
     __slots__ = (
-        "_fins", "_shut", "began_s", "ends", "halves", "last_s", "opener", "requests", "reset_by",
+        "_fins",
+        "_shut",
+        "_turn_s",
+        "began_s",
+        "ends",
+        "halves",
+        "last_s",
+        "opener",
+        "requests",
+        "reset_by",
         "shuts",
+        "timeline",
     )  # fmt: skip
 
     def __init__(self, ends: bytes, began_s: float) -> None:
@@ -57,20 +85,29 @@ class Connection:
         self.reset_by: int | None = None
         self.shuts: list[Shut] = []
         self.requests: list[str] = []
+        self.timeline: Timeline | None = None
+        self._turn_s = inf
         self._fins = 0
         self._shut: list[Shut | None] = [None, None]
+
+    def record(self, step_s: float | None = None) -> None:
+        """Keep its series over time, in intervals of a length; else of one that its own gives."""
+        self.timeline = Timeline(self.began_s, self.halves, step_s)
+        self._turn_s = self.began_s
 
     def feed(
         self, time_s: float, way: int, wire: int, seq: int, ack: int, flags: int, window: int,
         length: int, ident: int, options: bytes,
     ) -> None:  # fmt: skip
         """Take a segment that the first end (way 0) or the second has sent."""
+        if time_s >= self._turn_s and self.timeline is not None:
+            self._turn_s = self.timeline.turn(time_s)
         one = self.halves[way]
         other = one.peer
         self.last_s = time_s
         one.packets += 1
         one.frame_bytes += wire
-        if flags & (SYN | FIN | RST):
+        if flags & _CONTROL:
             if flags & RST:
                 if self.reset_by is None:
                     self.reset_by = way
@@ -82,18 +119,24 @@ class Connection:
         if one.base is None:
             one.begin(time_s, seq, flags)
         if flags & ACK:
-            if length and window and (ack, window) == other.heard and len(options) <= 12:
+            if (
+                length and window
+                and ack == other.heard_ack and window == other.heard_window
+                and len(options) <= 12
+            ):  # fmt: skip
                 other.heard_s = time_s  # data that repeat what was said before
             else:
-                bare = not length and not flags & (SYN | FIN)
+                bare = not length and not flags & BOUNDS
                 other.hear(time_s, ack, window, bare, options)
                 if not window or self._shut[1 - way] is not None:
                     self._close(time_s, 1 - way, window, flags)
         if flags & SYN:
             self._agree()
-        if length > 1 or flags & (SYN | FIN):
+        if length > 1 or flags & BOUNDS:
             one.send(time_s, seq, length, flags, ident)
         elif one.is_probe(seq, length):
+            if one.seen is not None:
+                one.seen.probed(time_s, one.next - 1)
             if (shut := self._shut[way]) is not None:
                 shut.probes += 1
             else:
@@ -138,9 +181,12 @@ class Connection:
                 self._shut[way] = None
         elif shut is not None:
             shut.acks += 1
-        elif not flags & (SYN | FIN):
-            waiting = self.halves[way].waiting
-            shut = self._shut[way] = Shut(way, time_s, full_s=waiting.full_s if waiting else None)
+        elif not flags & BOUNDS:
+            half = self.halves[way]
+            full_s = half.waiting.full_s if half.waiting else None
+            shut = self._shut[way] = Shut(
+                way, time_s, full_s=full_s, unread_s=half.stopped_s(time_s)
+            )
             self.shuts.append(shut)
 
     @property
@@ -153,6 +199,8 @@ class Connection:
         for half in self.halves:
             if half.waiting is not None:
                 half.waiting.finish()
+        if self.timeline is not None:
+            self.timeline.turn(inf)
 
     def is_another(self, way: int, seq: int) -> bool:
         """Return whether a SYN of this number opens another connection between the same ends."""

@@ -20,21 +20,16 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from enum import Enum
 
 from msgspec import Struct
 
+from benchctl.packets.seen import Cause, Seen
+
+_TICK_S = 1e-9
+"""The finest clock of traces: what is shorter is rounding."""
 _EARLY = 0.1
 """Of the lag: so much earlier than the handshake's an answer may come, for round trips vary."""
-
-
-class Cause(Enum):
-    """What a sender waits for."""
-
-    WINDOW = "window"
-    TIMEOUT = "timeout"
-    APPLICATION = "application"
-    NETWORK = "network"
+_WINDOW, _APPLICATION, _NETWORK = Cause.WINDOW, Cause.APPLICATION, Cause.NETWORK
 
 
 class Wait(Struct):
@@ -54,8 +49,8 @@ class Waiting:
 
     __slots__ = (
         "_acked", "_at_s", "_began_s", "_cause", "_done_s", "_edge", "_first", "_held", "_next",
-        "_short", "_since_s", "flight_bytes", "full_count", "full_s", "initial_bytes", "lag_s",
-        "segment_bytes", "shares",
+        "_short", "_since_s", "flight_bytes", "flight_cause", "full_count", "full_s",
+        "initial_bytes", "lag_s", "seen", "segment_bytes", "shares",
     )  # fmt: skip
 
     def __init__(
@@ -64,9 +59,12 @@ class Waiting:
         """Begin with the first data, which begin at ``first``, and what is known by then."""
         self.lag_s = lag_s
         self.segment_bytes = segment_bytes
+        self.seen: Seen | None = None
         self.shares: dict[Cause, Wait] = {}
         self.flight_bytes = 0
-        """The most that was sent and not acknowledged."""
+        """The most that was sent and not acknowledged; `timeline` begins anew in each interval."""
+        self.flight_cause: Cause | None = None
+        """What was waited for when that much had been sent."""
         self.full_count = 0
         """How often data filled the receiver's window, the last time at ``full_s``."""
         self.full_s: float | None = None
@@ -75,7 +73,7 @@ class Waiting:
         self._held: deque[tuple[float, int, int | None]] | None = None
         self._first = self._next = self._acked = first
         self._edge = edge
-        self._short = False
+        self._short = 0  # bytes of the newest segment, unless it was full
         self._cause = Cause.APPLICATION
         self._began_s = self._since_s = self._at_s = self._done_s = time_s
 
@@ -84,21 +82,34 @@ class Waiting:
         """From the first data to the acknowledgement of the last, which the shares add up to."""
         return max(0.0, self._since_s - self._began_s)
 
-    def sent(self, time_s: float, end: int, length: int, *, timeout: bool = False) -> None:
+    @property
+    def flying_bytes(self) -> int:
+        """What is sent and not acknowledged now."""
+        return self._next - self._acked
+
+    def expired(self, time_s: float) -> None:
+        """The data that follow were sent again by a timer of the sender."""
+        self._release(time_s)
+        self._turn(self._at_s, Cause.TIMEOUT)
+
+    def sent(self, time_s: float, end: int, length: int) -> None:
         """Data were sent up to a sequence number, ``length`` bytes of them in this segment."""
         if self._held:
             self._release(time_s)
-        if timeout:
-            self._turn(self._at_s, Cause.TIMEOUT)
         self._at_s = time_s
         if end > self._next:
             self._next = end
-            self._short = length % self.segment_bytes != 0
-            if end - self._acked > self.flight_bytes:
-                self.flight_bytes = end - self._acked
-            if self._edge is not None and end >= self._edge:
+            self._short = length % self.segment_bytes
+            edge = self._edge
+            if edge is not None and end >= edge:
                 self.full_count += 1
                 self.full_s = time_s
+            flight_bytes = end - self._acked
+            if flight_bytes > self.flight_bytes:
+                self.flight_bytes = flight_bytes
+                self._wait(time_s)
+                self.flight_cause = self._cause
+                return
         self._wait(time_s)
 
     def heard(self, time_s: float, acked: int, edge: int | None) -> None:
@@ -141,18 +152,21 @@ class Waiting:
     def _wait(self, time_s: float) -> None:
         """Find out what is waited for from now on."""
         if self._edge is not None and self._edge - self._next < self.segment_bytes:
-            cause = Cause.WINDOW
+            cause = _WINDOW
         elif self._short or self._acked >= self._next:
-            cause = Cause.APPLICATION
+            cause = _APPLICATION
         else:
-            cause = Cause.NETWORK
+            cause = _NETWORK
         if cause is not self._cause:
             self._turn(time_s, cause)
+        if self.seen is not None:
+            window = None if self._edge is None else self._edge - self._acked
+            self.seen.flies(time_s, self._next - self._acked, window, cause)
 
     def _turn(self, time_s: float, cause: Cause) -> None:
         """Something else is waited for from now on."""
         waited_s = time_s - self._since_s
-        if waited_s > 0:
+        if waited_s > _TICK_S:
             share = self.shares.get(self._cause)
             if share is None:
                 share = self.shares[self._cause] = Wait()

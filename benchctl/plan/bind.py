@@ -36,6 +36,8 @@ DEADLINE_SLACK_S = 15.0
 # Keys whose names are words of every sentence, and never the reason why a tool refuses a flow.
 _COMMON_WORDS = frozenset({"from", "to"})
 
+_OPPOSITE = {Direction.SEND: Direction.RECEIVE, Direction.RECEIVE: Direction.SEND}
+
 _Route = tuple[PlannedFlow, AnyBackend]
 """A flow before the axes set its parameters, and its backend."""
 
@@ -55,7 +57,9 @@ class Binder:
         self._document = document
         self._ends = {LOCAL.name, *hosts, *profile.hosts}
         self._peers = {*self._ends, *profile.servers}
-        self._interfaces = {*interfaces, *profile.interfaces}
+        inner = [way for host in profile.hosts.values() for way in host.interfaces]
+        self._interfaces = {*interfaces, *profile.interfaces, *inner}
+        self._hidden = {name for name, host in profile.hosts.items() if not host.reachable}
         self.routes: dict[tuple[str | None, ...], PlannedFlow] = {}
         """The flows bound so far, each way and backend once; the parameters are any."""
         self.ip_versions: set[int] = set()
@@ -205,8 +209,35 @@ class Binder:
             {key: value for key, value in fields.items() if key not in FLOW_KEYS},
             self._capture(name, fields, writes),
         )
+        flow = self._turned(flow, backend, writes)
         self.routes[flow.name, flow.backend, flow.source, flow.to, flow.interface] = flow
         return flow, backend
+
+    def _turned(
+        self, flow: PlannedFlow, backend: AnyBackend, writes: Sequence[Writes]
+    ) -> PlannedFlow:
+        """Return a flow with its client at the end that nobody can connect to.
+
+        What it measures flows the same way as before: its direction is the opposite one.
+        """
+        if flow.to not in self._hidden or flow.source == flow.to:
+            return flow
+        what, hint = f"{quoted(flow.to)} is not reachable", f"measure from {quoted(flow.to)}"
+        opposite = _OPPOSITE.get(flow.direction, flow.direction)
+        if flow.source in self._hidden:
+            what, hint = f"{what}, and neither is {quoted(flow.source)}", "leave this pair out"
+        elif not backend.capabilities.needs_server:
+            what = f"{what}, and {backend.name} has no other end that could begin"
+        elif opposite not in backend.capabilities.directions:
+            what = f"{what}, and {backend.name} cannot measure in direction {quoted(opposite)}"
+        elif flow.interface is not None:
+            what = f"{what}, so it is the client: an interface of {quoted(flow.source)} has no use"
+        else:
+            return replace(
+                flow, source=flow.to, to=flow.source, direction=opposite,
+                capture=flow.capture and flow.capture.turned,
+            )  # fmt: skip
+        raise self._error(flow.name, ("to",), what, hint, writes)
 
     def _known(
         self,

@@ -67,6 +67,13 @@ class BoundFlow(Struct, frozen=True):
             return host.address
         return LOCAL_IPV6 if host.address == LOCAL.address else host.address6 or host.address
 
+    def listens_at(self, host: Host) -> str:
+        """Return where the flow's server listens: at any address, if the host's is translated."""
+        address = self.address_at(host)
+        if address in host.translated:
+            return "::" if ":" in address else "0.0.0.0"
+        return address
+
     def address_in(self, network: Network) -> str:
         """Return where the client finds the server."""
         target = network.target(self.plan.to)
@@ -95,6 +102,8 @@ class BoundFlow(Struct, frozen=True):
         """Return the flow as its backend sees it, for the command of one end."""
         way, address = self._way(network), self.address_in(network)
         target = network.target(self.plan.to)
+        if role is Role.SERVER and target is not None:
+            address = self.listens_at(target)
         return Flow(
             params=self.parameters,
             direction=self.plan.direction,
@@ -102,7 +111,7 @@ class BoundFlow(Struct, frozen=True):
             port=port,
             tool=tools[role],
             owns_server=target is not None and self.backend.capabilities.needs_server,
-            one_clock=network.is_here(self.plan.to),
+            one_clock=network.is_one_machine(self.plan.source, self.plan.to),
             source_address=way.address,
             source_device=way.device,
             start_at_s=start_at_s,

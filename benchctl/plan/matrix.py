@@ -182,7 +182,7 @@ def _searched(document: Document, search: SearchTable, matrix: Matrix) -> Matrix
 
 def _values(name: str, axis: AxisTable, key: Key) -> tuple[Value, ...]:
     values = []
-    for index, item in enumerate(axis.values):
+    for index, item in enumerate(axis.items):
         where = (*key, "values", index)
         if isinstance(item, dict):
             rest = {field: setting for field, setting in item.items() if field != "label"}

@@ -60,4 +60,26 @@ def inside(outside: Outside, topology: Topology, nodes: Mapping[str, Host]) -> N
         services = topology.nodes[name].services
         taken = frozenset(port for service in services for port in service.ports)
         hosts[known] = replace(nodes[name], taken_ports=taken)
-    return Network(hosts, outside.peers)
+    by_ssh = {
+        name: _by_ssh(host, hosts.get(name), hosts[LOCAL.name])
+        for name, host in outside.elsewhere.items()
+    }
+    return Network({**hosts, **by_ssh}, outside.peers)
+
+
+def _by_ssh(host: Host, node: Host | None, start: Host) -> Host:
+    """Return a host that ``ssh`` reaches from another host of the lab.
+
+    What the profile does not say of it is that of the lab's host of the same name.
+    """
+    assert host.reach is not None
+    host = replace(host, reach=host.reach._replace(over=start.prefix))
+    if node is None:
+        return host
+    return replace(
+        host,
+        address=host.address or node.address,
+        address6=host.address6 or node.address6,
+        interfaces={**node.interfaces, **host.interfaces},
+        taken_ports=node.taken_ports,
+    )

@@ -28,6 +28,7 @@ from benchctl.profile.values import seconds_and_share
 from benchctl.run.planned import (
     Expectation,
     LabSettings,
+    Outside,
     PlannedChange,
     PlannedFlow,
     PlannedRun,
@@ -215,9 +216,16 @@ def _order(order: Order, points: int, repeats: int, seed: int) -> array[int]:
 
 
 def planned_run(
-    plan: Plan, topology: TomlSource | None, registry: Registry, server_wait_s: float = 0.0
+    plan: Plan,
+    outside: Outside,
+    topology: TomlSource | None,
+    registry: Registry,
+    server_wait_s: float = 0.0,
 ) -> PlannedRun:
-    """Return a plan as a run; ``topology`` is the file of its lab, if any."""
+    """Return a plan as a run.
+
+    ``outside`` is the network outside the lab, ``topology`` the file of the lab, if any.
+    """
     profile = plan.document.model
     text = plan.document.text
     lab = None
@@ -234,7 +242,7 @@ def planned_run(
         profile.run.attempts,
         profile.run.backoff,
         profile.run.pause,
-        profile.outside,
+        outside,
         lab,
         plan.reported,
         tuple(metric for ability in abilities.values() for metric in ability.metrics),

@@ -6,6 +6,8 @@ any key through) and are checked against the backend's own model when a plan is 
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
@@ -22,78 +24,21 @@ from pydantic import (
 from benchctl.api import Duration, Rate, Ratio, Size
 from benchctl.metrics import Direction
 from benchctl.profile.figures import ExpectTable, ReportedTable
+from benchctl.profile.places import HostTable, InterfaceTable, ServerTable
 from benchctl.profile.values import (
-    Address,
     AxisScalar,
     AxisScalars,
     AxisValue,
     Bound,
     FlowName,
-    HostName,
     Moment,
     Name,
     RateRange,
     TargetNames,
 )
-from benchctl.run.planned import LOCAL, Hook, Outside, Peer, Way, When
-from benchctl.toml.table import Ports, TomlTable
-
-# --- places ----------------------------------------------------------------------------------
-
-
-class ServerTable(TomlTable):
-    """A peer that somebody else runs; benchctl only connects to it."""
-
-    host: HostName = Field(description="host name or IP address")
-    port: Ports | None = Field(
-        None,
-        description='port, or a range of ports ("9200-9240") to try in turn when the server is '
-        "busy; default: the backend's port",
-    )
-    note: str = Field("", description="free text: location, owner, terms of use")
-    capacity: Rate | None = Field(
-        None, description="advertised rate of its access link; informational"
-    )
-
-
-class InterfaceTable(TomlTable):
-    """A way out of a host, under the name a person gives it: wired, wireless."""
-
-    device: str | None = Field(None, min_length=1, description="network device, such as eth0")
-    address: Address | None = Field(None, description="source address to bind")
-    note: str = Field("", description="for people")
-
-    @model_validator(mode="after")
-    def _something(self) -> InterfaceTable:
-        if self.device is None and self.address is None:
-            raise ValueError("give a device, an address, or both")
-        return self
-
-
-class HostTable(TomlTable):
-    """A place where commands run: besides those named here, "local" and the hosts of a lab."""
-
-    on: Literal["local"] = Field(
-        "local", description="where its commands run: local is this machine"
-    )
-    address: HostName | None = Field(
-        None,
-        description="address at which the other end reaches it; needed except for local and in a "
-        "lab",
-    )
-    prepare: str | None = Field(
-        None, min_length=1, description="shell command to run here before each attempt at a trial"
-    )
-    cleanup: str | None = Field(
-        None, min_length=1, description="shell command to run here after each attempt at a trial"
-    )
-    prepare_run: str | None = Field(
-        None, min_length=1, description="shell command to run here before the first trial"
-    )
-    cleanup_run: str | None = Field(
-        None, min_length=1, description="shell command to run here after the last trial"
-    )
-
+from benchctl.run.planned import LOCAL, Hook, Outside, When
+from benchctl.toml.table import TomlTable
+from benchctl.units import quoted
 
 # --- what one trial measures -----------------------------------------------------------------
 
@@ -184,7 +129,42 @@ class AxisTable(TomlTable):
         description='keys that the axis sets, such as "to", "streams" or "main.window"; default: '
         "the name of the axis",
     )
-    values: list[AxisValue] = Field(min_length=1, description="values of the axis")
+    values: list[AxisValue] | None = Field(
+        None, min_length=1, description="values of the axis; needed without mesh"
+    )
+    mesh: list[Name] | None = Field(
+        None,
+        description="hosts of which every ordered pair is a value, which sets from and to",
+    )
+
+    @model_validator(mode="after")
+    def _one_form(self) -> AxisTable:
+        if (self.values is None) == (self.mesh is None):
+            raise ValueError("give either values or mesh")
+        if self.mesh is not None and self.sets is not None:
+            raise ValueError("a mesh sets from and to, and nothing else")
+        if self.mesh is not None and len(self.mesh) < 2:
+            raise ValueError("a mesh needs at least two hosts")
+        names = self.mesh or []
+        if twice := next((one for one in names if names.count(one) > 1), None):
+            raise ValueError(f"{quoted(twice)} is twice in its mesh")
+        return self
+
+    @property
+    def items(self) -> Sequence[Any]:
+        """The values as written; those of a mesh are labelled, ``paris:tokyo``."""
+        return self.values if self.values is not None else pairs(self.mesh or ())
+
+
+def pairs(names: Sequence[str]) -> list[dict[str, str]]:
+    """Return every ordered pair of hosts as a labelled value of an axis.
+
+    Names have no colon, so that labels are as different as the pairs.
+    """
+    return [
+        {"label": f"{one}:{other}", "from": one, "to": other}
+        for one, other in itertools.permutations(names, 2)
+    ]
 
 
 def _list_as_long_form(value: object) -> object:
@@ -192,7 +172,7 @@ def _list_as_long_form(value: object) -> object:
         return {"values": value}
     if isinstance(value, dict):
         return value
-    raise ValueError('must be a list of values, or a table with "values"')
+    raise ValueError('must be a list of values, or a table with "values" or "mesh"')
 
 
 AxisForm = Annotated[
@@ -390,9 +370,9 @@ class Profile(TomlTable):
     @property
     def outside(self) -> Outside:
         """The network that the flows may use where there is no lab."""
-        addresses = {name: one.address or LOCAL.address for name, one in self.hosts.items()}
+        hosts = {name: host.planned(name) for name, host in self.hosts.items()}
         return Outside(
-            {LOCAL.name: LOCAL.address, **addresses},
-            {name: Peer(server.host, server.port) for name, server in self.servers.items()},
-            {name: Way(way.device, way.address) for name, way in self.interfaces.items()},
+            {LOCAL.name: LOCAL.address, **hosts},
+            {name: server.planned for name, server in self.servers.items()},
+            {name: way.planned for name, way in self.interfaces.items()},
         )

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from benchctl.errors import ProfileError, UsageError
-from benchctl.profile.model import LabTable, Profile
+from benchctl.profile.model import LabTable, Profile, pairs
 from benchctl.profile.values import as_text, check_setting
 from benchctl.run.planned import Scalar
 from benchctl.toml.source import Key, TomlSource, dotted, merge
@@ -72,6 +72,8 @@ def _read_key(name: str) -> tuple[str, ...]:
     try:
         node: Any = tomllib.loads(f"{name} = 0")
     except ValueError:
+        node = {}
+    if not node:  # no TOML, or a comment
         return tuple(part.strip() for part in name.split("."))
     parts = []
     while isinstance(node, dict):
@@ -109,10 +111,13 @@ def _axis_values(written: str, value: Any, old: Any) -> Any:
     elif not isinstance(value, list):
         value = [value]
     values = old.get("values") if isinstance(old, dict) else old
+    is_mesh = isinstance(old, dict) and isinstance(old.get("mesh"), list)
+    if is_mesh:
+        values = pairs([name for name in old["mesh"] if isinstance(name, str)])
     labels = [(_table(one).get("label"), one) for one in values] if isinstance(values, list) else []
     labelled = {as_text(label): one for label, one in labels if isinstance(label, Scalar)}
     value = [labelled.get(as_text(v), v) if isinstance(v, Scalar) else v for v in value]
-    return {"values": value} if isinstance(old, dict) else value
+    return {"values": value} if isinstance(old, dict) and not is_mesh else value
 
 
 def _table(value: Any) -> Mapping[str, Any]:

@@ -163,7 +163,7 @@ def _add_axes(schema: Schema, settable: Schema) -> None:
     }
     axes["$ref"] = "#/$defs/Axes"
     # An axis may be a list, too.
-    axis = {"anyOf": [{"type": "array"}, {"required": defs["AxisTable"].pop("required")}]}
+    axis = {"anyOf": [{"type": "array"}, {"required": ["values"]}, {"required": ["mesh"]}]}
     defs["WholeAxes"] = {"additionalProperties": axis}
     whole = [{"$ref": "#/$defs/Axes"}, {"$ref": "#/$defs/WholeAxes"}, {"minProperties": 1}]
     schema["properties"]["zip"]["items"] = {"allOf": whole}

@@ -145,7 +145,8 @@ Name = Annotated[str, AfterValidator(_check_name)]
 FlowName = Annotated[str, AfterValidator(_check_flow_name)]
 
 
-def _is_address(text: str) -> bool:
+def is_address(text: str) -> bool:
+    """Return whether a text is an IP address; one of IPv6 may name its device."""
     address, percent, device = text.partition("%")
     try:
         version = ip_address(address).version
@@ -155,7 +156,7 @@ def _is_address(text: str) -> bool:
 
 
 def _check_address(text: str) -> str:
-    if not _is_address(text):
+    if not is_address(text):
         raise ValueError(f"{quoted(text)} is not an IP address")
     return text
 
@@ -166,7 +167,7 @@ def check_host(text: str) -> str:
     # RFC 1123, section 2.1, and the underscore that resolvers allow. What ends in a number would be
     # read as an address, however incomplete it is (inet_aton(3)).
     is_name = len(text) <= 253 and all(_LABEL.fullmatch(label) for label in labels)
-    if _is_address(text) or (is_name and not _NUMBER.fullmatch(labels[-1])):
+    if is_address(text) or (is_name and not _NUMBER.fullmatch(labels[-1])):
         return text
     what = f"{quoted(text)} is neither a host name nor an IP address"
     if "://" in text:

@@ -21,7 +21,7 @@ from benchctl.analysis.clocks import (
 from benchctl.analysis.results import FlowReport
 from benchctl.analysis.summary import at_point
 from benchctl.report.report import Report
-from benchctl.run.record import RecordedFlow, Run
+from benchctl.run.record import ClockReading, RecordedFlow, Run, Trial
 from benchctl.units import format_duration
 
 # More lines of one kind are read by nobody.
@@ -36,7 +36,7 @@ def clocks_in(run: Run, one: FlowReport) -> Clocks | None:
 def _has_one_clock(run: Run, flow: RecordedFlow) -> bool:
     network = run.settings.network.network
     in_lab = run.settings.lab is not None and flow.target not in network.peers
-    return not run.origin and (in_lab or network.is_here(flow.target))
+    return not run.origin and (in_lab or network.is_one_machine(flow.source, flow.target))
 
 
 def clock_lines(report: Report) -> Iterator[str]:
@@ -45,6 +45,7 @@ def clock_lines(report: Report) -> Iterator[str]:
     A line for each flow whose clocks moved over its trials, else one for each trial, or for a few
     of them.
     """
+    yield from _between_hosts(report)
     for flow, found in _points(report).items():
         over = clocks_over([point for _, point in found])
         if over is not None:
@@ -55,6 +56,33 @@ def clock_lines(report: Report) -> Iterator[str]:
             yield f"{flow}{where}: {text}"
         if len(told) > shown:
             yield f"{flow}: {len(told) - shown} more such trials; benchctl show --trials has them"
+
+
+def _between_hosts(report: Report) -> Iterator[str]:
+    """Yield how far the clocks of flows with one-way delays are apart, in the last trial of each.
+
+    By the round trips of SSH.
+    """
+    told = {}
+    for trial in report.trials:
+        for one in trial.flows:
+            if any(metric == "owd_s" for _, metric in one.figures):
+                told[one.flow.name] = apart_text(trial.trial, one.flow)
+    yield from (f"{flow}: {text}" for flow, text in told.items() if text)
+
+
+def apart_text(trial: Trial, flow: RecordedFlow) -> str:
+    """Return how far the clocks of a flow's ends are apart; empty if neither is elsewhere."""
+    ends = [trial.clocks.get(name) for name in (flow.source, flow.target)]
+    if ends == [None, None]:
+        return ""
+    ours = ClockReading(0.0, 0.0, 0.0)
+    source, target = (one or ours for one in ends)
+    offset_s, error_s = target.offset_s - source.offset_s, target.error_s + source.error_s
+    return (
+        f"by the round trips of SSH, the clock of {flow.target} is {_signed(offset_s)} from that of"
+        f" {flow.source}, \N{PLUS-MINUS SIGN}{_length(error_s)}: one-way delays carry both"
+    )
 
 
 def over_entries(report: Report) -> list[dict[str, Any]]:

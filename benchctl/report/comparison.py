@@ -5,15 +5,18 @@ The run that others are compared with is A, the others are B, C and so on.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from functools import reduce
+from operator import or_
 from string import ascii_uppercase
 
 from msgspec.structs import replace
 
-from benchctl.analysis.compare import Comparison, compare_all, comparison_key
+from benchctl.analysis.compare import Comparison, compare_all, comparison_key, of_tables
 from benchctl.analysis.families import CORRECTIONS
+from benchctl.analysis.found import FOUND_RATE
 from benchctl.analysis.summary import SummaryRow
-from benchctl.metrics import OF_TRIALS
+from benchctl.metrics import OF_TRIALS, Vocabulary
 from benchctl.report.pivot import Pivot, figure_name
 from benchctl.report.report import Report, is_repeated
 from benchctl.run.record import Run
@@ -34,9 +37,6 @@ def compare_reports(a: Report, *others: Report, correction: str = "holm") -> lis
 
     An axis that not all of them have distinguishes no figures, unless a run needs it.
     """
-    vocabulary = a.run.vocabulary
-    for other in others:
-        vocabulary |= other.run.vocabulary
     # Two searches try different rates; what they found can be compared.
     runs = [report.run for report in (a, *others)]
     first, *rest = (
@@ -45,7 +45,7 @@ def compare_reports(a: Report, *others: Report, correction: str = "holm") -> lis
     )
     shared = {axis for axis in a.run.values if all(axis in run.values for run in runs)}
     first, *rest = (_of_axes(shared, rows) for rows in (first, *rest))
-    return compare_all(first, rest, vocabulary, CORRECTIONS[correction])
+    return compare_all(first, rest, vocabulary_of(runs), CORRECTIONS[correction])
 
 
 def _of_axes(axes: Collection[str], rows: list[SummaryRow]) -> list[SummaryRow]:
@@ -84,26 +84,47 @@ def explanation(shown: Sequence[Comparison], correction: str = "holm") -> list[s
     return lines
 
 
-def of_interest(comparisons: Sequence[Comparison], *runs: Run) -> list[Comparison]:
-    """Return the comparisons of the metrics that the runs' tables show."""
-    shown = {*OF_TRIALS, *(name for run in runs for name in run.vocabulary.wanted)}
-    return [one for one in comparisons if one.metric in shown]
+def arranged(
+    comparisons: Sequence[Comparison],
+    *runs: Run,
+    every: bool = False,
+    by_effect: bool = False,
+) -> list[Comparison]:
+    """Return the comparisons that a table shows, those of the main metrics first.
+
+    With ``every`` those of all metrics. ``by_effect`` sorts by the size of the difference in
+    standard deviations of a repeat, the largest first; those that have none are last.
+    """
+    vocabulary = vocabulary_of(runs)
+    shown = list(comparisons) if every else of_tables(comparisons, vocabulary)
+    names = (FOUND_RATE, *vocabulary.wanted, *OF_TRIALS, *vocabulary.metrics)
+    places = {name: place for place, name in enumerate(dict.fromkeys(names))}
+    shown.sort(key=lambda one: places.get(one.metric, len(places)))
+    if by_effect:
+        shown.sort(key=lambda one: -1.0 if one.effect is None else abs(one.effect), reverse=True)
+    return shown
+
+
+def vocabulary_of(runs: Iterable[Run]) -> Vocabulary:
+    """Return the metrics of several runs together."""
+    return reduce(or_, (run.vocabulary for run in runs))
 
 
 def comparison_table(comparisons: Sequence[Comparison]) -> Pivot:
     """Return the comparisons with one run as rows of text; axes of a single value are left out."""
     places, rows = _places(comparisons)
-    heads = (*places, "A", "B", "difference", "", "95 % interval", "verdict")
+    heads = (*places, "A", "B", "repeats", "difference", "change", "95 % interval", "verdict")
     numeric = tuple(len(places) <= index < len(heads) - 1 for index in range(len(heads)))
     return Pivot(heads, numeric, tuple(
         (
             *row,
             _value(one.metric, one.mean_a),
             _value(one.metric, one.mean_b),
+            f"{len(one.a)}, {len(one.b)}",
             signed(one.metric, one.difference),
-            _relative(one),
+            relative(one),
             interval(one),
-            str(one.verdict) if one.valid else NOT_VALID,
+            verdict_text(one),
         )
         for row, one in zip(rows, comparisons, strict=True)
     ))  # fmt: skip
@@ -120,17 +141,20 @@ def side_by_side(compared: Sequence[Sequence[Comparison]]) -> Pivot:
     places, rows = _places([firsts[key] for key in keys])
     heads, numeric = [*places, letter(0)], [False] * len(places) + [True]
     for number in range(1, len(compared) + 1):
-        heads += [letter(number), f"{letter(number)} - {letter(0)}", "", "verdict"]
+        heads += [letter(number), f"{letter(number)} - {letter(0)}", "change", "verdict"]
         numeric += [True, True, True, False]
+    heads.insert(len(places), "repeats")
+    numeric.insert(len(places), True)
     for row, key in zip(rows, keys, strict=True):
-        row.append(_value(firsts[key].metric, firsts[key].mean_a))
-        for ones in by_key:
+        counts = [len(firsts[key].a), *(len(ones[key].b) if key in ones else 0 for ones in by_key)]
+        row += [", ".join(map(str, counts)), _value(firsts[key].metric, firsts[key].mean_a)]
+        for number, ones in enumerate(by_key, 1):
             one = ones.get(key)
             if one is None:
                 row += [NOTHING, NOTHING, "", NOTHING]
                 continue
-            verdict = str(one.verdict) if one.valid else NOT_VALID
-            row += [_value(one.metric, one.mean_b), _with_half(one), _relative(one), verdict]
+            verdict = verdict_text(one, letter(number))
+            row += [_value(one.metric, one.mean_b), _with_half(one), relative(one), verdict]
     return Pivot(tuple(heads), tuple(numeric), tuple(map(tuple, rows)))
 
 
@@ -154,8 +178,16 @@ def _places(comparisons: Sequence[Comparison]) -> tuple[list[str], list[list[str
     return [*varying, "flow", "metric"], rows
 
 
-def _relative(one: Comparison) -> str:
-    if not one.relative:
+def verdict_text(one: Comparison, b: str = letter(1)) -> str:
+    """Return the verdict on a figure in words; of a figure that one run lacks, which one has it."""
+    if not (one.a and one.b):
+        return f"only in {letter(0) if one.a else b}"
+    return str(one.verdict) if one.valid else NOT_VALID
+
+
+def relative(one: Comparison) -> str:
+    """Show a difference as a share of A; nothing of ratios, whose difference is in points."""
+    if not one.relative or one.metric.endswith("_ratio"):
         return ""
     return f"{'+' if one.relative > 0 else ''}{format_ratio(one.relative)}"
 

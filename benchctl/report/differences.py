@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from benchctl.report.comparison import letter
 from benchctl.report.detail import flat
 from benchctl.report.pivot import Pivot
-from benchctl.run.record import Run
+from benchctl.run.record import Facts, Run
 
 # Facts that differ between any two moments.
 PASSING = ("load_1min", "clock.max_error_s", "clock.estimated_error_s")
@@ -65,11 +65,18 @@ def _settings(runs: Sequence[Run]) -> Iterator[_Row]:
 
 
 def _facts(runs: Sequence[Run]) -> Iterator[_Row]:
-    facts = [dict(flat(run.facts)) for run in runs]
+    yield from _facts_of([run.facts for run in runs], "")
+    for host in runs[0].hosts:
+        if all(host in run.hosts for run in runs):
+            yield from _facts_of([run.hosts[host] for run in runs], f"{host}: ")
+
+
+def _facts_of(of_runs: Sequence[Facts], before: str) -> Iterator[_Row]:
+    facts = [dict(flat(one)) for one in of_runs]
     for name in facts[0]:
         # Devices come and go with labs, and other tools are there or not.
         if name not in PASSING and all(name in one for one in facts):
-            yield from _row(name, [one[name] for one in facts])
+            yield from _row(f"{before}{name}", [one[name] for one in facts])
 
 
 def _row(name: str, values: Sequence[object]) -> Iterator[_Row]:

@@ -119,6 +119,7 @@ def run_entry(run: Run) -> Entry:
         "axes": run.values,
         "profile_sha256": run.profile_sha256,
         "facts": run.facts,
+        "hosts": run.hosts,
         "tags": run.tags,
         "origin": run.origin,
         "hooks": [asdict(hook) for hook in run.hooks],
@@ -143,6 +144,7 @@ def trial_entry(trial: Trial) -> Entry:
         "hooks": [asdict(hook) for hook in trial.hooks],
         "links_kept": all(link["kept"] for link in trial.links) if trial.links else None,
         "file": trial.file,
+        "clocks": {name: asdict(clock) for name, clock in trial.clocks.items()},
     }
 
 
@@ -177,6 +179,7 @@ def flow_entries(flow: RecordedFlow, figures: Figures) -> Iterator[Entry]:
                 for hop in flow.route
             ],
             "captures": [asdict(one) for one in flow.captures],
+            "paired": list(flow.paired),
         }
 
 

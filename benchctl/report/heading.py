@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from benchctl.run.record import Run
-from benchctl.units import format_time
+from benchctl.units import format_count, format_time
 
 
 def heading(run: Run) -> tuple[str, str]:
@@ -13,5 +13,5 @@ def heading(run: Run) -> tuple[str, str]:
     how = f"imported from {run.origin}" if run.origin else f"{run.settings.order}, seed {run.seed}"
     return (
         f"run {run.name}  {run.profile}{title}",
-        f"started {started}  {run.status}  {run.trials} trials, {how}",
+        f"started {started}  {run.status}  {format_count(run.trials, 'trial')}, {how}",
     )

@@ -11,6 +11,7 @@ from msgspec.structs import asdict
 from benchctl.analysis.limiting import Limit, Limiter, limit_of
 from benchctl.analysis.results import FlowReport
 from benchctl.analysis.summary import point_key
+from benchctl.report.packets_text import waited_text
 from benchctl.report.report import Report
 from benchctl.units import format_duration, format_ratio, format_value
 
@@ -83,6 +84,9 @@ def limit_text(limit: Limit) -> str:
 
 def _why(limit: Limit) -> str:
     measured = _rate(limit.rate_bps)
+    if limit.waits_s is not None:
+        lasted = format_duration(sum(limit.waits_s.values()))
+        return f"of {lasted}, the sender {waited_text(limit.waits_s)}; {measured} measured"
     match limit.by:
         case Limiter.RATE:
             return f"{_rate(limit.asked_bps)} were asked for, and {measured} measured"

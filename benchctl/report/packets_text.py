@@ -1,15 +1,16 @@
-"""A packet trace for people: made of the entries of `packets`."""
+"""A packet trace for people: made of the entries of `benchctl.packets.findings`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
 
-from benchctl.report.entries import Entry
+from benchctl.packets.findings import MOST_LOSSES
 from benchctl.report.pivot import align
-from benchctl.units import format_duration, format_rate, format_size, format_time
+from benchctl.units import format_count, format_duration, format_rate, format_size, format_time
 from benchctl.visible import visible
 
+Entry: TypeAlias = Mapping[str, Any]
 NOTHING = "-"
 ARROWS = ("→", "←")
 _WAITED_FOR = {
@@ -17,7 +18,7 @@ _WAITED_FOR = {
     "timeout": "retransmission timeouts",
     "network": "the network",
 }
-_COUNTED = {
+COUNTED = {
     "out of order": "out_of_order",
     "doubled by the network": "duplicated",
     "duplicate ACKs": "duplicate_acks",
@@ -28,24 +29,39 @@ _COUNTED = {
     "window full": "window_full",
     "keep-alives": "keep_alives",
 }
+_CROSSED = {
+    "left": "left",
+    "came": "came",
+    "lost": "lost",
+    "doubled": "doubled",
+    "overtaken": "overtaken",
+    "came without being seen to leave": "unseen",
+    "left while the other was not recorded": "unknown",
+}
+MOST_LINES = 20
+"""Losses that are listed of a connection: more are read by nobody."""
+SPREAD = ("min", "mean", "p95", "max")
+AGAIN = ("fast", "timeout", "probe", "other", "spurious")
+TOOLS = ("tcptrace", "Wireshark")
 _NAMED = {**_WAITED_FOR, "application": "nothing to send"}
 
 
 def head_lines(trace: Entry) -> Iterator[str]:
     """Yield what is said of the file."""
     yield (
-        f"{trace['file']}: {trace['format']}, {_count(trace['packets'], 'packet')},"
+        f"{trace['file']}: {trace['format']}, {format_count(trace['packets'], 'packet')},"
         f" {format_size(trace['bytes'])} in {format_duration(trace['duration_s'])}"
         + (f" from {format_time(trace['began_time'])}" if trace["began_time"] is not None else "")
-        + f"; {_count(trace['connections'], 'TCP connection')}"
+        + f"; {format_count(trace['connections'], 'TCP connection')}"
     )
     if trace["dropped"] is not None:
-        yield f"the recorder dropped {_count(trace['dropped'], 'packet')}"
+        yield f"the recorder dropped {format_count(trace['dropped'], 'packet')}"
     if trace["unread"]:
         parts = (f"{count:,} {what}" for what, count in trace["unread"].items())
         yield f"neither TCP nor counted below: {', '.join(parts)}"
     if trace["backwards"]:
-        yield f"{_count(trace['backwards'], 'packet')} earlier than one before them in the file"
+        backwards = format_count(trace["backwards"], "packet")
+        yield f"{backwards} earlier than one before them in the file"
 
 
 def overview(connections: Sequence[Entry]) -> str:
@@ -97,21 +113,84 @@ def connection_text(one: Entry) -> str:
 
 def waits_lines(arrow: str, way: Entry) -> Iterator[str]:
     """Yield what a sender waited for, in a sentence, and then what shows it."""
-    waits = way["waits"]
-    said = [
-        f"{format_duration(waits[cause]['total_s'])} for {what}"
-        for cause, what in _WAITED_FOR.items()
-        if cause in waits
-    ]
-    parts = [f"waited {_listed(said)}"] * bool(said)
-    if idle := waits.get("application"):
-        parts.append(f"had nothing to send for {format_duration(idle['total_s'])}")
-    yield (f"{arrow} Of {format_duration(way['waiting_s'])}, {way['from']} {', and '.join(parts)}.")
-    for cause, share in sorted(waits.items(), key=lambda one: -one[1]["total_s"]):
+    yield f"{arrow} {waits_line(way)}"
+    for cause, share in sorted(way["waits"].items(), key=lambda one: -one[1]["total_s"]):
         yield (
-            f"  {_NAMED[cause]}: {_count(share['count'], 'time')}, the longest"
+            f"  {_NAMED[cause]}: {format_count(share['count'], 'time')}, the longest"
             f" {format_duration(share['longest_s'])} from {_at(share['longest_at_s'])}"
         )
+
+
+def waits_line(way: Entry) -> str:
+    """Return what a sender waited for, in a sentence."""
+    waited = waited_text({cause: share["total_s"] for cause, share in way["waits"].items()})
+    return f"Of {format_duration(way['waiting_s'])}, {way['from']} {waited}."
+
+
+def waited_text(waits_s: Mapping[str, float]) -> str:
+    """Return what a sender waited for, by cause, without who and of how long."""
+    said = [
+        f"{format_duration(waits_s[cause])} for {what}"
+        for cause, what in _WAITED_FOR.items()
+        if cause in waits_s
+    ]
+    parts = [f"waited {_listed(said)}"] * bool(said)
+    if "application" in waits_s:
+        parts.append(f"had nothing to send for {format_duration(waits_s['application'])}")
+    return ", and ".join(parts)
+
+
+def pair_text(one: Entry) -> str:
+    """Return what the traces of both ends of a connection say together."""
+    ways = one["directions"]
+    rows = [(name, *cells) for name, cells in _crossing_rows(ways) if set(cells) != {NOTHING}]
+    lines = [
+        f"{' and '.join(map(str, one['numbers']))}  {one['ends'][0]} → {one['ends'][1]}",
+        "", *_indented(align(("", *ARROWS), rows, (False, True, True))),
+    ]  # fmt: skip
+    if not one["one_clock"]:
+        lines.append(
+            "   delays contain the offset of the two clocks: only their differences are true"
+        )
+    lost = [
+        (arrow, loss) for arrow, way in zip(ARROWS, ways, strict=True) for loss in way["losses"]
+    ]
+    if lost:
+        cells = [
+            (arrow, _at(loss["left_s"]), f"{loss['sequence']:,}", format_size(loss["bytes"]))
+            for arrow, loss in lost[:MOST_LINES]
+        ]
+        titles = ("lost", "left", "sequence", "data")
+        lines += ["", *_indented(align(titles, cells, (False, True, True, True)))]
+    left_out = sum(way["lost"] for way in ways) - len(lost[:MOST_LINES])
+    if left_out:
+        lines.append(f"   and {left_out:,} more: the JSON has {MOST_LOSSES:,} of each direction")
+    if one["zero_windows"]:
+        shown = [
+            (
+                shut["closed_by"],
+                *(
+                    _at(seen and seen[name]) if name == "began_s" else _time(seen and seen[name])
+                    for seen in (shut["at_sender"], shut["at_receiver"])
+                    for name in ("began_s", "duration_s", "pause_s")
+                ),
+            )
+            for shut in one["zero_windows"]
+        ]
+        heads = (
+            "zero window of",
+            *("at sender", "length", "pause"),
+            *("at itself", "length", "pause"),
+        )
+        lines += ["", *_indented(align(heads, shown, (False, *[True] * 6)))]
+    return "\n".join(lines) + "\n"
+
+
+def _crossing_rows(ways: Sequence[Entry]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    for name, key in _CROSSED.items():
+        yield name, tuple(_some(way[key]) for way in ways)
+    for name in SPREAD:
+        yield f"one-way delay {name}", tuple(_time((way["owd_s"] or {}).get(name)) for way in ways)
 
 
 def exchanges_text(exchanges: Sequence[Entry]) -> str:
@@ -134,7 +213,7 @@ def _rows(ways: Sequence[Entry]) -> Iterator[tuple[str, tuple[str, ...]]]:
     yield row("packets", lambda way: f"{way['packets']:,}")
     yield row("data", lambda way: _size(way["unique_bytes"] or None))
     yield row("throughput", lambda way: _rate(way["throughput_bps"]))
-    for tool in ("tcptrace", "Wireshark"):
+    for tool in TOOLS:
         name = f"throughput_{tool.lower()}_bps"
         yield row(
             f"  as {tool} has it",
@@ -146,14 +225,14 @@ def _rows(ways: Sequence[Entry]) -> Iterator[tuple[str, tuple[str, ...]]]:
     yield row("timestamps", lambda way: _yes(way["timestamps"]))
     yield row("initial window", lambda way: _segments(way["initial_window_segments"]))
     yield row("RTT of the handshake", lambda way: _time(way["handshake_rtt_s"]))
-    for name in ("min", "mean", "p95", "max"):
+    for name in SPREAD:
         yield row(f"RTT {name}", lambda way, name=name: _time((way["rtt_s"] or {}).get(name)))
     yield row("RTT samples", lambda way: _some((way["rtt_s"] or {}).get("samples", 0)))
     yield row("retransmissions", lambda way: _some(way["retransmissions"]["count"]))
     yield row("  data", lambda way: _size(way["retransmissions"]["bytes"] or None))
-    for name in ("fast", "timeout", "probe", "other", "spurious"):
+    for name in AGAIN:
         yield row(f"  {name}", lambda way, name=name: _some(way["retransmissions"][name]))
-    for title, name in _COUNTED.items():
+    for title, name in COUNTED.items():
         yield row(title, lambda way, name=name: _some(way[name]))
     yield row("most in flight", lambda way: _size(way["flight_max_bytes"]))
     yield row("receiver's window, least", lambda way: _size(way["window_min_bytes"]))
@@ -192,16 +271,26 @@ def _place(one: Entry) -> str:
 
 
 def _zero_windows(one: Entry) -> str:
-    heads = ("zero window of", "from", "to", "length", "ACKs", "probes", "full before")
+    heads = (
+        "zero window of",
+        "from",
+        "to",
+        "length",
+        "ACKs",
+        "probes",
+        "full before",
+        "stopped reading",
+        "pause",
+    )
     rows = [
         (
             shut["closed_by"], _at(shut["began_s"]), _at(shut["ended_s"]),
             _time(shut["duration_s"]), str(shut["acks"]), str(shut["probes"]),
-            _at(shut["window_full_s"]),
+            _at(shut["window_full_s"]), _at(shut["unread_s"]), _time(shut["pause_s"]),
         )
         for shut in one["zero_windows"]
     ]  # fmt: skip
-    return align(heads, rows, (False, *[True] * 6))
+    return align(heads, rows, (False, *[True] * 8))
 
 
 def _indented(text: str) -> list[str]:
@@ -210,10 +299,6 @@ def _indented(text: str) -> list[str]:
 
 def _listed(parts: Sequence[str]) -> str:
     return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
-
-
-def _count(count: int, what: str) -> str:
-    return f"{count:,} {what}" + "s" * (count != 1)
 
 
 def _at(time_s: float | None) -> str:
@@ -241,7 +326,7 @@ def _plain(value: int | None, unit: str = "") -> str:
 
 
 def _segments(count: int | None) -> str:
-    return NOTHING if count is None else _count(count, "segment")
+    return NOTHING if count is None else format_count(count, "segment")
 
 
 def _yes(value: bool | None) -> str:

@@ -18,7 +18,7 @@ from benchctl.metrics import title_of
 from benchctl.report.report import Report
 from benchctl.run.record import Run
 from benchctl.units import format_mean, format_value, without_unit
-from benchctl.visible import visible
+from benchctl.visible import padded, visible, width_of
 
 if TYPE_CHECKING:
     from benchctl.analysis.compare import Comparison
@@ -112,15 +112,15 @@ def align(heads: Sequence[str], rows: Iterable[Sequence[str]], numeric: Sequence
     """Return rows as lines with columns as wide as needed; numeric ones are right-aligned."""
     heads = [*map(visible, heads)]
     rows = [[*map(visible, row)] for row in rows]
-    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+    widths = [max(map(width_of, column)) for column in zip(heads, *rows, strict=True)]
     right = numeric or [False] * len(heads)
 
     def line(cells: Sequence[str]) -> str:
-        padded = (
-            cell.rjust(width) if is_right else cell.ljust(width)
+        cells_of = (
+            padded(cell, width, right=is_right)
             for cell, width, is_right in zip(cells, widths, right, strict=True)
         )
-        return "  ".join(padded).rstrip()
+        return "  ".join(cells_of).rstrip()
 
     lines = [line(heads), "  ".join("─" * width for width in widths), *map(line, rows)]
     return "\n".join(lines) + "\n"

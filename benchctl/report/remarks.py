@@ -9,6 +9,7 @@ from benchctl.analysis.sharing import fair_after_s
 from benchctl.analysis.statistics import FEW
 from benchctl.analysis.summary import at_point
 from benchctl.metrics import Aspect, of_aspect, title_of
+from benchctl.report.captured import packet_lines
 from benchctl.report.clocks import clock_lines
 from benchctl.report.happenings import tally
 from benchctl.report.pivot import figure_name, with_interval
@@ -24,7 +25,7 @@ from benchctl.visible import visible
 def remarks(report: Report, *, tables: bool = False) -> list[str]:
     """Return the remarks below a table, after an empty line.
 
-    With ``tables``, events and expectations have tables of their own, and no remark.
+    With ``tables``, packets, events and expectations have sections of their own, and no remark.
     """
     lines = [*search_remarks(report)]
     hints: set[str] = set()
@@ -44,6 +45,8 @@ def remarks(report: Report, *, tables: bool = False) -> list[str]:
     lines += _sharing(report)
     lines += clock_lines(report)
     lines += route_lines(report)
+    if not tables:
+        lines += packet_lines(report)
     if not tables and (happened := tally(report)):
         lines.append(f"within the flows: {happened}; benchctl show --events describes them")
     lines += _unknown(report)

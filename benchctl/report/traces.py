@@ -89,6 +89,12 @@ class _Joint:
             return
         times_s, weights = self._times_s[:ready], self._weights[:ready]
         parts = [values[:ready] for values in told]
+        if len(parts) == 1 and any(map(gt, times_s, times_s[1:])):
+            # Samples of a stream that tell different metrics come one series after the other.
+            order = sorted(range(ready), key=times_s.__getitem__)
+            times_s, weights, parts[0] = (
+                [some[place] for place in order] for some in (times_s, weights, parts[0])
+            )
         if self.adds:
             sums = [*map(sum, zip_longest(*parts, fillvalue=0.0))]
             self._series.extend(times_s, sums, weights)

@@ -25,6 +25,14 @@ class PacketCapture(Struct, frozen=True):
     snap_bytes: int
     most_bytes: int
 
+    @property
+    def turned(self) -> PacketCapture:
+        """The same at the same hosts, if the two ends change places."""
+        other = {"from": "to", "to": "from"}
+        return PacketCapture(
+            tuple(other[end] for end in self.ends), self.snap_bytes, self.most_bytes
+        )
+
 
 class PlannedFlow(Struct, frozen=True):
     """One flow of a trial: names and parameters as written in the profile.
@@ -73,14 +81,31 @@ class Peer(NamedTuple):
     ports: tuple[int, int] | None
 
 
+class Reach(NamedTuple):
+    """How SSH reaches a host.
+
+    ``destination`` is what ``ssh`` takes. The words of ``over`` go before ``ssh`` itself: those of
+    the host of a lab on which it starts. ``sudo`` starts by sudo what needs root. ``options`` are
+    words for ``ssh``, before the destination.
+    """
+
+    destination: str
+    over: tuple[str, ...] = ()
+    sudo: bool = False
+    options: tuple[str, ...] = ()
+
+
 class Host(Struct, frozen=True):
     """A place where commands run.
 
-    The other end of a flow reaches it at ``address``, and in a lab with IPv6 also at ``address6``,
-    which is empty elsewhere. The words of ``prefix`` go before a command
-    to run it there; empty for this machine. ``interfaces`` are its named interfaces.
+    The other end of a flow reaches it at ``address``, and with IPv6 at ``address6``, which is empty
+    if it has none. The words of ``prefix`` go before a command to run it there; empty for this
+    machine. ``reach`` is set for a host elsewhere. ``interfaces`` are its named interfaces.
     ``shares_ports`` means that other programs of this machine may listen there, so that a free port
-    has to be found. ``taken_ports`` are known to be in use if that is not possible.
+    has to be found. ``taken_ports`` are known to be in use if that is not possible. ``ports`` are
+    the first and the last on which servers may listen. If it is not ``reachable``, connections to
+    it fail, so it is always the client. ``as_root`` is set for the commands that need root, where
+    sudo gives them that. ``translated`` are addresses that lead to it and are not its own (NAT).
     """
 
     name: str
@@ -90,6 +115,11 @@ class Host(Struct, frozen=True):
     shares_ports: bool = True
     taken_ports: frozenset[int] = frozenset()
     address6: str = ""
+    reach: Reach | None = None
+    reachable: bool = True
+    ports: tuple[int, int] | None = None
+    as_root: bool = False
+    translated: frozenset[str] = frozenset()
 
 
 LOCAL = Host("local", "127.0.0.1")
@@ -110,13 +140,14 @@ class Network(Struct, frozen=True):
         """Return the host at the far end of a flow; None for a server that somebody else runs."""
         return None if to in self.peers else self.hosts[to]
 
-    def is_here(self, to: str) -> bool:
-        """Return whether the far end of a flow is on this machine, and has its clock."""
+    def is_one_machine(self, source: str, to: str) -> bool:
+        """Return whether both ends of a flow are on one machine, and have its clock."""
         peer = self.peers.get(to)
-        if peer is None or peer.host in self.hosts or peer.host == "localhost":
-            return peer is not None or to in self.hosts
+        name = peer.host if peer else to
+        if name in self.hosts:
+            return self.hosts[name].reach == self.hosts.get(source, LOCAL).reach
         try:
-            return ip_address(peer.host).is_loopback
+            return peer is not None and (name == "localhost" or ip_address(name).is_loopback)
         except ValueError:  # a name
             return False
 
@@ -127,7 +158,8 @@ class Network(Struct, frozen=True):
         """
         if flow.interface is None:
             return Way()
-        ways = {**self.interfaces, **self.hosts[flow.source].interfaces}
+        host = self.hosts[flow.source]
+        ways = host.interfaces if host.reach else {**self.interfaces, **host.interfaces}
         if flow.interface not in ways:
             known = ", ".join(ways) or "none"
             raise MissingError(
@@ -138,17 +170,31 @@ class Network(Struct, frozen=True):
 
 
 class Outside(Struct, frozen=True):
-    """The network given by a profile without a lab; ``hosts`` maps names to addresses."""
+    """The network given by a profile without a lab.
 
-    hosts: Mapping[str, str]
+    ``hosts`` maps names to hosts, or to the address of one that has nothing else.
+    """
+
+    hosts: Mapping[str, str | Host]
     peers: Mapping[str, Peer] = {}
     interfaces: Mapping[str, Way] = {}
 
     @property
+    def elsewhere(self) -> Mapping[str, Host]:
+        """The hosts that SSH reaches."""
+        return {name: host for name, host in self._known.items() if host.reach}
+
+    @property
     def network(self) -> Network:
         """The network that flows use without a lab."""
-        hosts = {name: Host(name, address) for name, address in self.hosts.items()}
-        return Network(hosts, self.peers, self.interfaces)
+        return Network(self._known, self.peers, self.interfaces)
+
+    @property
+    def _known(self) -> Mapping[str, Host]:
+        return {
+            name: Host(name, host) if isinstance(host, str) else host
+            for name, host in self.hosts.items()
+        }
 
 
 class PlannedChange(Struct, frozen=True):

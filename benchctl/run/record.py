@@ -8,9 +8,9 @@ gets both when it is next written to. Before that, readers find the default, or 
 
 - a trial added during a run is one more row (`benchctl.plan.strategy`); the strategy of a run is a
   key of its settings, for resume;
-- facts of another host: a column of the run that maps hosts to `Facts`. ``facts`` are those of
-  host ``local``, where the runner is;
-- a clock with its error: a table by run, host and time; a flow names the clocks of its two ends;
+- facts of another host: ``hosts`` of the run. ``facts`` are those of host ``local``, where the
+  runner is;
+- a clock with its error: ``clocks`` of the trial, by host;
 - a file of a run (a trace, a figure): a table by run, with its name, type and bytes;
 
 An imported run has an ``origin``. Its trials have their status from the start, and never a runner;
@@ -88,6 +88,8 @@ class Run(RunOutline, frozen=True):
     hooks: tuple[HookOutcome, ...] = ()
     origin: str = ""
     """What wrote the files that the run was imported from, such as iperf3; empty if measured."""
+    hosts: Mapping[str, Facts] = {}
+    """The facts of the hosts elsewhere."""
 
     @property
     def vocabulary(self) -> Vocabulary:
@@ -134,6 +136,19 @@ class FairWindow(Struct, frozen=True):
     jain: float
 
 
+class ClockReading(Struct, frozen=True):
+    """The clock of a host elsewhere as it was known at one time.
+
+    It is ``offset_s`` ahead of ours, and ``error_s`` is the most by which that may differ.
+    ``drift`` is how much faster it runs; None if unknown. ``rtt_s`` is the least round trip.
+    """
+
+    offset_s: float
+    error_s: float
+    rtt_s: float
+    drift: float | None = None
+
+
 class Trial(PlannedTrial, frozen=True, kw_only=True):
     """A trial and its outcome."""
 
@@ -151,6 +166,8 @@ class Trial(PlannedTrial, frozen=True, kw_only=True):
     file: str = ""
     """The file that it was imported from, as it was named."""
     file_sha256: str = ""
+    clocks: Mapping[str, ClockReading] = {}
+    """Those of the hosts elsewhere, at the end of its last attempt."""
 
 
 class Figure(Struct, frozen=True):
@@ -176,10 +193,13 @@ class TracedHop(Struct, frozen=True):
 
 
 class RecordedPackets(Struct, frozen=True):
-    """A file of the packets that passed one host while a flow ran, as pcapng.
+    """A file of the packets that passed one host while a flow ran, or of a trace that was kept.
 
-    ``file`` is relative to the directory of the store. ``dropped`` packets came too fast for the
-    recorder, and ``left_out`` ones were beyond the size that was asked for.
+    ``file`` is relative to the directory of the store; of a trace, whose ``host`` is not known and
+    empty, it is absolute, and its size and the Unix time of its last change say whether it still is
+    the same. ``dropped`` packets came too fast for the recorder, and ``left_out`` ones were beyond
+    the size that was asked for. ``findings`` are those of its connections, the largest first, as
+    `benchctl.packets.findings` has them; their times count from ``began_time`` (Unix).
     """
 
     host: str
@@ -187,6 +207,10 @@ class RecordedPackets(Struct, frozen=True):
     packets: int
     dropped: int
     left_out: int
+    began_time: float = 0.0
+    findings: tuple[Mapping[str, Any], ...] = ()
+    size_bytes: int = 0
+    changed_time: float = 0.0
 
     @property
     def text(self) -> str:
@@ -204,7 +228,8 @@ class RecordedFlow(Struct, frozen=True):
 
     ``bottlenecks`` are the links of the lab that limit it by theory, by direction; empty where its
     own rate or window does. ``route`` is the way that its probes took, if it traced it.
-    ``captures`` are its packets, by host, if they were recorded.
+    ``captures`` are its packets, by host, if they were recorded; ``paired`` is what those of both
+    ends say together of each connection, as `benchctl.packets.findings` has it.
     """
 
     id: int
@@ -232,6 +257,7 @@ class RecordedFlow(Struct, frozen=True):
     bottlenecks: Mapping[str, str] = {}
     route: tuple[TracedHop, ...] = ()
     captures: tuple[RecordedPackets, ...] = ()
+    paired: tuple[Mapping[str, Any], ...] = ()
 
 
 Figures = Mapping[tuple[str, str], Figure]

@@ -29,9 +29,12 @@ ADDED = (
     ("run", "origin", "TEXT NOT NULL DEFAULT ''"),
     ("trial", "file", "TEXT NOT NULL DEFAULT ''"),
     ("trial", "file_sha256", "TEXT NOT NULL DEFAULT ''"),
+    ("trial", "clocks", "TEXT NOT NULL DEFAULT '{}'"),
+    ("run", "hosts", "TEXT NOT NULL DEFAULT '{}'"),
     ("flow", "bottlenecks", "TEXT NOT NULL DEFAULT '{}'"),
     ("flow", "route", "TEXT NOT NULL DEFAULT '[]'"),
     ("flow", "captures", "TEXT NOT NULL DEFAULT '[]'"),
+    ("flow", "paired", "TEXT NOT NULL DEFAULT '[]'"),
 )
 """Columns that stores of earlier programs of this version lack until they are written to.
 
@@ -58,7 +61,8 @@ CREATE TABLE run (
     runner_pid INTEGER,                 -- the process that measures; takes signals
     tags TEXT NOT NULL DEFAULT '[]',    -- JSON list
     hooks TEXT NOT NULL DEFAULT '[]',   -- JSON: the hosts' commands around the run that ran
-    origin TEXT NOT NULL DEFAULT ''     -- what wrote the files it was imported from; '' if measured
+    origin TEXT NOT NULL DEFAULT '',    -- what wrote the files it was imported from; '' if measured
+    hosts TEXT NOT NULL DEFAULT '{}'    -- JSON: the facts of the hosts elsewhere, by host
 );
 CREATE INDEX outline_of_run ON run (    -- a list of runs reads no pages of profiles and facts
     id, name, profile, created_time, status, trials, tags
@@ -84,6 +88,7 @@ CREATE TABLE trial (
     fair_windows TEXT NOT NULL DEFAULT '[]', -- JSON: Jain's index over time
     file TEXT NOT NULL DEFAULT '',      -- of an imported trial
     file_sha256 TEXT NOT NULL DEFAULT '',
+    clocks TEXT NOT NULL DEFAULT '{}',  -- JSON: the clocks of hosts elsewhere, and their errors
     UNIQUE (run_id, position)
 );
 CREATE INDEX trial_of_file ON trial (file_sha256) WHERE file_sha256 != '';
@@ -112,7 +117,8 @@ CREATE TABLE flow (                     -- one attempt of one flow
     stderr TEXT NOT NULL DEFAULT '',
     bottlenecks TEXT NOT NULL DEFAULT '{}', -- JSON: direction -> the link that limits by theory
     route TEXT NOT NULL DEFAULT '[]',   -- JSON: what answered at each distance, and its figures
-    captures TEXT NOT NULL DEFAULT '[]' -- JSON: its packets: files, hosts and counts
+    captures TEXT NOT NULL DEFAULT '[]', -- JSON: its packets: files, hosts, counts and findings
+    paired TEXT NOT NULL DEFAULT '[]'   -- JSON: what the packets of both ends say together
 );
 CREATE INDEX flow_of_trial ON flow (trial_id);
 CREATE TABLE series (                   -- samples of one stream that tell the same metrics

@@ -41,7 +41,7 @@ async def ends_of(
     bound = accepted(plan, backend)
     tools = await Toolbox(spawner).of_flow(backend, LOCAL, LOCAL)
     if port is None or backend.capabilities.default_port is None:
-        port = ports_of(bound, network, ())[0]
+        port = (await ports_of(bound, network, (), spawner, {}))[0]
     ends: dict[Role, tuple[Flow[Any], Command]] = {}
     for role, build in ((Role.SERVER, backend.server), (Role.CLIENT, backend.client)):
         if role in tools:

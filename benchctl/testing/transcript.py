@@ -19,7 +19,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, ConfigDict, PlainSerializer, TypeAdapter, ValidationError
 
-from benchctl.api import Backend, Channel, Direction, Event, Flow, Parser, Role, Tool, replay
+from benchctl.api import Backend, Channel, Direction, Event, Flow, Parser, Role, Tool
 
 FORMAT: Literal[1] = 1
 StoppedBy = Literal["user", "time", "size", "client"]
@@ -132,9 +132,12 @@ class Transcript:
     def _of(self, channel: Channel) -> bytes:
         return b"".join(piece.data for piece in self.pieces if piece.channel is channel)
 
-    def replay(self, parser: Parser, cuts: Iterable[int] = ()) -> list[Event]:
-        """Feed the output to a parser; see `benchctl.api.replay`."""
-        return replay(parser, self.stdout, self.stderr, self.exit_code, cuts)
+    def replay(self, parser: Parser) -> list[Event]:
+        """Feed the output to a parser as it came. Raises what the parser raises."""
+        events: list[Event] = []
+        for piece in self.pieces:
+            events += parser.feed(piece.data, piece.channel)
+        return [*events, *parser.close(self.exit_code)]
 
     def flow(self, backend: Backend[Any]) -> Flow[Any]:
         """Return the flow as the backend saw it.

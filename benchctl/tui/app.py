@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
 from functools import partial
-from pathlib import Path
 from typing import ClassVar
 
 from textual import events
@@ -14,13 +13,13 @@ from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.notifications import SeverityLevel
 from textual.screen import Screen
+from textual.theme import Theme
 
 from benchctl.errors import BenchctlError
 from benchctl.store.read import Reader
 from benchctl.tui.garbage import REST_S, Garbage
-from benchctl.tui.pictures import svg_of
 from benchctl.tui.registry import SCREENS
-from benchctl.tui.screens.page import Page, Surroundings, free_name
+from benchctl.tui.screens.page import Page, Surroundings
 from benchctl.tui.themes import DARK, OURS, PLAIN, variables
 from benchctl.visible import visible_lines
 
@@ -38,8 +37,12 @@ class BenchApp(App[None]):
             Binding(entry.key, f"show('{name}')", entry.title, show=False, id=f"app.{name}")
             for name, entry in SCREENS.items()
         ),
-        Binding("y", "copy_command", "Copy the command", show=False, id="app.copy"),
-        Binding("s", "save", "Save a picture", show=False, id="app.save"),
+        Binding(
+            "y", "copy", "Copy", tooltip="Copy command, cell, row, table", show=False, id="app.copy"
+        ),
+        Binding(
+            "s", "save", "Save", tooltip="Save a picture or the table", show=False, id="app.save"
+        ),
         Binding("escape", "leave", "Back to the screen before", show=False, id="app.back"),
         Binding("q,ctrl+c", "quit", "Quit; the run continues", show=False, id="app.quit"),
         Binding(
@@ -54,11 +57,14 @@ class BenchApp(App[None]):
         *,
         keys: Mapping[str, str] | None = None,
         theme: str | None = None,
+        remember: Callable[[str], None] | None = None,
     ) -> None:
+        """Show ``first``; a theme that is chosen is given to ``remember``, which raises OSError."""
         # Without this, Textual turns colours into greys, and the terminal's own into black.
         super().__init__(ansi_color=True if "NO_COLOR" in os.environ else None)
         self._around = around
         self._first = first
+        self._remember = remember
         self._pages = {first.NAME: first}
         """The pages that are open, by name."""
         self._before: list[Page] = []
@@ -80,6 +86,15 @@ class BenchApp(App[None]):
         self._install(self._first)
         self.push_screen(self._first)
         self.set_interval(REST_S, self._garbage.collect)
+        self.theme_changed_signal.subscribe(self, self._keep_theme)
+
+    def _keep_theme(self, theme: Theme) -> None:
+        if self._remember is None:
+            return
+        try:
+            self._remember(theme.name)
+        except (BenchctlError, OSError) as error:
+            self.notify(f"the theme is not remembered: {error}", severity="warning")
 
     async def on_event(self, event: events.Event) -> None:
         """Take note of every key and every move of the mouse."""
@@ -177,21 +192,13 @@ class BenchApp(App[None]):
                 shown.append(self.get_key_display(binding))
         return [(" ".join(dict.fromkeys(shown)), what) for what, shown in keys.items()]
 
-    def action_copy_command(self) -> None:
-        """Copy the command that does or shows the same on the command line."""
-        command = self.page.command()
-        self.copy_to_clipboard(command)
-        self.notify(command, title="copied")
+    def action_copy(self) -> None:
+        """Copy the command that shows the same, or a part of the table."""
+        self.page.copy()
 
     def action_save(self) -> None:
-        """Save a picture of the screen."""
-        path = free_name(Path.cwd(), self.page.file_stem(), ".svg")
-        try:
-            path.write_text(svg_of(self), encoding="utf-8")
-        except OSError as error:
-            self.notify(f"{path}: {error.strerror}", severity="error")
-        else:
-            self.notify(str(path), title="saved")
+        """Save a picture of the screen, or the table."""
+        self.page.save()
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """Offer every key of the screen in the palette, and the themes."""

@@ -9,6 +9,8 @@ from benchctl.tui.app import BenchApp
 from benchctl.tui.registry import SCREENS
 from benchctl.tui.screens.detail import TrialWindow
 from benchctl.tui.screens.modals import Ask, Dialog, Help
+from benchctl.tui.screens.pick import PickFrom
+from benchctl.tui.screens.tables import TablesScreen
 from benchctl.tui.widgets.flowpicker import FlowPicker
 from benchctl.tui.widgets.scrolled import Scrolled
 from benchctl.tui.widgets.table import Table
@@ -16,7 +18,11 @@ from benchctl.tui.widgets.table import Table
 
 def all_bindings() -> dict[str, Binding]:
     """Return our bindings by id, in the order of the documents."""
-    owners: list[type[DOMNode]] = [BenchApp, *(entry.load() for entry in SCREENS.values())]
-    owners += [FlowPicker, Table, Scrolled, Dialog, TrialWindow, Help, Ask]
+    owners: list[type[DOMNode]] = [
+        BenchApp,
+        TablesScreen,
+        *(entry.load() for entry in SCREENS.values()),
+    ]
+    owners += [FlowPicker, Table, Scrolled, Dialog, PickFrom, TrialWindow, Help, Ask]
     bindings = [binding for owner in owners for binding in owner.BINDINGS]
     return {one.id: one for one in bindings if isinstance(one, Binding) and one.id is not None}

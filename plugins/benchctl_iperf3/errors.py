@@ -111,6 +111,12 @@ _TABLE: tuple[tuple[str, FailureKind, str], ...] = (
         " runs",
     ),
     (
+        # It reads random data into a mapped file, which cannot grow (iperf_new_stream).
+        r"failed to read /dev/urandom: Bad address|No space left on device",
+        FailureKind.TOOL,
+        "no space for iperf3's buffer on this host: free some in /tmp, or set TMPDIR",
+    ),
+    (
         # The control connection is open, but the data connection fails.
         r"(connect|create a new|initialize) stream"
         r"|read from stream socket: (Resource temporarily unavailable|Connection refused)",

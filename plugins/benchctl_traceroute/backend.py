@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Literal
 
@@ -169,17 +170,12 @@ def _mtr(flow: Flow[TracerouteParameters]) -> list[str]:
     options = ["mtr", "--raw", "-n", "-c", f"{params.count}", "-i", f"{params.interval:.6f}"]
     options += ["-m", most, "-U", most, "-Z", timeout, "-G", timeout, "-s", f"{length}"]
     options += {"icmp": [], "udp": ["-u"], "tcp": ["-T"]}[params.protocol]
-    if params.port is not None:
-        options += ["-P", f"{params.port}"]
-    if params.dscp is not None:
-        options += ["-Q", f"{params.dscp << 2}"]
-    if params.ip_version != "auto":
-        options += [f"-{params.ip_version}"]
-    if flow.source_address is not None:
-        options += ["-a", flow.source_address]
-    elif flow.source_device is not None:
-        options += ["-I", flow.source_device]
-    return options
+    device = flow.source_device if flow.source_address is None else None
+    asked = {
+        "-P": params.port, "-Q": _type_of_service(params),
+        "-a": flow.source_address, "-I": device,
+    }  # fmt: skip
+    return [*options, *_named_version(params), *_asked(asked)]
 
 
 def _linux(flow: Flow[TracerouteParameters], pace_s: float) -> list[str]:
@@ -192,17 +188,11 @@ def _linux(flow: Flow[TracerouteParameters], pace_s: float) -> list[str]:
     options += {"icmp": ["-I"], "udp": ["-U"] if params.port else [], "tcp": ["-T"]}[
         params.protocol
     ]
-    if params.port is not None:
-        options += ["-p", f"{params.port}"]
-    if params.dscp is not None:
-        options += ["-t", f"{params.dscp << 2}"]
-    if params.ip_version != "auto":
-        options += [f"-{params.ip_version}"]
-    if flow.source_address is not None:
-        options += ["-s", flow.source_address]
-    if flow.source_device is not None:
-        options += ["-i", flow.source_device]
-    return options
+    asked = {
+        "-p": params.port, "-t": _type_of_service(params),
+        "-s": flow.source_address, "-i": flow.source_device,
+    }  # fmt: skip
+    return [*options, *_named_version(params), *_asked(asked)]
 
 
 def _bsd(flow: Flow[TracerouteParameters], pace_s: float) -> list[str]:
@@ -215,11 +205,23 @@ def _bsd(flow: Flow[TracerouteParameters], pace_s: float) -> list[str]:
     options += ["-P", params.protocol]
     port = 80 if params.protocol == "tcp" and params.port is None else params.port
     if port is not None:
-        options += ["-e", "-p", f"{port}"]
-    if params.dscp is not None:
-        options += ["-t", f"{params.dscp << 2}"]
-    if flow.source_address is not None:
-        options += ["-s", flow.source_address]
-    if flow.source_device is not None:
-        options += ["-i", flow.source_device]
-    return options
+        options += ["-e"]
+    asked = {
+        "-p": port, "-t": _type_of_service(params),
+        "-s": flow.source_address, "-i": flow.source_device,
+    }  # fmt: skip
+    return [*options, *_asked(asked)]
+
+
+def _asked(options: Mapping[str, object]) -> list[str]:
+    """Return the options that have a value, each before it."""
+    given = {option: value for option, value in options.items() if value is not None}
+    return [word for option, value in given.items() for word in (option, f"{value}")]
+
+
+def _type_of_service(params: TracerouteParameters) -> int | None:
+    return None if params.dscp is None else params.dscp << 2
+
+
+def _named_version(params: TracerouteParameters) -> list[str]:
+    return [] if params.ip_version == "auto" else [f"-{params.ip_version}"]

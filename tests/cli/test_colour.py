@@ -31,7 +31,7 @@ def test_progress_in_a_file_has_colour_only_if_it_is_forced(benchctl, environmen
     assert ("\x1b[3" in done.stderr or "\x1b[1;3" in done.stderr) is coloured
     benchctl.environment["COLUMNS"] = "80"
     assert ("\x1b[32mok\x1b[m" in benchctl("runs").stdout) is coloured
-    assert ("  \x1b[32mok\x1b[m  1 trials" in benchctl("show").stdout) is coloured
+    assert ("  \x1b[32mok\x1b[m  1 trial," in benchctl("show").stdout) is coloured
     # For programs, whatever the environment of who started them.
     for words in (["runs", "--json"], ["export", "--format", "json"], ["show", "--facts"]):
         assert "\x1b" not in benchctl(*words).stdout

@@ -49,8 +49,8 @@ def test_several_runs_stand_side_by_side_and_share_one_family(benchctl, three):
         [letter, name] for letter, name in zip("ABC", three, strict=True)
     ]
     head = next(line for line in lines if line.startswith("n "))
-    assert head.split() == ["n", "flow", "metric", "A", "B", "B", "-", "A", "verdict",
-                            "C", "C", "-", "A", "verdict"]  # fmt: skip
+    assert head.split() == ["n", "flow", "metric", "repeats", "A", "B", "B", "-", "A", "change",
+                            "verdict", "C", "C", "-", "A", "change", "verdict"]  # fmt: skip
     row = next(line for line in lines if line.startswith("1 "))
     assert row.index("no difference seen") < row.index("-19.0 Mbit/s ±") < row.index("worse")
     assert "among 4 figures" in result.stdout
@@ -58,6 +58,28 @@ def test_several_runs_stand_side_by_side_and_share_one_family(benchctl, three):
     assert [(one["b"], one["family"]) for one in compared] == [
         (name, 4) for name in three[1:] for _ in range(2)
     ]
+
+
+def test_the_largest_effects_come_first_on_request(benchctl, three):
+    def points(*options):
+        lines = benchctl("compare", three[0], three[2], *options).stdout.splitlines()
+        return [line[0] for line in lines if " main " in line]
+
+    assert points() == ["1", "2"]
+    assert points("--sort", "effect") == ["1", "2"]
+    turned = measured_run(benchctl.store, {1: FIVE, 2: slower(0.2)}, now=NOW + 9)
+    lines = benchctl("compare", three[0], turned, "--sort", "effect").stdout.splitlines()
+    assert [line[0] for line in lines if " main " in line] == ["2", "1"]
+
+
+def test_the_repeats_of_either_run_are_shown(benchctl, three):
+    fewer = measured_run(benchctl.store, {1: FIVE[:3]}, now=NOW + 9)
+    row, lacking = (
+        line for line in benchctl("compare", three[0], fewer).stdout.splitlines() if "main" in line
+    )
+    assert " 5, 3 " in row
+    assert " 5, 0 " in lacking
+    assert lacking.endswith("only in A")
 
 
 def test_the_run_that_others_are_compared_with_is_chosen(benchctl, three):

@@ -4,6 +4,7 @@ from io import StringIO
 
 import pytest
 from report.pictured_run import pictured_run
+from report.traced_run import traced_run
 
 from benchctl.cli import completion
 from benchctl.cli.main import app
@@ -131,3 +132,43 @@ def test_axes_and_metrics_are_completed_from_the_run(store, monkeypatch):
     assert "throughput_bps" in completion.metrics_of_run(Context)
     Context.params = {"name": "nothing"}
     assert completion.axes_of_run(Context) == []
+
+
+@pytest.fixture(scope="module")
+def traced(tmp_path_factory):
+    path = tmp_path_factory.mktemp("packets") / "runs.sqlite"
+    traced_run(path)
+    return path
+
+
+def test_packets_are_drawn_for_each_host_of_a_time(traced, tmp_path, capsys):
+    zoom = ("--kind", "time-sequence", "--from", "2.5s", "--to", "3700ms")
+    plot(traced, *zoom, "--by", "host", "-o", tmp_path / "figures")
+    files = capsys.readouterr().out.split()
+    assert [file.rpartition("/")[2] for file in files] == [
+        f"time-sequence-flow=main-host={host}-connection=1-from=10.0.0.2_80.svg" for host in "ab"
+    ]
+    plot(traced, *zoom, "--terminal", "--y", "flight_bytes")
+    assert "marked: zero window 1, window probe 2" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--from", "5m"), "--from: .5m. could be minutes"),
+        (("--from", "3s", "--to", "2s"), "the end is not after the beginning"),
+        (("--kind", "bars", "--to", "2s"), "kind bars has no time"),
+    ],
+)
+def test_a_time_that_cannot_be_shown_is_refused(traced, words, told):
+    with pytest.raises(BenchctlError, match=told):
+        plot(traced, *words)
+
+
+def test_a_part_of_the_time_is_drawn(store, tmp_path, capsys):
+    plot(store, "--terminal", "--kind", "time", "--from", "6s", "--to", "8s", "--only",
+         "window=60000B", "--y", "throughput_bps")  # fmt: skip
+    out = capsys.readouterr().out
+    assert "6 s" in out
+    assert "8 s" in out
+    assert " 5.5 s" not in out

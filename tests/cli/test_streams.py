@@ -97,6 +97,14 @@ def test_a_text_that_no_encoding_has_is_shown_by_its_codes(benchctl):
 
 
 @pytest.mark.tool("script")
+def test_screens_on_a_terminal_that_cannot_draw_them_are_refused(benchctl):
+    told = shell(benchctl, "script -qec 'benchctl tui' /dev/null </dev/null", TERM="dumb")
+    assert told.returncode == 2
+    assert b"and TERM is dumb" in told.stdout
+    assert b"benchctl run, show and compare work without one" in told.stdout
+
+
+@pytest.mark.tool("script")
 @pytest.mark.parametrize("streams", ["</dev/null", "2>/dev/null", "<&-", "2>&-"])
 def test_screens_without_a_terminal_are_refused(benchctl, streams):
     told = shell(benchctl, f"script -qec {shlex.quote(f'benchctl tui {streams}')} /dev/null")

@@ -25,6 +25,7 @@ from benchctl.api import (
     Tool,
     Warn,
 )
+from benchctl.hosts.clocks import OURS
 
 EPOCH = 1_000_000.0
 
@@ -81,6 +82,8 @@ class Script:
 
 
 class FakeProcess:
+    arrived = None
+
     def __init__(self, script, on_data, log, name):
         self.pid = id(self) % 100_000
         self._script, self._on_data, self._log, self._name = script, on_data, log, name
@@ -88,7 +91,7 @@ class FakeProcess:
         self._exit = self._loop.create_future()
         self._timers = []
 
-    def begin(self):
+    def begin(self, at=None):
         self._log.append((self._loop.time(), "begin", self._name))
         for at_s, text in self._script.lines:
             channel = Channel.STDERR if text.startswith("!") else Channel.STDOUT
@@ -150,6 +153,18 @@ class FakeSpawner:
                 return process
         raise AssertionError(f"no script for {argv}")
 
+    async def clock_of(self, host):
+        return OURS
+
+    async def ask(self, host, module, function, *arguments):
+        return getattr(module, function)(*arguments)
+
+    def lost(self, host):
+        return asyncio.get_running_loop().create_future()
+
+    async def why_lost(self, host):
+        return ""
+
 
 class FakeParameters(Parameters):
     duration: Duration = Field(1.0, description="time to measure")
@@ -159,6 +174,7 @@ class FakeParameters(Parameters):
 
 STRANGE = {
     "nan": Sample(0, 1, {"throughput_bps": float("nan")}),
+    "backwards": Sample(1, 0.5, {"throughput_bps": 1.0}),
     "inf": Summary({"rtt_s": {"min": 0.1, "max": float("inf")}}),
     "text": Sample(0, 1, {"throughput_bps": "fast"}),
     "when": Started(float("inf")),

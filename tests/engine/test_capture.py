@@ -94,6 +94,27 @@ def test_a_recorder_that_dies_leaves_the_flow_its_result(measure):
     done = measure(scripts(local=dies, far=recorder()), captured(), site=Site(FAR))
     assert done.status == "ok"
     assert [one.host for one in done.last.captures] == ["far"]
+    [note] = [one.text for one in done.reader.notes(done.trial.run_id) if one.flow_id]
+    assert note == "packets at local: none: its recorder was killed"
+
+
+def test_what_a_killed_recorder_has_left_is_kept(measure):
+    dies = Script([(0.1, json.dumps({"event": "recording"}))], 0.5, code=-9)
+    finishes = Script([(0.1, counts(4))], 0.2)
+    done = measure({"--finish": finishes, **scripts(local=dies)}, replace(flow(), capture=BOTH))
+    assert [(one.host, one.packets) for one in done.last.captures] == [("local", 4)]
+    [note] = [one.text for one in done.reader.notes(done.trial.run_id) if one.flow_id]
+    assert note == "packets at local: 4 packets: its recorder was killed"
+
+
+def test_a_recorder_whose_disk_is_full_says_so(measure):
+    full = json.dumps({**json.loads(counts(9, left_out=3)), "message": "No space left on device"})
+    done = measure(scripts(local=recorder(full)), replace(flow(), capture=BOTH))
+    assert [one.packets for one in done.last.captures] == [9]
+    [note] = [one.text for one in done.reader.notes(done.trial.run_id) if one.flow_id]
+    assert note == (
+        "packets at local: 9 packets, 3 more than it was to keep: No space left on device"
+    )
 
 
 def test_a_copy_of_a_run_names_no_files_of_another_store(measure, tmp_path):

@@ -1,5 +1,6 @@
 """Names of a profile become hosts, peers, ways out and ports."""
 
+import asyncio
 import dataclasses
 import socket
 from contextlib import ExitStack
@@ -11,13 +12,12 @@ from msgspec.structs import replace
 
 from benchctl.api import Capabilities, Direction, Duration, Field, Parameters, Role, Tool
 from benchctl.engine import network as network_module
-from benchctl.engine.network import (
-    check_interfaces,
-    ports_of,
-)
-from benchctl.errors import MissingError
+from benchctl.engine.network import check_interfaces, with_address, with_addresses
+from benchctl.errors import HostError, MissingError
+from benchctl.hosts import ports as ports_module
+from benchctl.hosts.spawn import LocalSpawner
 from benchctl.plan.bound import bind_flow
-from benchctl.run.planned import LOCAL, Host, Network, Peer, Way
+from benchctl.run.planned import LOCAL, Host, Network, Peer, Reach, Way
 
 
 class VersionedParameters(Parameters):
@@ -43,6 +43,10 @@ class PortlessBackend(FakeBackend):
 
 HERE = Network({"local": LOCAL}, {"public": Peer("203.0.113.1", (9200, 9203))})
 TOOLS = {role: Tool("1") for role in Role}
+
+
+def ports_of(flow, network, taken):
+    return asyncio.run(network_module.ports_of(flow, network, taken, LocalSpawner(), {}))
 
 
 def listening(stack, address="127.0.0.1", port=0, kind=socket.SOCK_STREAM):
@@ -99,12 +103,12 @@ def test_a_port_that_another_program_has_is_not_used(kind, port):
 
 
 def test_a_port_that_only_root_may_use_is_followed_by_those_of_everybody(monkeypatch):
-    monkeypatch.setattr(network_module, "_is_free", lambda address, port: port >= 1024)
+    monkeypatch.setattr(ports_module, "_is_free", lambda address, port: port >= 1024)
     assert ports_of(bind_flow(flow(), backend_on(861)), HERE, ()) == [1024, 1025, 1026]
 
 
 def test_the_ports_end_at_the_last_that_there_is(monkeypatch):
-    monkeypatch.setattr(network_module, "_is_free", lambda address, port: True)
+    monkeypatch.setattr(ports_module, "_is_free", lambda address, port: True)
     assert ports_of(bind_flow(flow(), backend_on(65535)), HERE, ()) == [65535]
 
 
@@ -135,7 +139,7 @@ def test_an_address_that_is_not_this_machines_has_no_port():
 
 
 def test_a_machine_without_a_free_port_is_told_of(monkeypatch):
-    monkeypatch.setattr(network_module, "_is_free", lambda address, port: False)
+    monkeypatch.setattr(ports_module, "_is_free", lambda address, port: False)
     with pytest.raises(MissingError, match="no free port"):
         ports_of(bind_flow(flow(), FakeBackend()), HERE, ())
 
@@ -206,3 +210,48 @@ def test_a_device_that_is_not_there_is_missing_and_an_address_needs_none():
     check_interfaces(Network({}, interfaces=ways))
     with pytest.raises(MissingError, match='interface "there": this machine has no device "eth99"'):
         check_interfaces(Network({}, interfaces={**ways, "there": Way("eth99")}))
+
+
+def test_a_host_elsewhere_has_the_addresses_that_its_name_has_here(monkeypatch):
+    known = {
+        "oslo": [(socket.AF_INET6, "2001:db8::1"), (socket.AF_INET, "192.0.2.1"),
+                 (socket.AF_INET, "192.0.2.2")],
+        "lima": [(socket.AF_INET6, "2001:db8::2")],
+    }  # fmt: skip
+
+    def look_up(name, *_, **__):
+        if name not in known:
+            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+        return [(family, socket.SOCK_STREAM, 6, "", (place, 0)) for family, place in known[name]]
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+
+    def found(address, **more):
+        host = asyncio.run(with_address(Host("h", address, reach=Reach("h"), **more)))
+        return host.address, host.address6
+
+    assert found("oslo") == ("192.0.2.1", "2001:db8::1")
+    assert found("oslo", address6="2001:db8::9") == ("192.0.2.1", "2001:db8::9")
+    assert found("lima") == ("2001:db8::2", "2001:db8::2")
+    assert found("198.51.100.1") == ("198.51.100.1", "")
+    with pytest.raises(HostError, match='host h: no address of "bonn" is known here: Name or'):
+        found("bonn")
+
+
+def test_servers_behind_a_nat_listen_at_all_addresses_and_clients_find_them_at_the_one_outside():
+    class Asked:
+        async def ask(self, host, module, function, address):
+            assert (module, function) == (ports_module, "is_own")
+            return address != "192.0.2.1"
+
+    notes = []
+    oslo = Host("oslo", "192.0.2.1", reach=Reach("oslo"), address6="2001:db8::1")
+    plain = Network({"local": LOCAL, "oslo": oslo})
+    network = asyncio.run(with_addresses(plain, [oslo], Asked(), notes.append))
+    assert len(notes) == 1
+    assert "oslo does not have the address 192.0.2.1 itself" in notes[0]
+    bound = bind_flow(flow(to="oslo"), FakeBackend())
+    tools = {role: Tool("") for role in Role}
+    ends = {role: bound.described(network, 1, tools, role).address for role in Role}
+    assert ends == {Role.CLIENT: "192.0.2.1", Role.SERVER: "0.0.0.0"}
+    assert bound.listens_at(replace(network.hosts["oslo"], address="2001:db8::1")) == "2001:db8::1"

@@ -35,9 +35,10 @@ def store(tmp_path):
     profile = tmp_path / "search.toml"
     profile.write_text(PROFILE)
     registry = installed()
-    plan = make_plan(load_profile(str(profile)), registry)
+    document = load_profile(str(profile))
+    plan = make_plan(document, registry)
     path = tmp_path / "runs.sqlite"
-    create_run(path, planned_run(plan, None, registry), EPOCH)
+    create_run(path, planned_run(plan, document.model.outside, None, registry), EPOCH)
     return path
 
 

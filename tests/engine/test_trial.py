@@ -5,8 +5,8 @@ from engine import virtual
 from engine.fakes import EPOCH, GOOD, SERVER, FakeSpawner, Script
 from engine.virtual import NETWORK, flow
 
-from benchctl.engine import network
 from benchctl.engine.site import Site
+from benchctl.hosts import ports
 from benchctl.run.planned import LOCAL, Network
 
 
@@ -65,7 +65,7 @@ def test_a_busy_peer_moves_on_through_its_ports_then_backs_off(measure):
 
 
 def test_a_server_whose_port_was_just_taken_gets_the_next_at_once(measure, monkeypatch):
-    monkeypatch.setattr(network, "_is_free", lambda address, port: True)
+    monkeypatch.setattr(ports, "_is_free", lambda address, port: True)
     taken = Script([(0, "fail busy the port is in use")], 0.1, 1)
     scripts = {"server 5201": taken, "server 5202": SERVER, "client": GOOD}
     outcome = measure(scripts, site=Site(Network({"local": LOCAL})), attempts=1)

@@ -1,5 +1,7 @@
 """Whatever a plugin, a tool or the machine does wrong fails the flow, and nothing more."""
 
+import asyncio
+
 import pytest
 from engine.fakes import GOOD, SERVER, Script
 from engine.virtual import NETWORK, flow
@@ -15,6 +17,7 @@ from benchctl.run.planned import Host, Network
     ("what", "why"),
     [
         ("nan", "ValueError: throughput_bps is nan"),
+        ("backwards", "ValueError: a sample ends at 0.5 s, and begins at 1"),
         ("inf", "ValueError: max is inf"),
         ("when", "ValueError: epoch_s is inf"),
         ("text", "TypeError: must be real number, not str"),
@@ -279,3 +282,19 @@ def test_the_last_attempt_says_what_the_links_carried(measure):
         {"server": SERVER, "client": [dies, GOOD]}, attempts=2, site=Strained(NETWORK)
     )
     assert [link["kept"] for link in outcome.trial.links] == [True]
+
+
+class Counted(Site):
+    """A site that remembers when its links were counted."""
+
+    async def carried(self, trial):
+        self.counted_s = asyncio.get_running_loop().time()
+        return []
+
+
+def test_links_are_counted_when_every_end_of_the_flows_has_ended(measure):
+    site = Counted(NETWORK)
+    stubborn = Script([(0.01, "ready")], ends_s=None, on_signal=None)
+    outcome = measure({"server": stubborn, "client": GOOD}, site=site)
+    asked_s, killed_s = (at_s for at_s, _ in outcome.signals("server"))
+    assert asked_s < killed_s <= site.counted_s

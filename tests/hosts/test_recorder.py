@@ -6,7 +6,16 @@ from ipaddress import ip_address
 
 import pytest
 
-from benchctl.hosts.recorder import _IN, _OUT, packet_filter, packets, record, write_pcapng
+from benchctl.hosts.recorder import (
+    _IN,
+    _OUT,
+    _ROOM,
+    _SPARED_BYTES,
+    in_place,
+    packet_filter,
+    packets,
+    record,
+)
 from benchctl.packets.capture import Capture
 
 ONE, OTHER = "10.0.0.1", "10.0.0.2"
@@ -133,15 +142,40 @@ def test_what_exceeds_the_size_is_counted_and_left_out(monkeypatch):
     waits = iter([([], [], []), ([3], [], []), ([], [], [])])
     monkeypatch.setattr("select.select", lambda *_: next(waits))
     file = io.BytesIO()
-    assert record(Blocks(first, second), file, len(first) + 10, 3) == 1
+    assert record(Blocks(first, second), file, len(first) + 10, 3, lambda: 1 << 40) == (1, None)
     assert file.getvalue() == first
+
+
+def test_a_disk_that_is_full_keeps_what_was_written_and_counts_the_rest(monkeypatch):
+    blocks = [block(*PACKETS[:2]), block(PACKETS[2]), block(PACKETS[2], PACKETS[2])]
+    waits = iter([([], [], []), ([3], [], []), ([], [], [])])
+    monkeypatch.setattr("select.select", lambda *_: next(waits))
+
+    class Full(io.BytesIO):
+        def write(self, data):
+            return super().write(data[: len(blocks[0]) + 5 - self.tell()])
+
+    file = Full()
+    left_out, error = record(Blocks(*blocks), file, 1 << 20, 3, lambda: 1 << 40)
+    assert (left_out, error.strerror) == (3, "No space left on device")
+    assert len(list(packets(io.BytesIO(file.getvalue())))) == 2
+
+
+def test_a_part_of_the_disk_is_left_to_the_store(monkeypatch):
+    waits = iter([([], [], []), ([3], [], []), ([], [], [])])
+    monkeypatch.setattr("select.select", lambda *_: next(waits))
+    free = iter([_SPARED_BYTES, _SPARED_BYTES - 1])
+    file = io.BytesIO()
+    left_out, error = record(Blocks(*[block(*PACKETS)] * 3), file, 1 << 20, 3, lambda: next(free))
+    assert (left_out, error.strerror) == (6, "No space left on device")
+    assert file.getvalue() == block(*PACKETS)
 
 
 def test_the_file_is_read_by_others(tmp_path):
     file = tmp_path / "a.pcapng"
-    with file.open("wb") as target:
-        source = io.BytesIO(block(*PACKETS))
-        assert write_pcapng(source, target, "sender", SNAP_BYTES, came=5, dropped=2) == 3
+    # The packets of the last block did not all come to the disk.
+    file.write_bytes(bytes(_ROOM) + block(*PACKETS) + block(*PACKETS)[:150])
+    assert in_place(file, "sender", SNAP_BYTES, 5, 2) == 3
     capture = Capture(file)
     read = [
         (batch.link, round(time_s * 1e9), batch.data[begins:ends], size)

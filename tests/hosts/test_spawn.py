@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 
 import pytest
 from waiting import DEADLINE_S, until
@@ -46,6 +47,16 @@ def has_ended(pid):
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="waits by pidfd")
 
 
+def test_two_spawners_of_one_process_wait_each_for_its_own_children():
+    async def main(spawner):
+        process, _ = await start(spawner, "true")
+        async with LocalSpawner():
+            process.begin()
+            return await asyncio.wait_for(process.wait(), DEADLINE_S)
+
+    assert spawned(main) == 0
+
+
 def test_a_command_waits_at_its_gate(tmp_path):
     made = tmp_path / "made"
 
@@ -68,6 +79,17 @@ def test_output_and_exit_code_are_delivered_before_the_wait_ends():
         return await process.wait(), sorted(output)
 
     assert spawned(main) == (7, [(Channel.STDERR, b"err\n"), (Channel.STDOUT, b"out\n")])
+
+
+@linux_only
+def test_no_thread_waits_for_a_command():
+    async def main(spawner):
+        process, _ = await start(spawner, "true")
+        threads = threading.active_count()
+        process.begin()
+        return threads, await process.wait()
+
+    assert spawned(main) == (1, 0)
 
 
 def test_a_host_puts_its_words_before_the_command():

@@ -6,6 +6,7 @@ import os
 import shutil
 from contextlib import closing
 from pathlib import Path
+from random import Random
 
 import pytest
 from imports.reports import BEGUN, document, imported, only, report, write
@@ -142,7 +143,7 @@ HOSTILE = {
     "deep.json": b'{"start": {"connected": ' + b"[" * 200_000,
     "null.json": b'{"start": null, "intervals": null, "connected": 1}',
     "cut.gz": gzip.compress(b'{"start"' * 1000)[:20],
-    "packed.json.gz": b"\x1f\x8b" + os.urandom(100),
+    "packed.json.gz": b"\x1f\x8b" + Random(1).randbytes(100),
     "late.json": json.dumps(report(timestamp={"timesecs": 1e300})).encode(),
     "later.json": json.dumps(report(timestamp={"timesecs": 1e29})).encode(),
     "before.json": json.dumps(report(timestamp={"timesecs": -5})).encode(),

@@ -4,17 +4,16 @@ import itertools
 import signal
 import socket
 import struct
-import subprocess
 import sys
 import threading
 from functools import partial
 
 import pytest
-from ends import End, drive
+from ends import Bench, drive, tool_of
 from iperf2.iperf2_support import only, samples, summary
 from waiting import wait_until
 
-from benchctl.api import Direction, Effective, Failure, FailureKind, Flow, Ready, Role, Warn
+from benchctl.api import Direction, Effective, Failure, FailureKind, Flow, Warn
 from benchctl_iperf2 import BACKEND
 
 pytestmark = [
@@ -28,44 +27,18 @@ SEND, RECEIVE = Direction.SEND, Direction.RECEIVE
 STEADY = {"rate": "20Mbit", "length": "16K"}
 
 
-class Bench:
-    """Starts both ends of a flow, and ends what a test leaves behind."""
-
-    def __init__(self, port):
-        self.port = port
-        self.ends = []
+class Iperf2Bench(Bench):
+    backend = BACKEND
 
     def flow(self, direction="send", port=None, owns_server=True, **parameters):
-        probed = subprocess.run(
-            BACKEND.probe(Role.CLIENT).argv, capture_output=True, text=True, check=False
-        )
-        tool = BACKEND.read_probe(Role.CLIENT, probed.returncode, probed.stdout + probed.stderr)
         parameters = {"interval": "100ms", **parameters}
         if "bytes" not in parameters:
             parameters.setdefault("duration", "300ms")
         model = BACKEND.parameters(**parameters)
         return Flow(
-            model, Direction(direction), ADDRESS, port or self.port, tool,
+            model, Direction(direction), ADDRESS, port or self.port, tool_of(BACKEND),
             owns_server=owns_server, one_clock=True,
         )  # fmt: skip
-
-    def start(self, command):
-        self.ends.append(End(command))
-        return self.ends[-1]
-
-    def server(self, flow):
-        server = self.start(BACKEND.server(flow))
-        drive([server], until=lambda: server.events)
-        assert server.events[0] == Ready()
-        return server
-
-    def run(self, *args, **parameters):
-        """Measure; returns the events of the client and of the server."""
-        flow = self.flow(*args, **parameters)
-        server = self.server(flow)
-        client = self.start(BACKEND.client(flow))
-        drive([client, server])
-        return client.events, server.events
 
     def alone(self, *args, **parameters):
         """Run a client whose server is not ours; returns its events."""
@@ -73,18 +46,10 @@ class Bench:
         drive([client])
         return client.events
 
-    def close(self):
-        for end in self.ends:
-            if end.process.poll() is None:
-                end.process.kill()
-                end.process.wait()
-            for file in end.channels:
-                file.close()
-
 
 @pytest.fixture
 def bench(port):
-    bench = Bench(port)
+    bench = Iperf2Bench(port)
     yield bench
     bench.close()
 
@@ -227,8 +192,7 @@ def test_one_way_delays_are_measured_where_data_arrive(bench, protocol):
 def test_ipv6_is_measured_too(bench):
     flow = bench.flow(**STEADY)
     flow = Flow(flow.params, flow.direction, "::1", flow.port, flow.tool, owns_server=True)
-    server = bench.server(flow)
-    client = bench.start(BACKEND.client(flow))
+    client, server = bench.both(flow)
     drive([client, server])
     assert_ends_agree(client.events, server.events, SEND)
 
@@ -247,8 +211,7 @@ def test_a_port_in_use_is_busy_for_a_server(bench):
 
 def test_a_server_that_is_killed_leaves_samples_and_a_failure(bench):
     flow = bench.flow(duration="5s", **STEADY)
-    server = bench.server(flow)
-    client = bench.start(BACKEND.client(flow))
+    client, server = bench.both(flow)
     drive([client, server], until=lambda: samples(client.events))
     server.process.kill()
     drive([client, server])
@@ -257,8 +220,7 @@ def test_a_server_that_is_killed_leaves_samples_and_a_failure(bench):
 
 def test_a_client_that_is_interrupted_ends_and_says_how_far_it_came(bench):
     flow = bench.flow(duration="5s", **STEADY)
-    server = bench.server(flow)
-    client = bench.start(BACKEND.client(flow))
+    client, server = bench.both(flow)
     drive([client, server], until=lambda: samples(client.events))
     client.process.send_signal(getattr(signal, client.command.stop_signal))
     drive([client, server])

@@ -65,6 +65,7 @@ def test_each_real_failure_has_its_kind(name, kind):
         ("error - test authorization failed", "refused"),
         ("error - unable to receive control message - port may not be available", "peer"),
         ("error - idle timeout for receiving data", "peer"),
+        ("error - unable to create a new stream: No space left on device", "tool"),
         ("interrupt - the client has terminated by signal Terminated(15)", "tool"),
         ("option '--debug' doesn't allow an argument", "tool"),
         ("something that no version says", "tool"),

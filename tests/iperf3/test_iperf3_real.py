@@ -8,7 +8,7 @@ import sys
 from dataclasses import replace
 
 import pytest
-from ends import End, drive
+from ends import Bench, drive, tool_of
 from iperf3.iperf3_support import effective, only, samples, summary
 
 from benchctl.api import (
@@ -18,7 +18,6 @@ from benchctl.api import (
     FailureKind,
     Flow,
     Ready,
-    Role,
     Sample,
     Summary,
 )
@@ -32,13 +31,9 @@ pytestmark = [
 ADDRESS = "127.0.0.1"
 
 
-class Bench:
-    """Starts both ends of a flow, and ends what a test leaves behind."""
-
-    def __init__(self, port):
-        self.port = port
-        self.ends = []
-        self.tool = None
+class Iperf3Bench(Bench):
+    backend = BACKEND
+    tool = None
 
     @property
     def tells_details(self):
@@ -46,52 +41,22 @@ class Bench:
         return "debug-levels" in self.tool.features
 
     def flow(self, direction="send", **parameters):
-        probed = BACKEND.probe(Role.CLIENT).argv
-        said = subprocess.run(probed, capture_output=True, text=True, check=False)
-        self.tool = BACKEND.read_probe(Role.CLIENT, said.returncode, said.stdout + said.stderr)
+        self.tool = tool_of(BACKEND)
         parameters = {"interval": "200ms", **parameters}
         if "bytes" not in parameters:
             parameters.setdefault("duration", "1s")
         model = BACKEND.parameters(**parameters)
         return Flow(model, Direction(direction), ADDRESS, self.port, self.tool, owns_server=True)
 
-    def start(self, command):
-        self.ends.append(End(command))
-        return self.ends[-1]
-
-    def server(self, flow):
-        server = self.start(BACKEND.server(flow))
-        drive([server], until=lambda: server.events)
-        assert server.events[0] == Ready()
-        return server
-
-    def run(self, *args, **parameters):
-        """Measure; returns the events of the client and of the server."""
-        flow = self.flow(*args, **parameters)
-        server = self.server(flow)
-        client = self.start(BACKEND.client(flow))
-        drive([client, server])
-        return client.events, server.events
-
     def run_until_first_sample(self, **parameters):
-        flow = self.flow(**parameters)
-        server = self.server(flow)
-        client = self.start(BACKEND.client(flow))
+        client, server = self.both(self.flow(**parameters))
         drive([client, server], until=lambda: samples(client.events))
         return client, server
-
-    def close(self):
-        for end in self.ends:
-            if end.process.poll() is None:
-                end.process.kill()
-                end.process.wait()
-            for file in end.channels:
-                file.close()
 
 
 @pytest.fixture
 def bench(port):
-    bench = Bench(port)
+    bench = Iperf3Bench(port)
     yield bench
     bench.close()
 
@@ -233,8 +198,7 @@ def test_a_port_in_use_is_busy_for_a_server(bench):
 
 def test_an_unknown_congestion_control_is_a_parameter_error(bench):
     flow = bench.flow(congestion_control="nosuch")
-    bench.server(flow)
-    client = bench.start(BACKEND.client(flow))
+    client, _ = bench.both(flow)
     drive([client])
     [failure] = only(Failure, client.events)
     assert failure.kind is FailureKind.PARAMETER
@@ -353,8 +317,7 @@ def test_a_protocol_measures_or_says_what_is_missing(bench, protocol):
         with pytest.raises(ValueError, match=f"cannot measure {protocol.upper()}"):
             BACKEND.client(flow)
         return
-    bench.server(flow)
-    client = bench.start(BACKEND.client(flow))
+    client, _ = bench.both(flow)
     drive([client])
     failures = only(Failure, client.events)
     if failures:

@@ -84,6 +84,22 @@ a = { between = ["h1", "h2"] }
     assert [(str(r.network), r.via, r.initcwnd) for r in h1.routes] == [("10.0.0.0/24", None, 4)]
 
 
+def test_a_host_that_serves_ssh_lets_an_ordinary_user_ping_and_listen_unless_the_file_says_no():
+    h1 = build("""
+[hosts.h1]
+services = [{ ssh = "22-23" }]
+sysctl = { ip_unprivileged_port_start = 1024 }
+[hosts.h2]
+[links]
+a = { between = ["h1", "h2"] }
+""").nodes["h1"]
+    assert [service.ports for service in h1.services] == [(22,), (23,)]
+    assert all(service.ordinary for service in h1.services)
+    assert h1.sysctl == {
+        "net.ipv4.ping_group_range": "0 0", "net.ipv4.ip_unprivileged_port_start": "1024",
+    }  # fmt: skip
+
+
 def test_subnets_and_addresses_are_worked_out_in_the_order_of_the_file():
     topology = load_topology(LABS / "portfolio.toml")
     addresses = {
@@ -274,7 +290,7 @@ REFUSALS = {
     ),
     "a service without a program": (
         ("h2 = {}", "h2 = { services = [{ ports = 80 }] }"),
-        "lab.toml:4: hosts.h2.services[0]: give either iperf3 or command", "",
+        "lab.toml:4: hosts.h2.services[0]: give one of iperf3, ssh and command", "",
     ),
     "a local host that is none": (
         ("[hosts]", 'local = "h4"\n[hosts]'),

@@ -1,7 +1,7 @@
 """Both ends of the two-way protocols, on loopback."""
 
-import os
 import socket
+from random import Random
 
 import pytest
 from owamp.owamp_harness import without_delay
@@ -53,7 +53,7 @@ def test_a_reflector_goes_on_after_random_octets(served):
     for size in (1, 14, 41, 200, 1400):
         with socket.socket(socket.AF_INET, kind) as sock:
             sock.connect(("127.0.0.1", port))
-            sock.send(os.urandom(size))
+            sock.send(Random(size).randbytes(size))
     assert measure(protocol, port).session.received == 5
 
 

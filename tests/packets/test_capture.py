@@ -1,7 +1,10 @@
 """Capture files: their formats, and what is left of damaged ones."""
 
 import gzip
+import os
 import struct
+import threading
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -91,7 +94,7 @@ def test_gzip_that_ends_early_gives_the_packets_before(read_bytes):
         (b"", "the file is empty"),
         (b"hello, world", "neither pcap nor pcapng: it begins with 68 65 6c 6c"),
         (b"\x1f\x8bnot really", "the gzip data end here"),
-        (gzip.compress(b"hello"), "neither pcap nor pcapng"),
+        (gzip.compress(b"hello", mtime=0), "neither pcap nor pcapng"),
     ],
 )
 def test_what_is_no_capture_is_said_in_one_line(data, said, read_bytes):
@@ -162,10 +165,75 @@ def test_blocks_of_other_kinds_are_passed_over_and_drops_are_counted(read_bytes)
     assert (len(found), capture.dropped, capture.faults) == (1, 20, [])
 
 
-def test_packets_without_a_time_are_counted(read_bytes):
-    data = section() + interface() + block(3, struct.pack("<I", 6) + b"packet")
+@pytest.mark.parametrize("order", "<>")
+def test_packet_blocks_as_they_were_before_are_read_with_their_drops(order, read_bytes):
+    def obsolete(ticks, data, lost):
+        head = struct.pack(
+            f"{order}HHIIII", 0, lost, ticks >> 32, ticks & 0xFFFFFFFF, len(data), 1500
+        )
+        return block(2, head + data, order)
+
+    data = section(order) + interface(order) + obsolete(1 << 33, b"first packet", 3)
+    data += obsolete((1 << 33) + 1_500_000, b"the second", 0xFFFF)
+    data += enhanced((1 << 33) + 2_000_000, b"last", order) + obsolete((1 << 33) + 3, b"late", 4)
     found, capture = read_bytes(data)
-    assert (found, capture.untimed) == ([], 1)
+    assert found == [
+        (0, b"first packet", 1500),
+        (1_500_000_000, b"the second", 1500),
+        (2_000_000_000, b"last", 4),
+        (3000, b"late", 1500),
+    ]
+    assert (capture.dropped, capture.faults) == (7, [])
+
+
+def test_packets_without_a_time_get_that_of_the_packet_before(read_bytes):
+    def simple(data, length):
+        return block(3, struct.pack("<I", length) + data)
+
+    data = section() + block(1, struct.pack("<HHI", 1, 0, 8)) + simple(b"packet", 6)
+    data += (
+        enhanced(1_000_000, b"a second")
+        + enhanced(3_000_000, b"the next")
+        + simple(b"cut at 8", 99)
+    )
+    found, capture = read_bytes(data)
+    assert found == [
+        (0, b"packet", 6),
+        (0, b"a second", 8),
+        (2_000_000_000, b"the next", 8),
+        (2_000_000_000, b"cut at 8", 99),
+    ]
+    assert capture.faults == [
+        "2 packets have no time in the file, and get that of the packet before"
+    ]
+
+
+def test_zeros_behind_the_last_packet_are_damage_with_its_place(read_bytes):
+    """As a power failure leaves a file whose space was there before its data."""
+    data = FORMATS["pcap"]
+    found, capture = read_bytes(data + bytes(200_000))
+    assert len(found) == capture.packets == 3
+    assert capture.faults == [f"byte {len(data)}: no packet has 0 bytes: the file is damaged here"]
+
+
+@pytest.mark.parametrize("packed", [False, True], ids=["plain", "gzip"])
+def test_a_pipe_is_read_as_a_file_is(packed, tmp_path):
+    data = FORMATS["pcap"]
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    writer = threading.Thread(
+        target=path.write_bytes, args=[gzip.compress(data) if packed else data]
+    )
+    writer.start()
+    found, capture = read(path)
+    writer.join()
+    assert (len(found), capture.faults) == (3, [])
+
+
+@pytest.mark.parametrize(("path", "said"), [(".", "Is a directory"), ("/dev/zero", "neither pcap")])
+def test_what_is_no_file_is_said_in_one_line(path, said):
+    with pytest.raises(UsageError, match=said):
+        read(Path(path))
 
 
 @pytest.mark.parametrize(
@@ -174,6 +242,7 @@ def test_packets_without_a_time_are_counted(read_bytes):
         section() + interface() + struct.pack("<III", 6, 7, 0),
         section() + interface() + struct.pack("<III", 6, 0xFFFFFFF0, 0),
         section() + enhanced(1, b"of no interface"),
+        section() + block(3, struct.pack("<I", 6) + b"packet"),
         section() + interface() + block(6, struct.pack("<IIIII", 0, 0, 0, 99, 99)),
     ],
 )

@@ -17,7 +17,7 @@ def benchctl(tmp_path, fork_server):
 
 
 def test_the_text_says_what_each_sender_waited_for(benchctl, golden):
-    done = benchctl("packets", "slow.pcap")
+    done = benchctl("packets", "slow.pcap", "--no-keep")
     assert (done.returncode, done.stderr) == (0, "")
     golden("packets/slow.txt", done.stdout)
 
@@ -26,9 +26,9 @@ def test_the_json_has_the_trace_its_connections_and_other_traffic(benchctl):
     done = benchctl("packets", "--json", "slow.pcap")
     entries = [json.loads(line) for line in done.stdout.splitlines()]
     assert [one["kind"] for one in entries] == [
-        "trace", "connection", "connection", "exchange", "exchange",
+        "trace", "connection", "connection", "exchange", "exchange", "run",
     ]  # fmt: skip
-    trace, download, refused, asked, answered = entries
+    trace, download, refused, asked, answered, _ = entries
     assert (trace["connections"], trace["faults"], trace["format"]) == (2, [], "pcap")
     assert download["requests"] == ["GET /big.iso HTTP/1.1"]
     assert (download["opened_by"], download["ending"]) == ("10.0.0.1:50112", "closed")
@@ -84,3 +84,41 @@ def test_a_file_that_is_no_capture_is_one_line(benchctl, tmp_path):
     done = benchctl("packets", "notes.txt")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("benchctl: notes.txt: this is neither pcap nor pcapng")
+
+
+@pytest.fixture
+def both_ends(tmp_path):
+    """Write a transfer as both ends have it; the second of three segments is lost once."""
+    near, far = [], []
+    for n, (at_s, seq, lost) in enumerate([(1, 0, 0), (2, 1000, 1), (3, 2000, 0), (4, 1000, 0)]):
+        frame = ethernet(ipv4(tcp(0, 1 + seq, 1, size=1000), ident=n + 1))
+        near.append((at_s * 10**9, frame))
+        if not lost:
+            far.append((at_s * 10**9 + 5 * 10**9, frame))
+    (tmp_path / "near.pcap").write_bytes(pcap(near))
+    (tmp_path / "far.pcap").write_bytes(pcap(far))
+
+
+def test_two_traces_of_a_connection_say_what_left_one_and_never_came_to_the_other(
+    benchctl, both_ends
+):
+    done = benchctl("packets", "near.pcap", "far.pcap")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert re.search(r"lost +1 +-", done.stdout)
+    assert re.search(r"→ +1\.000 s +1,000 +1000 B", done.stdout)
+    assert "the offset of the two clocks" in done.stdout
+    entries = [
+        json.loads(line)
+        for line in benchctl("packets", "--json", "near.pcap", "far.pcap").stdout.splitlines()
+    ]
+    assert [one["kind"] for one in entries] == ["trace", "trace", "pair"]
+    there = entries[2]["directions"][0]
+    assert (there["left"], there["came"], there["lost"]) == (4, 3, 1)
+    assert there["owd_s"]["min"] == pytest.approx(5.0)
+    assert entries[2]["one_clock"] is False
+
+
+def test_two_traces_without_a_connection_in_common_are_refused(benchctl, both_ends):
+    done = benchctl("packets", "near.pcap", "slow.pcap")
+    assert done.returncode == 2
+    assert "no connection in common" in done.stderr

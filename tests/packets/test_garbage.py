@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from packets.slow import slow
 from packets.written import pcapng
 
+from benchctl.packets.findings import connection_entry, exchange_entry, trace_entry
 from benchctl.packets.trace import read_trace
-from benchctl.report.packets import connection_entry, exchange_entry, trace_entry
 from benchctl.report.packets_text import connection_text, exchanges_text, head_lines, overview
 
 TRACE = slow()[:12_000]

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from packets.simulated import SIZE, Plan, Transfer
 from packets.written import MSS, SACK_PERMITTED, SCALE, sack
@@ -28,11 +28,14 @@ PLANS = st.builds(
 )
 
 
-def folded(transfer, begin=0):
+def folded(transfer, begin=0, seen=None, watch=None):
     """Return the connection that a trace of this transfer has, from its n-th packet on."""
     passed = transfer.passed[begin:]
     first_us, first_way = passed[0][:2]
     connection = Connection(bytes(12), 0.0)
+    connection.halves[first_way].seen = seen
+    if watch is not None:
+        watch(connection)
     for at_us, way, seq, ack, flags, length, ident, sacked in passed:
         options = MSS + SCALE + SACK_PERMITTED if flags & 2 else sack(*sacked) if sacked else b""
         connection.feed(
@@ -59,12 +62,30 @@ def truth_of(transfer):
 
 
 @given(PLANS)
+@example(
+    Plan(
+        segments=40, window=13, rtt_us=400, here=0.0, lost_after=frozenset({(5, 0)}),
+        late=frozenset({(17, 0)}), sack=False,
+    )
+)  # fmt: skip
+@example(
+    Plan(
+        segments=40, window=3, rtt_us=400, here=0.3, doubled=frozenset({(0, 0), (1, 0), (2, 0)}),
+        sack=False,
+    )
+)  # fmt: skip
 def test_what_was_sent_again_late_or_twice_is_found_with_its_cause(plan):
     # A retransmission that comes at once after others looks like the original, overtaken.
     plan = replace(plan, handshake=True, lost_before=frozenset() if plan.late else plan.lost_before)
     transfer = Transfer(plan)
     connection, half = folded(transfer)
-    assert counts(half) == truth_of(transfer)
+    found = counts(half)
+    if (plan.late or plan.doubled) and half.retransmissions:
+        # What is overtaken before the place of the trace may pass there after the loss whose
+        # recovery it belongs to, and answers to doubled packets may pass when nothing is in flight
+        # there: the trace does not show these causes.
+        found["fast"] += half.retransmissions.count(Why.OTHER)
+    assert found == truth_of(transfer)
     assert half.unique_bytes == plan.segments * SIZE
     assert (half.unseen_bytes, half.absent_bytes) == (0, 0)
     assert connection.ending is Ending.OPEN

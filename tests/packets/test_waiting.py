@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.packets.waiting import Cause, Waiting
+from benchctl.packets.seen import Cause
+from benchctl.packets.waiting import Waiting
 
 FULL = 1000
 
@@ -43,7 +44,8 @@ def test_a_sender_that_has_all_acknowledged_or_sent_less_than_a_segment_had_noth
 def test_the_silence_before_a_retransmission_by_timeout_is_its_own():
     waiting = Waiting(0.0, 1, 90_001, 0.0, FULL)
     waiting.sent(0.0, 1001, FULL)
-    waiting.sent(0.4, 1001, FULL, timeout=True)
+    waiting.expired(0.4)
+    waiting.sent(0.4, 1001, FULL)
     waiting.heard(0.5, 1001, 90_001)
     waiting.finish()
     assert total(waiting, Cause.TIMEOUT) == pytest.approx(0.4)
@@ -85,7 +87,9 @@ def test_the_shares_add_up_to_the_whole_time(events, lag_s):
         at_s += wait_s
         if is_data:
             end += size
-            waiting.sent(at_s, end, size, timeout=timeout)
+            if timeout:
+                waiting.expired(at_s)
+            waiting.sent(at_s, end, size)
         else:
             acked = min(end, acked + size)
             waiting.heard(at_s, acked, None if room is None else acked + room)

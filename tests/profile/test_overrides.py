@@ -194,6 +194,7 @@ values = st.sampled_from(
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(st.lists(st.builds("{}={}".format, keys, values), max_size=3))
 @example(["axes={label = [1]}", "flows={a = 1}"])
+@example(["#=1"])
 def test_any_setting_is_taken_or_refused_in_one_line(plan, texts):
     try:
         plan(PROFILE, *texts)

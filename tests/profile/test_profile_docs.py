@@ -13,7 +13,7 @@ from benchctl.backends import installed
 from benchctl.errors import ProfileError
 from benchctl.lab.topology import load_topology
 from benchctl.plan.plan import MOST_TRIALS, make_plan
-from benchctl.profile import figures, model
+from benchctl.profile import figures, model, places
 from benchctl.profile.find import packaged_profiles
 from benchctl.profile.load import load_profile
 from benchctl.profile.schema import json_schema
@@ -57,7 +57,7 @@ def plan(document, **options):
 
 
 def test_the_page_has_examples_of_every_kind():
-    assert set(FILES) == {"start.toml", "wrong.toml"}
+    assert set(FILES) == {"start.toml", "mesh.toml", "wrong.toml"}
     assert len(PIECES) >= 14
     assert len(COMMANDS) >= 6
 
@@ -65,6 +65,14 @@ def test_the_page_has_examples_of_every_kind():
 def test_the_first_example_has_as_many_trials_as_the_page_says(written):
     made = plan(load_profile("start.toml"))
     assert (len(made.points), len(made)) == (4, 12)
+
+
+def test_the_mesh_has_every_ordered_pair(written, schema):
+    document = load_profile("mesh.toml")
+    pairs = [point["pair"] for point in (trial.point for trial in plan(document))]
+    assert pairs[:3] == ["oslo:lima", "oslo:bonn", "lima:oslo"]
+    assert len({*pairs}) == 6
+    schema.validate(document.overrides.data)
 
 
 @pytest.mark.parametrize("piece", PIECES, ids=lambda piece: piece.split("\n")[0])
@@ -117,9 +125,9 @@ def tables():
 
 MODELS = {
     "The profile itself": model.Profile,
-    "servers": model.ServerTable,
-    "interfaces": model.InterfaceTable,
-    "hosts": model.HostTable,
+    "servers": places.ServerTable,
+    "interfaces": places.InterfaceTable,
+    "hosts": places.HostTable,
     "defaults": model.DefaultsTable,
     "Packets": model.CaptureTable,
     "run": model.RunTable,

@@ -105,7 +105,7 @@ WRONG = {
     ),
     "a text for an axis": (
         "streams = [1, 2, 4]", 'streams = "1,2,4"',
-        '19: axes.streams: must be a list of values, or a table with "values"', "",
+        '19: axes.streams: must be a list of values, or a table with "values" or "mesh"', "",
     ),
     "a date as an axis value": (
         "streams = [1, 2, 4]", "streams = [1, 2026-11-21]",

@@ -17,6 +17,8 @@ import pytest
 from lab.lab_support import NOBODY, ordinary_user
 from waiting import COMMAND_S
 
+from benchctl.units import format_duration
+
 pytestmark = [pytest.mark.netns, pytest.mark.quiet]
 
 ALGORITHMS = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
@@ -150,6 +152,46 @@ def test_a_receiver_that_stops_reading_closes_its_window(measure):
     assert at["sender"]["packets"] > 150_000 / 1260
     missing = at["sender"]["packets"] - at["receiver"]["packets"]
     assert missing == lost["sender"] - lost["receiver"]
+    # The largest connection is that of the data; the other controls it.
+    ours, theirs = (at[host]["findings"][0] for host in ("sender", "receiver"))
+    assert [one["directions"][0]["unique_bytes"] for one in (ours, theirs)] == [150_000] * 2
+    again = ours["directions"][0]["retransmissions"]["count"]
+    assert again == main["metrics"]["retransmits"]
+    late_s = sum(way["late_max_s"] for trial in run.trials for way in trial["links"])
+    assert 0.05 <= ours["directions"][0]["rtt_s"]["min"] <= 0.051 + late_s
+    [pair] = [one for one in main["paired"] if one["ends"] == ours["ends"]]
+    data, answers = pair["directions"]
+    assert (data["unseen"], answers["unseen"]) == (0, 0)
+    # Of the last acknowledgements, which nobody waits for, some may still be on the way.
+    assert sum(one["bytes"] > 0 for one in data["losses"]) <= lost["sender"]
+    assert lost["sender"] <= sum(one["directions"][0]["lost"] for one in main["paired"])
+    assert data["owd_s"]["min"] >= answers["owd_s"]["min"] >= 0.025
+    [shut] = [one for one in pair["zero_windows"] if one["at_sender"]]
+    assert shut["at_sender"]["acks"] >= 1
+    # A machine with other work lets the receiver begin to read later than ordered, never earlier.
+    assert min(one["pause_s"] for one in (shut["at_sender"], shut["at_receiver"])) >= 1.45 - late_s
+
+
+def test_packets_that_left_and_never_came_are_those_that_the_emulator_dropped(measure):
+    # Nothing but the queue drops frames, so no acknowledgement is lost once the data has passed.
+    run = measure(
+        "tcp-options/e2-packets", "--set", "bytes=300kB", "--set", "lab.verify=false",
+        "--set", "pause_reading=60s:1s", "--set", "interval=10s",
+        "--set", "lab.links.path.queue=8", "--set", "lab.links.path.toward.receiver.loss=0%",
+    )  # fmt: skip
+    main = run.flows()["main"]
+    (link,) = (way for way in run.trials[0]["links"] if way["from"] == "sender")
+    dropped = sum(link[name] or 0 for name in ("dropped", "lost", "missed", "refused"))
+    connection = main["captures"][0]["findings"][0]
+    way = connection["directions"][0]
+    passed_s = connection["began_s"] + 8 * way["unique_bytes"] / way["throughput_bps"]
+    losses = [one for pair in main["paired"] for one in pair["directions"][0]["losses"]]
+    assert 0 < sum(one["bytes"] > 0 or one["left_s"] < passed_s for one in losses) == dropped
+    # What one command prints of it: `run` has the same lines below its table.
+    lost = next(pair for pair in main["paired"] if pair["ends"] == connection["ends"])
+    said = run.command("show").stdout
+    assert f"  {lost['directions'][0]['lost']} of " in said
+    assert f"Of {format_duration(way['waiting_s'])}, {connection['ends'][0]} waited " in said
 
 
 def test_a_link_fades_while_it_is_measured_and_comes_back(measure):

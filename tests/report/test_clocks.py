@@ -7,13 +7,13 @@ from report.sample_report import BEGIN, RUN, Stored, flow, trial
 
 from benchctl.analysis.clocks import ClockVerdict, clocks_of
 from benchctl.analysis.results import FlowReport
-from benchctl.report.clocks import clock_lines, clock_text
+from benchctl.report.clocks import apart_text, clock_lines, clock_text
 from benchctl.report.delays import delay_table
 from benchctl.report.entries import report_entry
 from benchctl.report.exports import md, table
 from benchctl.report.report import report_of
 from benchctl.run.planned import Peer, Settings
-from benchctl.run.record import Figure
+from benchctl.run.record import ClockReading, Figure
 
 MS = 1e-3
 FAR = Settings({"count": (1, 10, 20, 100, 300, 500)}, "listed", ())
@@ -178,3 +178,21 @@ def test_two_ends_of_one_machine_are_not_said_to_have_two_clocks():
     assert list(clock_lines(a_report([(10, told((2,) * 3, (1,) * 3))], settings))) == []
     apart = a_report([(10, told((2,) * 3, (-1,) * 3))], settings)
     assert "apart" in "".join(clock_lines(apart))
+
+
+def test_clocks_that_ssh_has_compared_are_said_with_the_error_of_both():
+    seen = {"paris": ClockReading(0.5, 0.002, 0.004), "tokyo": ClockReading(0.2, 0.05, 0.1)}
+    one = replace(flow("probe").flow, source="paris", target="tokyo")
+    ended = trial(0, 1, {}, BEGIN, [FlowReport(one, told((1, 1, 1), (1, 1, 1)))])
+    ended = replace(ended, trial=replace(ended.trial, clocks=seen))
+    text = (
+        "by the round trips of SSH, the clock of tokyo is -300 ms from that of paris,"
+        " \u00b152.0 ms: one-way delays carry both"
+    )
+    assert apart_text(ended.trial, one) == text
+    assert f"probe: {text}" in list(clock_lines(report_of(RUN, [ended])))
+
+
+def test_clocks_that_nobody_compared_are_not_mentioned():
+    ended = trial(0, 1, {}, BEGIN, [flow("probe")])
+    assert apart_text(ended.trial, flow("probe").flow) == ""

@@ -4,7 +4,15 @@ from msgspec.structs import replace
 from report.sample_report import ONE, REPORT, RUN, SUMMARY
 
 from benchctl.analysis.compare import Comparison, Verdict
-from benchctl.report.comparison import compare_reports, explanation, interval, signed
+from benchctl.report.comparison import (
+    arranged,
+    compare_reports,
+    comparison_table,
+    explanation,
+    interval,
+    signed,
+    verdict_text,
+)
 
 
 def one(metric="throughput_bps", verdict=Verdict.SAME, **more):
@@ -47,6 +55,40 @@ def test_differences_of_ratios_are_in_percentage_points():
     assert signed("loss_ratio", 0.02) == "+2 pp"
     assert interval(loss) == "+1 … +3 pp"
     assert signed("throughput_bps", 2e6) == "+2.00 Mbit/s"
+
+
+def test_ratios_have_no_change_in_per_cent_beside_their_points():
+    loss = replace(one("loss_ratio"), a=(0.01,), b=(0.02,), difference=0.01)
+    rate = one()
+    table = comparison_table([loss, rate])
+    place = table.heads.index("change")
+    assert [row[place] for row in table.rows] == ["", "+100 %"]
+    assert table.rows[0][table.heads.index("difference")] == "+1 pp"
+
+
+def test_a_figure_that_one_run_lacks_is_only_in_the_other():
+    nothing = {"difference": None, "low": None, "high": None}
+    assert verdict_text(replace(one(verdict=Verdict.FEW), a=(), **nothing)) == "only in B"
+    assert verdict_text(replace(one(verdict=Verdict.FEW), b=(), **nothing)) == "only in A"
+    assert verdict_text(replace(one(verdict=Verdict.FEW), a=(), **nothing), "D") == "only in D"
+    assert verdict_text(one(verdict=Verdict.BETTER)) == "better"
+
+
+def test_the_main_metrics_come_first_and_what_throughput_says_is_left_out():
+    names = ("sent_bps", "retransmits", "rtt_s", "throughput_bps", "cwnd_bytes")
+    shown = arranged([one(name) for name in names], RUN)
+    assert [each.metric for each in shown] == ["throughput_bps", "rtt_s", "retransmits"]
+    every = arranged([one(name) for name in names], RUN, every=True)
+    assert [each.metric for each in every][:3] == ["throughput_bps", "sent_bps", "rtt_s"]
+    assert len(every) == 5
+    # Where nothing says what arrived, the sender's count stands for it.
+    assert [each.metric for each in arranged([one("sent_bps")], RUN)] == ["sent_bps"]
+
+
+def test_the_largest_effects_come_first_on_request():
+    effects = (0.5, None, -3.0, 2.0)
+    shown = arranged([one(effect=effect) for effect in effects], RUN, by_effect=True)
+    assert [each.effect for each in shown] == [-3.0, 2.0, 0.5, None]
 
 
 BARE = replace(

@@ -42,6 +42,12 @@ def test_profile_settings_tools_and_hosts_that_differ_are_named():
     )
 
 
+def test_facts_of_hosts_elsewhere_that_differ_are_named_with_the_host():
+    a = replace(RUN, facts=FACTS, hosts={"oslo": FACTS, "lima": FACTS})
+    b = replace(a, hosts={"oslo": {**FACTS, "kernel": "6.12", "load_1min": 3.0}, "bonn": FACTS})
+    assert differences(a, b).rows == (("oslo: kernel", "6.1", "6.12"),)
+
+
 def test_a_value_that_only_one_run_was_given_is_named():
     b = replace(RUN, profile_text=f"{RUN.profile_text}\n# --set duration=9s")
     assert differences(RUN, b).rows == (("text of the profile", "-", "# --set duration=9s"),)

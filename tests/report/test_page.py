@@ -18,7 +18,7 @@ from benchctl.report.page.html import UPLOT, html_of
 from benchctl.report.page.markdown import markdown_of
 from benchctl.report.pivot import pivot
 from benchctl.report.remarks import remarks
-from benchctl.run.planned import LabSettings, PlannedFlow
+from benchctl.run.planned import Host, LabSettings, Outside, PlannedFlow, Reach
 from benchctl.run.record import Figure, FlowEvent, Happening, Note
 
 TEXT = """\
@@ -271,3 +271,15 @@ def test_uplot_is_the_released_file():
         if path.name != "VERSION"
     }
     assert dict(reversed(line.split("  ")) for line in stated[1:]) == sums
+
+
+def test_facts_of_hosts_elsewhere_and_the_way_to_them_are_on_the_page():
+    oslo = Host("oslo", "192.0.2.1", reach=Reach("ann@oslo"), ports=(5300, 5320))
+    run = with_profile()
+    settings = replace(run.settings, network=Outside({"local": "127.0.0.1", "oslo": oslo}))
+    run = replace(run, settings=settings, hosts={"oslo": {"kernel": "6.12"}})
+    page = page_of([Stored(replace(REPORT, run=run), [])], pictures=False)
+    text = " ".join(Reader(html_of(page)).text)
+    assert "192.0.2.1, ports 5300-5320, by ssh ann@oslo" in text
+    assert "Facts of host oslo" in text
+    assert "6.12" in text

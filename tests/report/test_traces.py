@@ -34,6 +34,14 @@ def test_rates_of_streams_are_added_for_each_interval():
     assert means(lines.line(LineKey("f", "send", "throughput_bps")), 3) == [15.0, 27.0, None]
 
 
+def test_samples_of_a_stream_that_tell_different_metrics_are_one_line():
+    lines = traces()
+    both = {1: source(), 2: source(metrics=("throughput_bps", "rtt_s"))}
+    rows = [row(1 + n % 2, n + 1.0, float(n), *([0.1] * (n % 2))) for n in range(4)]
+    lines.add(both, rows)
+    assert means(lines.line(LineKey("f", "send", "throughput_bps")), 4) == [0.0, 1.0, 2.0, 3.0]
+
+
 @given(st.lists(st.integers(0, 3), max_size=40), st.integers(1, 5))
 def test_sums_do_not_depend_on_how_samples_are_batched(order, cut):
     """Streams may be ahead of each other by an interval, and batches end anywhere."""

@@ -14,6 +14,7 @@ from benchctl.api import (
     Effective,
     Failure,
     FailureKind,
+    Parser,
     Ready,
     Role,
     Sample,
@@ -189,10 +190,20 @@ def test_a_file_written_by_hand_needs_only_what_no_default_can_be(tmp_path):
     assert flow.params.duration == 1.0
 
 
-def test_the_two_channels_are_replayed_apart_wherever_stdout_is_cut():
-    events = TOLD.replay(FakeParser())
-    assert [type(event) for event in events] == [Sample, Sample, Warn]
-    assert all(TOLD.replay(FakeParser(), [cut]) == events for cut in range(len(TOLD.stdout)))
+class Heard(Parser):
+    """Warns of each piece."""
+
+    def feed(self, data, channel=Channel.STDOUT):
+        return [Warn(f"{channel} {len(data)}")]
+
+    def close(self, exit_code):
+        return [Warn(f"ended with {exit_code}")]
+
+
+def test_output_is_replayed_as_it_came():
+    heard = [event.message for event in TOLD.replay(Heard())]
+    assert heard == ["stdout 16", "stderr 2", "stdout 19", "ended with -2"]
+    assert [type(event) for event in TOLD.replay(FakeParser())] == [Sample, Sample, Warn]
     assert TOLD.stderr == b"\xff\x00"
 
 

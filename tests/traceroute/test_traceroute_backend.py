@@ -40,7 +40,7 @@ def test_the_command_for_mtr():
         MTR, "2001:db8::1", count=5, interval="100ms", protocol="udp", port=53, max_hops=12,
         dscp="ef", ip_version=6, timeout="5s", source_address="2001:db8::2", source_device="eth0",
     ) == (
-        "mtr --raw -n -c 5 -i 0.100000 -m 12 -U 12 -Z 5 -G 5 -s 80 -u -P 53 -Q 184 -6"
+        "mtr --raw -n -c 5 -i 0.100000 -m 12 -U 12 -Z 5 -G 5 -s 80 -u -6 -P 53 -Q 184"
         " -a 2001:db8::2 2001:db8::1"
     )  # fmt: skip
     assert argv(MTR, protocol="tcp", source_device="eth0").endswith(" -T -I eth0 192.0.2.1")
@@ -53,7 +53,7 @@ def test_the_command_for_linux_sends_one_probe_at_a_time():
         LINUX, count=3, protocol="udp", port=53, dscp=46, ip_version=4, interval="3600s",
         source_address="192.0.2.2", source_device="eth0",
     ) == (
-        "traceroute -n -q 3 -m 30 -N 1 -z 120000 -w 2,0,0 -U -p 53 -t 184 -4 -s 192.0.2.2"
+        "traceroute -n -q 3 -m 30 -N 1 -z 120000 -w 2,0,0 -U -4 -p 53 -t 184 -s 192.0.2.2"
         " -i eth0 192.0.2.1"
     )  # fmt: skip
     assert " -w 2,0,0 192" in argv(LINUX, protocol="udp")

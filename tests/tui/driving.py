@@ -85,6 +85,13 @@ def shown(pilot):
     return text_of(pilot.app)
 
 
+def screen_shown(pilot):
+    """Return the name of the screen, as the first line has it."""
+    name = pilot.app.page.bar.screen_name
+    assert f" {name}" in shown(pilot).splitlines()[0]
+    return name
+
+
 def notices(pilot):
     """Return what the program has told in passing, in one text."""
     return "\n".join(str(toast.render()) for toast in pilot.app.screen.query("Toast"))

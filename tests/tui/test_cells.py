@@ -5,7 +5,9 @@ import re
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from rich.cells import cell_len
 
+from benchctl.report.pivot import align
 from benchctl.tui.draw.columns import Column, FreeText, see
 from benchctl.tui.draw.spans import Span, crop, fit, shorten, to_text
 from benchctl.tui.draw.tiles import Tile, lay_out_tiles
@@ -157,3 +159,19 @@ def test_the_mark_of_hidden_columns_covers_no_heading(width):
         assert heads.rstrip().endswith(sight.hidden)
         assert all(f" {column.head} " in f" {heads} " for _, column in sight.columns)
         assert len(heads.rstrip()) <= width
+
+
+WIDE = st.text(st.sampled_from("ab 日本語한🚀é…─"), max_size=30)
+
+
+@given(st.lists(WIDE, min_size=1, max_size=4), WIDTHS)
+def test_wide_characters_keep_columns_in_line(parts, width):
+    line = crop([Span(part) for part in parts], width)
+    assert sum(cell_len(span.text) for span in line) == width
+    assert cell_len(fit(parts[0], width)) == cell_len(fit(parts[0], width, right=True)) == width
+    assert cell_len(shorten(parts[0], width)) <= width
+
+
+def test_wide_characters_keep_the_columns_of_printed_tables_in_line():
+    text = align(["名", "n"], [["日本", "1"], ["a", "22"]], [False, True])
+    assert {cell_len(line) for line in text.splitlines()} == {8}

@@ -3,11 +3,12 @@
 import pytest
 from report.pictured_run import pictured_run
 from report.test_figures import KINDS, draw
+from report.traced_run import traced_run
 
 from benchctl.report.figures.figure import PictureKind
 from benchctl.report.figures.making import Wanted
 from benchctl.tui.draw.figure import figure_lines
-from benchctl.tui.draw.glyphs import ASCII
+from benchctl.tui.draw.glyphs import ASCII, SETS
 from benchctl.tui.draw.spans import to_text
 
 
@@ -16,6 +17,15 @@ def store(tmp_path_factory):
     path = tmp_path_factory.mktemp("figures") / "runs.sqlite"
     pictured_run(path)
     return path
+
+
+@pytest.fixture(scope="module")
+def packets(tmp_path_factory):
+    """Return the figure of a packet trace."""
+    path = tmp_path_factory.mktemp("packets") / "runs.sqlite"
+    traced_run(path)
+    (figure,) = draw(path, Wanted(PictureKind.SEQUENCE))
+    return figure
 
 
 def text_of(figure, width=90, height=30, **options):
@@ -41,6 +51,17 @@ def test_plots_fill_the_height_and_no_more(store, kind):
     (figure,) = draw(store, KINDS[kind])
     lines = text_of(figure, 100, 40).split("\n")
     assert 30 <= len(lines) - len(figure.notes) <= 40
+
+
+def test_packets_are_strokes_steps_and_letters_where_something_happened(packets, golden):
+    golden("tui/golden/figure-time-sequence.txt", text_of(packets, height=40) + "\n")
+
+
+@pytest.mark.parametrize(("width", "height"), [(200, 60), (80, 24), (40, 12), (12, 5)])
+def test_no_line_of_packets_is_wider_than_the_terminal(packets, width, height):
+    for glyphs in SETS.values():
+        lines = text_of(packets, width, height, glyphs=glyphs).split("\n")
+        assert max(map(len, lines)) <= width
 
 
 def test_without_braille_plots_are_ascii(store):

@@ -5,7 +5,17 @@ from signal import SIGINT, SIGUSR1
 from unittest.mock import Mock
 
 import pytest
-from tui.driving import Clock, drive, notices, open_live, open_replay, press, settle, shown
+from tui.driving import (
+    Clock,
+    drive,
+    notices,
+    open_live,
+    open_replay,
+    press,
+    screen_shown,
+    settle,
+    shown,
+)
 from tui.made_runs import MadeRun
 
 from benchctl.store.locks import Liveness
@@ -13,7 +23,7 @@ from benchctl.store.read import Reader
 from benchctl.store.record import reopen_run
 
 
-@pytest.mark.parametrize(("key", "number"), [("K", SIGUSR1), ("x", SIGINT)])
+@pytest.mark.parametrize(("key", "number"), [("K", SIGUSR1), ("X", SIGINT)])
 def test_skip_and_stop_ask_and_then_signal_the_runner(store, live, monkeypatch, key, number):
     sent = []
     monkeypatch.setattr("os.kill", lambda *what: sent.append(what))
@@ -35,7 +45,7 @@ def test_a_run_of_another_user_cannot_be_stopped_and_the_screen_says_so(store, l
     monkeypatch.setattr(Liveness, "runner_pid", lambda self, run_id: 4711)
 
     async def script(pilot):
-        await press(pilot, "x", "y")
+        await press(pilot, "X", "y")
         assert "this run belongs to another user" in notices(pilot)
 
     drive(store, open_live(store, 1, Clock(live.now)), script, clock=Clock(live.now))
@@ -44,7 +54,7 @@ def test_a_run_of_another_user_cannot_be_stopped_and_the_screen_says_so(store, l
 def test_a_run_that_dies_while_it_is_watched_is_said_to_have_died(store, live, monkeypatch):
     async def script(pilot):
         assert "▶ running" in shown(pilot)
-        assert "K Skip  x Stop  ?" in shown(pilot)
+        assert "K Skip  X Stop  ?" in shown(pilot)
         monkeypatch.setattr(Liveness, "is_alive", lambda self, run_id: False)
         monkeypatch.setattr("benchctl.tui.model.feed.LOOK_S", 0.0)  # a second has passed
         await settle(pilot)
@@ -121,14 +131,14 @@ def test_a_key_resumes_a_stopped_run_from_the_screen(store, monkeypatch, is_live
         assert " r Resume " in shown(pilot)
         await press(pilot, "r")
         assert [what[:2] for what in started] == [(store, 1)]
-        assert "7 trials are left" in notices(pilot)
+        assert "7 trials left" in notices(pilot)
         made.begin(pid=4712)
         monkeypatch.setattr(Liveness, "is_alive", lambda self, run_id: True)
         made.begin_trial(attempt=2)
         made.measure(3.0)
         clock.time = made.now
         await settle(pilot)
-        assert shown(pilot).startswith(" Live ")
+        assert screen_shown(pilot) == "Live"
         assert "▶ running  trial 2/8" in shown(pilot)
         assert "Resume" not in shown(pilot)
         await press(pilot, "r")
@@ -191,7 +201,8 @@ def test_a_replay_of_a_run_that_goes_on_says_so_and_can_follow_it(store, monkeyp
         monkeypatch.setattr(Liveness, "is_alive", lambda self, run_id: True)
         await settle(pilot)
         assert "the run goes on: Follow shows it live" in await press(pilot, "space")
-        assert (await press(pilot, "f")).startswith(" Live ")
+        await press(pilot, "f")
+        assert screen_shown(pilot) == "Live"
 
     drive(store, open_replay(store, 1, clock, 2.0), script, clock=clock)
     made.close()

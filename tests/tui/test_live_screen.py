@@ -47,7 +47,8 @@ def test_every_key_of_a_replay_does_what_it_says(store):
         await press(pilot, "plus", "plus")
         assert "20 s" in await tell("live.zoom_all", "0")
         assert shown(pilot).splitlines()[3].startswith(" throughput")
-        assert (await tell("live.metric", "m")).splitlines()[3].startswith(" RTT")
+        text = await tell("live.metric", "m", *"probe", "enter")
+        assert text.splitlines()[3].startswith(" RTT")
         assert "RTT (log)" in await tell("live.log", "g")
         await press(pilot, "g")
         whole = shown(pilot)
@@ -59,13 +60,13 @@ def test_every_key_of_a_replay_does_what_it_says(store):
         assert await tell("live.values_out", "Z") == whole
         await press(pilot, "z", "z", "plus")
         assert await press(pilot, "0") == whole
-        assert await tell("live.smooth", "w") == whole  # samples of ping are too far apart
+        assert await tell("live.smooth", "M") == whole  # samples of ping are too far apart
         await press(pilot, "g")
         assert "⣀" in shown(pilot) or "⠤" in shown(pilot) or "⠒" in shown(pilot)
-        blocks = await tell("live.glyphs", "b")
+        blocks = await tell("live.glyphs", "B")
         assert not any("⠀" < c <= "⣿" for c in blocks)
         assert "▀" in blocks or "▄" in blocks or "▗" in blocks
-        assert "│" not in (await press(pilot, "b")).splitlines()[5]
+        assert "│" not in (await press(pilot, "B")).splitlines()[5]
         assert "▶ running  trial 3/8" in await tell("live.after", "right_square_bracket")
         assert "trial 2/8" in await tell("live.before", "left_square_bracket")
         assert "trial 2/8" in await tell("live.look", "v")
@@ -74,7 +75,7 @@ def test_every_key_of_a_replay_does_what_it_says(store):
         assert "● a main" in await press(pilot, "l")
         assert "rep       a main" in await press(pilot, "l")
         assert "● b ping" in await tell("live.pick", "p")
-        for key, name in (("K", "Skip"), ("x", "Stop")):  # the run has ended
+        for key, name in (("K", "Skip"), ("X", "Stop")):  # the run has ended
             assert name not in await press(pilot, key)
         assert "Measure the failed trials again?" in await press(pilot, "r")  # no other is left
         await press(pilot, "n")
@@ -148,7 +149,7 @@ def locked(self):
 
 # Each leads back to where it began.
 LOOKS = (
-    ("plus", "0"), ("g", "g"), ("b", "b", "b"), ("l", "l", "l", "l"), ("p", "i", "i"),
+    ("plus", "0"), ("g", "g"), ("B", "B", "B"), ("l", "l", "l", "l"), ("p", "i", "i"),
     ("p", "o", "o"), ("p", "enter", "enter"), ("left", "right"), ("shift+left", "shift+right"),
 )  # fmt: skip
 
@@ -308,10 +309,7 @@ def test_a_metric_that_no_one_knows_has_a_plot_like_any_other(store, alive):
     clock = Clock(made.now)
 
     async def script(pilot):
-        for _ in range(12):
-            if shown(pilot).splitlines()[3].startswith(" frobs"):
-                break
-            await press(pilot, "m")
+        await press(pilot, "m", *"frobs", "enter")
         assert shown(pilot).splitlines()[3].startswith(" frobs  a main 0.")
         await press(pilot, "question_mark")
         explained = str(pilot.app.screen.query("Static").last().content)
@@ -370,7 +368,17 @@ def test_any_size_of_terminal_is_survived(store, size):
             assert "▶ running  trial 2/8" in shown(pilot)
             assert "throughput" in shown(pilot)
         await press(
-            pilot, "l", "plus", "m", "question_mark", "escape", "n", "escape", "p", "escape"
+            pilot,
+            "l",
+            "plus",
+            "m",
+            "escape",
+            "question_mark",
+            "escape",
+            "n",
+            "escape",
+            "p",
+            "escape",
         )
 
     drive(store, open_replay(store, 1, clock, 30.0), script, size=size, clock=clock)

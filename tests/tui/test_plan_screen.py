@@ -61,22 +61,24 @@ def test_every_key_of_the_plan_does_what_it_says(monkeypatch, tmp_path):
         page = pilot.app.page
         assert isinstance(pilot.app.focused, Table)
         await tell("plan.focus", "tab")
+        assert pilot.app.focused is page.query_one("#choices")
+        await press(pilot, "tab")
         assert isinstance(pilot.app.focused, Scrolled)
         await press(pilot, "tab")
-        await tell("plan.filter", "slash")
-        assert isinstance(pilot.app.screen, Prompt)
-        assert "profiles with “port”" in await press(pilot, *"port", "enter")
-        assert "portfolio/a1-udp" in shown(pilot)
+        await tell("app.filter", "slash")
+        assert "portfolio/a1-udp" in await press(pilot, *"PORT")
         assert "streams" not in shown(pilot)
-        assert "portfolio" not in await press(pilot, "slash", *"zzz", "enter")
-        assert "no such profile" in shown(pilot)
-        await press(pilot, "slash", *["backspace"] * 7, "enter")
+        assert "portfolio" not in await press(pilot, *"zzz", "enter")
+        assert "no row has these words" in shown(pilot)
+        await press(pilot, "slash", *["backspace"] * 7, "enter", "home")
         assert page.profile == OWN
         await tell("plan.attach", "a")
         assert "there are no runs yet" in notices(pilot)
         await tell("plan.history", "h")
         assert isinstance(pilot.app.screen, HistoryScreen)
         await press(pilot, "1")
+        assert "Write a profile here" in await tell("plan.write", "W")
+        await press(pilot, "escape")
         await tell("plan.run", "r")
         assert isinstance(pilot.app.screen, LiveScreen)
         await until(pilot, lambda: runs()[0].status == "ok")
@@ -114,9 +116,9 @@ def test_a_plan_that_is_not_of_the_selected_profile_does_not_run(monkeypatch):
     planned = threading.Event()
     planned.set()
 
-    def plan(profile):
+    def plan(profile, chosen):
         planned.wait(DEADLINE_S)
-        return draw_plan(profile)
+        return draw_plan(profile, chosen)
 
     monkeypatch.setattr("benchctl.tui.screens.drawn.draw_plan", plan)
 
@@ -286,7 +288,7 @@ def test_a_mouse_moves_the_cursor_chooses_scrolls_and_presses_keys():
         bar = shown(pilot).splitlines()[-1]
         await pilot.click("KeyBar", offset=(bar.index("Filter"), 0))
         await pilot.pause()
-        assert isinstance(pilot.app.screen, Prompt)
+        assert pilot.app.focused is pilot.app.page.filter_line
 
     drive(STORE, open_plan(OWN), script)
 
@@ -321,3 +323,135 @@ def test_the_screen_is_there_before_what_plans_is_imported():
     )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert told.stdout == "set()\n"
+
+
+def values_of(pilot):
+    return {row[0]: row[1] for row in pilot.app.page.query_one("#choices", Table).pivot().rows}
+
+
+async def choose(pilot, name, *keys):
+    """Choose a value on the screen, in place of the one that is there."""
+    table = pilot.app.page.query_one("#choices", Table)
+    table.focus()
+    table.go_to([row[0] for row in table.pivot().rows].index(name))
+    await press(pilot, "enter", "ctrl+u", *keys)
+    await press(pilot, "enter")
+    await until(pilot, lambda: pilot.app.page.settled)
+    return await press(pilot)
+
+
+def test_values_of_a_run_are_chosen_on_the_screen_and_planned_at_once():
+    async def script(pilot):
+        assert values_of(pilot)["plan"] == "ok, fail"
+        assert "3: 1 point x 3 repeats" in await choose(pilot, "plan", "o", "right")  # completed
+        assert "2: 1 point x 2 repeats" in await choose(pilot, "repeats", "2")
+        assert "time     10.0 s" in await choose(pilot, "duration", *"5s")
+        assert pilot.app.page.command() == (
+            "benchctl plan profiles/two-servers.toml --set plan=ok --set run.repeats=2"
+            " --set duration=5s"
+        )
+        # The profile's own checks judge it at once, and what was typed stays to be mended.
+        text = await choose(pilot, "repeats", *"none")
+        assert "✗ wrong" in text
+        assert "repeats" in text
+        assert values_of(pilot)["repeats"] == "none"
+        assert "✓ ready" in await choose(pilot, "repeats", "1")
+        await press(pilot, "r")
+        assert isinstance(pilot.app.screen, LiveScreen)
+        await until(pilot, lambda: runs()[0].status == "ok")
+        (run,) = runs()
+        assert (run.trials, run.values) == (1, {"plan": ("ok",)})
+        assert "# --set duration=5s" in run.profile_text
+
+    drive(STORE, open_plan(OWN), script, size=(120, 40))
+
+
+def test_an_empty_value_is_that_of_the_profile_and_every_profile_has_its_own_choices():
+    async def script(pilot):
+        await choose(pilot, "repeats", "7")
+        assert "42" not in values_of(pilot)["repeats"]
+        await press(pilot, "tab", "tab", "home", "down")
+        pilot.app.page.query_one("#profiles", Table).focus()
+        await press(pilot, "home", "down")
+        await until(pilot, lambda: pilot.app.page.settled)
+        assert values_of(pilot)["repeats"] == "3"
+        await press(pilot, "up")
+        await until(pilot, lambda: pilot.app.page.settled)
+        assert values_of(pilot)["repeats"] == "7"
+        await choose(pilot, "repeats")
+        assert values_of(pilot)["repeats"] == "3"
+        assert "--set" not in pilot.app.page.command()
+
+    drive(STORE, open_plan(OWN), script, size=(120, 40))
+
+
+def test_a_run_towards_addresses_outside_this_machine_asks_with_servers_traffic_and_time():
+    OWN.write_text(PROFILE.replace('backend = "toy"', 'backend = "toy"\nto = "paris"'))
+
+    async def script(pilot):
+        text = await press(pilot, "r")
+        assert "towards addresses outside this machine?" in text
+        assert "servers  paris (192.0.2.10)" in text
+        assert "traffic  what the network carries" in text
+        assert "time     2 min 00 s" in text
+        await press(pilot, "n")
+        assert not STORE.exists()
+        await choose(pilot, "address of paris", *"127.0.0.1")
+        await press(pilot, "r")
+        assert isinstance(pilot.app.screen, LiveScreen)
+        await until(pilot, lambda: runs()[0].status.has_ended)
+
+    drive(STORE, open_plan(OWN), script, size=(120, 40))
+
+
+def test_the_opening_comment_of_a_profile_is_shown():
+    OWN.write_text(
+        "#:schema x.json\n# Why this is measured:\n#\n#   nobody knows.\n\n# no\n" + PROFILE
+    )
+
+    async def script(pilot):
+        lines = [line[44:].strip() for line in shown(pilot).splitlines()]
+        place = lines.index("About")
+        assert lines[place + 1 : place + 4] == ["Why this is measured:", "", "nobody knows."]
+        assert "schema" not in shown(pilot)
+
+    drive(STORE, open_plan(OWN), script, size=(120, 40))
+
+
+def test_a_profile_that_comes_with_benchctl_is_edited_as_a_copy(monkeypatch, tmp_path):
+    editor = tmp_path / "editor"
+    editor.write_text('#!/bin/sh\necho "# mine" >> "$1"\n')
+    editor.chmod(editor.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("VISUAL", str(editor))
+    monkeypatch.setattr(BenchApp, "suspend", lambda self: nullcontext())
+    shipped = tmp_path / "shipped/streams.toml"
+
+    async def script(pilot):
+        await press(pilot, "e")
+        await until(pilot, lambda: pilot.app.page.settled)
+        assert pilot.app.page.profile == Path("streams.toml")
+        assert "written\nstreams.toml" in notices(pilot)
+
+    drive(STORE, open_plan(shipped), script, size=(120, 40))
+    assert shipped.read_text() == PROFILE
+    assert Path("streams.toml").read_text() == f"{PROFILE}# mine\n"
+
+
+def test_what_was_chosen_is_written_as_a_new_profile_that_plans_the_same():
+    async def script(pilot):
+        await choose(pilot, "plan", *"ok")
+        await choose(pilot, "duration", *"5s")
+        before = [line[44:] for line in (await choose(pilot, "repeats", "2")).splitlines()[2:8]]
+        await press(pilot, "W", "ctrl+u", *"short", "enter")
+        await until(pilot, lambda: pilot.app.page.settled)
+        assert "✓ ready" in await press(pilot)
+        assert pilot.app.page.profile == Path("short.toml")
+        assert [line[44:] for line in shown(pilot).splitlines()[2:8]] == before
+        assert "--set" not in pilot.app.page.command()
+        await press(pilot, "W", "ctrl+u", *"short", "enter")
+        assert "short.toml: File exists" in notices(pilot)
+
+    drive(STORE, open_plan(OWN), script, size=(120, 40))
+    text = Path("short.toml").read_text()
+    assert 'extends = "profiles/two-servers.toml"' in text
+    assert OWN.read_text() == PROFILE

@@ -1,6 +1,9 @@
 """Every key and behaviour of the history, the summary and the comparison."""
 
 import re
+import subprocess
+import sys
+from contextlib import closing
 
 import pytest
 from tui.driving import (
@@ -10,6 +13,7 @@ from tui.driving import (
     open_page,
     own_ids,
     press,
+    screen_shown,
     settle,
     shown,
 )
@@ -41,28 +45,28 @@ def test_every_key_of_the_history_does_what_it_says(three):
         assert "3 runs" in shown(pilot)
         assert "▲3  ?1" in shown(pilot)  # fewer than two repeats of one point ended well
         assert "throughput of main at 4 points" in shown(pilot)
-        await tell("history.filter", "slash")
+        await tell("app.filter", "slash")
         assert "1 of 3 runs" in await press(pilot, *"other")
         assert "1 of 3 runs" in await press(pilot, "enter")
         assert "3 runs" in await press(pilot, "slash", "escape")
         await press(pilot, "home")
-        assert "1 marked" in await tell("history.mark", "space")
-        assert "marked" not in await press(pilot, "up", "space")
-        await press(pilot, "home", "down", "space")
+        assert "1 marked" in await tell("history.mark", "x")
+        assert "marked" not in await press(pilot, "up", "x")
+        await press(pilot, "home", "down", "x")
         await tell("history.tag", "t")
         assert "kitchen]" in await press(pilot, "comma", *"kitchen", "enter")
         await press(pilot, "home", "down")
         chosen = [line for line in (await tell("history.baseline", "b")).splitlines()
-                  if "is it" in line]  # fmt: skip
+                  if " baseline" in line and "9bd2" in line]  # fmt: skip
         assert ["9bd2" in line for line in chosen] == [True]
-        await press(pilot, "b", "home", "down", "space")
+        await press(pilot, "b", "home", "down", "x")
         assert "Delete" in await tell("history.delete", "d")
         await press(pilot, "n", "home")
         assert "3 runs" in shown(pilot)
         assert "2 runs" in await press(pilot, "d", "y")
         assert "11aa" not in shown(pilot)
         assert "Summary" in await tell("history.summary", "u")
-        await press(pilot, "4", "home", "space", "space")
+        await press(pilot, "4", "home", "x", "x")
         await tell("history.compare", "c")
         assert page_is(pilot, CompareScreen)
         await press(pilot, "4", "home", "enter")
@@ -79,7 +83,7 @@ def test_a_comparison_needs_two_marked_runs_or_one_and_the_cursor(three):
     async def script(pilot):
         await press(pilot, "c")
         assert "mark two or more runs" in notices(pilot)
-        await press(pilot, "end", "space", "home", "c")
+        await press(pilot, "end", "x", "home", "c")
         assert page_is(pilot, CompareScreen)
         assert shown(pilot).splitlines()[1].startswith(" A 20261121-002512-7f3a")
         assert shown(pilot).splitlines()[2].startswith(" B 20261121-022512-11aa")
@@ -94,12 +98,12 @@ def test_a_run_that_is_measured_now_is_watched_and_not_deleted(store, monkeypatc
 
     async def script(pilot):
         assert "▶ running" in shown(pilot)
-        await press(pilot, "d", "y")
+        await press(pilot, "d")
         assert "in progress" in notices(pilot)
         assert "1 run in" in shown(pilot)
         await press(pilot, "enter")
         assert page_is(pilot, LiveScreen)
-        assert shown(pilot).startswith(" Live")
+        assert screen_shown(pilot) == "Live"
 
     drive(store, open_page(store, "history"), script, clock=Clock(made.now))
     made.close()
@@ -140,13 +144,13 @@ def test_every_key_of_the_summary_does_what_it_says(three):
         assert re.search("▇ +357 Mbit/s", first)
         assert "8/8 trials, 1 failed" in first
         assert "✗ failed" in first
-        assert "RTT of ping" in await tell("summary.metric", "m")
-        assert await tell("summary.metric_before", "M") == first
+        assert "RTT of ping" in await tell("summary.metric", "m", *"rtt ping", "enter")
+        assert await press(pilot, "m", *"throughput", "enter") == first
         assert "streams=1" not in shown(pilot)
-        assert "streams=1" in await tell("summary.columns", "c")
-        assert "server  streams" in (await press(pilot, "c")).replace("    ", "  ")
-        assert "streams  server" in await tell("summary.rows", "r")
-        await tell("summary.compare", "b")
+        assert "streams=1" in await tell("summary.columns", "C")
+        assert "server  streams" in (await press(pilot, "C")).replace("    ", "  ")
+        assert "streams  server" in await tell("summary.rows", "R")
+        await tell("summary.compare", "c")
         assert "mark two or more runs" in notices(pilot)
         await tell("summary.history", "h")
         assert page_is(pilot, HistoryScreen)
@@ -173,7 +177,8 @@ def test_the_summary_grows_while_the_run_goes_on(store, monkeypatch):
                 break
         assert "1/8 trials" in shown(pilot)
         assert "Mbit/s" in shown(pilot)
-        assert (await press(pilot, "v")).startswith(" Live")
+        await press(pilot, "v")
+        assert screen_shown(pilot) == "Live"
 
     drive(store, open_page(store, "summary", 1), script)
     made.close()
@@ -207,12 +212,17 @@ def test_every_key_of_the_comparison_does_what_it_says(repeated):
         assert "4 better, 12 no difference seen" in shown(pilot)
         assert "4 figures" in await tell("compare.only", "o")
         assert "16 figures" in await press(pilot, "o")
-        assert "16 figures" in await tell("compare.all", "a")
-        assert "B 20261121-022512-11aa" in await tell("compare.next", "n")
-        await tell("compare.next", "n")
+        assert "16 figures" in await tell("compare.all", "A")
+        assert "B 20261121-022512-11aa" in await tell("compare.next", "right_square_bracket")
+        await tell("compare.before", "left_square_bracket")
         assert "▼ worse" in await tell("compare.swap", "w")
-        await press(pilot, "down")
+        await press(pilot, "home")
         assert "throughput of main at server=paris, streams=1: -11.1 Mbit/s" in shown(pilot)
+        await tell("compare.effect", "E")
+        effects = [abs(one.effect) for one in pilot.app.page._shown if one.effect is not None]
+        assert effects == sorted(effects, reverse=True)
+        assert pilot.app.page.command().endswith(" --sort effect")
+        await press(pilot, "E")
         assert "◆" in shown(pilot)
         await tell("compare.summary", "u")
         assert page_is(pilot, SummaryScreen)
@@ -222,6 +232,30 @@ def test_every_key_of_the_comparison_does_what_it_says(repeated):
         assert tried == own_ids(CompareScreen)
 
     drive(repeated, open_page(repeated, "compare", 1, 2, 3), script, size=(100, 30))
+
+
+def test_what_differs_and_what_the_verdicts_hold_for_stand_beside_the_table(repeated):
+    whole_run(repeated, name="20261121-052512-77aa", seed=4, begin=BEGIN + 9000, profile="wifi",
+              parameters=[("window", "256K")])  # fmt: skip
+
+    async def script(pilot):
+        lines = shown(pilot).splitlines()
+        profiles = next(line for line in lines if line.startswith(" profile "))
+        assert profiles.split()[1:3] == ["tour", "wifi"]
+        assert lines.index(profiles) < next(n for n, x in enumerate(lines) if " 95 % " in x)
+        assert "any false verdict among 12 figures" in shown(pilot)
+        # The command says the same by the same functions.
+        run = [line.strip() for line in command_lines(repeated, 1, 4)]
+        assert profiles.strip() in run
+
+    drive(repeated, open_page(repeated, "compare", 1, 4), script, size=(160, 50))
+
+
+def command_lines(store, *ids):
+    with closing(Reader(store)) as reader:
+        names = [reader.run(run_id).name for run_id in ids]
+    command = [sys.executable, "-m", "benchctl", "compare", *names, "--store", str(store)]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
 
 
 def test_the_comparison_grows_while_its_run_goes_on(three, monkeypatch):

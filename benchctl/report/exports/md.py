@@ -21,5 +21,10 @@ def export(stored: StoredRun) -> Iterator[str]:
     lines = [head, *([*table_lines(found), ""] if found else ()), *table_lines(shown)]
     if (delays := delay_table(report)) is not None:
         lines += ["", *table_lines(delays)]
-    remarked = (f"- {escaped(one)}" if one else "" for one in remarks(report))
-    yield "\n".join([*lines, *remarked]) + "\n"
+    yield "\n".join([*lines, *map(_item, remarks(report))]) + "\n"
+
+
+def _item(line: str) -> str:
+    """Return a remark as an item of a list; an indented one belongs to the one before it."""
+    text = line.lstrip()
+    return f"{line.removesuffix(text)}- {escaped(text)}" if text else ""

@@ -35,6 +35,12 @@ class PictureKind(StrEnum):
     """Quartiles of samples, 5th and 95th percentile, least and greatest."""
     PLANE = "plane"
     """Rate and round-trip time by the window in force, with the bounds of the path on both."""
+    SEQUENCE = "time-sequence"
+    """What a packet trace shows of one direction of a connection: each segment and its answer."""
+
+
+OVER_TIME = (PictureKind.TIME, PictureKind.SEQUENCE)
+"""Their x-axis is time, and shows the whole of what is asked for."""
 
 
 class LineRole(StrEnum):
@@ -47,6 +53,19 @@ class LineRole(StrEnum):
     """By others, in the profile: open marks without a line."""
     INVALID = "not valid"
     """Measured in a lab that did not keep its promises: crosses over the marks."""
+    STEPS = "steps"
+    """Each value holds until the next."""
+    STROKES = "strokes"
+    """Each value is a stroke from its low to its high, and nothing is between them."""
+    MARKS = "marks"
+    """The same, with a mark at the value: few, and none may be overlooked."""
+    SPANS = "spans"
+    """As steps, each from one value to a gap; thick, with a mark where it begins."""
+
+    @property
+    def is_of_packets(self) -> bool:
+        """Whether it is drawn only in figures of packets."""
+        return self in (LineRole.STEPS, LineRole.STROKES, LineRole.MARKS, LineRole.SPANS)
 
 
 class NamedTick(NamedTuple):
@@ -90,9 +109,9 @@ class Axis(Struct, frozen=True):
 class PictureLine(Struct, frozen=True):
     """Values in order of ``xs``; a NaN in ``ys`` is a gap.
 
-    ``lows`` and ``highs`` are the 95 % interval of each mean, or the range of what a value over
-    time is the mean of; NaN without any, empty if no value has one. ``number`` decides the colour
-    and the mark; None is for theory that holds for every line.
+    ``lows`` and ``highs`` are the 95 % interval of each mean, the range of what a value over time
+    is the mean of, or the ends of strokes; NaN without any, empty if no value has one. ``number``
+    decides the colour and the mark; None is for theory that holds for every line.
     """
 
     name: str
@@ -169,3 +188,13 @@ class Picture(Struct, frozen=True):
     series: str = ""
     names: Sequence[str] = ()
     notes: Sequence[str] = ()
+
+    @property
+    def named(self) -> Sequence[tuple[int, str]]:
+        """The numbers and names for a legend: of packets, only of what there is."""
+        there = {line.number for panel in self.panels for line in panel.lines}
+        return [
+            (number, name)
+            for number, name in enumerate(self.names)
+            if self.kind is not PictureKind.SEQUENCE or number in there
+        ]

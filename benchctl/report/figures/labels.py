@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import textwrap
-import unicodedata
 from collections.abc import Sequence
 from typing import TypeVar
+
+from benchctl.visible import width_of
 
 T = TypeVar("T")
 # Slanted names below a figure, and names beside it: if they were closer, they would touch.
@@ -15,13 +16,8 @@ LABEL_SHARE = 0.017
 NAME_WIDTH = 22
 TITLE_WIDTH, TITLE_LINES = 78, 2
 # Beside the names of a legend.
-TITLE_BESIDE = 56
+TITLE_BESIDE = 46
 NOTE_WIDTH = 105
-
-
-def width_of(text: str) -> int:
-    """Return how many narrow characters a text is as wide as."""
-    return sum(2 if unicodedata.east_asian_width(one) in "WF" else 1 for one in text)
 
 
 def short(text: str) -> str:

@@ -33,7 +33,9 @@ def handles_of(
     from matplotlib.patches import Patch
 
     filled = figure.kind is PictureKind.BARS or any(panel.boxes for panel in figure.panels)
-    if any(figure.names):
+    if figure.kind is PictureKind.SEQUENCE:
+        yield from _of_packets(figure, colour_of)
+    elif any(figure.names):
         for number, name in enumerate(figure.names):
             colour, mark = colour_of(number), mark_of(number)
             if filled:
@@ -51,3 +53,19 @@ def handles_of(
         yield Line2D([], [], color=GREY, **open_mark), "reported"
     if LineRole.INVALID in roles:
         yield Line2D([], [], color="black", linestyle="none", marker="x"), "not valid"
+
+
+def _of_packets(
+    figure: Picture, colour_of: Callable[[int | None], str]
+) -> Iterator[tuple[Any, str]]:
+    """Yield what stands for each line of a figure of packets, and its name."""
+    from matplotlib.lines import Line2D
+
+    roles = {line.number: line.role for panel in figure.panels for line in panel.lines}
+    for number, name in figure.named:
+        drawn: Any = {
+            LineRole.STROKES: {"marker": "|", "linestyle": "none", "markersize": 9},
+            LineRole.MARKS: {"marker": mark_of(number), "linestyle": "none"},
+            LineRole.SPANS: {"marker": mark_of(number), "linewidth": 4.0},
+        }.get(roles[number], {})
+        yield Line2D([], [], color=colour_of(number), **drawn), name

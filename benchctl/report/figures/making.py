@@ -7,6 +7,7 @@ so that of many only one is in memory.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from itertools import product
@@ -21,11 +22,13 @@ from benchctl.report.figures.axes import is_swept
 from benchctl.report.figures.distributions import DISTRIBUTIONS, distributed
 from benchctl.report.figures.figure import Picture, PictureKind
 from benchctl.report.figures.means import by_axis, heat, rows_of
-from benchctl.report.figures.parts import REPEAT, Part
+from benchctl.report.figures.parts import REPEAT, Part, left_out
 from benchctl.report.figures.plane import plane
 from benchctl.report.figures.request import OF_SAMPLES, PictureRequest
+from benchctl.report.figures.segments import PANELS, sequence_of
 from benchctl.report.figures.times import over_time, panels_of
 from benchctl.report.report import Report
+from benchctl.report.traced import KEYS, chosen_of, traces_of
 from benchctl.run.condition import parse_figure
 from benchctl.run.record import Run
 from benchctl.store.bulk import Bulk
@@ -45,7 +48,8 @@ class Wanted(Struct, frozen=True):
 
     ``y`` are figures such as ``rtt_s`` or ``rtt_s.p95``. There is a figure for each value of the
     axes ``by``; with ``every`` for each value of every axis, and for each repeat, that would not be
-    seen in one. ``only`` are the values of axes to show. Lines over time have ``columns`` values.
+    seen in one. ``only`` are the values of axes to show. Lines over time have ``columns`` values,
+    from ``begin_s`` to ``end_s``.
     """
 
     kind: PictureKind | None = None
@@ -56,6 +60,13 @@ class Wanted(Struct, frozen=True):
     only: Mapping[str, Collection[str]] = MappingProxyType({})
     every: bool = False
     columns: int = COLUMNS
+    begin_s: float = 0.0
+    end_s: float = math.inf
+
+    @property
+    def is_zoomed(self) -> bool:
+        """Whether only a part of the time is asked for."""
+        return self.begin_s > 0 or math.isfinite(self.end_s)
 
 
 USUAL = Wanted()
@@ -70,7 +81,10 @@ def figures_of(
     Raises UsageError for what the run does not have, and where nothing was measured; StoreError.
     Who does not take all closes the generator, which reads the store.
     """
-    return _figures(reader, _only(report, wanted.only), wanted)
+    only = wanted.only
+    if wanted.kind is PictureKind.SEQUENCE:
+        only = {axis: texts for axis, texts in only.items() if axis not in KEYS}
+    return _figures(reader, _only(report, only), wanted)
 
 
 def _figures(reader: Reader, report: Report, wanted: Wanted) -> Generator[Picture, None, None]:
@@ -80,6 +94,9 @@ def _figures(reader: Reader, report: Report, wanted: Wanted) -> Generator[Pictur
             f"run {run.name}: nothing was measured, so there is nothing to draw",
             f"see benchctl show {run.name} --trials",
         )
+    if wanted.kind is PictureKind.SEQUENCE:
+        yield from _of_packets(reader, report, wanted)
+        return
     with closing(Bulk(reader.path)) as bulk:
         request = _resolved(report, wanted, bulk)
         makers: Mapping[PictureKind, Callable[[PictureRequest], Picture | None]] = {
@@ -103,6 +120,7 @@ def _figures(reader: Reader, report: Report, wanted: Wanted) -> Generator[Pictur
             raise UsageError(f"run {run.name}: {_nothing(request)}", _MISSING[request.kind])
 
 
+_RECORD = "capture = true of a flow does it; --only may have left nothing"
 _MISSING: Mapping[PictureKind, str] = {
     **dict.fromkeys(
         (PictureKind.TIME, *DISTRIBUTIONS),
@@ -182,10 +200,43 @@ def _resolved(report: Report, wanted: Wanted, bulk: Bulk) -> PictureRequest:
         series = max(others, key=lambda axis: len(_there(report, axis)), default="")
     if kind is PictureKind.HEAT and (not x or not series):
         raise UsageError(f"run {run.name}: a heat map needs two axes", _axes_hint(run))
+    if wanted.is_zoomed and kind is not PictureKind.TIME:
+        raise UsageError(f"--from, --to: a figure of kind {kind} has no time", "add --kind time")
     metrics = _metrics(report, wanted.y, kind, bulk, of_tries=bool(x) and x == searched)
     return PictureRequest(
-        report, kind, metrics, "" if x == TIME else x, series, Part(), wanted.columns
+        report, kind, metrics, "" if x == TIME else x, series, Part(), wanted.columns,
+        wanted.begin_s, wanted.end_s,
+    )  # fmt: skip
+
+
+def _of_packets(reader: Reader, report: Report, wanted: Wanted) -> Iterator[Picture]:
+    """Yield figures of the packet traces of a run. Raises UsageError."""
+    if wanted.x not in ("", TIME) or wanted.series:
+        raise UsageError("a figure of packets has no axis of the run", "remove --x and --series")
+    if unknown := [text for text in wanted.y if text not in PANELS]:
+        hint = nearest(unknown[0], PANELS) or f"they are: {', '.join(PANELS)}"
+        raise UsageError(f"--y: a figure of packets has no {quoted(unknown[0])}", hint)
+    request = PictureRequest(
+        report, PictureKind.SEQUENCE, [(name, "") for name in wanted.y or PANELS[:2]], "", "",
+        Part(), wanted.columns, wanted.begin_s, wanted.end_s,
+    )  # fmt: skip
+    by = [name for name in wanted.by if name in KEYS]
+    only = {key: texts for key, texts in wanted.only.items() if key in KEYS}
+    axes = replace(
+        wanted,
+        by=[name for name in wanted.by if name not in KEYS],
+        only={axis: texts for axis, texts in wanted.only.items() if axis not in KEYS},
     )
+    found = False
+    for part in _parts(report, request, axes):
+        one = replace(request, part=part)
+        traces = [*traces_of(one.trials)]
+        for traced in chosen_of(traces, reader.path, only, by, every=wanted.every):
+            found = True
+            alone = not (by or wanted.every)
+            yield sequence_of(one, traced, left_out(len(traces), 1, "traces") if alone else [])
+    if not found:
+        raise UsageError(f"run {report.run.name}: no packets of it were recorded", _RECORD)
 
 
 def _kind(report: Report, x: str, free: Sequence[str], bulk: Bulk) -> PictureKind:
@@ -268,7 +319,7 @@ def _parts(report: Report, request: PictureRequest, wanted: Wanted) -> Iterator[
     shown = {request.x, request.series}
     if wanted.every:
         by += [axis for axis in run.varying if axis not in {*by, *shown}]
-        if request.kind is PictureKind.TIME and REPEAT not in by:
+        if request.kind in (PictureKind.TIME, PictureKind.SEQUENCE) and REPEAT not in by:
             by.append(REPEAT)
     if twice := [axis for axis in by if axis in shown]:
         raise UsageError(

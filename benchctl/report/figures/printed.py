@@ -17,6 +17,7 @@ from typing import Any
 
 from benchctl.report.figures import labels
 from benchctl.report.figures.figure import (
+    OVER_TIME,
     Axis,
     LineRole,
     Panel,
@@ -28,6 +29,8 @@ from benchctl.report.figures.figure import (
 from benchctl.report.figures.legend import GREY, handles_of, hatch_of, mark_of
 from benchctl.report.figures.library import missing_characters, styled
 from benchctl.report.figures.slots import BAR, Slots, slots_of
+from benchctl.report.figures.strokes import draw_packets
+from benchctl.visible import width_of
 
 FORMATS = ("svg", "png", "pdf")
 _BACKENDS = {"svg": ("svg", "print_svg"), "png": ("agg", "print_png"), "pdf": ("pdf", "print_pdf")}
@@ -130,7 +133,7 @@ class _Sheet:
             axes.set_yscale("log")
             self._name_powers(axes.yaxis, panel.y)
         elif panel.y.from_zero:
-            over_time = kind is PictureKind.TIME  # what is far beyond the others is cut off
+            over_time = kind in OVER_TIME  # what is far beyond the others is cut off
             axes.set_ylim(0.0, panel.y.high / factor * 1.05 if over_time else None)
         if panel.y.metric == "share_ratio":
             axes.set_ylim(top=100.0)
@@ -142,6 +145,9 @@ class _Sheet:
         ys = [y / factor for y in line.ys]
         colour, mark = self._colour(line.number), mark_of(line.number)
         kind = self._figure.kind
+        if line.role.is_of_packets:
+            draw_packets(axes, line, xs, factor, colour, mark)
+            return
         if line.role is not LineRole.MEASURED:
             self._draw_beside(axes, line, xs, ys)
         elif kind is PictureKind.CDF:
@@ -149,7 +155,7 @@ class _Sheet:
                 [xs[0], *xs], [0.0, *ys], where="post", color=colour, marker=mark,
                 markevery=self._every(line, len(xs) + 1),
             )  # fmt: skip
-        elif kind is PictureKind.TIME:
+        elif kind in OVER_TIME:
             if line.lows:
                 axes.fill_between(
                     xs, [low / factor for low in line.lows], [high / factor for high in line.highs],
@@ -316,8 +322,8 @@ class _Sheet:
             self._set_ticks(axes)
         if x.even and self._figure.kind is not PictureKind.HEAT:
             axes.set_xlim(-0.6, len(x.ticks) - 0.4)
-        elif self._figure.kind is PictureKind.TIME:
-            axes.set_xlim(x.low, x.high / x.scale[0])
+        elif self._figure.kind in OVER_TIME:
+            axes.set_xlim(x.low / x.scale[0], x.high / x.scale[0])
         elif x.from_zero and not x.log:
             axes.set_xlim(left=0.0)
 
@@ -333,7 +339,7 @@ class _Sheet:
         """Name the ticks; of those that would touch only the first, and slanted if all are long."""
         x = self._figure.x
         texts = [labels.short(self._text(tick.text)) for tick in x.ticks]
-        longest = max(map(labels.width_of, texts))
+        longest = max(map(width_of, texts))
         if x.even and longest * len(texts) * labels.LABEL_SHARE > 1:
             named = labels.spread_out([*zip(x.ticks, texts, strict=True)])
             axes.set_xticks([tick.value for tick, _ in named], [text for _, text in named],
@@ -345,7 +351,7 @@ class _Sheet:
         for tick, text in zip(x.ticks, texts, strict=True):
             value = math.log(tick.value) if x.log else tick.value
             place = (value - low) / (high - low) if high > low else 0.5
-            half = labels.width_of(text) * labels.LABEL_SHARE / 2
+            half = width_of(text) * labels.LABEL_SHARE / 2
             if (free := place - half > end) or len(texts) <= labels.MOST_NAMES:
                 shown.append((tick.value, text if free else ""))
             end = place + half + labels.LABEL_SHARE / 2 if free else end

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
@@ -16,6 +17,7 @@ from benchctl.visible import visible
 
 OF_SAMPLES = (
     PictureKind.TIME, PictureKind.CDF, PictureKind.HISTOGRAM, PictureKind.BOX, PictureKind.PLANE,
+    PictureKind.SEQUENCE,
 )  # fmt: skip
 """These show trials; the others means over repeats."""
 # As long as a file's name may be, without the ending, in bytes of any alphabet.
@@ -26,7 +28,8 @@ class PictureRequest(Struct, frozen=True):
     """A figure of a ``kind``: of ``metrics``, each with its aggregate, in one ``part`` of a run.
 
     ``x`` is an axis, or empty: flows for bars. ``series`` is the axis that lines are named by
-    first; in a heat map it goes down. Lines over time have ``columns`` values at most.
+    first; in a heat map it goes down. Lines over time have ``columns`` values at most, and are
+    shown from ``begin_s`` to ``end_s``.
     """
 
     report: Report
@@ -36,6 +39,8 @@ class PictureRequest(Struct, frozen=True):
     series: str
     part: Part
     columns: int
+    begin_s: float = 0.0
+    end_s: float = math.inf
 
     @property
     def run(self) -> Run:

@@ -149,12 +149,12 @@ class _Drawn:
             for metric, lines in self._lines.items():
                 line = LineKey(flow.flow.name, way.direction, metric, way.stream)
                 series = traces.line(line)
-                if series is None:
+                ends = self._ends(trial.duration_s, series) if series else (0.0, 0.0)
+                if series is None or ends[0] >= ends[1]:
                     continue
                 lines.append(self._line(", ".join(key), number, series, trial.duration_s))
                 expected = flow.flow.expected.get(way.direction, {}).get(metric)
                 if expected is not None:
-                    ends = [0.0, max(trial.duration_s, series.last_s)]
                     lines.append(
                         PictureLine(
                             "expected", number, ends, [expected] * 2, role=LineRole.EXPECTED
@@ -163,8 +163,10 @@ class _Drawn:
             delay_s = traces.delays_s.get(flow.flow.name, 0.0)
             for event in flow.events:
                 mine = event.direction == way.direction and way.stream == ALL
-                if mine and event.metric in self._events:
-                    here = PictureEvent(event.at_s + delay_s, event.kind.value, number)
+                at_s = event.at_s + delay_s
+                shown = self._request.begin_s <= at_s <= self._request.end_s
+                if mine and shown and event.metric in self._events:
+                    here = PictureEvent(at_s, event.kind.value, number)
                     self._events[event.metric].append(here)
 
     def _number(self, key: tuple[str, ...], repeat: int, way: FlowLine) -> int | None:
@@ -175,11 +177,16 @@ class _Drawn:
             return None
         return self._numbers.get(key)
 
-    def _line(self, name: str, number: int, series: Series, duration_s: float) -> PictureLine:
+    def _ends(self, duration_s: float, series: Series) -> tuple[float, float]:
+        """Return the time that is shown of a line; it ends before it begins if there is none."""
         end_s = max(duration_s, series.last_s * (1 + 1e-9))
-        columns = series.columns(0.0, end_s, self._request.columns)
-        step_s = end_s / self._request.columns
-        points = [*_with_gaps(columns, step_s)]
+        return self._request.begin_s, min(self._request.end_s, end_s)
+
+    def _line(self, name: str, number: int, series: Series, duration_s: float) -> PictureLine:
+        begin_s, end_s = self._ends(duration_s, series)
+        columns = series.columns(begin_s, end_s, self._request.columns)
+        step_s = (end_s - begin_s) / self._request.columns
+        points = [(begin_s + x, one) for x, one in _with_gaps(columns, step_s)]
         banded = any(one.high > one.low for _, one in points)
         self._banded |= banded
         return PictureLine(
@@ -197,7 +204,7 @@ class _Drawn:
                 lines = [*_distinct(lines)]
                 y = value_axis(vocabulary.describe(metric), lines)
                 most = _usual_most(lines) if y.from_zero else y.high
-                if y.high > GAIN * most:
+                if y.high > GAIN * most > 0:
                     far = format_value(metric, y.high)
                     notes.append(f"{y.title}: some values are beyond the axis, up to {far}")
                     y = replace(y, high=most * NOISE)
@@ -209,7 +216,8 @@ class _Drawn:
             count = len(self._left_repeats)
             which = "another repeat is" if count == 1 else f"{count} more repeats are"
             notes.append(f"{which} left out: benchctl plot --all draws each")
-        x = Axis("time", "time_s", 0.0, self._end_s)
+        end_s = min(self._request.end_s, self._end_s)
+        x = Axis("time", "time_s", self._request.begin_s, end_s)
         names = [", ".join(key) for key in self._numbers]
         return self._request.figure(x, panels, names, self._naming.title, notes)
 

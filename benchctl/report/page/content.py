@@ -13,11 +13,11 @@ from textwrap import dedent
 from benchctl.analysis.outcomes import Answer
 from benchctl.analysis.results import TrialReport
 from benchctl.report.comparison import (
+    arranged,
     compare_reports,
     comparison_table,
     explanation,
     letter,
-    of_interest,
     side_by_side,
 )
 from benchctl.report.delays import delay_table
@@ -36,15 +36,16 @@ from benchctl.report.page.blocks import (
     Paragraph,
     TableBlock,
 )
+from benchctl.report.page.packets import packet_sections
 from benchctl.report.page.pictures import pictures_of
 from benchctl.report.pivot import Pivot, pivot, with_interval
 from benchctl.report.remarks import remarks
 from benchctl.report.report import Report, StoredRun
 from benchctl.report.routes import route_differences
 from benchctl.report.searches import search_table
-from benchctl.run.planned import PlannedFlow
+from benchctl.run.planned import Host, PlannedFlow
 from benchctl.run.record import HookOutcome, Run
-from benchctl.units import format_duration, format_time, format_value
+from benchctl.units import format_count, format_duration, format_time, format_value
 
 # More rows than anybody reads; the exports have all of them.
 MOST_ROWS = 1000
@@ -78,6 +79,7 @@ def _sections(stored: StoredRun, report: Report, pictures: bool) -> Iterator[Pag
     yield PageSection("Summary", list(_summary(report)))
     if pictures and report.summary:
         yield PageSection("Figures", list(pictures_of(stored.reader, report)))
+    yield from packet_sections(report)
     yield PageSection("Trials and commands", list(_trials(report)))
     yield PageSection("Hosts", list(_hosts(report.run)))
     yield PageSection("Run it again", list(_again(report.run)))
@@ -102,7 +104,7 @@ def _compared(reports: Sequence[Report]) -> PageSection:
     blocks: list[Block] = [names]
     if (other := differences(*runs, routes=route_differences(*reports))).rows:
         blocks.append(TableBlock(other))
-    compared = [of_interest(one, *runs) for one in compare_reports(reports[0], *reports[1:])]
+    compared = [arranged(one, *runs) for one in compare_reports(reports[0], *reports[1:])]
     if any(one.a and one.b for ones in compared for one in ones):
         shown = comparison_table(compared[0]) if len(compared) == 1 else side_by_side(compared)
         blocks.append(cut(shown, "benchctl compare --json"))
@@ -188,8 +190,7 @@ def _verdict(report: Report) -> str:
     open_ones = report.run.trials - len(report.trials)
     parts = [f"{count} {status}" for status, count in statuses.items()]
     parts += [f"{open_ones} not measured"] if open_ones > 0 else []
-    plural = "s" if report.run.trials != 1 else ""
-    said = [f"{report.run.trials} trial{plural}: {', '.join(parts) or 'none'}"]
+    said = [f"{format_count(report.run.trials, 'trial')}: {', '.join(parts) or 'none'}"]
     errors = Counter(one.trial.error for one in report.trials if one.trial.error)
     for why, count in errors.most_common(1):
         rest = "" if len(errors) == 1 else f" ({count} of {errors.total()}; the remarks have all)"
@@ -324,9 +325,9 @@ def _of_hook(hook: HookOutcome) -> list[str]:
 
 
 def _hosts(run: Run) -> Iterator[Block]:
-    places = [[name, address] for name, address in run.settings.network.hosts.items()] + [
-        [name, f"{peer.host}{_ports(peer.ports)}"]
-        for name, peer in run.settings.network.peers.items()
+    network = run.settings.network.network
+    places = [[name, _address(host)] for name, host in network.hosts.items()] + [
+        [name, f"{peer.host}{_ports(peer.ports)}"] for name, peer in network.peers.items()
     ]
     if run.settings.lab is not None:
         lab = run.settings.lab
@@ -334,11 +335,17 @@ def _hosts(run: Run) -> Iterator[Block]:
         yield Paragraph(f"The flows ran in the lab {lab.path}{emulator}, on this machine:")
     elif places:
         yield table(["host", "address"], places)
-    facts = [[name, str(value)] for name, value in flat(run.facts)]
-    if facts:
-        yield PageSection("Facts of this machine", [table(["fact", "value"], facts)], folded=True)
-    else:
+    if not run.facts:
         yield Paragraph("No facts of the machine were recorded.")
+    elsewhere = {f"host {name}": facts for name, facts in run.hosts.items()}
+    for name, facts in {"this machine": run.facts, **elsewhere}.items():
+        if rows := [[fact, str(value)] for fact, value in flat(facts)]:
+            yield PageSection(f"Facts of {name}", [table(["fact", "value"], rows)], folded=True)
+
+
+def _address(host: Host) -> str:
+    by_ssh = f", by ssh {host.reach.destination}" if host.reach else ""
+    return f"{host.address}{_ports(host.ports)}{by_ssh}"
 
 
 def _ports(ports: tuple[int, int] | None) -> str:

@@ -22,6 +22,7 @@ from benchctl.report.figures.figure import (
     PictureLine,
 )
 from benchctl.report.figures.slots import BAR, slots_of
+from benchctl.report.page.strokes import packets_of
 from benchctl.report.page.thinning import thinned
 from benchctl.units import format_value
 
@@ -165,6 +166,9 @@ def _line(
     figure: Picture, axis: Axis, line: PictureLine, x: _Place, y: _Place, points: int
 ) -> Iterator[str]:
     colour = colour_of(line)
+    if line.role.is_of_packets:
+        yield from packets_of(figure.x, line, x, y, colour)
+        return
     if figure.kind is PictureKind.TIME or len(line.xs) > points:
         line = thinned(line, points, merge=figure.kind is PictureKind.TIME)
         yield from _band(line, x, y, colour)

@@ -106,7 +106,7 @@ def caption_of(figure: Picture) -> str:
     panels, x = figure.panels, figure.x.title
     what = ", ".join(panel.heat.title if panel.heat else panel.y.title for panel in panels)
     match figure.kind:
-        case PictureKind.TIME:
+        case PictureKind.TIME | PictureKind.SEQUENCE:
             what += " over time"
         case PictureKind.CDF | PictureKind.HISTOGRAM:
             what = f"distribution of {x}"
@@ -119,12 +119,19 @@ def caption_of(figure: Picture) -> str:
 
 def _legend(figure: Picture) -> list[tuple[str, str]]:
     """Return the entries of a figure's legend: the classes of a sample, and its text."""
+    lines = [line for panel in figure.panels for line in panel.lines]
+    marked = {one.number for one in lines if one.role in (LineRole.MARKS, LineRole.SPANS)}
+    dotted = figure.kind is not PictureKind.SEQUENCE
     entries = [
-        (f"line s{number % COLOURS}{' dots' * (number >= COLOURS)}", name)
-        for number, name in enumerate(figure.names)
+        (
+            f"{'mark' if number in marked else 'line'} s{number % COLOURS}"
+            f"{' dots' * (dotted and number >= COLOURS)}",
+            name,
+        )
+        for number, name in figure.named
         if name
     ]
-    roles = {line.role for panel in figure.panels for line in panel.lines}
+    roles = {line.role for line in lines}
     samples = {
         LineRole.EXPECTED: "theory dash",
         LineRole.REPORTED: "open",
@@ -136,7 +143,7 @@ def _legend(figure: Picture) -> list[tuple[str, str]]:
 def _thinned(figure: Picture, points: int) -> str:
     """Return what it means that a figure has fewer points than values; empty if it has not."""
     longest = max((len(line.xs) for panel in figure.panels for line in panel.lines), default=0)
-    if longest <= points:
+    if longest <= points or figure.kind is PictureKind.SEQUENCE:
         return ""
     most = -(-longest // points)
     return f"Points stand for up to {most} values: their mean, and a band that spans them all."

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from itertools import islice
 
 from benchctl.analysis.results import TrialReport
 from benchctl.errors import UsageError
 from benchctl.report.figures.figure import Picture, PictureKind
 from benchctl.report.figures.making import Wanted, figures_of
+from benchctl.report.figures.segments import PANELS
 from benchctl.report.figures.times import MOST_LINES, panels_of
 from benchctl.report.page.blocks import Block, Paragraph, PictureBlock
 from benchctl.report.report import Report
@@ -16,10 +18,17 @@ from benchctl.store.read import Reader
 
 # Of means, and over time. More are looked at by nobody, and benchctl plot draws all.
 MOST_FIGURES = 48
+# Of packets: each reads a file, which takes seconds if it is long.
+MOST_SEQUENCES = 8
 
 
 def pictures_of(reader: Reader, report: Report) -> Iterator[Block]:
     """Yield the figures of a run. Raises StoreError."""
+    yield from _of_samples(reader, report)
+    yield from _of_packets(reader, report)
+
+
+def _of_samples(reader: Reader, report: Report) -> Iterator[Block]:
     kinds: set[PictureKind] = set()
     problem = ""
     for wanted in (_means(report), *_over_time(report)):
@@ -38,6 +47,24 @@ def pictures_of(reader: Reader, report: Report) -> Iterator[Block]:
             return  # it suits the run, and there they are
     if not kinds:
         yield Paragraph(problem)
+
+
+def _of_packets(reader: Reader, report: Report) -> Iterator[Block]:
+    """Yield a figure for each flow whose packets were recorded."""
+    if not any(flow.flow.captures for one in report.trials for flow in one.flows):
+        return
+    by = [*report.run.varying, "flow"]
+    wanted = Wanted(kind=PictureKind.SEQUENCE, y=PANELS, by=by)
+    try:
+        with closing(figures_of(reader, report, wanted)) as figures:
+            yield from map(PictureBlock, islice(figures, MOST_SEQUENCES))
+            if next(figures, None) is not None:
+                yield Paragraph(
+                    f"More than {MOST_SEQUENCES} figures of packets: benchctl plot"
+                    " --kind time-sequence --all draws each."
+                )
+    except UsageError as error:  # its file is gone, say
+        yield Paragraph(error.message)
 
 
 def _means(report: Report) -> Wanted:

@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from benchctl.tui.draw.spans import PLAIN, Span, crop, fit
+from benchctl.visible import width_of
 
 Cells = Sequence[Span]
 """A cell for every column, or up to one of words."""
@@ -67,6 +68,14 @@ class Sight(Struct, frozen=True):
             return self.width
         last = self.columns[-1][1]
         return self.width - _width([column for _, column in self.columns[:-1]]) - len(last.head)
+
+    def place_at(self, x: int) -> int | None:
+        """Return which of all columns is at a character; None beside them."""
+        for place, column in self.columns:
+            x -= column.width + len(GAP)
+            if x < 0:
+                return place
+        return None
 
     def head(self) -> list[Span]:
         """Return the headings, and how many columns are hidden."""
@@ -181,6 +190,11 @@ def widths(
 ) -> list[Column]:
     """Return columns that are as wide as their widest text; those without figures are fixed."""
     return [
-        Column(head, max(len(head), *(len(row[i]) for row in rows), 1), right[i], not right[i])
+        Column(
+            head,
+            max(width_of(head), *(width_of(row[i]) for row in rows), 1),
+            right[i],
+            not right[i],
+        )
         for i, head in enumerate(heads)
     ]

@@ -73,6 +73,17 @@ class Field:
         self._lines.add(role, self._bits(strip.places, tops, bottoms, _connected))
         return middles[-1] // self._glyphs.rows, strip.places[-1] // self._glyphs.columns
 
+    def add_strokes(
+        self, role: str, places: Sequence[int], lows: Sequence[float], highs: Sequence[float]
+    ) -> None:
+        """Draw strokes in columns of dots, each by itself; a column may have several."""
+        if not places:
+            return
+        bits = [0] * (self._columns * self._glyphs.columns)
+        for place, top, bottom in zip(places, self._dots(highs), self._dots(lows), strict=True):
+            bits[place] |= (2 << bottom) - (1 << top)
+        self._lines.add(role, bits)
+
     def add_dashes(self, role: str, value: float, text: str) -> None:
         """Draw a dashed line at a value, with a text in it where no line is, if there is room."""
         (dot,) = self._dots([value])

@@ -7,7 +7,7 @@ values. Bars, boxes and heat maps are rows of text.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -16,12 +16,14 @@ from benchctl.report.series import Series
 from benchctl.tui.draw.axis import PlotAxis
 from benchctl.tui.draw.field import DASH, Cell, Field
 from benchctl.tui.draw.glyphs import BRAILLE, Glyphs
+from benchctl.tui.draw.packets import draw_packets
 from benchctl.tui.draw.plot import MARGIN, Curve, Plot, draw, letter, role_of
 from benchctl.tui.draw.rows import bar_rows, box_rows, heat_rows
 from benchctl.tui.draw.scale import axis_for
 from benchctl.tui.draw.spans import Line as Text
 from benchctl.tui.draw.spans import Span, crop, fit, wrap
 from benchctl.tui.draw.strip import Strip
+from benchctl.tui.draw.times import TimeAxis, time_axis
 from benchctl.tui.model.zoom import View
 
 REPORTED, INVALID = "o", "x"
@@ -69,7 +71,7 @@ def _legend(figure: Picture) -> Iterator[Span]:
     """Yield the letters with the names of the lines, and the other signs that are there."""
     if any(figure.names):
         yield Span(f"{figure.series}:  " if figure.series else "", "label")
-        for number, name in enumerate(figure.names):
+        for number, name in figure.named:
             yield Span(f"{letter(number)} {name}  ", role_of(number))
     roles = {line.role for panel in figure.panels for line in panel.lines}
     signs = ((LineRole.EXPECTED, "- -"), (LineRole.REPORTED, REPORTED), (LineRole.INVALID, INVALID))
@@ -117,6 +119,7 @@ class _Across(NamedTuple):
     cells: int
     axis: Axis
     ticks: PlotAxis | None
+    times: TimeAxis | None = None
 
     def place(self, value: float) -> float:
         """Return the cell of a value, as a fraction between two if need be."""
@@ -124,6 +127,9 @@ class _Across(NamedTuple):
             return (value + 0.5) / len(self.axis.ticks) * self.cells - 0.5
         if self.ticks is not None:
             return self.ticks.place(value) * (self.cells - 1)
+        if self.times is not None:
+            lasted_s = self.times.end_s - self.axis.low
+            return (value - self.axis.low) / lasted_s * self.cells - 0.5
         low, high = self.axis.low, self.axis.high
         if self.axis.log:
             low, high, value = math.log(low), math.log(high), math.log(value)
@@ -132,8 +138,15 @@ class _Across(NamedTuple):
         share = (value - low) / (high - low) if high > low else 0.5
         return room + share * (self.cells - 1 - 2 * room)
 
+    def dot(self, glyphs: Glyphs) -> Callable[[float], int]:
+        """Return a function that gives the column of dots of a value."""
+        last = self.cells * glyphs.columns - 1
+        return lambda value: min(max(0, int((self.place(value) + 0.5) * glyphs.columns)), last)
+
     def labels(self) -> list[tuple[float, str]]:
         """Return the cells and texts of the labels."""
+        if self.times is not None:
+            return [(tick.cell, tick.text) for tick in self.times.ticks]
         if self.ticks is not None:
             return [(tick.cell, tick.text) for tick in self.ticks.labelled]
         return [(self.place(tick.value), tick.text) for tick in self.axis.ticks]
@@ -142,7 +155,7 @@ class _Across(NamedTuple):
 def _curves(figure: Picture, panel: Panel, width: int, height: int, glyphs: Glyphs) -> list[Text]:
     """Draw lines over any axis: the letters are at their values."""
     columns, rows = width - MARGIN - 1, height - 3
-    across = _across(figure.x, columns)
+    across = _across(figure.kind, figure.x, columns)
     y = axis_for(
         panel.y.metric, panel.y.low, panel.y.high, rows, from_zero=panel.y.from_zero,
         log=panel.y.log,
@@ -150,6 +163,10 @@ def _curves(figure: Picture, panel: Panel, width: int, height: int, glyphs: Glyp
     field = Field(across.cells, y, glyphs)
     marks: list[tuple[float, float, Cell]] = []
     for line in panel.lines:
+        if line.role.is_of_packets:
+            signs = draw_packets(field, line, across.dot(glyphs))
+            marks += ((across.place(x), value, cell) for x, value, cell in signs)
+            continue
         role = "label" if line.number is None else role_of(line.number)
         points = [(across.place(x), v) for x, v in zip(line.xs, line.ys, strict=True) if v == v]
         joined = line.role in (LineRole.MEASURED, LineRole.EXPECTED)
@@ -158,8 +175,8 @@ def _curves(figure: Picture, panel: Panel, width: int, height: int, glyphs: Glyp
             field.add_line(role, None, strip)
         sign = {
             LineRole.MEASURED: letter(line.number or 0), LineRole.REPORTED: REPORTED,
-            LineRole.INVALID: INVALID, LineRole.EXPECTED: "",
-        }[line.role]  # fmt: skip
+            LineRole.INVALID: INVALID,
+        }.get(line.role, "")  # fmt: skip
         if sign and figure.kind not in (PictureKind.CDF, PictureKind.HISTOGRAM):
             marks += [(x, value, (role, sign)) for x, value in points]
         elif sign and points:
@@ -191,9 +208,12 @@ def _curves(figure: Picture, panel: Panel, width: int, height: int, glyphs: Glyp
     return lines
 
 
-def _across(x: Axis, columns: int) -> _Across:
+def _across(kind: PictureKind, x: Axis, columns: int) -> _Across:
     if x.ticks:
         return _Across(columns, x, None)
+    if kind is PictureKind.SEQUENCE:
+        times = time_axis(x.low, x.high, columns)
+        return _Across(times.cells, x, None, times)
     axis = axis_for(x.metric, x.low, x.high, columns, apart=APART, from_zero=x.from_zero, log=x.log)
     return _Across(axis.cells, x, axis)
 

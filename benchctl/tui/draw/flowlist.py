@@ -25,6 +25,7 @@ from benchctl.tui.draw.ranges import GAIN, NOISE
 from benchctl.tui.draw.spans import Span, shorten
 from benchctl.tui.model.zoom import View
 from benchctl.units import format_value
+from benchctl.visible import width_of
 
 NOTHING = "-"
 SHOWN, HIDDEN = "●", "○"
@@ -77,7 +78,7 @@ class FlowList(Struct, frozen=True):
 
     @property
     def _name_width(self) -> int:
-        return max([4, *map(len, self.names)])
+        return max([4, *map(width_of, self.names)])
 
     @property
     def _spark_width(self) -> int:

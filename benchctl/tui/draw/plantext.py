@@ -5,37 +5,48 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from benchctl.api import Role
 from benchctl.engine.health import HealthFinding
-from benchctl.engine.planning import Planned, expected_traffic
+from benchctl.engine.planning import Planned
 from benchctl.engine.preflight import commands_of
+from benchctl.engine.traffic import Amount, Traffic, expected_traffic
 from benchctl.engine.trust import user_name
 from benchctl.errors import MissingError
+from benchctl.hosts.programs import as_sent
 from benchctl.plan.bound import BoundTrial
 from benchctl.plan.plan import Plan
 from benchctl.report.searches import detection
-from benchctl.run.planned import Search, When
+from benchctl.run.planned import Host, Search, When
 from benchctl.tui.draw.spans import Line, Span
-from benchctl.units import format_duration, format_ratio
+from benchctl.units import format_count, format_duration, format_ratio
 
 # Some screenfuls; the whole of a large matrix is shown only on request.
 SHOWN = 50
 
 
 def plan_lines(
-    prepared: Planned, findings: Sequence[HealthFinding] = (), most: int | None = SHOWN
+    prepared: Planned,
+    findings: Sequence[HealthFinding] = (),
+    most: int | None = SHOWN,
+    about: Sequence[Line] = (),
 ) -> list[Line]:
-    """Return a plan with its first ``most`` trials (None: all) as lines of text of any length."""
+    """Return a plan with its first ``most`` trials (None: all) as lines of text of any length.
+
+    ``about`` stands before the commands.
+    """
     plan = prepared.plan
     model = plan.document.model
     lines: list[Line] = [[Span(plan.document.name, "title"), Span(f"  {model.title}")]]
-    points = _count(len(plan.points), "point")
+    traffic = expected_traffic(prepared)
+    points = format_count(len(plan.points), "point")
+    repeats = format_count(plan.repeats, "repeat")
     rows = [
-        ("trials", f"{len(plan):,}: {points} x {_count(plan.repeats, 'repeat')}{_until(plan)}"),
+        ("trials", f"{len(plan):,}: {points} x {repeats}{_until(plan)}"),
         ("order", f"{model.run.order}, seed {plan.seed}"),
         ("time", f"{format_duration(plan.duration_s)}{_at_most(plan)}"),
-        ("traffic", f"{expected_traffic(prepared)}{', the first tries' * bool(plan.search)}"),
+        ("traffic", _traffic(traffic, plan)),
     ]
     if plan.search is not None:
         rows.append(("search", _search(plan.search)))
@@ -45,7 +56,9 @@ def plan_lines(
     width = max(len(name) for name, _ in rows)
     lines += [[], *([Span(f"{name:<{width}}  ", "label"), Span(text)] for name, text in rows)]
     lines += [[], [Span("Checks", "strong")], *_checks(prepared, findings)]
+    lines += _paths(prepared, traffic)
     lines += _services(prepared)
+    lines += about
     lines += [[], [Span("Commands, in order", "strong")]]
     shown = len(plan) if most is None else min(most, len(plan))
     for index in range(shown):
@@ -63,6 +76,60 @@ def _search(search: Search) -> str:
     )
 
 
+def _traffic(traffic: Traffic, plan: Plan) -> str:
+    at_assumed = traffic.between.at_assumed
+    more = f" ({at_assumed})" if at_assumed else ""
+    return f"{traffic.whole}{more}{', the first tries' * bool(plan.search)}"
+
+
+# More paths than these are a list that nobody reads; the hosts have their sums.
+_PATHS_SHOWN = 30
+
+
+def _paths(prepared: Planned, traffic: Traffic) -> Iterator[Line]:
+    """Yield the hosts elsewhere, and what is sent over each path and by each host."""
+    elsewhere = prepared.outside.elsewhere
+    if elsewhere:
+        yield []
+        yield [
+            Span("Hosts", "strong"),
+            Span("  not asked yet: commands follow the versions there", "dim"),
+        ]
+    for name in elsewhere:
+        yield [Span(f"     {name}: ", "label"), Span(_way_to(prepared.network.hosts[name]))]
+    if len(traffic.paths) > (0 if elsewhere else 1):
+        yield []
+        yield from traffic_lines(traffic)
+
+
+def traffic_lines(traffic: Traffic) -> Iterator[Line]:
+    """Yield what is sent over each path, and by each host; nothing in a lab."""
+    if not traffic.paths:
+        return
+    yield [Span("Traffic by path and host", "strong")]
+    for path, amount in list(traffic.paths.items())[:_PATHS_SHOWN]:
+        yield [Span(f"     {path.source} to {path.to}: ", "label"), Span(_amount(amount))]
+    if (left := len(traffic.paths) - _PATHS_SHOWN) > 0:
+        yield [Span(f"     … and {left} more paths", "dim")]
+    for name, (sent, received) in traffic.hosts.items():
+        text = f"sends {_amount(sent)}, receives {_amount(received)}"
+        yield [Span(f"     {name}: ", "label"), Span(text)]
+
+
+def _way_to(host: Host) -> str:
+    assert host.reach is not None
+    text = f"ssh {host.reach.destination}, address {host.address}"
+    if host.address6:
+        text += f" and {host.address6}"
+    if host.ports is not None:
+        text += f", ports {'-'.join(map(str, dict.fromkeys(host.ports)))}"
+    return text + ", always the client" * (not host.reachable)
+
+
+def _amount(amount: Amount) -> str:
+    return amount.at_assumed or str(amount)
+
+
 def _at_most(plan: Plan) -> str:
     if plan.search is None:
         return ""
@@ -76,10 +143,6 @@ def _until(plan: Plan) -> str:
     return f", then up to {plan.until.most} until {plan.until.metric} is known to ±{share}"
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'s' * (number != 1)}"
-
-
 def _checks(prepared: Planned, findings: Sequence[HealthFinding]) -> Iterator[Line]:
     for (name, role), tool in prepared.tools.items():
         end = "" if role is Role.CLIENT else " (server)"
@@ -88,6 +151,9 @@ def _checks(prepared: Planned, findings: Sequence[HealthFinding]) -> Iterator[Li
             yield [Span(f"           {tool.hint}", "warn")]
         else:
             yield [Span("✓ ok       ", "good"), Span(f"{name}{end} {tool.version}".rstrip())]
+    if prepared.outside.elsewhere:
+        hint = "the other hosts are asked by benchctl doctor --hosts, and before a run"
+        yield [Span("· later    ", "dim"), Span(hint)]
     if prepared.plan.search is not None:
         yield from _detection(prepared, prepared.plan.search)
     for finding in findings:
@@ -136,25 +202,43 @@ def _trial(bound: BoundTrial, prepared: Planned) -> Iterator[Line]:
     repeat = f"repeat {trial.repeat}" if prepared.plan.repeats > 1 else ""
     head = "  ".join(filter(None, [point, repeat, format_duration(trial.duration_s)]))
     yield [Span(f"{trial.position + 1:>3}  ", "label"), Span(head)]
-    for flow, end, command in commands(bound, prepared):
-        if flow:
-            yield [Span(f"     {flow} {end}: ", "label"), Span(command)]
+    for one in commands(bound, prepared):
+        if one.flow:
+            where = f" on {one.host}" if prepared.network.hosts[one.host].reach else ""
+            yield [Span(f"     {one.flow} {one.end}{where}: ", "label"), Span(one.command)]
         else:
-            yield [Span(f"     {end}: {command}", "bad")]
+            yield [Span(f"     {one.end}: {one.command}", "bad")]
 
 
-def commands(bound: BoundTrial, prepared: Planned) -> list[tuple[str, str, str]]:
-    """Return flow, end and command of all processes of a trial.
+class ShownCommand(NamedTuple):
+    """A process of a trial: its flow, its end, the host where it runs, and its command."""
+
+    flow: str
+    end: str
+    host: str
+    command: str
+
+
+def _as_run(argv: Sequence[str], host: Host) -> str:
+    return shlex.join(argv if host.reach is None else as_sent(argv))
+
+
+def commands(bound: BoundTrial, prepared: Planned) -> list[ShownCommand]:
+    """Return all processes of a trial.
 
     If a command is not available, the flow is empty and the reason replaces the command.
     """
     try:
-        found = commands_of(bound, prepared.network, prepared.tools)
+        tools = {**prepared.likely_there, **prepared.tools}
+        found = commands_of(bound, prepared.network, tools)
     except MissingError as error:
-        return [("", "no command", str(error))]
+        return [ShownCommand("", "no command", "", str(error))]
     return [
-        (one.flow, end, shlex.join(argv))
-        for one in found
-        for end, argv in (("server", one.server), ("client", one.client))
+        ShownCommand(one.flow, end, host, _as_run(argv, prepared.network.hosts[host]))
+        for one, flow in zip(found, bound.plan.flows, strict=True)
+        for end, host, argv in (
+            ("server", flow.to, one.server),
+            ("client", flow.source, one.client),
+        )
         if argv
     ]

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from benchctl.analysis.compare import Verdict
+from benchctl.report.comparison import relative, signed
 from benchctl.report.pivot import with_interval
 from benchctl.run.record import BASELINE
 from benchctl.tui.draw.columns import Cells, Column
@@ -21,6 +22,7 @@ from benchctl.tui.draw.verdicts import (
 )
 from benchctl.tui.model.past import Past
 from benchctl.units import format_range, format_time
+from benchctl.visible import width_of
 
 NOTHING = "-"
 
@@ -29,7 +31,7 @@ def run_columns(past: Sequence[Past]) -> list[Column]:
     """Return the columns of the history, the most wanted first."""
 
     def widest(least: int, texts: Iterable[str]) -> int:
-        return max([least, *map(len, texts)])
+        return max([least, *map(width_of, texts)])
 
     return [
         Column("", 1, fixed=True),
@@ -80,12 +82,14 @@ def _figure(one: Past) -> str:
 def _beside(one: Past) -> Span:
     """Return the difference from the baseline with its verdict; of several points, the verdicts."""
     if BASELINE in one.run.tags:
-        return Span("is it", "dim")
+        return Span(BASELINE, "dim")
     if not one.compared:
         return Span(NOTHING, "dim")
     if len(one.compared) == 1:
         (only,) = one.compared
-        share = f"{only.relative * 100:+.1f} % " if only.relative is not None else ""
+        ratio = only.metric.endswith("_ratio")
+        change = signed(only.metric, only.difference) if ratio else relative(only)
+        share = f"{change} " if change else ""
         verdict = verdict_of(only)
         return Span(f"{share}{verdict.text}", verdict.role)
     counted = Counter(verdict.verdict for verdict in one.compared if verdict.valid)

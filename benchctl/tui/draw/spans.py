@@ -9,6 +9,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from benchctl.visible import fitting, padded, width_of
+
 PLAIN = ""
 CURVES = 8
 """The number of colours of curves; the ninth curve has the colour of the first."""
@@ -33,17 +35,17 @@ _FIGURE = re.compile(
 
 def whole(text: str, width: int) -> str:
     """Return a figure as it is, or an ellipsis: a part of it would be another figure."""
-    return text if len(text) <= width else ELLIPSIS[:width]
+    return text if width_of(text) <= width else ELLIPSIS[:width]
 
 
 def shorten(text: str, width: int) -> str:
-    """Return a text in at most ``width`` characters.
+    """Return a text in at most ``width`` cells.
 
     A shortened one ends in an ellipsis, before a figure that does not fit as a whole.
     """
-    if len(text) <= width:
+    if width_of(text) <= width:
         return text
-    cut = width - 1
+    cut = fitting(text, width - 1)
     for figure in _FIGURE.finditer(text):
         if figure.start() < cut < figure.end():
             cut = figure.start()
@@ -51,24 +53,25 @@ def shorten(text: str, width: int) -> str:
 
 
 def fit(text: str, width: int, *, right: bool = False) -> str:
-    """Return a text in exactly ``width`` characters, shortened; at the right, figures are whole."""
-    return whole(text, width).rjust(width) if right else shorten(text, width).ljust(width)
+    """Return a text in exactly ``width`` cells, shortened; at the right, figures are whole."""
+    return padded((whole if right else shorten)(text, width), width, right=right)
 
 
 def crop(line: Iterable[Span], width: int) -> list[Span]:
-    """Return a line of exactly ``width`` characters, shortened as a text is."""
+    """Return a line of exactly ``width`` cells, shortened as a text is."""
     line = list(line)
     text = "".join(span.text for span in line).rstrip()
-    left = len(shorten(text, width)) - 1 if len(text) > width else width
+    too_long = width_of(text) > width
+    left = width_of(shorten(text, width)) - 1 if too_long else width
     cropped: list[Span] = []
     for part, role in line:
-        cropped.append(Span(part[: max(0, left)], role))
-        left -= len(part)
+        cropped.append(Span(part[: fitting(part, left)], role))
+        left -= width_of(part)
         if left < 0:
             break
-    if len(text) > width:
+    if too_long:
         cropped.append(Span(ELLIPSIS[:width], cropped[-1].role))
-    return [*cropped, Span(" " * (width - sum(len(span.text) for span in cropped)))]
+    return [*cropped, Span(" " * (width - sum(width_of(span.text) for span in cropped)))]
 
 
 def wrap(line: Line, width: int, indent: int = 4) -> Iterator[list[Span]]:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator, Mapping
 
 from benchctl.analysis.results import FlowReport
+from benchctl.report.captured import packets_text
 from benchctl.report.clocks import clock_text, clocks_in
 from benchctl.report.detail import TrialDetail, asked_of, in_force_of, trial_title, unlike_asked
 from benchctl.report.happenings import event_text
@@ -122,8 +123,13 @@ def _attempt(one: FlowReport, planned: PlannedFlow | None, run: Run) -> Iterator
         for line in align(table.heads, table.rows, table.numeric).splitlines():
             yield [Span(f"    {line}")]
     for packets in flow.captures:
-        text = f"    packets   {packets.host}: {packets.file}, {packets.text}"
+        where = f"{packets.host}: " if packets.host else ""
+        text = f"    packets   {where}{packets.file}, {packets.text}"
         yield [Span(text, "warn" if packets.dropped else PLAIN)]
+    for text in packets_text(flow):
+        yield [Span("")]
+        for line in text.splitlines():
+            yield [Span(f"    {line}".rstrip())]
     if (clocks := clocks_in(run, one)) is not None:
         yield [Span(f"    {clock_text(clocks)}", "strong")]
     for direction, limit in limits_of(one).items():

@@ -9,7 +9,7 @@ from benchctl.analysis.compare import Comparison, Verdict
 from benchctl.analysis.summary import at_point
 from benchctl.metrics import title_of
 from benchctl.report.comparison import NOT_VALID as NO_VERDICT
-from benchctl.report.comparison import interval, signed
+from benchctl.report.comparison import interval, relative, signed, verdict_text
 from benchctl.tui.draw.spans import Span
 
 SEEN = {Verdict.BETTER: "good", Verdict.WORSE: "bad", Verdict.DIFFERENT: "warn"}
@@ -35,6 +35,8 @@ def role_of(verdict: Verdict) -> str:
 
 def verdict_of(one: Comparison) -> Span:
     """Return a verdict as a cell; invalid figures have none."""
+    if not (one.a and one.b):
+        return Span(f"- {verdict_text(one)}", "dim")
     if not one.valid:
         return Span(NOT_VALID, "bad")
     return Span(WORDS[one.verdict], role_of(one.verdict))
@@ -42,12 +44,14 @@ def verdict_of(one: Comparison) -> Span:
 
 def described(one: Comparison) -> list[Span]:
     """Return a comparison as one line, for when its columns do not fit."""
-    share = f" ({one.relative * 100:+.1f} %)" if one.relative is not None else ""
+    share = f" ({relative(one)})" if relative(one) else ""
     hidden = one.verdict is Verdict.SAME and (one.low or 0.0) * (one.high or 0.0) > 0
     # Of many figures, some intervals miss zero by chance.
     among = f" among {one.family} figures" if hidden else ""
     verdict = Span(f"{one.verdict}{among}", role_of(one.verdict))
-    if not one.valid:
+    if not (one.a and one.b):
+        verdict = Span(verdict_text(one), "dim")
+    elif not one.valid:
         verdict = Span(NOT_KEPT_UP, "bad")
     return [
         Span(f"{title_of(one.metric)}{f' of {one.flow}' if one.flow else ''}", "strong"),
@@ -58,6 +62,7 @@ def described(one: Comparison) -> list[Span]:
 
 
 def tally(compared: Sequence[Comparison]) -> str:
-    """Count the verdicts: ``2 better, 1 no difference seen``; invalid figures have none."""
-    counted = Counter(one.verdict if one.valid else NO_VERDICT for one in compared)
-    return ", ".join(f"{counted[word]} {word}" for word in (*Verdict, NO_VERDICT) if counted[word])
+    """Count the verdicts: ``2 better, 1 no difference seen, 3 only in B``."""
+    counted = Counter(map(verdict_text, compared))
+    words = dict.fromkeys([*map(str, Verdict), NO_VERDICT, *sorted(counted)])
+    return ", ".join(f"{counted[word]} {word}" for word in words if counted[word])

@@ -54,13 +54,6 @@ class Past(Struct, frozen=True):
         """The machine that measured it, if known."""
         return str(self.run.facts.get("hostname", ""))
 
-    def matches(self, text: str) -> bool:
-        """Return whether every word of a text occurs in the run's row."""
-        told = " ".join(
-            [self.run.name, self.run.profile, self.run.status, self.host, *self.run.tags]
-        )
-        return all(word.lower() in told.lower() for word in text.split())
-
 
 def key_figure(run: Run, flows: Sequence[FlowRow], invalid: Container[int]) -> KeyFigure:
     """Return the key figure of a run from the flows of its trials, in the order of the profile.

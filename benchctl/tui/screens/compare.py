@@ -12,14 +12,23 @@ from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
 from benchctl.analysis.compare import Comparison
-from benchctl.report.comparison import compare_reports, comparison_table, of_interest
-from benchctl.report.report import read_report
+from benchctl.report.comparison import (
+    arranged,
+    compare_reports,
+    comparison_table,
+    explanation,
+)
+from benchctl.report.differences import differences
+from benchctl.report.pivot import align
+from benchctl.report.report import Report, read_report
+from benchctl.report.routes import route_differences
 from benchctl.run.record import Run
 from benchctl.store.read import Reader
 from benchctl.tui.draw.columns import Cells, widths
-from benchctl.tui.draw.spans import Span
+from benchctl.tui.draw.spans import Line, Span
 from benchctl.tui.draw.spread import HIGH, LOW, MEAN, POINT, draw_spread
-from benchctl.tui.draw.verdicts import NOT_VALID, SEEN, WORDS, described, tally, verdict_of
+from benchctl.tui.draw.verdicts import NOT_VALID, SEEN, described, tally, verdict_of
+from benchctl.tui.meanings import AFTER, BEFORE, ONLY
 from benchctl.tui.screens.page import ReportPage, Surroundings
 from benchctl.tui.widgets.scrolled import Scrolled
 from benchctl.tui.widgets.table import Table
@@ -35,16 +44,24 @@ class CompareScreen(ReportPage):
 
     NAME = "compare"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("n", "other", "Next", tooltip="Compare A with the next run", id="compare.next"),
+        Binding("left_square_bracket", "other(-1)", BEFORE, show=False, id="compare.before"),
+        Binding("right_square_bracket", "other(1)", "Next", tooltip=AFTER, id="compare.next"),
         Binding("w", "swap", "Swap", tooltip="Swap A and B", id="compare.swap"),
-        Binding("a", "all", "All", tooltip="All metrics or the usual ones", id="compare.all"),
-        Binding("o", "only", "Only", tooltip="Only differences", id="compare.only"),
-        Binding("h", "app.show('history')", "History", id="compare.history"),
-        Binding("u", "summary", "Summary", tooltip="Summary of A", id="compare.summary"),
+        Binding("A", "all", "All", tooltip="All metrics or the usual ones", id="compare.all"),
+        Binding(
+            "E", "effect", "Effect", tooltip="Sort by effect, or by metric", id="compare.effect"
+        ),
+        Binding("o", "only", "Only", tooltip=ONLY, id="compare.only"),
+        Binding("h", "app.show('history')", "History", show=False, id="compare.history"),
+        Binding("u", "summary", "Summary", id="compare.summary"),
     ]
     DEFAULT_CSS = """
     CompareScreen {
-        #runs { height: 2; padding: 0 1; }
+        #runs { height: auto; max-height: 12; padding: 0 1; }
+        &.-short #runs { max-height: 6; }
+        #why { height: auto; max-height: 4; padding: 0 1; }
+        &.-short #why { max-height: 2; }
+        &.-tiny #why { display: none; }
         #table { height: 1fr; padding: 0 1; }
         #spread { height: 6; padding: 0 1; border-top: solid $foreground 30%; }
         Notes { padding: 0 1; }
@@ -62,73 +79,92 @@ class CompareScreen(ReportPage):
         """Which of the runs is compared with the first."""
         self._everything = False
         self._only = False
-        self._runs: Sequence[Run] = ()
+        self._by_effect = False
+        self._reports: Sequence[Report] = ()
         self._compared: Compared = ()
         self._shown: Sequence[Comparison] = ()
         self._heads = Scrolled(id="runs")
-        self._heads.can_focus = False
         self._table = Table(id="table", empty="the runs have no metric in common")
+        self._why = Scrolled(id="why")
+        self._why.can_focus = False
         self._spread = Scrolled(id="spread")
         self._spread.can_focus = False
 
     def body(self) -> Sequence[Widget]:
-        return [self._heads, self._table, self._spread, self.notes]
+        return [self._heads, self._table, self._why, self._spread, self.notes]
 
     def on_mount(self) -> None:
         self._table.focus()
 
     def command(self) -> str:
-        return f"benchctl compare {' '.join(run.name for run in self._runs)}"
+        options = " --all" * self._everything + " --sort effect" * self._by_effect
+        return f"benchctl compare {' '.join(run.name for run in self._runs)}{options}"
 
     def meanings(self) -> Sequence[tuple[str, str]]:
         return [
             ("difference", "mean of B minus mean of A"),
             ("95 % interval", "of that difference, by Welch's t: unequal variances, few repeats"),
             ("verdict", "corrected for the number of figures: it holds for the whole table"),
+            ("change", "the difference as a share of A; ratios differ in percentage points (pp)"),
+            ("repeats", "how many A and B have of the figure"),
+            ("only in B", "A has no such figure"),
             (NOT_VALID, "the emulator of a lab did not keep up in a repeat of either run"),
             (f"{LOW}{MEAN}{HIGH}  {POINT}", "the mean, its own 95 % interval, and the repeats"),
         ]
 
     def read(self, reader: Reader) -> Callable[[], None]:
-        runs = [reader.run(run_id) for run_id in self._order]
-        reports = [read_report(reader, run) for run in runs]
-        return partial(self._take_compared, runs, compare_reports(*reports))
+        reports = [read_report(reader, reader.run(run_id)) for run_id in self._order]
+        return partial(self._take_compared, reports, compare_reports(*reports))
 
-    def _take_compared(self, runs: Sequence[Run], compared: Compared) -> None:
-        self._runs, self._compared = runs, compared
+    def _take_compared(self, reports: Sequence[Report], compared: Compared) -> None:
+        self._reports, self._compared = reports, compared
         self._show()
 
+    @property
+    def _runs(self) -> Sequence[Run]:
+        return [report.run for report in self._reports]
+
     def _show(self) -> None:
-        if not self._runs:
+        if not self._reports:
             return
-        b, shown = self._runs[self._place], self._compared[self._place - 1]
-        if not self._everything:
-            shown = of_interest(shown, self._runs[0], b)
+        a, b = self._reports[0], self._reports[self._place]
+        shown = arranged(
+            self._compared[self._place - 1],
+            *self._runs,
+            every=self._everything,
+            by_effect=self._by_effect,
+        )
+        why = explanation(shown)
         if self._only:
             shown = [one for one in shown if one.valid and one.verdict in SEEN]
         self._shown = shown
         self._heads.show(
             [
-                [Span("A ", "curve-0"), Span(_named(self._runs[0]))],
-                [Span("B ", "curve-1"), Span(_named(b))],
+                [Span("A ", "curve-0"), Span(_named(a.run))],
+                [Span("B ", "curve-1"), Span(_named(b.run))],
+                *_differing(a, b),
             ],
-            from_the_top=True,
+            from_the_top=False,
         )
+        self._heads.styles.height = len(self._heads.wrapped)
+        self._why.show([[Span(line, "dim")] for line in why], from_the_top=True)
+        self._why.styles.height = len(self._why.wrapped)
         count = f"  B is {self._place + 1} of {len(self._runs)}" * (len(self._runs) > 2)
         self.bar.show(tally(shown), [Span(f"{len(shown)} figures{count}")])
         table = comparison_table(shown)
         columns = widths(table.heads, table.rows, table.numeric)
-        columns[-1] = replace(columns[-1], width=max(map(len, WORDS.values())))
+        verdicts = [verdict_of(one) for one in shown]
+        columns[-1] = replace(columns[-1], width=max([0, *(len(one.text) for one in verdicts)]))
 
         def row(index: int) -> Cells:
-            return [*map(Span, table.rows[index][:-1]), verdict_of(shown[index])]
+            return [*map(Span, table.rows[index][:-1]), verdicts[index]]
 
         self._table.show(columns, len(shown), row)
         self._show_spread()
 
     def _show_spread(self) -> None:
-        if self._table.index < len(self._shown):
-            one = self._shown[self._table.index]
+        if self._table.here is not None:
+            one = self._shown[self._table.here]
             width = self._spread.size.width
             drawn = draw_spread(one.metric, [("A", one.a), ("B", one.b)], width)
             self._spread.show([described(one), *drawn], from_the_top=True)
@@ -143,9 +179,9 @@ class CompareScreen(ReportPage):
     def fit(self) -> None:
         self._show()
 
-    def action_other(self) -> None:
-        """Compare the first run with the next one."""
-        self._place = self._place % (len(self._order) - 1) + 1
+    def action_other(self, steps: int) -> None:
+        """Compare the first run with the next one, or the one before."""
+        self._place = (self._place - 1 + steps) % (len(self._order) - 1) + 1
         self._show()
 
     def action_swap(self) -> None:
@@ -159,6 +195,12 @@ class CompareScreen(ReportPage):
         self._everything = not self._everything
         self._show()
 
+    def action_effect(self) -> None:
+        """Sort by the size of the effects, or by metric."""
+        self._by_effect = not self._by_effect
+        self._table.sort(None)
+        self._show()
+
     def action_only(self) -> None:
         """Show only figures that differ, or all."""
         self._only = not self._only
@@ -167,6 +209,20 @@ class CompareScreen(ReportPage):
     def action_summary(self) -> None:
         """Show the results of the first run."""
         self.want("summary", self._order[0])
+
+
+def _differing(a: Report, b: Report) -> list[Line]:
+    """Return what differs between two runs beside their figures."""
+    table = differences(a.run, b.run, routes=route_differences(a, b))
+    if not table.rows:
+        return []
+    head, _, *rows = align(table.heads, table.rows).splitlines()
+    unlike = a.run.profile != b.run.profile
+    roles = ["warn" if unlike and place == 0 else "" for place in range(len(rows))]
+    return [
+        [Span(head, "label")],
+        *([Span(row, role)] for row, role in zip(rows, roles, strict=True)),
+    ]
 
 
 def _named(run: Run) -> str:

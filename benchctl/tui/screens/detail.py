@@ -15,6 +15,7 @@ from benchctl.report.detail import read_details
 from benchctl.store.read import Reader
 from benchctl.tui.draw.spans import Span
 from benchctl.tui.draw.trialtext import trial_lines
+from benchctl.tui.meanings import AFTER, BEFORE
 from benchctl.tui.screens.modals import Dialog
 from benchctl.tui.screens.page import TICK_S
 from benchctl.tui.widgets.scrolled import Scrolled
@@ -24,8 +25,8 @@ class TrialWindow(Dialog[None]):
     """Attempts, commands, settings, figures and notes of one trial."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("left_square_bracket", "trial(-1)", "Trial before", id="trial.before"),
-        Binding("right_square_bracket", "trial(1)", "Trial after", id="trial.after"),
+        Binding("left_square_bracket", "trial(-1)", BEFORE, id="trial.before"),
+        Binding("right_square_bracket", "trial(1)", AFTER, id="trial.after"),
         Binding("enter,q", "dismiss(None)", "Close", id="trial.close"),
     ]
     DEFAULT_CSS = """

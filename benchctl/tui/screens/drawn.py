@@ -14,8 +14,10 @@ from benchctl.engine.health import HealthFinding, examine
 from benchctl.engine.planning import Planned, planned
 from benchctl.engine.preflight import first_missing
 from benchctl.errors import BenchctlError
+from benchctl.profile.find import shipped_topologies
 from benchctl.tui.draw.plantext import plan_lines
 from benchctl.tui.draw.spans import Line, Span
+from benchctl.tui.model.choices import Choices, Settable, choices_of
 
 
 class Drawn(Struct, frozen=True):
@@ -23,6 +25,7 @@ class Drawn(Struct, frozen=True):
 
     lines: Sequence[Line]
     prepared: Planned | None = None
+    choices: Sequence[Settable] = ()
 
     @property
     def can_run(self) -> bool:
@@ -30,17 +33,38 @@ class Drawn(Struct, frozen=True):
         return self.prepared is not None and first_missing(self.prepared.tools) is None
 
 
-def draw_plan(profile: str) -> Drawn:
-    """Plan a profile and draw it; checks programs and the machine, sends nothing."""
+def draw_plan(profile: str, chosen: Choices | None = None) -> Drawn:
+    """Plan a profile with what was chosen instead of its values, and draw the plan.
+
+    Checks programs and the machine, sends nothing.
+    """
+    chosen = chosen or Choices()
     try:
-        prepared = planned(profile, None, None, None, yes=False)
+        prepared = planned(profile, chosen.assignments, None, None, yes=False, lab=chosen.lab)
     except BenchctlError as error:
         hint: list[Line] = [[Span(f"  {error.hint}")]] if error.hint else []
         return Drawn([[Span(f"✗ {error.message}", "bad")], *hint])
     findings = [one for one in examine(prepared.registry) if _concerns(one, prepared)]
-    title, *lines = plan_lines(prepared, findings)
-    about = prepared.plan.document.model.description.strip().splitlines()
-    return Drawn([title, *([Span(line, "dim")] for line in about), *lines], prepared)
+    document = prepared.plan.document
+    comment = opening_comment(document.sources[0].text)
+    head: list[Line] = [[], [Span("About", "strong")]] if comment else []
+    said = [[Span(line, "dim")] for line in comment]
+    title, *lines = plan_lines(prepared, findings, about=[*head, *said])
+    about = document.model.description.strip().splitlines()
+    drawn = [title, *([Span(line, "dim")] for line in about), *lines]
+    return Drawn(drawn, prepared, choices_of(prepared.plan, [*shipped_topologies()]))
+
+
+def opening_comment(text: str) -> list[str]:
+    """Return the comment with which a profile begins, without its signs."""
+    lines = []
+    for line in text.splitlines():
+        if line.startswith("#:"):  # for editors
+            continue
+        if not line.startswith("#"):
+            break
+        lines.append(line[1:].removeprefix(" ").rstrip())
+    return lines
 
 
 def _concerns(finding: HealthFinding, prepared: Planned) -> bool:

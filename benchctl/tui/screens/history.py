@@ -9,7 +9,6 @@ from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
-from textual.widgets import Input
 
 from benchctl.errors import BenchctlError
 from benchctl.run.record import BASELINE, Run
@@ -23,9 +22,10 @@ from benchctl.tui.draw.spans import Span
 from benchctl.tui.model.past import KeyFigure, Past, key_figure, past_of
 from benchctl.tui.screens.modals import Ask, Prompt
 from benchctl.tui.screens.page import ReportPage, Surroundings
+from benchctl.tui.screens.tables import SHOWN_FILTER
 from benchctl.tui.widgets.scrolled import Scrolled
 from benchctl.tui.widgets.table import Table
-from benchctl.tui.widgets.words import Words
+from benchctl.units import format_count
 
 
 class HistoryScreen(ReportPage):
@@ -33,8 +33,8 @@ class HistoryScreen(ReportPage):
 
     NAME = "history"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("slash", "filter", "Filter", key_display="/", id="history.filter"),
-        Binding("space", "mark", "Mark", id="history.mark"),
+        SHOWN_FILTER,
+        Binding("x", "mark", "Mark", id="history.mark"),
         Binding("c", "compare", "Compare", id="history.compare"),
         Binding("t", "tag", "Tag", id="history.tag"),
         Binding("d,delete", "delete", "Delete", id="history.delete"),
@@ -46,8 +46,6 @@ class HistoryScreen(ReportPage):
         Table { height: 1fr; padding: 0 1; }
         #about { height: 3; padding: 0 1; border-top: solid $foreground 30%; }
         &.-tiny #about { display: none; }
-        Input { display: none; border: none; height: 1; padding: 0 1; }
-        Input.-open { display: block; }
         Notes { padding: 0 1; }
     }
     """
@@ -58,18 +56,15 @@ class HistoryScreen(ReportPage):
         """The key figures that were read, by run, status and end: of an ended run they stay."""
         self._all: Sequence[Past] = ()
         self._shown: Sequence[Past] = ()
+        """What the table has; its rows may be older than the runs that were read."""
         self._marked: list[int] = []
         """Ids of the marked runs, in the order of marking: the first is compared with."""
         self._table = Table(id="runs", empty="there are no runs yet")
-        self._words = Words()
-        self._input = Input(
-            placeholder="words to find: profile, run, status, host, tag", suggester=self._words
-        )
         self._about = Scrolled(id="about")
         self._about.can_focus = False
 
     def body(self) -> Sequence[Widget]:
-        return [self._table, self._about, self._input, self.notes]
+        return [self._table, self._about, self.notes]
 
     def on_mount(self) -> None:
         self._table.focus()
@@ -118,33 +113,29 @@ class HistoryScreen(ReportPage):
 
     def _take_past(self, past: Sequence[Past]) -> None:
         self._all = past
-        self._words.known = {
-            word
-            for one in past
-            for word in (one.run.profile, one.run.status, one.host, *one.run.tags)
-        }
         self._show()
 
     def _show(self) -> None:
         under = self._here
-        self._shown = [one for one in self._all if one.matches(self._input.value)]
-        places = [one.run.id for one in self._shown]
+        past = self._all
+        places = [one.run.id for one in past]
         if under is not None and under.run.id in places:
             self._table.index = places.index(under.run.id)
-        shown = self._shown
+        self._shown = past
         self._table.show(
-            run_columns(shown),
-            len(shown),
-            lambda index: run_row(shown[index], marked=shown[index].run.id in self._marked),
+            run_columns(past),
+            len(past),
+            lambda index: run_row(past[index], marked=past[index].run.id in self._marked),
         )
-        some = f" of {len(self._all)}" if len(shown) != len(self._all) else ""
-        marked = [Span(f"{len(self._marked)} marked", "strong")] if self._marked else []
-        noun = "run" if len(self._all) == 1 else "runs"
         self._show_about()
-        self.bar.show(f"{len(shown)}{some} {noun} in {self.around.store}", marked)
 
     def _show_about(self) -> None:
-        here = self._here
+        """Describe the run under the cursor, and count those that are shown."""
+        here, count, every = self._here, self._table.count, len(self._all)
+        runs = format_count(every, "run")
+        some = f"{count} of {runs}" if count != every else runs
+        marked = [Span(f"{len(self._marked)} marked", "strong")] if self._marked else []
+        self.bar.show(f"{some} in {self.around.store}", marked)
         self._about.show([about_run(here)] if here is not None else [], from_the_top=True)
 
     def on_table_moved(self) -> None:
@@ -154,7 +145,8 @@ class HistoryScreen(ReportPage):
     @property
     def _here(self) -> Past | None:
         """The run under the cursor."""
-        return self._shown[self._table.index] if self._table.index < len(self._shown) else None
+        here = self._table.here
+        return self._shown[here] if here is not None else None
 
     def fit(self) -> None:
         self._show()
@@ -165,27 +157,6 @@ class HistoryScreen(ReportPage):
         """Open the run live, or as a replay."""
         if self._here is not None:
             self.want("live", self._here.run.id)
-
-    def action_filter(self) -> None:
-        """Filter the runs by words."""
-        self._input.add_class("-open")
-        self._input.focus()
-
-    def on_input_changed(self) -> None:
-        """Apply the filter as it is typed."""
-        self._show()
-
-    def on_input_submitted(self) -> None:
-        """Go back to the list and keep the filter."""
-        self._input.set_class(bool(self._input.value), "-open")
-        self._table.focus()
-
-    def back(self) -> bool:
-        if self._input.has_focus or self._input.value:
-            self._input.value = ""
-            self.on_input_submitted()
-            return True
-        return False
 
     def action_mark(self) -> None:
         """Mark the run for a comparison, or unmark it."""
@@ -204,7 +175,7 @@ class HistoryScreen(ReportPage):
         if len(runs) < 2 and self._here is not None and self._here.run.id not in runs:
             runs.append(self._here.run.id)
         if len(runs) < 2:
-            self.notify("mark two or more runs with space")
+            self.notify("mark two or more runs with x")
         else:
             self.want("compare", *runs)
 
@@ -245,7 +216,8 @@ class HistoryScreen(ReportPage):
         if Liveness(self.around.store).is_alive(run.id):
             self.notify(f"{run.name} is in progress; stop it first", severity="error")
             return
-        detail = f"{run.profile}, {run.trials} trials; deleting it cannot be undone."
+        trials = format_count(run.trials, "trial")
+        detail = f"{run.profile}, {trials}; deleting it cannot be undone."
         self.app.push_screen(
             Ask(f"Delete {run.name}?", detail),
             lambda yes: self._write(lambda: delete_run(self.around.store, run.id)) if yes else None,

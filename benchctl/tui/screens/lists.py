@@ -34,6 +34,8 @@ class ListsPage(PlotPage):
             self._show_list("flows")
 
     def back(self) -> bool:
+        if super().back():
+            return True
         before, self._before_pick = self._before_pick, ""
         if not before or not self.query_one("#flows").has_focus:
             return False

@@ -18,6 +18,7 @@ from benchctl.tui.draw.charts import SIGNS, Choice
 from benchctl.tui.draw.columns import widths
 from benchctl.tui.draw.flowlist import list_flows
 from benchctl.tui.draw.spans import Line, Span
+from benchctl.tui.meanings import AFTER, BEFORE, VIEW
 from benchctl.tui.model.feed import Feed
 from benchctl.tui.model.playhead import Playhead
 from benchctl.tui.model.results import Results
@@ -59,9 +60,9 @@ class LiveScreen(ListsPage):
         Binding("shift+right", "seek(6)", "Forward 30 s", show=False, id="live.far_on"),
         Binding("less_than_sign,comma", "speed(-1)", "Slower", show=False, id="live.slower"),
         Binding("greater_than_sign,full_stop", "speed(1)", "Faster", show=False, id="live.faster"),
-        Binding("left_square_bracket", "trial(-1)", "Trial before", show=False, id="live.before"),
-        Binding("right_square_bracket", "trial(1)", "Trial after", show=False, id="live.after"),
-        Binding("v", "look", "Look at the trial under the cursor", show=False, id="live.look"),
+        Binding("left_square_bracket", "trial(-1)", BEFORE, show=False, id="live.before"),
+        Binding("right_square_bracket", "trial(1)", AFTER, show=False, id="live.after"),
+        Binding("v", "look", VIEW, show=False, id="live.look"),
         Binding("f", "follow", "Follow the trial that runs", show=False, id="live.follow"),
         Binding("l", "list", "Flows, trials, results or remarks", show=False, id="live.list"),
         *KEYS,

@@ -42,7 +42,7 @@ class Dialog(ModalScreen[T]):
             border-subtitle-color: $foreground 60%;
         }}
         Table {{ height: auto; max-height: 20; }}
-        Input {{ border: none; height: 1; padding: 0; background: $boost; }}
+        Input, Input:focus {{ border: none; height: 1; padding: 0; background: $boost; }}
     }}
     """
 

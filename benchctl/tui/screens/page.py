@@ -11,7 +11,6 @@ from msgspec import Struct
 from textual import work
 from textual.app import ComposeResult
 from textual.message import Message
-from textual.screen import Screen
 from textual.timer import Timer
 from textual.widget import Widget
 
@@ -19,6 +18,7 @@ from benchctl.errors import BenchctlError, StoreError
 from benchctl.store.read import Reader
 from benchctl.tui.draw.glyphs import BRAILLE, Glyphs
 from benchctl.tui.draw.spans import Span
+from benchctl.tui.screens.tables import TablesScreen
 from benchctl.tui.widgets.bars import KeyBar, TitleBar
 from benchctl.tui.widgets.notes import Notes
 
@@ -34,7 +34,7 @@ class Surroundings(Struct, frozen=True):
     glyphs: Glyphs = BRAILLE
 
 
-class Page(Screen[None]):
+class Page(TablesScreen):
     """One screen: a title, a body that the subclass composes, and the keys that matter."""
 
     class Wanted(Message):
@@ -84,6 +84,7 @@ class Page(Screen[None]):
         self.add_class(*choose(height, self.VERTICAL_BREAKPOINTS))
         yield self.bar
         yield from self.body()
+        yield self.filter_line
         yield KeyBar()
 
     def body(self) -> Sequence[Widget]:
@@ -92,7 +93,7 @@ class Page(Screen[None]):
 
     def back(self) -> bool:
         """Undo what escape undoes on this screen; returns whether there was anything."""
-        return False
+        return self.filter_line.clear_words()
 
     def tick(self) -> None:
         """Update the content; called while the screen is visible."""
@@ -102,12 +103,7 @@ class Page(Screen[None]):
         """Whether all available data was read."""
         return True
 
-    def command(self) -> str:
-        """Return the command that shows or does the same on the command line."""
-        raise NotImplementedError
-
     def file_stem(self) -> str:
-        """Return the file name for a picture of this screen."""
         return f"benchctl-{self.NAME}"
 
     def meanings(self) -> Sequence[tuple[str, str]]:
@@ -216,13 +212,3 @@ class ReportPage(Page):
         self._answered = True
         hint = [[Span(f"  {error.hint}")]] if error.hint else []
         self.notes.show([[Span(f"! {error.message}; trying again", "bad")], *hint])
-
-
-def free_name(directory: Path, stem: str, suffix: str) -> Path:
-    """Return an unused file name in a directory."""
-    path = directory / f"{stem}{suffix}"
-    number = 2
-    while path.exists():
-        path = directory / f"{stem}-{number}{suffix}"
-        number += 1
-    return path

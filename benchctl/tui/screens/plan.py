@@ -21,8 +21,11 @@ from benchctl.profile.find import packaged_profiles
 from benchctl.store.read import Reader
 from benchctl.tui.draw.columns import Column
 from benchctl.tui.draw.spans import Span
+from benchctl.tui.meanings import RUN
+from benchctl.tui.model.choices import LAB, NO_LAB, Choices, Settable
 from benchctl.tui.screens.modals import Ask, Prompt
 from benchctl.tui.screens.page import Page, Surroundings
+from benchctl.tui.screens.tables import SHOWN_FILTER, free_name
 from benchctl.tui.widgets.scrolled import Scrolled
 from benchctl.tui.widgets.table import Table
 from benchctl.units import format_duration
@@ -56,9 +59,17 @@ class PlanScreen(Page):
 
     NAME = "plan"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("r", "run", "Run", id="plan.run"),
+        Binding("r", "run", "Run", tooltip=RUN, id="plan.run"),
         Binding("e", "edit", "Edit", id="plan.edit"),
-        Binding("slash", "filter", "Filter", key_display="/", id="plan.filter"),
+        SHOWN_FILTER,
+        Binding(
+            "W",
+            "write",
+            "Write",
+            tooltip="Write a profile with what was chosen",
+            show=False,
+            id="plan.write",
+        ),
         Binding("tab", "app.focus_next", "Focus", key_display="tab", id="plan.focus"),
         Binding("h", "app.show('history')", "History", id="plan.history"),
         Binding("a", "attach", "Attach", id="plan.attach"),
@@ -66,11 +77,15 @@ class PlanScreen(Page):
     DEFAULT_CSS = """
     PlanScreen {
         #middle { layout: vertical; height: 1fr; }
-        #profiles { height: 7; padding: 0 1; }
+        #left { height: auto; }
+        #profiles { height: 6; padding: 0 1; }
+        #choices { height: auto; max-height: 5; padding: 0 1; border-top: solid $foreground 30%; }
         #text { width: 1fr; height: 1fr; padding: 0 1; }
         &.-wide, &.-huge {
             #middle { layout: horizontal; }
-            #profiles { width: 40; height: 1fr; }
+            #left { width: 44; height: 1fr; }
+            #profiles { height: 1fr; }
+            #choices { max-height: 50%; }
         }
     }
     """
@@ -79,22 +94,26 @@ class PlanScreen(Page):
         super().__init__(around)
         self._given = profile
         self._all: Sequence[tuple[str, Path]] = ()
-        self._shown: Sequence[tuple[str, Path]] = ()
-        self._filter = ""
         self._stamps: dict[Path, float] = {}
         """The files of the plan that is shown, and when they were last written."""
         self._drawn: Drawn | None = None
         self._profiles = Table(id="profiles", empty="no such profile")
+        self._choices = Table(id="choices", empty="nothing to choose")
         self._text = Scrolled(id="text")
+        self._chosen: dict[Path, Choices] = {}
+        """What was chosen instead of the values of each profile."""
+        self._rows: Sequence[Settable] = ()
+        """What can be chosen, as it was planned last."""
 
     def body(self) -> Sequence[Widget]:
-        return [Container(self._profiles, self._text, id="middle")]
+        left = Container(self._profiles, self._choices, id="left")
+        return [Container(left, self._text, id="middle")]
 
     def on_mount(self) -> None:
         self._find()
         if self._given is not None:
             given = self._given.resolve()
-            place = next((i for i, (_, p) in enumerate(self._shown) if p.resolve() == given), None)
+            place = next((i for i, (_, p) in enumerate(self._all) if p.resolve() == given), None)
             if place is None:
                 self._all = [(str(self._given), self._given), *self._all]
                 self._show_list()
@@ -107,21 +126,20 @@ class PlanScreen(Page):
         self._show_list()
 
     def _show_list(self) -> None:
-        self._shown = [(name, path) for name, path in self._all if self._filter in name]
-        shown = self._shown
-        head = f"profiles with “{self._filter}”" if self._filter else "profiles"
-        width = max([32, *(len(name) for name, _ in shown)])
-        self._profiles.show([Column(head, width)], len(shown), lambda i: [Span(shown[i][0])])
+        every = self._all
+        width = max([32, *(len(name) for name, _ in every)])
+        self._profiles.show([Column("profiles", width)], len(every), lambda i: [Span(every[i][0])])
 
     @property
     def profile(self) -> Path | None:
         """The profile under the cursor."""
-        return self._shown[self._profiles.index][1] if self._shown else None
+        here = self._profiles.here
+        return self._all[here][1] if here is not None else None
 
     @property
     def _title(self) -> str:
         """The profile as commands take it: a path, or the name of a bundled one."""
-        name, path = self._shown[self._profiles.index]
+        name, path = self._all[self._profiles.index]
         return name if path.is_relative_to(packaged_profiles()) else str(path)
 
     @property
@@ -129,7 +147,15 @@ class PlanScreen(Page):
         return bool(self._stamps) and self._drawn is not None
 
     def command(self) -> str:
-        return f"benchctl plan {shlex.quote(self._title)}" if self._shown else "benchctl plan"
+        if self.profile is None:
+            return "benchctl plan"
+        return shlex.join(["benchctl", "plan", self._title, *self._here.options])
+
+    @property
+    def _here(self) -> Choices:
+        """What was chosen for the profile under the cursor."""
+        path = self.profile
+        return self._chosen.get(path, Choices()) if path is not None else Choices()
 
     def tick(self) -> None:
         """Plan again if another profile is selected, or this one was saved."""
@@ -145,7 +171,9 @@ class PlanScreen(Page):
             self._drawn = None
             self._stamps = {path: stamps[path]}
             self.bar.show(self._title, [Span("planning…", "warn")])
-            self._plan(path, other)
+            if other:
+                self._show_choices(())
+            self._plan(path, self._here, other)
 
     def _sources(self) -> Sequence[Path]:
         """Return the files of the plan shown."""
@@ -156,15 +184,19 @@ class PlanScreen(Page):
         return [*files, *([prepared.topology.path] if prepared.topology else [])]
 
     @work(thread=True, exclusive=True, group="plan")
-    def _plan(self, path: Path, other: bool) -> None:
+    def _plan(self, path: Path, chosen: Choices, other: bool) -> None:
         from benchctl.tui.screens.drawn import draw_plan
 
-        drawn = draw_plan(str(path))
-        self.app.call_from_thread(self._show_plan, path, drawn, other)
+        drawn = draw_plan(str(path), chosen)
+        self.app.call_from_thread(self._show_plan, path, chosen, drawn, other)
 
-    def _show_plan(self, path: Path, drawn: Drawn, other: bool) -> None:
-        if path != self.profile:
+    def _show_plan(self, path: Path, chosen: Choices, drawn: Drawn, other: bool) -> None:
+        if (path, chosen) != (self.profile, self._here):
             return
+        if drawn.prepared is not None:
+            self._show_choices(drawn.choices)
+        else:
+            self._show_choices(self._rows)
         self._drawn = drawn
         self._stamps |= {file: _written(file) for file in self._sources()}
         self._text.show(drawn.lines, from_the_top=other)
@@ -176,29 +208,54 @@ class PlanScreen(Page):
             state = Span("✓ ready", "good")
         self.bar.show(self._title, [state])
 
-    def on_table_moved(self) -> None:
+    def _show_choices(self, rows: Sequence[Settable]) -> None:
+        """Show what can be chosen; what was chosen is marked, also if it is wrong."""
+        self._rows, chosen = rows, self._here.values
+        cells = [
+            [
+                Span("●" if row.key in chosen else " ", "strong"),
+                Span(row.name),
+                Span(chosen.get(row.key, row.value)),
+            ]
+            for row in rows
+        ]
+        named = max([6, *(len(row.name) for row in rows)])
+        columns = [Column("", 1, fixed=True), Column("choose", named, fixed=True)]
+        self._choices.show([*columns, Column("value", 60)], len(rows), lambda index: cells[index])
+        self._choices.styles.height = len(rows) + 2
+
+    def on_table_moved(self, event: Table.Moved) -> None:
         """Plan the profile that is under the cursor now."""
-        self.tick()
+        if event.table is self._profiles:
+            self.tick()
 
-    def on_table_chosen(self) -> None:
-        """Focus the plan."""
-        self._text.focus()
+    def on_table_chosen(self, event: Table.Chosen) -> None:
+        """Focus the plan, or choose another value."""
+        if event.table is self._profiles:
+            self._text.focus()
+        else:
+            self._choose(self._rows[event.index])
 
-    def action_filter(self) -> None:
-        """Filter the profiles by name."""
+    def _choose(self, row: Settable) -> None:
+        """Ask for a value, and plan with it at once."""
+        path = self.profile
+        assert path is not None
 
         def take(text: str | None) -> None:
-            if text is not None:
-                self._filter = text
-                self._profiles.index = 0
-                self._show_list()
-                self.tick()
+            if text is None:
+                return
+            self._chosen[path] = self._here.with_value(row.key, "" if text == row.value else text)
+            self._stamps = {path: 0.0}  # Plan again, with the text where it is.
+            self.tick()
 
-        names = [name for name, _ in self._all]
-        self.app.push_screen(Prompt("Show profiles with", self._filter, words=names), take)
+        value = self._here.values.get(row.key, row.value)
+        hint = "several values with commas; empty: as in the profile"
+        self.app.push_screen(Prompt(f"{row.name} ({row.key})", value, hint, row.words), take)
 
     def action_edit(self) -> None:
-        """Open the profile in the editor."""
+        """Open the profile in the editor; of one that comes with benchctl, a copy here."""
+        if self.profile is not None and self.profile.is_relative_to(packaged_profiles()):
+            self._copy(self.profile)
         editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
         if self.profile is not None:
             try:
@@ -209,9 +266,57 @@ class PlanScreen(Page):
                 self.notify(f"{editor}: {error.strerror}", severity="error")
             self.tick()
 
+    def _copy(self, shipped: Path) -> None:
+        """Copy a profile into this directory, and select it."""
+        self._add(
+            free_name(Path(), shipped.stem, shipped.suffix), shipped.read_text(encoding="utf-8")
+        )
+
+    def action_write(self) -> None:
+        """Write what was chosen as a new profile in this directory, and select it."""
+        from benchctl.profile.derive import derived_profile
+
+        prepared, base = self._drawn and self._drawn.prepared, self.profile
+        if not prepared or base is None:
+            self.notify("there is no plan to write", severity="warning")
+            return
+        document, here = prepared.plan.document, Path.cwd()
+        if self._here.lab == NO_LAB:
+            self.notify(f"a profile cannot say {LAB} {NO_LAB}; choose it when you run")
+            return
+        full = base.resolve()
+        named = full.relative_to(here) if full.is_relative_to(here) else full
+        try:
+            text = derived_profile(document, str(named))
+        except BenchctlError as error:
+            self.complain(error)
+            return
+
+        def take(name: str | None) -> None:
+            if name:
+                self._add(Path(name).with_suffix(".toml"), text)
+
+        first = free_name(Path(), f"{base.stem}-changed", ".toml").stem
+        self.app.push_screen(Prompt("Write a profile here, named", first), take)
+
+    def _add(self, path: Path, text: str) -> None:
+        """Write a new profile into this directory, and select it."""
+        try:
+            with path.open("x", encoding="utf-8") as file:
+                file.write(text)
+        except OSError as error:
+            self.notify(f"{path}: {error.strerror}", severity="error")
+            return
+        self.notify(str(path), title="written")
+        self._find()
+        self._profiles.filter("")
+        self._profiles.go_to([each for _, each in self._all].index(path))
+
     def action_run(self) -> None:
-        """Run the profile, after a confirmation if it takes long."""
+        """Run the profile, after a confirmation if it takes long, or leaves this machine."""
         drawn = self._drawn
+        from benchctl.engine.traffic import expected_traffic, reached_outside, too_much
+
         if drawn is None:
             self.notify("still planning")
             return
@@ -222,11 +327,24 @@ class PlanScreen(Page):
             self.notify("a tool is missing; see Checks", severity="warning")
             return
         plan = drawn.prepared.plan
-        if plan.duration_s < LONG_S:
+        much = too_much(drawn.prepared)
+        places = reached_outside(drawn.prepared)
+        if plan.duration_s < LONG_S and not much and not places:
             self._run()
             return
-        question = f"Run {plan.document.name} for {format_duration(plan.duration_s)}?"
-        self.app.push_screen(Ask(question), lambda yes: self._run() if yes else None)
+        lasts = format_duration(plan.duration_s)
+        question, detail = f"Run {plan.document.name} for {lasts}?", ""
+        if much:
+            question = f"{question} It would send {much}."
+        if places:
+            question = f"Run {plan.document.name} towards addresses outside this machine?"
+            named = ", ".join(
+                name if name == address else f"{name} ({address})"
+                for name, address in places.items()
+            )
+            traffic = much or expected_traffic(drawn.prepared).whole
+            detail = f"servers  {named}\ntraffic  {traffic}\ntime     {lasts}"
+        self.app.push_screen(Ask(question, detail), lambda yes: self._run() if yes else None)
 
     def _run(self) -> None:
         from benchctl.engine.launch import launch_detached
@@ -238,7 +356,7 @@ class PlanScreen(Page):
         assert self._drawn.prepared is not None
         try:
             tags = read_tags(settings()["tags"])
-            run_id, _ = record_plan(self._drawn.prepared, self.around.store, tags=tags)
+            run_id, _ = record_plan(self._drawn.prepared, self.around.store, yes=True, tags=tags)
         except BenchctlError as error:
             self.complain(error)
             return

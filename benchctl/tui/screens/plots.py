@@ -7,11 +7,13 @@ from typing import Literal
 from msgspec.structs import replace
 from textual.binding import Binding
 
+from benchctl.metrics import title_of
 from benchctl.tui.draw.charts import Choice
 from benchctl.tui.draw.glyphs import SETS
 from benchctl.tui.model.feed import Feed
 from benchctl.tui.model.zoom import Zoom
 from benchctl.tui.screens.page import Surroundings
+from benchctl.tui.screens.pick import PickFrom
 from benchctl.tui.screens.steering import SteeringPage
 from benchctl.tui.widgets.chartview import ChartView
 from benchctl.tui.widgets.flowpicker import FlowPicker
@@ -24,11 +26,11 @@ PLOT_KEYS = [
     Binding("Z", "values('zoom', -1)", "Zoom values out", show=False, id="live.values_out"),
     Binding("shift+up", "values('pan', 1)", "Higher values", show=False, id="live.higher"),
     Binding("shift+down", "values('pan', -1)", "Lower values", show=False, id="live.lower"),
-    Binding("m", "metric", "Metric", id="live.metric"),
+    Binding("m", "metric", "Metric", tooltip="Pick a metric", id="live.metric"),
     Binding("p", "pick", "Flows, to pick lines", show=False, id="live.pick"),
     Binding("g", "log", "Linear or logarithmic", show=False, id="live.log"),
-    Binding("w", "smooth", "Means or every value", show=False, id="live.smooth"),
-    Binding("b", "glyphs", "Braille, blocks or ASCII", show=False, id="live.glyphs"),
+    Binding("M", "smooth", "Means or every value", show=False, id="live.smooth"),
+    Binding("B", "glyphs", "Braille, blocks or ASCII", show=False, id="live.glyphs"),
 ]
 
 
@@ -56,8 +58,18 @@ class PlotPage(SteeringPage):
             self.fit()
 
     def action_metric(self) -> None:
-        """Start the plots with the next metric."""
-        self._change(replace(self._choice, first=self._choice.first + 1))
+        """Pick the metric with which the plots start."""
+        traces = self._feed.traces
+        names = traces.metrics() if traces is not None else []
+        if traces is None or not names:
+            return
+
+        def take(place: int | None) -> None:
+            if place is not None:
+                self._change(replace(self._choice, first=place))
+
+        rows = [(title_of(name), traces.meanings[name].description or "") for name in names]
+        self.app.push_screen(PickFrom("First plot", rows, self._choice.first % len(names)), take)
 
     def action_log(self) -> None:
         """Switch between linear and logarithmic axes."""

@@ -12,13 +12,15 @@ from benchctl.errors import BenchctlError, StoreError
 from benchctl.hosts.priority import at_full_priority
 from benchctl.store.manage import add_remark
 from benchctl.store.read import Reader
+from benchctl.tui.meanings import RUN
 from benchctl.tui.model.runview import RunView
 from benchctl.tui.screens.page import Page
+from benchctl.units import format_count
 
 KEYS = [
     Binding("K", "skip", "Skip", id="live.skip"),
-    Binding("x", "stop", "Stop", id="live.stop"),
-    Binding("r", "resume", "Resume", id="live.resume"),
+    Binding("X", "stop", "Stop", id="live.stop"),
+    Binding("r", "resume", "Resume", tooltip=RUN, id="live.resume"),
     Binding("n", "remark", "Remark", show=False, id="live.remark"),
 ]
 
@@ -91,7 +93,7 @@ class SteeringPage(Page):
         except BenchctlError as error:
             self.complain(error)
             return
-        self.notify(f"{left} trials are left", title="resumed")
+        self.notify(f"{format_count(left, 'trial')} left", title="resumed")
         self.want("live", run_id)
 
     def action_remark(self) -> None:

@@ -8,10 +8,12 @@ from contextlib import closing
 from functools import partial
 from typing import ClassVar
 
+from msgspec.structs import replace
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
 from benchctl.analysis.summary import at_point
+from benchctl.metrics import title_of
 from benchctl.report.clocks import clock_lines
 from benchctl.report.report import Report, read_report
 from benchctl.report.searches import unanswered
@@ -19,7 +21,9 @@ from benchctl.run.status import Status
 from benchctl.store.read import Reader
 from benchctl.tui.draw.heat import INVALID, STEPS, Arrangement, SummaryTable
 from benchctl.tui.draw.spans import Line, Span, state
+from benchctl.tui.meanings import VIEW
 from benchctl.tui.screens.page import ReportPage, Surroundings
+from benchctl.tui.screens.pick import PickFrom
 from benchctl.tui.widgets.chartview import Grids
 from benchctl.tui.widgets.scrolled import Scrolled
 from benchctl.tui.widgets.table import Table
@@ -30,13 +34,12 @@ class SummaryScreen(ReportPage):
 
     NAME = "summary"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("m", "metric(1)", "Metric", tooltip="Next metric or flow", id="summary.metric"),
-        Binding("M", "metric(-1)", "Metric before", show=False, id="summary.metric_before"),
-        Binding("r", "rows", "Rows", tooltip="Change the row axis", id="summary.rows"),
-        Binding("c", "columns", "Cols", tooltip="Change the column axis", id="summary.columns"),
-        Binding("v", "replay", "Replay", id="summary.replay"),
+        Binding("m", "metric", "Metric", tooltip="Pick a metric", id="summary.metric"),
+        Binding("R", "rows", "Rows", tooltip="Change the row axis", id="summary.rows"),
+        Binding("C", "columns", "Cols", tooltip="Change the column axis", id="summary.columns"),
+        Binding("v", "replay", "Replay", tooltip=VIEW, id="summary.replay"),
         Binding("h", "app.show('history')", "History", id="summary.history"),
-        Binding("b", "app.show('compare')", "Compare", id="summary.compare"),
+        Binding("c", "app.show('compare')", "Compare", id="summary.compare"),
     ]
     DEFAULT_CSS = """
     SummaryScreen {
@@ -128,10 +131,18 @@ class SummaryScreen(ReportPage):
         self._turn = turn
         self._show()
 
-    def action_metric(self, steps: int) -> None:
-        """Show the next metric, flow or direction."""
-        if self._summary is not None and self._turn is not None:
-            self._change(self._turn.metric(self._summary, steps))
+    def action_metric(self) -> None:
+        """Pick the metric, flow and direction that is shown at the top."""
+        summary, turn = self._summary, self._turn
+        if summary is None or turn is None:
+            return
+
+        def take(place: int | None) -> None:
+            if place is not None:
+                self._change(replace(turn, line=place))
+
+        rows = [(title_of(metric), f"{flow} {way}".strip()) for flow, way, metric in summary.lines]
+        self.app.push_screen(PickFrom("Metric", rows, turn.line), take)
 
     def action_rows(self) -> None:
         """Start the rows with another axis."""

@@ -10,9 +10,12 @@ from textual import events
 from benchctl.tui.draw.spans import Line, Span
 from benchctl.tui.widgets.painted import Painted
 
+# From these widths on, the first line has the keys of all screens, and their names.
+LEAST_SWITCHER, WHOLE_SWITCHER = 60, 110
+
 
 class TitleBar(Painted):
-    """The screen's name at the left, its subject, and its status at the right."""
+    """The switcher of screens at the left, the subject, and its status at the right."""
 
     DEFAULT_CSS = """
     TitleBar { height: 1; background: $panel; }
@@ -21,8 +24,26 @@ class TitleBar(Painted):
     def __init__(self, name: str) -> None:
         super().__init__()
         self.screen_name = name
+        """What the shown screen is called, if not as its key says."""
         self._about = ""
         self._state: Sequence[Span] = ()
+        self._screens: Sequence[tuple[str, str, str]] = ()
+        """Key, name and action of each screen."""
+
+    def on_mount(self) -> None:
+        """Follow the keys of the screens as they are remapped."""
+        self.screen.bindings_updated_signal.subscribe(self, lambda _: self._find_screens())
+
+    def _find_screens(self) -> None:
+        found = {
+            binding.action: (self.app.get_key_display(binding), binding.description, binding.action)
+            for _, binding, _, _ in self.screen.active_bindings.values()
+            if (binding.id or "").startswith("app.") and binding.action.startswith("show(")
+        }
+        # While words are typed, digits are none of the keys.
+        if found and self._screens != (screens := [*found.values()]):
+            self._screens = screens
+            self.repaint()
 
     def show(self, about: str, state: Sequence[Span] = ()) -> None:
         """Show the subject and the status."""
@@ -30,16 +51,49 @@ class TitleBar(Painted):
             self._about, self._state = about, state
             self.repaint()
 
+    def _switcher(self, width: int) -> list[tuple[Span, str]]:
+        """Return keys and names of the screens, each with its action, as far as there is room.
+
+        The others have their key alone; if that is too wide, the screen has its name alone.
+        """
+        here = self._here
+        if width < LEAST_SWITCHER or not any(action == here for _, _, action in self._screens):
+            return [(Span(f" {self.screen_name} ", "title"), "")]
+        whole = width >= WHOLE_SWITCHER
+        parts = []
+        for key, name, action in self._screens:
+            if action == here:
+                parts.append((Span(f" {key} {self.screen_name}", "title"), action))
+            else:
+                parts.append((Span(f" {key} {name.split()[0]}" if whole else f" {key}"), action))
+            if whole:
+                parts.append((Span(" "), ""))
+        return parts
+
+    @property
+    def _here(self) -> str:
+        return f"show('{getattr(self.screen, 'NAME', '')}')"
+
     def paint(self, width: int, height: int) -> Sequence[Line]:
-        name = Span(f" {self.screen_name}  ", "title")
+        names = [span for span, _ in self._switcher(width)] + [Span(" ")]
         right = sum(len(span.text) for span in self._state) + 1
-        free = width - len(name.text) - right
+        free = width - sum(len(span.text) for span in names) - right
         if free < 1:  # the status matters most
             ends = accumulate(len(span.text) for span in self._state)
             fitting = [span for span, end in zip(self._state, ends, strict=True) if end <= width]
-            return [fitting or [name]]
+            return [fitting or names]
         about = self._about if len(self._about) <= free else self._about[: free - 1] + "…"
-        return [[name, Span(about.ljust(free)), Span(" "), *self._state]]
+        return [[*names, Span(about.ljust(free)), Span(" "), *self._state]]
+
+    def on_click(self, event: events.Click) -> None:
+        """Show the screen whose name was clicked."""
+        place = 0
+        for span, action in self._switcher(self.size.width):
+            place += len(span.text)
+            if event.x < place:
+                if action:
+                    self.call_later(self.app.run_action, action)
+                return
 
 
 class KeyBar(Painted):

@@ -9,6 +9,7 @@ from textual.message import Message
 
 from benchctl.tui.draw.charts import Choice
 from benchctl.tui.draw.flowlist import FlowList
+from benchctl.tui.meanings import ONLY
 from benchctl.tui.widgets.table import Table
 
 
@@ -17,7 +18,7 @@ class FlowPicker(Table):
 
     CLICKS = 1
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("o", "only", "Only this line, or all", show=False, id="flows.only"),
+        Binding("o", "only", ONLY, show=False, id="flows.only"),
         Binding("i", "streams", "Single streams of the flow", show=False, id="flows.streams"),
     ]
     _list: FlowList | None = None

@@ -17,7 +17,8 @@ class Words(Suggester):
 
     async def get_suggestion(self, value: str) -> str | None:
         begun = re.split(r"[\s,]", value)[-1]
-        words = sorted({word for word in self.known if word.casefold().startswith(begun)})
-        if not begun or not words or words[0].casefold() == begun:
+        fold = begun.casefold()
+        word = min((one for one in self.known if one.casefold().startswith(fold)), default="")
+        if not begun or not word or word.casefold() == fold:
             return None
-        return value + words[0][len(begun) :]
+        return value + word[len(begun) :]

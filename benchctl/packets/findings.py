@@ -1,24 +1,30 @@
-"""A packet trace as text and as data: its connections, what each sender waited for, the rest.
+"""What a trace says, as data: its connections, what each sender waited for, the rest.
 
-``entry`` functions give what JSON has; the text is made of the same entries, so both say the same.
+These entries are printed as JSON, kept in the store, and text is made of them, so all say the same.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from statistics import fmean
+from typing import Any
 
 from benchctl.analysis.statistics import quantile
+from benchctl.packets.both import TracePair
 from benchctl.packets.frames import Exchange, names_of
+from benchctl.packets.pairing import Crossing
 from benchctl.packets.retransmissions import Retransmissions, Why
 from benchctl.packets.sending import Half
 from benchctl.packets.tcp import Connection, Shut
 from benchctl.packets.trace import Trace
 from benchctl.packets.waiting import Waiting
-from benchctl.report.entries import Entry
+
+TraceEntry = dict[str, Any]
+MOST_LOSSES = 1000
+"""Losses whose place is listed, for each direction; all of them are counted."""
 
 
-def trace_entry(trace: Trace) -> Entry:
+def trace_entry(trace: Trace) -> TraceEntry:
     """Return what is known of the file as a whole."""
     capture, frames = trace.capture, trace.frames
     return {
@@ -38,7 +44,7 @@ def trace_entry(trace: Trace) -> Entry:
     }
 
 
-def connection_entry(number: int, connection: Connection) -> Entry:
+def connection_entry(number: int, connection: Connection) -> TraceEntry:
     """Return what is known of a connection; times are seconds since the trace began."""
     names = names_of(connection.ends)
     opener, reset_by = connection.opener, connection.reset_by
@@ -60,7 +66,59 @@ def connection_entry(number: int, connection: Connection) -> Entry:
     }
 
 
-def exchange_entry(exchange: Exchange) -> Entry:
+def pair_entry(pair: TracePair, *, one_clock: bool) -> TraceEntry:
+    """Return what two traces of a connection say together; times are those of the first.
+
+    ``one_clock`` says whether delays are true, or have the offset of two clocks in them.
+    """
+    connection = pair.connections[0]
+    names = names_of(connection.ends)
+    return {
+        "kind": "pair",
+        "numbers": list(pair.numbers),
+        "ends": list(names),
+        "one_clock": one_clock,
+        "directions": [
+            _crossing_entry(names[way], crossing, 0.0 if way == pair.near else pair.shift_s)
+            for way, crossing in enumerate(pair.crossings)
+        ],
+        "zero_windows": [
+            {
+                "closed_by": names[1 - way],
+                "at_sender": ours and _shut_entry(names, ours),
+                "at_receiver": theirs and _shut_entry(names, theirs),
+            }
+            for way, ours, theirs in pair.shuts
+        ],
+    }
+
+
+def _crossing_entry(name: str, crossing: Crossing, shift_s: float) -> TraceEntry:
+    left = crossing.left
+    first = left.numbers[0] if left.numbers else 0
+    return {
+        "from": name,
+        "left": len(left.times_s),
+        "came": len(crossing.came.times_s),
+        "lost": len(crossing.lost),
+        "lost_bytes": sum(left.sizes[number] for number in crossing.lost),
+        "doubled": crossing.doubled,
+        "overtaken": crossing.overtaken,
+        "unseen": crossing.unseen,
+        "unknown": crossing.unknown,
+        "owd_s": _spread(crossing.delays_s),
+        "losses": [
+            {
+                "left_s": left.times_s[number] + shift_s,
+                "sequence": (left.numbers[number] - first) & 0xFFFFFFFF,
+                "bytes": left.sizes[number],
+            }
+            for number in crossing.lost[:MOST_LOSSES]
+        ],
+    }
+
+
+def exchange_entry(exchange: Exchange) -> TraceEntry:
     """Return what is known of the traffic of another protocol, one way."""
     names = names_of(exchange.ends)
     return {
@@ -76,7 +134,7 @@ def exchange_entry(exchange: Exchange) -> Entry:
     }
 
 
-def _half_entry(name: str, half: Half, duration_s: float) -> Entry:
+def _half_entry(name: str, half: Half, duration_s: float) -> TraceEntry:
     waiting, retransmissions = half.waiting, half.retransmissions
     return {
         "from": name,
@@ -138,7 +196,7 @@ def _segments(waiting: Waiting) -> int:
     return -(-(waiting.initial_bytes or 0) // waiting.segment_bytes)
 
 
-def _spread(values: Sequence[float]) -> Entry | None:
+def _spread(values: Sequence[float]) -> TraceEntry | None:
     if not values:
         return None
     ordered = sorted(values)
@@ -146,12 +204,13 @@ def _spread(values: Sequence[float]) -> Entry | None:
         "samples": len(ordered),
         "min": ordered[0],
         "mean": fmean(ordered),
+        "median": quantile(ordered, 0.5),
         "p95": quantile(ordered, 0.95),
         "max": ordered[-1],
     }
 
 
-def _retransmissions_entry(retransmissions: Retransmissions | None) -> Entry:
+def _retransmissions_entry(retransmissions: Retransmissions | None) -> TraceEntry:
     found = retransmissions or Retransmissions()
     return {
         "count": found.count(),
@@ -161,7 +220,7 @@ def _retransmissions_entry(retransmissions: Retransmissions | None) -> Entry:
     }
 
 
-def _shut_entry(names: tuple[str, str], shut: Shut) -> Entry:
+def _shut_entry(names: tuple[str, str], shut: Shut) -> TraceEntry:
     return {
         "closed_by": names[1 - shut.way],
         "began_s": shut.begin_s,
@@ -170,4 +229,6 @@ def _shut_entry(names: tuple[str, str], shut: Shut) -> Entry:
         "acks": shut.acks,
         "probes": shut.probes,
         "window_full_s": shut.full_s,
+        "unread_s": shut.unread_s,
+        "pause_s": shut.pause_s,
     }

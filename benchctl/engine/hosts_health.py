@@ -1,0 +1,134 @@
+"""Checks whether the hosts of a profile can measure, and gives the remedy for each that can't."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from benchctl.api import Role
+from benchctl.engine.health import HealthFinding, of_machine
+from benchctl.engine.network import with_address
+from benchctl.engine.planning import Planned
+from benchctl.engine.preflight import Toolbox
+from benchctl.errors import HostError, MissingError, UsageError
+from benchctl.hosts import facts, ports
+from benchctl.hosts.hosts import Hosts
+from benchctl.hosts.remote import RemoteHost
+from benchctl.run.planned import Host
+from benchctl.run.record import ClockReading
+from benchctl.units import format_duration
+
+REACH = "reach"
+"""The subject of the first finding of each host: a note if it cannot be reached."""
+# More than what clocks that are set by hand differ from each other.
+_FAR_OFF_S = 1.0
+
+_End = tuple[str, Role]
+"""A backend, and its role on a host."""
+
+
+def examine_hosts(prepared: Planned) -> Mapping[str, Sequence[HealthFinding]]:
+    """Look at every host of a profile that SSH reaches, all at the same time.
+
+    Raises UsageError if there is none, or if they are in a lab that does not exist yet.
+    """
+    if not prepared.outside.elsewhere:
+        raise UsageError("no host of this profile has ssh", "benchctl doctor checks this machine")
+    if prepared.topology is not None:
+        raise UsageError("the hosts of a lab exist only during a run", "add --lab none")
+    return asyncio.run(_examine(prepared))
+
+
+async def _examine(prepared: Planned) -> dict[str, list[HealthFinding]]:
+    ends = _ends(prepared)
+    found = prepared.outside.elsewhere
+    async with Hosts() as hosts:
+        toolbox = Toolbox(hosts)
+        looks = [
+            _examine_host(host, hosts, toolbox, prepared, ends.get(name, ()))
+            for name, host in found.items()
+        ]
+        return dict(zip(found, await asyncio.gather(*looks), strict=True))
+
+
+def _ends(prepared: Planned) -> dict[str, set[_End]]:
+    """Return what runs on each host."""
+    found: dict[str, set[_End]] = {}
+    for flow in prepared.plan.routes:
+        found.setdefault(flow.source, set()).add((flow.backend, Role.CLIENT))
+        if prepared.registry.load(flow.backend).capabilities.needs_server:
+            found.setdefault(flow.to, set()).add((flow.backend, Role.SERVER))
+    return found
+
+
+async def _examine_host(
+    host: Host, hosts: Hosts, toolbox: Toolbox, prepared: Planned, ends: Collection[_End]
+) -> list[HealthFinding]:
+    assert host.reach is not None
+    findings: list[HealthFinding] = []
+    subject = REACH
+    try:
+        link = await hosts.link(host)
+        clock = (await link.timed()).reading(time.time())
+        about = await link.ask(facts, "collect")
+        trip = f"ssh {host.reach.destination}, round trip {format_duration(clock.rtt_s)}"
+        findings = [HealthFinding(REACH, "ok", trip), *of_machine(about), _offset(clock)]
+        subject = "address"
+        if host.reachable and any(role is Role.SERVER for _, role in ends):
+            host = await with_address(host)
+            findings += [await _listening(host, link, prepared, ends)]
+    except HostError as error:
+        return [*findings, HealthFinding(subject, "note", error.message, error.hint)]
+    for name, role in sorted(ends):
+        backend = prepared.registry.load(name)
+        subject = f"{name} {role}"
+        try:
+            tool = await toolbox.find(backend, role, host)
+        except MissingError as error:
+            findings.append(HealthFinding(subject, "note", error.message, error.hint))
+        else:
+            findings.append(HealthFinding(subject, "ok", tool.version or "there"))
+    return findings
+
+
+def _offset(clock: ClockReading) -> HealthFinding:
+    ahead = "ahead of" if clock.offset_s > 0 else "behind"
+    offset, error = format_duration(abs(clock.offset_s)), format_duration(clock.error_s)
+    text = f"{offset} {ahead} ours, ± {error}"
+    if abs(clock.offset_s) - clock.error_s > _FAR_OFF_S:
+        remedy = "set one of the two: run chrony or ntpd on both"
+        return HealthFinding("clock offset", "note", text, remedy)
+    return HealthFinding("clock offset", "ok", text)
+
+
+async def _listening(
+    host: Host, link: RemoteHost, prepared: Planned, ends: Collection[_End]
+) -> HealthFinding:
+    """Return whether a server can listen where the others look for it."""
+    for address in filter(None, (host.address, host.address6)):
+        if not await link.ask(ports, "is_own", address):
+            return HealthFinding(
+                "address", "note", f"{address} is not its own: servers listen at all that it has",
+                "correct its address, unless a NAT leads there",
+            )  # fmt: skip
+        for first, last in _ranges(host, prepared, ends):
+            if not await link.ask(ports, "first_free", address, first, 1, last):
+                allowed = "" if host.ports is None else f", ports {host.ports[0]}-{host.ports[1]}"
+                return HealthFinding(
+                    "address", "note", f"no server can listen at {address}{allowed}",
+                    "give it ports that nothing else uses there",
+                )  # fmt: skip
+    return HealthFinding("address", "ok", f"servers can listen at {host.address}")
+
+
+def _ranges(
+    host: Host, prepared: Planned, ends: Collection[_End]
+) -> Iterator[tuple[int, int | None]]:
+    if host.ports is not None:
+        yield host.ports
+        return
+    for name, role in ends:
+        port = prepared.registry.load(name).capabilities.default_port
+        if role is Role.SERVER and port is not None:
+            yield port, None

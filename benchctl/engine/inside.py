@@ -1,0 +1,248 @@
+"""What the packets of a flow say, found when its attempt has ended and before the next one begins.
+
+So nothing is measured meanwhile. It runs in a thread, which ends soon after the user asks to stop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+from statistics import fmean
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
+
+from benchctl.analysis.statistics import quantile
+from benchctl.api import Role
+from benchctl.engine.flow import FlowAttempt
+from benchctl.engine.place import FlowPlace
+from benchctl.errors import UsageError
+from benchctl.metrics import Direction
+from benchctl.packets.both import TracePair, TracePlace, pairs_of
+from benchctl.packets.findings import TraceEntry, connection_entry, pair_entry
+from benchctl.packets.frames import names_of
+from benchctl.packets.pairing import Passages
+from benchctl.packets.tcp import Connection
+from benchctl.packets.trace import StoppedError, Trace, read_trace
+from benchctl.run.record import Figure, RecordedPackets
+from benchctl.store.record import Recorder
+
+MOST_CONNECTIONS = 100
+"""Connections of a flow that are kept, the largest: no tool opens more streams by default."""
+SAMPLES = 500
+"""Of a series, as many as a plot can show; at least a millisecond each."""
+_LEAST_S = 0.001
+_STREAM_SHARE = 0.01
+"""Of the data of the largest stream: a connection with less is none."""
+_OF_WINDOWS = ("cwnd_estimated_bytes", "flight_bytes")
+
+
+class Crossed(NamedTuple):
+    """The packets that crossed from one end of a flow to the other: Unix times, and delays."""
+
+    left: list[float]
+    delays_s: list[float]
+    lost: int
+    doubled: int
+    overtaken: int
+
+    @property
+    def figures(self) -> Mapping[str, Figure]:
+        """What is known of them all, by metric."""
+        came = len(self.delays_s)
+        counts = {
+            "packets_sent": came + self.lost,
+            "packets_received": came,
+            "packets_lost": self.lost,
+            "packets_duplicated": self.doubled,
+            "packets_reordered": self.overtaken,
+            "loss_ratio": self.lost / (came + self.lost) if came + self.lost else 0.0,
+        }
+        figures = {name: Figure(float(count), "samples") for name, count in counts.items()}
+        if self.delays_s:
+            figures["owd_s"] = _spread(self.delays_s)
+        return figures
+
+    def series(self, second_0: float) -> Iterator[tuple[float, float, float]]:
+        """Yield the beginning and the end of intervals, and the mean delay of what left in each.
+
+        In seconds since a Unix time. An interval in which nothing left is none.
+        """
+        pairs = sorted(zip(self.left, self.delays_s, strict=True))
+        if not pairs:
+            return
+        began = pairs[0][0]
+        step_s = max(_LEAST_S, (pairs[-1][0] - began) / SAMPLES)
+        for number, some in groupby(pairs, lambda pair: int((pair[0] - began) / step_s)):
+            start_s = began - second_0 + number * step_s
+            yield start_s, start_s + step_s, fmean([delay_s for _, delay_s in some])
+
+
+class StreamWindow(NamedTuple):
+    """What one stream had in flight, and what its congestion window seems to be, in an interval.
+
+    ``host`` is where it was recorded, ``to`` the address of its receiver; times are Unix times.
+    """
+
+    host: str
+    to: str
+    stream: int
+    start: float
+    end: float
+    metrics: Mapping[str, float]
+
+
+class Inside(NamedTuple):
+    """What the packets of a flow say: of each end, of both together, and of each way."""
+
+    captures: Sequence[RecordedPackets]
+    paired: Sequence[TraceEntry]
+    crossed: Mapping[str, Crossed]
+    """By the address of the end that they went to."""
+    windows: Sequence[StreamWindow]
+    """Of every stream at every place that was recorded."""
+
+
+def look_inside(
+    captures: Sequence[RecordedPackets], folder: Path, *, one_clock: bool, stop: Callable[[], bool]
+) -> Inside | None:
+    """Read the files of a flow's packets, which are in a folder; None if asked to stop.
+
+    What cannot be read has no findings.
+    """
+    places, told, windows = [], [], list[StreamWindow]()
+    try:
+        for packets in captures:
+            passages = Passages()
+            try:
+                trace = read_trace(folder / packets.file, _record, passages, stop)
+            except UsageError:
+                told.append(packets)
+                continue
+            places.append(TracePlace(trace, passages))
+            windows += _windows(trace, packets.host)
+            found = [connection_entry(n, one) for n, one in enumerate(trace.connections, 1)]
+            found.sort(key=_frame_bytes, reverse=True)
+            began_time = (trace.capture.began_ns or 0) / 1e9
+            told.append(
+                replace(packets, began_time=began_time, findings=tuple(found[:MOST_CONNECTIONS]))
+            )
+    except StoppedError:
+        return None
+    pairs = list(pairs_of(places[0], places[1], whole=True)) if len(places) == 2 else []
+    pairs.sort(key=lambda pair: pair.connections[0].frame_bytes, reverse=True)
+    entries = [pair_entry(pair, one_clock=one_clock) for pair in pairs[:MOST_CONNECTIONS]]
+    crossed = _crossed(places, pairs) if one_clock else {}
+    return Inside(told, entries, crossed, windows)
+
+
+def _record(_: int, connection: Connection) -> None:
+    connection.record()
+
+
+async def keep_inside(
+    recorder: Recorder, place: FlowPlace, flow: FlowAttempt, stop: asyncio.Event
+) -> None:
+    """Find what the packets of a flow say, if it has any, and write that behind its result."""
+    folder = recorder.path.parent
+    if not any((folder / one.file).exists() for one in flow.captures):
+        return
+    found = await asyncio.to_thread(
+        look_inside, flow.captures, folder, one_clock=place.one_clock, stop=stop.is_set
+    )
+    if found is None:
+        return
+    recorder.update_flow(flow.flow_id, captures=found.captures, paired=found.paired)
+    plan = place.flow.plan
+    address = place.flow.address_in(place.network)
+    ways = {Direction.SEND: found.crossed.get(address)}
+    ways[Direction.RECEIVE] = next(
+        (one for to, one in found.crossed.items() if to != address), None
+    )
+    for direction, crossed in ways.items():
+        if plan.direction not in (direction, Direction.BOTH) or flow.second_0 is None:
+            continue
+        begins, role = flow.second_0, Role.SERVER
+        if crossed is not None:
+            recorder.add_figures(
+                flow.flow_id, {(direction, name): one for name, one in crossed.figures.items()}
+            )
+            for start_s, end_s, owd_s in crossed.series(begins):
+                recorder.add_sample(
+                    flow.flow_id, role, 0, direction, start_s, end_s, end_s, False, {"owd_s": owd_s}
+                )
+        values: dict[str, list[float]] = {}
+        for host, to, stream, start, end, metrics in found.windows:
+            # In the view of the one who sends.
+            sends = direction is Direction.SEND
+            if (host == plan.source) is sends and (to == address) is sends:
+                for name, value in metrics.items():
+                    values.setdefault(name, []).append(value)
+                start_s, end_s = start - begins, end - begins
+                recorder.add_sample(
+                    flow.flow_id, role, stream, direction, start_s, end_s, end_s, False, metrics
+                )
+        recorder.add_figures(
+            flow.flow_id, {(direction, name): _spread(some) for name, some in values.items()}
+        )
+
+
+def _spread(values: Sequence[float]) -> Figure:
+    ordered = sorted(values)
+    spread = {
+        "min": ordered[0], "median": quantile(ordered, 0.5), "p95": quantile(ordered, 0.95),
+        "max": ordered[-1],
+    }  # fmt: skip
+    return Figure(fmean(ordered), "samples", spread)
+
+
+def _frame_bytes(entry: Mapping[str, Any]) -> int:
+    return sum(way["frame_bytes"] for way in entry["directions"])
+
+
+def _windows(trace: Trace, host: str) -> Iterator[StreamWindow]:
+    """Yield the windows of the streams of a trace.
+
+    Connections with much less data than others control the measurement, and are no streams.
+    """
+    ends = [(one, way) for one in trace.connections for way in (0, 1)]
+    most_bytes: Counter[str] = Counter()
+    for one, way in ends:
+        to = _receiver(one, way)
+        most_bytes[to] = max(most_bytes[to], one.halves[way].data_bytes)
+    streams: Counter[str] = Counter()
+    began = (trace.capture.began_ns or 0) / 1e9
+    for one, way in ends:
+        to = _receiver(one, way)
+        if one.timeline is None or one.halves[way].data_bytes < _STREAM_SHARE * most_bytes[to]:
+            continue
+        for start_s, end_s, known in one.timeline.intervals(way):
+            if metrics := {name: known[name] for name in _OF_WINDOWS if name in known}:
+                yield StreamWindow(host, to, streams[to], began + start_s, began + end_s, metrics)
+        streams[to] += 1
+
+
+def _receiver(connection: Connection, way: int) -> str:
+    """Return the address that the data of one way go to."""
+    return names_of(connection.ends)[1 - way].rpartition(":")[0].strip("[]")
+
+
+def _crossed(places: Sequence[TracePlace], pairs: Sequence[TracePair]) -> dict[str, Crossed]:
+    found: dict[str, Crossed] = {}
+    for pair in pairs:
+        for way, crossing in enumerate(pair.crossings):
+            capture = places[0 if way == pair.near else 1].trace.capture
+            began = (capture.began_ns or 0) / 1e9
+            to = _receiver(pair.connections[0], way)
+            before = found.get(to, Crossed([], [], 0, 0, 0))
+            found[to] = Crossed(
+                before.left + [began + time_s for time_s in crossing.times_s],
+                before.delays_s + list(crossing.delays_s),
+                before.lost + len(crossing.lost),
+                before.doubled + crossing.doubled,
+                before.overtaken + crossing.overtaken,
+            )
+    return found

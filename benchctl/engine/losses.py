@@ -1,0 +1,43 @@
+"""The hosts elsewhere of a trial: their clocks, and what is done when one is lost."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from benchctl.api import Failure, FailureKind
+from benchctl.engine.flow import FlowAttempt
+from benchctl.engine.place import FlowPlace
+from benchctl.engine.site import Site
+from benchctl.hosts.clocks import OURS
+from benchctl.hosts.spawn import Spawner
+from benchctl.run.record import ClockReading
+
+
+async def watch_hosts(place: FlowPlace, flow: FlowAttempt, spawner: Spawner) -> None:
+    """End a flow when one of its hosts is lost: the other end may wait for very long."""
+    lost = [spawner.lost(host) for host in place.hosts]
+    done, _ = await asyncio.wait(lost, return_when=asyncio.FIRST_COMPLETED)
+    if not flow.has_ended:
+        flow.fail(Failure(FailureKind.PEER, done.pop().result()))
+
+
+def clocks_at(flows: Sequence[FlowAttempt], time: float) -> dict[str, ClockReading]:
+    """Return what is known of the clocks of the flows' hosts elsewhere, at a Unix time."""
+    clocks = {host: clock for flow in flows for host, clock in flow.clocks.items()}
+    return {host: clock.reading(time) for host, clock in clocks.items() if clock is not OURS}
+
+
+async def blame_lost(
+    places: Sequence[FlowPlace], flows: Sequence[FlowAttempt], spawner: Spawner, site: Site
+) -> None:
+    """Replace the reasons of failed flows with the cause, if a host is lost, or the lab."""
+    failed = [(place, flow) for place, flow in zip(places, flows, strict=True) if flow.failure]
+    for place, flow in failed:
+        # A host ends what runs there as soon as it misses us, which may be before we miss it.
+        reasons = await asyncio.gather(*map(spawner.why_lost, place.hosts))
+        if why := next(filter(None, reasons), ""):
+            flow.blame(Failure(FailureKind.PEER, why))
+    if failed and (fallen := await site.fallen()):
+        for _, flow in failed:
+            flow.blame(Failure(FailureKind.PEER, fallen))

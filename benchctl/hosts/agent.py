@@ -1,0 +1,395 @@
+"""Runs commands on a host elsewhere, for a runner at the other end of one connection.
+
+This file is sent with `frames` and `hostlock` over the standard input of ``python3``, and runs from
+memory: nothing is written to the host's disk. It needs Python 3.9, a POSIX system, and nothing
+else of benchctl.
+
+A command starts as a shell that waits at a gate, and leads a process group of its own. The gate
+opens at once or at a time of this host's clock. Output carries the time of its arrival by that
+clock.
+
+Nothing stays behind. When the connection closes or has been silent for ``PATIENCE_S``, the agent
+kills every group that it started, and ends. If the agent itself dies, its guardian kills them: a
+process that reads a pipe from the agent.
+"""
+
+from __future__ import annotations
+
+import errno
+import heapq
+import marshal
+import os
+import pwd
+import selectors
+import signal
+import subprocess
+import sys
+import threading
+import time
+import zlib
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import IO, Any
+
+from benchctl.hosts.frames import HELLO, PATIENCE_S, FrameReader, frame
+from benchctl.hosts.hostlock import HostLock
+
+GATE = ("/bin/sh", "-c", 'read -r _ || exit 125; exec "$@" </dev/null', "benchctl-gate")
+# Limits the wait for output that a grandchild still holds open after the command has ended.
+DRAIN_S = 1.0
+# What a tool prints faster than the connection carries waits in its own pipe.
+MOST_UNSENT = 1 << 20
+# No timer of a busy machine is later; the rest of the wait is slept to the microsecond.
+EARLY_S = 0.002
+
+
+def guard(pipe: int) -> None:
+    """Kill the groups that a pipe names when it closes: ``+7`` has started, ``-7`` has ended."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    groups: set[int] = set()
+    with open(pipe) as lines:
+        for line in lines:
+            (groups.add if line[0] == "+" else groups.discard)(int(line[1:]))
+    for group in groups:
+        kill(group, signal.SIGKILL)
+
+
+def kill(group: int, number: int) -> None:
+    """Send a signal to a process group; no error if it has ended (macOS reports EPERM then)."""
+    try:
+        os.killpg(group, number)
+    except (ProcessLookupError, PermissionError):
+        return
+
+
+def program_path(name: str) -> str:
+    """Return where a program is, by the PATH. Raises FileNotFoundError."""
+    folders = [""] if "/" in name else os.environ.get("PATH", os.defpath).split(os.pathsep)
+    for folder in folders:
+        path = os.path.join(folder, name)  # noqa: PTH118 (pathlib takes longer to import)
+        if os.path.isfile(path) and os.access(path, os.X_OK):  # noqa: PTH113
+            return path
+    raise FileNotFoundError(errno.ENOENT, f"no program {name} in the PATH")
+
+
+def caller() -> dict[str, Any]:
+    """Return whose rights a command gets, as `subprocess.Popen` takes them.
+
+    An agent that sudo has started is root's, and gives commands the rights of the user who logged
+    in. So signals reach both kinds of command alike.
+    """
+    if os.geteuid() != 0 or "SUDO_UID" not in os.environ:
+        return {}
+    user = pwd.getpwuid(int(os.environ["SUDO_UID"]))
+    groups = os.getgrouplist(user.pw_name, user.pw_gid)
+    return {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": groups}
+
+
+class GatedCommand:
+    """A command of this host, from its gate to its end."""
+
+    def __init__(self, number: int, process: subprocess.Popen[bytes]) -> None:
+        self.number = number
+        self.process = process
+        self.gate: Any = process.stdin
+        self.streams: dict[Any, int] = {process.stdout: 1, process.stderr: 2}
+        """Those that are still open, with their numbers."""
+
+    def open_gate(self) -> None:
+        """Let the command begin."""
+        try:
+            self.gate.write(b"\n")
+            self.gate.close()
+        except (OSError, ValueError):
+            return  # it has ended
+
+
+class Agent:
+    """One agent: what it started, and its connection."""
+
+    def __init__(
+        self, guardian: int, guardian_pid: int, skew_s: float, lock: str, patience_s: float
+    ) -> None:
+        self._guardian, self._guardian_pid = guardian, guardian_pid
+        self._skew_s, self._patience_s = skew_s, patience_s
+        self._lock = HostLock(lock)
+        self._caller = caller()
+        self._selector = selectors.DefaultSelector()
+        self._frames = FrameReader()
+        self._unsent = bytearray()
+        self._paused: list[tuple[IO[bytes], Callable[[object], None]]] = []
+        self._commands: dict[int, GatedCommand] = {}
+        self._programs: dict[str, bytes] = {}
+        self._timers: list[tuple[float, int, Callable[[], None]]] = []
+        self._turn = 0
+        self._heard = time.monotonic()
+        self._over = ""
+
+    def now(self) -> float:
+        """The time of this host, in Unix time."""
+        return time.time() + self._skew_s
+
+    # --- the loop -------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Serve the runner until the connection ends."""
+        wake, wakeup = os.pipe()
+        os.set_blocking(wakeup, False)
+        os.set_blocking(wake, False)
+        signal.set_wakeup_fd(wakeup)
+        # Handlers, since what is ignored stays ignored in the commands.
+        for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(name, self._on_signal)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        os.set_blocking(1, False)
+        self._selector.register(wake, selectors.EVENT_READ, self._reap)
+        self._selector.register(0, selectors.EVENT_READ, self._read)
+        about = {"python": sys.version.split()[0], "system": sys.platform, "pid": os.getpid()}
+        self._unsent += HELLO
+        self._send({"hello": about})
+        try:
+            while not self._over:
+                for key, _ in self._selector.select(self._wait_s()):
+                    key.data(key.fileobj)
+                self._run_timers()
+        finally:
+            self._end()
+
+    def _wait_s(self) -> float:
+        now = time.monotonic()
+        due = min([self._heard + self._patience_s, *(one[0] - EARLY_S for one in self._timers[:1])])
+        return max(0.0, due - now)
+
+    def _run_timers(self) -> None:
+        while self._timers and self._timers[0][0] - time.monotonic() <= EARLY_S:
+            due, _, call = heapq.heappop(self._timers)
+            time.sleep(max(0.0, due - time.monotonic()))
+            call()
+        if time.monotonic() - self._heard >= self._patience_s:
+            self._over = self._over or "the connection was silent"
+
+    def _after(self, wait_s: float, call: Callable[[], None]) -> None:
+        self._turn += 1
+        heapq.heappush(self._timers, (time.monotonic() + wait_s, self._turn, call))
+
+    def _on_signal(self, number: int, _: object) -> None:
+        self._over = f"the agent was ended by {signal.Signals(number).name}"
+
+    def _end(self) -> None:
+        for command in self._commands.values():
+            kill(command.process.pid, signal.SIGKILL)
+        self._lock.give_back()
+        with suppress(OSError):  # nobody reads, or nothing fits: the runner sees that it ended
+            os.write(1, bytes(self._unsent) + frame({"bye": self._over}))
+        os.close(self._guardian)
+        if self._guardian_pid:
+            os.waitpid(self._guardian_pid, 0)
+
+    # --- the connection -------------------------------------------------------------------
+
+    def _read(self, source: int) -> None:
+        try:
+            data = os.read(source, 1 << 16)
+        except BlockingIOError:  # it may be one socket with the output
+            return
+        self._heard = time.monotonic()
+        if not data:
+            self._over = "the connection was closed"
+            return
+        try:
+            for head, body in self._frames.feed(data):
+                getattr(self, "do_" + head.pop("call"))(body, **head)
+        except Exception as error:  # the runner is of another version, or something else speaks
+            self._over = f"not understood: {type(error).__name__}: {error}"
+
+    def _send(self, head: dict[str, Any], body: bytes = b"") -> None:
+        self._unsent += frame(head, body)
+        self._write(1)
+
+    def _write(self, target: int) -> None:
+        try:
+            del self._unsent[: os.write(target, self._unsent)]
+        except BlockingIOError:
+            pass
+        except OSError:
+            self._over = "the connection was closed"
+            self._unsent.clear()
+        waits = 1 in self._selector.get_map()
+        if self._unsent and not waits:
+            self._selector.register(1, selectors.EVENT_WRITE, self._write)
+        elif not self._unsent and waits:
+            self._selector.unregister(1)
+        if self._paused and len(self._unsent) < MOST_UNSENT:
+            paused, self._paused = self._paused, []
+            for stream, take in paused:
+                self._selector.register(stream, selectors.EVENT_READ, take)
+
+    # --- what the runner asks for -----------------------------------------------------------
+
+    def do_ping(self, _: bytes, sent: float) -> None:
+        """Answer with this host's time."""
+        self._send({"pong": sent, "time": self.now()})
+
+    def do_program(self, body: bytes, name: str) -> None:
+        """Keep a Python program, for commands that name it."""
+        # Compiled once: simpleperf takes 0.1 s, and each trial starts it twice.
+        code = compile(zlib.decompress(body), "program", "exec", dont_inherit=True)
+        self._programs[name] = marshal.dumps(code)
+
+    def do_ask(self, body: bytes, number: int, function: str, arguments: list[Any]) -> None:
+        """Call a function of a module whose text is the body."""
+        try:
+            module: dict[str, Any] = {"__name__": "asked"}
+            exec(compile(zlib.decompress(body), "asked", "exec"), module)
+            self._send({"answer": number, "value": module[function](*arguments)})
+        except Exception as error:  # of a system that nobody has seen yet
+            self._send({"answer": number, "error": f"{type(error).__name__}: {error}"})
+
+    def do_lock(self, _: bytes, number: int, who: str) -> None:
+        """Take the host for one run, or answer who has it."""
+        try:
+            self._send({"answer": number, "value": self._lock.take(who)})
+        except OSError as error:
+            self._send({"answer": number, "error": f"the host cannot be locked: {error.strerror}"})
+
+    def do_unlock(self, _: bytes) -> None:
+        """Leave the host to others."""
+        self._lock.give_back()
+
+    def do_start(
+        self,
+        _: bytes,
+        number: int,
+        argv: list[str | None],
+        env: dict[str, str],
+        program: str = "",
+        as_root: bool = False,
+    ) -> None:
+        """Start a command up to its gate."""
+        pipe, feed = os.pipe() if program else (-1, -1)
+        try:
+            process = subprocess.Popen(
+                [*GATE, *self._words(argv, pipe)],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0,
+                start_new_session=True, pass_fds=[pipe] if program else (),
+                env={**os.environ, "LC_ALL": "C", **env}, **({} if as_root else self._caller),
+            )  # fmt: skip
+        except (OSError, ValueError) as error:
+            why = getattr(error, "strerror", None) or str(error)
+            self._send({"refused": number, "error": why})
+            if program:
+                os.close(feed)
+            return
+        finally:
+            if program:
+                os.close(pipe)
+        os.write(self._guardian, b"+%d\n" % process.pid)
+        if program:
+            text = self._programs[program]
+            threading.Thread(target=_pour, args=(feed, text), daemon=True).start()
+        command = self._commands[number] = GatedCommand(number, process)
+        for stream in command.streams:
+            self._watch(command, stream)
+        self._send({"started": number, "pid": process.pid})
+
+    def _words(self, argv: list[str | None], pipe: int) -> list[str]:
+        """Return a command as it is started here: by our Python, its script by a pipe."""
+        if argv[0] is None:
+            script = ["-c", f"import marshal; exec(marshal.load(open({pipe},'rb')))"]
+            words = [script if word is None else [word] for word in argv[1:]]
+            return [sys.executable, *(word for several in words for word in several)]
+        return [program_path(argv[0]), *(word for word in argv[1:] if word is not None)]
+
+    def _watch(self, command: GatedCommand, stream: IO[bytes]) -> None:
+        def take(_: object) -> None:
+            data = os.read(stream.fileno(), 1 << 16)
+            if data:
+                channel = command.streams[stream]
+                self._send({"output": command.number, "channel": channel, "time": self.now()}, data)
+                if len(self._unsent) > MOST_UNSENT:
+                    self._selector.unregister(stream)
+                    self._paused.append((stream, take))
+                return
+            self._selector.unregister(stream)
+            self._close(command, stream)
+
+        self._selector.register(stream, selectors.EVENT_READ, take)
+
+    def do_begin(self, _: bytes, number: int, at: float = 0.0) -> None:
+        """Open a command's gate, at a time of this host or at once."""
+        command = self._commands.get(number)
+        if command is not None:
+            self._after(max(0.0, at - self.now()) if at else 0.0, command.open_gate)
+
+    def do_signal(self, _: bytes, number: int, name: str) -> None:
+        """Send a signal to a command and all that it started; nothing if it has ended."""
+        command = self._commands.get(number)
+        if command is not None and command.process.returncode is None:
+            kill(command.process.pid, signal.Signals[name])
+
+    # --- the end of a command -------------------------------------------------------------
+
+    def _reap(self, source: int) -> None:
+        with suppress(BlockingIOError):
+            os.read(source, 512)
+        for command in list(self._commands.values()):
+            if command.process.returncode is None and command.process.poll() is not None:
+                self._tell_end(command)
+                if command.number in self._commands:
+                    self._after(DRAIN_S, partial(self._cut, command))
+        if self._guardian_pid and os.waitpid(self._guardian_pid, os.WNOHANG)[0]:
+            self._guardian_pid, self._over = 0, "the agent's guardian was killed"
+
+    def _cut(self, command: GatedCommand) -> None:
+        """End what holds the output of a command that has ended."""
+        if command.number not in self._commands:
+            return
+        kill(command.process.pid, signal.SIGKILL)
+        self._paused = [one for one in self._paused if one[0] not in command.streams]
+        for stream in list(command.streams):
+            if stream in self._selector.get_map():
+                self._selector.unregister(stream)
+            self._close(command, stream)
+
+    def _close(self, command: GatedCommand, stream: IO[bytes]) -> None:
+        del command.streams[stream]
+        stream.close()
+        self._tell_end(command)
+
+    def _tell_end(self, command: GatedCommand) -> None:
+        if command.streams or command.process.returncode is None:
+            return
+        command.open_gate()
+        del self._commands[command.number]
+        os.write(self._guardian, b"-%d\n" % command.process.pid)
+        self._send({"ended": command.number, "code": command.process.returncode})
+
+
+def _pour(pipe: int, text: bytes) -> None:
+    try:
+        with open(pipe, "wb", closefd=True) as file:
+            file.write(text)
+    except OSError:
+        return  # the command has ended
+
+
+def main(skew_s: float = 0.0, lock: str = "benchctl", patience_s: float = PATIENCE_S) -> None:
+    """Serve a runner on standard input and output.
+
+    ``skew_s`` is added to the clock, to try hosts whose clocks differ. ``lock`` names the lock.
+    ``patience_s`` is the longest silence of the runner.
+    """
+    read, write = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.close(write)
+        null = os.open(os.devnull, os.O_RDWR)
+        for number in (0, 1, 2):  # else they would keep the connection open
+            os.dup2(null, number)
+        os.setsid()
+        guard(read)
+        os._exit(0)
+    os.close(read)
+    Agent(write, pid, skew_s, lock, patience_s).run()

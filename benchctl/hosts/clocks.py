@@ -1,0 +1,150 @@
+"""The clock of a host elsewhere against ours, from round trips over an open connection.
+
+Each round trip says when it left by our clock, what the far clock showed, and when the answer was
+back. No way takes less than no time, so the far clock is at most as far ahead as the way there
+seems to take, and at least as far as the way back seems to gain. The least of many ways there and
+the least of many ways back bound it: their middle is its offset if both take the same time, and it
+is wrong by half of what lies between them at most, half the least round trip or less (RFC 5905, 8).
+Trips grow old as the clocks drift, by no more than 50 ppm until the drift itself is known.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from msgspec import Struct
+
+from benchctl.run.record import ClockReading
+
+# The crystal of a computer is wrong by less; NTP corrects at most ten times as much (adjtimex(2)).
+MOST_DRIFT = 50e-6
+# A drift that was found may change a little with the temperature.
+WANDER = 1e-6
+# At one trip a second, a quarter of an hour: a drift of 50 ppm is 45 ms there.
+_KEPT = 1000
+# What the schedulers of both ends add to a trip that took the least time.
+_GRAIN_S = 20e-6
+
+
+class Trip(Struct, frozen=True):
+    """A round trip: when it left and was back by our clock, and what the far clock showed."""
+
+    left_s: float
+    theirs_s: float
+    back_s: float
+
+    @property
+    def length_s(self) -> float:
+        """How long it took."""
+        return self.back_s - self.left_s
+
+    @property
+    def at_s(self) -> float:
+        """Its middle, by our clock."""
+        return (self.left_s + self.back_s) / 2
+
+    @property
+    def offset_s(self) -> float:
+        """How far the far clock was ahead, if both ways took the same time."""
+        return self.theirs_s - self.at_s
+
+
+class HostClock:
+    """Folds round trips into what is known of a far clock; without any, it is ours."""
+
+    def __init__(self) -> None:
+        self._trips: deque[Trip] = deque(maxlen=_KEPT)
+        self.steps = 0
+        """How often the clock, or ours, was set while we watched."""
+        self._there = self._back = Trip(0.0, 0.0, 0.0)
+        """The trips whose ways there and back say most."""
+        self._least_s = 0.0
+        self._drift: float | None = 0.0
+        self._doubt = 0.0
+
+    def add(self, left_s: float, theirs_s: float, back_s: float) -> None:
+        """Take a round trip; one that took less than no time shows that our clock was set."""
+        trip = Trip(left_s, theirs_s, back_s)
+        if trip.length_s < 0:
+            return
+        if self._trips:
+            now = self.reading(trip.at_s)
+            if abs(trip.offset_s - now.offset_s) > trip.length_s / 2 + now.error_s + _GRAIN_S:
+                self._trips.clear()
+                self.steps += 1
+        self._trips.append(trip)
+        self._least_s = min(one.length_s for one in self._trips)
+        self._drift, self._doubt = self._drifting()
+        self._there = min(self._trips, key=lambda one: self._most_s(one, trip.at_s))
+        self._back = max(self._trips, key=lambda one: self._least_ahead_s(one, trip.at_s))
+
+    def __len__(self) -> int:
+        return len(self._trips)
+
+    def reading(self, at_s: float) -> ClockReading:
+        """Return what is known of the clock at a time of ours."""
+        most_s = self._most_s(self._there, at_s)
+        least_s = self._least_ahead_s(self._back, at_s)
+        # An old trip is less sure, but no more likely to err to its own side.
+        there_s = most_s - self._unsure_s(self._there, at_s)
+        offset_s = (there_s + least_s + self._unsure_s(self._back, at_s)) / 2
+        error_s = max(most_s - offset_s, offset_s - least_s)
+        return ClockReading(offset_s, error_s, self._least_s, self._drift)
+
+    def _most_s(self, trip: Trip, at_s: float) -> float:
+        """Return the most that the far clock is ahead at a time, by the way there of a trip."""
+        return trip.theirs_s - trip.left_s + self._moved_s(trip, at_s) + self._unsure_s(trip, at_s)
+
+    def _least_ahead_s(self, trip: Trip, at_s: float) -> float:
+        """Return the least that it is ahead, by the way back."""
+        return trip.theirs_s - trip.back_s + self._moved_s(trip, at_s) - self._unsure_s(trip, at_s)
+
+    def _moved_s(self, trip: Trip, at_s: float) -> float:
+        return (self._drift or 0.0) * (at_s - trip.at_s)
+
+    def _unsure_s(self, trip: Trip, at_s: float) -> float:
+        # The far clock was read at some time of the trip.
+        return self._doubt * (abs(at_s - trip.at_s) + trip.length_s / 2)
+
+    def theirs(self, ours_s: float) -> float:
+        """Return what the far clock shows at a time of ours."""
+        return ours_s + self.reading(ours_s).offset_s
+
+    def ours(self, theirs_s: float) -> float:
+        """Return the time of ours at which the far clock shows a time."""
+        near_s = theirs_s
+        for _ in range(3):  # each is closer by the drift, which is less than 1e-3
+            near_s = theirs_s - self.reading(near_s).offset_s
+        return near_s
+
+    def _drifting(self) -> tuple[float | None, float]:
+        """Return the drift, None if unknown, and the most by which it may differ.
+
+        Of the best trips of an early and a late part. It is known if these took hardly longer than
+        the least, but proven only by their whole lengths: what both took may differ by the way.
+        """
+        third = len(self._trips) // 3
+        if not third:
+            return None, MOST_DRIFT
+        trips = list(self._trips)
+        first, last = (min(part, key=_length_s) for part in (trips[:third], trips[-third:]))
+        apart_s = last.at_s - first.at_s
+        if apart_s <= 0:
+            return None, MOST_DRIFT
+        slope = (last.offset_s - first.offset_s) / apart_s
+        proven = (first.length_s + last.length_s) / 2 / apart_s + WANDER
+        low, high = max(-MOST_DRIFT, slope - proven), min(MOST_DRIFT, slope + proven)
+        if low > high:  # it is being corrected, faster than any crystal drifts
+            return slope, proven
+        excess_s = first.length_s + last.length_s - 2 * self._least_s
+        is_known = excess_s / 2 + 2 * _GRAIN_S < MOST_DRIFT * apart_s
+        drift = min(max(slope if is_known else 0.0, low), high)
+        return (drift if is_known or drift else None), max(high - drift, drift - low)
+
+
+def _length_s(trip: Trip) -> float:
+    return trip.length_s
+
+
+OURS = HostClock()
+"""The clock of this machine."""

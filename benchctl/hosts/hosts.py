@@ -1,0 +1,107 @@
+"""Starts the commands of a run on every host: here and in labs directly, elsewhere by its agent."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from types import ModuleType
+from typing import Any
+
+from benchctl.errors import HostError
+from benchctl.hosts.clocks import OURS, HostClock
+from benchctl.hosts.remote import RemoteHost, link_to
+from benchctl.hosts.spawn import LocalSpawner, OnData, Process
+from benchctl.run.planned import Host, Reach
+
+# Fewer than sshd lets in at once (MaxStartups, sshd_config(5)), should all be behind one jump host.
+LOGINS = 8
+
+Greet = Callable[[Host, RemoteHost], Awaitable[None]]
+"""Is called with each host whose connection has just been opened."""
+
+
+async def _nothing(_: Host, __: RemoteHost) -> None:
+    return
+
+
+class Hosts:
+    """A `Spawner` for all hosts; use as an async context manager.
+
+    A connection is opened when its host is first needed, or when it is needed again after it broke.
+    """
+
+    def __init__(self, greet: Greet = _nothing, **settings: Any) -> None:
+        """``settings`` are those of every agent, see `benchctl.hosts.agent.main`."""
+        self._greet = greet
+        self._settings = settings
+        self._local = LocalSpawner()
+        self._opening: dict[Reach | None, asyncio.Future[RemoteHost]] = {}
+        """By how they are reached: two names of a profile may be one host."""
+        self._turns = asyncio.Semaphore(LOGINS)
+
+    async def __aenter__(self) -> Hosts:
+        await self._local.__aenter__()
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        opened = await asyncio.gather(*self._opening.values(), return_exceptions=True)
+        await asyncio.gather(*(link.close() for link in opened if isinstance(link, RemoteHost)))
+        await self._local.__aexit__(*exception)
+
+    async def connect(self, hosts: Iterable[Host]) -> None:
+        """Open all connections that are missing. Raises HostError if one cannot be."""
+        await asyncio.gather(*(self.link(host) for host in hosts if host.reach))
+
+    async def link(self, host: Host) -> RemoteHost:
+        """Return the connection to a host elsewhere, opened if there is none. Raises HostError."""
+        opening = self._opening.get(host.reach)
+        if opening is None or (opening.done() and (opening.exception() or opening.result().lost)):
+            opening = self._opening[host.reach] = asyncio.ensure_future(self._open(host))
+        return await asyncio.shield(opening)  # others may wait for it, too
+
+    async def _open(self, host: Host) -> RemoteHost:
+        assert host.reach is not None
+        link = link_to(host.name, host.reach, **self._settings)
+        async with self._turns:
+            await link.open()
+        pid = link.pid
+        self._local.guard(pid)
+        link.ended.add_done_callback(lambda _: self._local.forget(pid))
+        try:
+            await self._greet(host, link)
+        except BaseException:
+            await link.close()
+            raise
+        return link
+
+    async def start(
+        self, host: Host, argv: Sequence[str], env: Mapping[str, str], on_data: OnData
+    ) -> Process:
+        if host.reach is None:
+            return await self._local.start(host, argv, env, on_data)
+        try:
+            return (await self.link(host)).start(argv, env, on_data, as_root=host.as_root)
+        except HostError as error:  # as a command that cannot be started
+            raise ConnectionError(0, error.message) from None
+
+    async def clock_of(self, host: Host) -> HostClock:
+        return OURS if host.reach is None else await (await self.link(host)).timed()
+
+    async def ask(self, host: Host, module: ModuleType, function: str, *arguments: Any) -> Any:
+        if host.reach is None:
+            return await self._local.ask(host, module, function, *arguments)
+        return await (await self.link(host)).ask(module, function, *arguments)
+
+    def lost(self, host: Host) -> asyncio.Future[str]:
+        link = self._opened(host)
+        return self._local.lost(host) if link is None else link.ended
+
+    async def why_lost(self, host: Host) -> str:
+        link = self._opened(host)
+        return "" if link is None else await link.why_lost()
+
+    def _opened(self, host: Host) -> RemoteHost | None:
+        opening = self._opening.get(host.reach)
+        if opening is None or not opening.done() or opening.exception():
+            return None
+        return opening.result()

@@ -1,0 +1,111 @@
+"""The ``ssh`` command that starts the agent on a host, and what its failures mean.
+
+OpenSSH's own client honours what people have configured: names, jump hosts, keys, Kerberos. It
+decides on keys alone, and never asks: what it would ask for is an error that says how to mend it.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping
+
+from benchctl.errors import HostError
+from benchctl.run.planned import Reach
+from benchctl.visible import visible
+
+# The connection belongs to one run, so it leaves nothing behind; a master that a person has opened
+# is used, since it may have needed a password. What a person forwards would be in use twice.
+_OPTIONS: Mapping[str, str] = {
+    "BatchMode": "yes",
+    "ConnectTimeout": "10",
+    "ServerAliveInterval": "5",
+    "ServerAliveCountMax": "3",
+    "ControlMaster": "no",
+    "ClearAllForwardings": "yes",
+    "ForwardAgent": "no",
+    "ForwardX11": "no",
+    "PermitLocalCommand": "no",
+    "RemoteCommand": "none",
+    "RequestTTY": "no",
+    "LogLevel": "ERROR",
+}
+OLDEST = (3, 9)
+_NEWER = tuple(f"python3.{minor}" for minor in range(20, OLDEST[1] - 1, -1))
+# Where systems keep one that is not in the PATH of a command without a terminal.
+_ASIDE = ("/usr/libexec/platform-python", "/usr/local/bin/python3", "/opt/homebrew/bin/python3")
+# -I and -S leave out site-packages and the environment, and start faster.
+BOOT = "import sys; i=sys.stdin.buffer; exec(i.read(int(i.readline())))"
+_FOUND_NONE = 97
+
+
+def command(reach: Reach) -> tuple[str, ...]:
+    """Return the command that reads the length and the text of the agent, and becomes it."""
+    options = [word for name, value in _OPTIONS.items() for word in ("-o", f"{name}={value}")]
+    # A destination is no option, whatever it begins with.
+    return *reach.over, "ssh", *options, *reach.options, "--", reach.destination, there(reach.sudo)
+
+
+def there(sudo: bool = False) -> str:
+    """Return what the host's login shell gets, whichever it is: one line, without ``'`` and ``!``.
+
+    csh and fish read it as sh does.
+    """
+    new_enough = f"import sys; sys.exit(sys.version_info < {OLDEST})"
+    as_root = "sudo -n " * sudo
+    script = (
+        f"for p in python3 {' '.join((*_NEWER, *_ASIDE))}; do "
+        f'$p -I -S -c "{new_enough}" </dev/null >/dev/null 2>&1 && '
+        f'exec {as_root}$p -I -S -c "{BOOT}"; done; '
+        f"echo benchctl: $(python3 -V 2>&1) >&2; exit {_FOUND_NONE}"
+    )
+    return f"exec /bin/sh -c '{script}'"
+
+
+_KINDS = (
+    (r"REMOTE HOST IDENTIFICATION HAS CHANGED",
+     "its host key is not the known one",
+     "if it was installed again, remove the old key: ssh-keygen -R {host}"),
+    (r"Host key verification failed|No \S+ host key is known",
+     "its host key is unknown",
+     "connect once and compare the key: {ssh}"),
+    (r"Permission denied|Too many authentication failures",
+     "permission denied",
+     "install your key there: ssh-copy-id {name}; or unlock it: ssh-add"),
+    (r"sudo: .*password is required|sudo: .*not allowed|not in the sudoers",
+     "sudo would ask for a password",
+     "allow it without one there (NOPASSWD in visudo), or set sudo = false"),
+    (r"Could not resolve hostname",
+     "its name is unknown",
+     "give it a HostName in ~/.ssh/config, or correct ssh"),
+    (r"Connection timed out|Operation timed out|timed out during banner",
+     "it does not answer",
+     "see whether it runs and a firewall lets SSH through: {ssh}"),
+    (r"Connection refused", "it refuses connections", "start sshd there, or give its port: {ssh}"),
+    (r"No route to host|Network is unreachable", "there is no route to it", "{ssh}"),
+)  # fmt: skip
+_BUSY = re.compile(r"kex_exchange_identification|Connection (closed|reset) by|MaxStartups")
+
+
+def is_busy(said: str) -> bool:
+    """Return whether a login was refused because others log in: MaxStartups of sshd_config(5)."""
+    return bool(_BUSY.search(said))
+
+
+def failure(host: str, reach: Reach, said: str, code: int | None) -> HostError:
+    """Return why no agent started, by what ``ssh`` or the shell there wrote to stderr."""
+    ssh = shlex.join((*reach.over, "ssh", *reach.options, reach.destination, "true"))
+    words = {"ssh": ssh, "name": shlex.quote(reach.destination)}
+    words["host"] = words["name"].rpartition("@")[2]
+    if code == _FOUND_NONE:
+        found = re.search(r"Python (3\.\S+)", said)
+        what = f"its Python {found[1]} is too old" if found else "it has no python3"
+        least = ".".join(map(str, OLDEST))
+        hint = f"install Python {least} or newer there; it may be in the PATH as python{least}"
+        return HostError(f"host {host}: {visible(what)}", hint)
+    for pattern, what, hint in _KINDS:
+        if re.search(pattern, said):
+            return HostError(f"host {host}: {what}", hint.format(**words))
+    lines = [visible(line.strip()) for line in said.splitlines() if line.strip()]
+    what = lines[-1] if lines else f"ssh ended with code {code}"
+    return HostError(f"host {host}: {what}", f"see what ssh says: {ssh}")

@@ -1,0 +1,114 @@
+"""Two traces of the same connections: whose end each is nearer to, and what passed between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from benchctl.packets.frames import reverse
+from benchctl.packets.pairing import ALWAYS, Crossing, Passages, Passed, follow
+from benchctl.packets.tcp import Connection, Shut
+from benchctl.packets.trace import Trace
+
+_SAME_S = 1.0
+"""How much later one end may see that a window closed than the other."""
+
+
+class TracePlace(NamedTuple):
+    """A trace, and each packet that passed its place."""
+
+    trace: Trace
+    passages: Passages
+
+
+class TracePair(NamedTuple):
+    """A connection in two traces, by its number in each; ``crossings`` are of its two directions.
+
+    ``shift_s`` turns times of the second trace into those of the first; ``near`` is the way of the
+    end that the first trace is nearer to.
+    """
+
+    numbers: tuple[int, int]
+    connections: tuple[Connection, Connection]
+    near: int
+    shift_s: float
+    crossings: tuple[Crossing, Crossing]
+
+    @property
+    def shuts(self) -> Iterator[tuple[int, Shut | None, Shut | None]]:
+        """Yield zero windows: whose data waited, and as the sender's and the receiver's end saw it.
+
+        Times are those of the trace of that end.
+        """
+        for way in (0, 1):
+            sides = [
+                [shut for shut in one.shuts if shut.way == way ^ _turned(one, self.connections[0])]
+                for one in self.connections
+            ]
+            shifts_s = [0.0, self.shift_s]
+            if way != self.near:
+                sides, shifts_s = sides[::-1], shifts_s[::-1]
+            at_sender, at_receiver = sides
+            for theirs in at_receiver:
+                later_s = [
+                    abs(one.begin_s + shifts_s[0] - theirs.begin_s - shifts_s[1])
+                    for one in at_sender
+                ]
+                same = min(later_s, default=_SAME_S) < _SAME_S
+                yield way, at_sender.pop(later_s.index(min(later_s))) if same else None, theirs
+            for ours in at_sender:
+                yield way, ours, None
+
+
+def pairs_of(one: TracePlace, other: TracePlace, *, whole: bool = False) -> Iterator[TracePair]:
+    """Yield the connections that are in both traces.
+
+    ``whole`` says that both were recorded before the connections began and after they ended; else
+    each was from its first packet to its last.
+    """
+    began_ns = one.trace.capture.began_ns, other.trace.capture.began_ns
+    if None in began_ns:
+        return
+    shift_s = (began_ns[1] - began_ns[0]) / 1e9  # type: ignore[operator]
+    there: dict[bytes, int] = {}
+    for number, connection in enumerate(other.trace.connections):
+        there.setdefault(connection.ends, number)
+        there.setdefault(reverse(connection.ends), number)
+    for number, connection in enumerate(one.trace.connections):
+        if (found := there.pop(connection.ends, None)) is None:
+            continue
+        there.pop(reverse(connection.ends), None)
+        again = other.trace.connections[found]
+        crossings = []
+        near = _near(connection, again)
+        for way in (0, 1):
+            ends = connection.ends if way == 0 else reverse(connection.ends)
+            here, far = (place.passages.of.get(ends, Passed()) for place in (one, other))
+            seen = [(0.0, place.trace.frames.last_s) for place in (one, other)]
+            if way == near:
+                crossing = follow(here, far, shift_s, ALWAYS if whole else seen[1])
+            else:
+                crossing = follow(far, here, -shift_s, ALWAYS if whole else seen[0])
+            crossings.append(crossing)
+        yield TracePair(
+            (number + 1, found + 1), (connection, again), near, shift_s,
+            (crossings[0], crossings[1]),
+        )  # fmt: skip
+
+
+def _near(one: Connection, other: Connection) -> int:
+    """Return the way of the end that the first trace is nearer to.
+
+    What passes nearer to a sender is answered after a longer time, whatever the clocks.
+    """
+    for way in (0, 1):
+        half, again = one.halves[way], other.halves[way ^ _turned(one, other)]
+        for ours, theirs in ((half.handshake_s, again.handshake_s), (half.least_s, again.least_s)):
+            if ours is not None and theirs is not None and ours != theirs:
+                return way if ours > theirs else 1 - way
+    return 0
+
+
+def _turned(one: Connection, other: Connection) -> int:
+    """Return whether the first end of one is the second of the other."""
+    return 0 if one.ends == other.ends else 1

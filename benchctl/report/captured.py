@@ -1,0 +1,222 @@
+"""What the packets of a run's flows say: a few lines for each flow, and everything.
+
+Both are made of what is kept with the flow, so they need no file. Times count from the first packet
+at the place where they were seen.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from benchctl.analysis.summary import at_point, point_key
+from benchctl.report.packets_text import (
+    AGAIN,
+    COUNTED,
+    SPREAD,
+    TOOLS,
+    Entry,
+    connection_text,
+    overview,
+    pair_text,
+    waits_line,
+)
+from benchctl.report.report import Report
+from benchctl.run.record import RecordedFlow, RecordedPackets
+from benchctl.units import format_count, format_duration, format_rate, format_size
+from benchctl.visible import visible
+
+MOST_FLOWS = 4
+"""Flows of which a summary says what their packets say: `show --trials` has all."""
+_ANSWER_SHARE = 0.01
+"""Of the data of the other direction: what has less answers it."""
+MOST_SHUTS = 3
+"""Zero windows of a flow in a summary."""
+IN_FULL = 5
+"""Connections of a flow that are shown in full: more are read as a list."""
+
+
+def packet_lines(report: Report) -> Iterator[str]:
+    """Yield what the packets of each flow say, of its first repeat at each point."""
+    flows: dict[tuple[Any, str], tuple[Mapping[str, Any], RecordedFlow]] = {}
+    for one in report.trials:
+        for flow in (each.flow for each in one.flows):
+            if flow.status.counts and any(packets.findings for packets in flow.captures):
+                flows.setdefault((point_key(one.trial.point), flow.name), (one.trial.point, flow))
+    many = len({point for point, _ in flows}) > 1
+    for point, flow in list(flows.values())[:MOST_FLOWS]:
+        yield from _flow_lines(flow, at_point(point) if many else "")
+    if len(flows) > MOST_FLOWS:
+        yield f"packets of {len(flows) - MOST_FLOWS:,} more: benchctl show --trials"
+
+
+def packets_text(flow: RecordedFlow) -> Iterator[str]:
+    """Yield everything that the packets of a flow say, as texts of several lines."""
+    for packets in flow.captures:
+        found = packets.findings
+        if not found or not _is_first(flow, packets):
+            continue
+        if packets.host:
+            yield f"packets at {visible(packets.host)}\n"
+        if len(found) > 1:
+            yield overview(found)
+        yield from map(connection_text, found[:IN_FULL])
+    if flow.paired:
+        yield "packets at both ends\n"
+        yield from map(pair_text, flow.paired[:IN_FULL])
+
+
+def _is_first(flow: RecordedFlow, packets: RecordedPackets) -> bool:
+    """Return whether a connection is to be shown with this flow.
+
+    Each direction of a trace that was kept is a flow; both have the findings of the connection.
+    """
+    if packets.host:
+        return True
+    ways = packets.findings[0]["directions"]
+    return flow.source == next((way["from"] for way in ways if way["unique_bytes"]), flow.source)
+
+
+def _flow_lines(flow: RecordedFlow, where: str) -> Iterator[str]:
+    """Yield lines about the largest connection of a flow, as the end that sends its data saw it."""
+    largest = next(packets.findings[0] for packets in flow.captures if packets.findings)
+    ends = largest["ends"]
+    pair: Entry = next((one for one in flow.paired if one["ends"] == ends), {})
+    for number, sender in enumerate(ends):
+        seen = _seen_from(flow, largest, sender)
+        way = seen["directions"][number]
+        most_bytes = max(each["unique_bytes"] for each in seen["directions"])
+        if flow.source in ends:
+            is_asked = flow.source == sender
+        else:
+            is_asked = way["unique_bytes"] > _ANSWER_SHARE * most_bytes
+        if not (way["waiting_s"] and is_asked):
+            continue
+        others = max(len(packets.findings) for packets in flow.captures) - 1
+        of = f" (the largest of {others + 1:,} connections)" if others else ""
+        yield (f"packets of {flow.name}{where}, {sender} → {ends[1 - number]}{of}: {_data(way)}")
+        if any(packets.host for packets in flow.captures):  # else it is what limited the flow
+            yield f"  {waits_line(way)}"
+        yield from (f"  request: {line}" for line in seen["requests"][:1])
+        yield f"  {_path(way)}"
+        yield f"  {_repaired(way)}"
+        if pair:
+            yield f"  {_crossing(pair['directions'][number], one_clock=pair['one_clock'])}"
+        shuts = pair["zero_windows"] if pair else seen["zero_windows"]
+        yield from (
+            f"  {line}"
+            for line in _shuts([one for one in shuts if one["closed_by"] == ends[1 - number]])
+        )
+
+
+def _seen_from(flow: RecordedFlow, largest: Entry, sender: str) -> Entry:
+    """Return a connection as the host of its sender saw it, if that was recorded.
+
+    The client of a flow, which opens its connections, runs on the host that it comes from.
+    """
+    host = flow.source if sender == largest["opened_by"] else flow.target
+    found = {
+        packets.host: one
+        for packets in flow.captures
+        for one in packets.findings
+        if one["ends"] == largest["ends"]
+    }
+    return found.get(host, largest)
+
+
+def _data(way: Entry) -> str:
+    """Return how much data went one way, and how fast."""
+    text = f"{format_count(way['packets'], 'packet')}, {format_size(way['unique_bytes'])}"
+    if not way["throughput_bps"]:
+        return text
+    others = (
+        f"{format_rate(way[f'throughput_{tool.lower()}_bps'])} as {tool} has it" for tool in TOOLS
+    )
+    return f"{text} at {format_rate(way['throughput_bps'])} ({', '.join(others)})"
+
+
+def _path(way: Entry) -> str:
+    """Return what the sender announced, the round-trip times, and what was in flight."""
+    announced = []
+    if way["mss_bytes"] is not None:
+        announced.append(f"MSS {way['mss_bytes']} B")
+    if way["window_scale"] is not None:
+        announced.append(f"window scale {way['window_scale']}")
+    for name, held in (("SACK", way["sack_permitted"]), ("timestamps", way["timestamps"])):
+        if held is not None:
+            announced.append(name if held else f"no {name}")
+    told = [", ".join(announced)]
+    if way["rtt_s"]:
+        told.append(f"RTT {_spread(way['rtt_s'])}")
+    if way["handshake_rtt_s"] is not None:
+        told.append(f"{format_duration(way['handshake_rtt_s'])} in the handshake")
+    if way["flight_max_bytes"]:
+        told.append(f"at most {format_size(way['flight_max_bytes'])} in flight")
+    return "; ".join(filter(None, told))
+
+
+def _repaired(way: Entry) -> str:
+    """Return what was sent again one way, by cause, and what else tells of losses there."""
+    again = way["retransmissions"]
+    text = format_count(again["count"], "retransmission")
+    if again["count"]:
+        causes = (f"{name} {again[name]:,}" for name in AGAIN if again[name])
+        text += f" of {format_size(again['bytes'])} ({', '.join(causes)})"
+    counts = (f"{title} {way[name]:,}" for title, name in COUNTED.items() if way[name])
+    return "; ".join(filter(None, [text, ", ".join(counts)]))
+
+
+def _crossing(way: Entry, *, one_clock: bool) -> str:
+    """Return what became of the packets of one way, by the traces of both ends."""
+    told = f"{way['lost']:,} of {format_count(way['left'], 'packet')} lost on the way"
+    if way["losses"]:
+        told += f", the first at {_at(way['losses'][0]['left_s'])}"
+    if way["owd_s"]:
+        told += f"; one-way delay {_spread(way['owd_s'])}"
+        told += "" if one_clock else ", with the offset of the two clocks"
+    return told
+
+
+def _shuts(shuts: Sequence[Entry]) -> Iterator[str]:
+    """Yield zero windows in a line each: of one trace, or as both ends saw them."""
+    longest = sorted(shuts, key=lambda one: -max(map(_lasted_s, _views(one).values())))
+    for shut in longest[:MOST_SHUTS]:
+        told = (f"{where} {_shut(one)}".strip() for where, one in _views(shut).items())
+        yield f"zero window of {shut['closed_by']}: {'; '.join(told)}"
+    if len(shuts) > MOST_SHUTS:
+        yield f"and {format_count(len(shuts) - MOST_SHUTS, 'shorter zero window')}"
+
+
+def _views(shut: Entry) -> Mapping[str, Entry]:
+    """Return what was seen of a zero window, by where."""
+    if "at_sender" not in shut:
+        return {"": shut}
+    views = {"at its sender": shut["at_sender"], "at itself": shut["at_receiver"]}
+    return {where: one for where, one in views.items() if one}
+
+
+def _lasted_s(shut: Entry) -> float:
+    return math.inf if shut["duration_s"] is None else shut["duration_s"]
+
+
+def _shut(shut: Entry) -> str:
+    if shut["ended_s"] is None:
+        told = f"from {_at(shut['began_s'])} to the end of the trace"
+    else:
+        lasted = format_duration(shut["duration_s"])
+        told = f"from {_at(shut['began_s'])} to {_at(shut['ended_s'])} ({lasted})"
+    if shut["pause_s"] is not None:
+        told += f" in a pause of {format_duration(shut['pause_s'])}"
+    told += f", {format_count(shut['acks'], 'ACK')}, {format_count(shut['probes'], 'probe')}"
+    if shut["window_full_s"] is not None:
+        told += f", full since {_at(shut['window_full_s'])}"
+    return told
+
+
+def _spread(values: Entry) -> str:
+    return ", ".join(f"{name} {format_duration(values[name])}" for name in SPREAD)
+
+
+def _at(time_s: float) -> str:
+    return f"{time_s:.3f} s"

@@ -1,0 +1,106 @@
+"""The packet traces of a run: whose data each of them shows, and where its file is."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from benchctl.analysis.results import TrialReport
+from benchctl.packets.findings import connection_entry
+from benchctl.packets.trace import read_trace
+from benchctl.run.record import RecordedFlow, RecordedPackets
+from benchctl.store.captures import trace_path
+
+
+class TracedWay(NamedTuple):
+    """The data of one end of a connection in the trace of a flow.
+
+    ``number`` is that of the connection in the file, from 1 on; ``way`` that of the end.
+    """
+
+    flow: RecordedFlow
+    packets: RecordedPackets
+    path: Path
+    number: int
+    way: int
+    ends: tuple[str, str]
+    """Who sent, and to whom."""
+
+    def value(self, key: str) -> str:
+        """Return what it has of one of `KEYS`."""
+        return {
+            "flow": self.flow.name, "host": self.packets.host,
+            "connection": str(self.number), "from": self.ends[0],
+        }[key]  # fmt: skip
+
+
+KEYS = ("flow", "host", "connection", "from")
+"""By what traced ways are told apart, besides the axes of their run."""
+
+
+def traces_of(trials: Iterable[TrialReport]) -> Iterator[tuple[RecordedFlow, RecordedPackets]]:
+    """Yield the traces of each trial's flows: those of the ends that sent, the most data first."""
+
+    def rank(trace: tuple[RecordedFlow, RecordedPackets]) -> tuple[bool, int]:
+        flow, packets = trace
+        sender = flow.target if flow.direction == "receive" else flow.source
+        sizes = _sizes(packets.findings, flow.source if not packets.host else "")
+        return packets.host not in ("", sender), -max(sizes.values(), default=0)
+
+    for one in trials:
+        flows = [report.flow for report in one.flows]
+        traces = [(flow, packets) for flow in flows for packets in flow.captures]
+        yield from sorted(traces, key=rank)
+
+
+def chosen_of(
+    traces: Iterable[tuple[RecordedFlow, RecordedPackets]], store: Path,
+    only: Mapping[str, Collection[str]], by: Sequence[str], *, every: bool,
+) -> Iterator[TracedWay]:  # fmt: skip
+    """Yield whose data of some traces to look at: those with the values of ``only``.
+
+    The first, with the most data; one for each value of ``by``, or ``every`` one. Raises
+    UsageError if a file cannot be read.
+    """
+    seen: set[tuple[str, ...]] = set()
+    for flow, packets in traces:
+        early = {"flow": flow.name, "host": packets.host}
+        if all(value in only[key] for key, value in early.items() if key in only):
+            for one in _ways(store, flow, packets):
+                values = tuple(one.value(key) for key in by)
+                if all(one.value(key) in texts for key, texts in only.items()) and (
+                    every or values not in seen
+                ):
+                    seen.add(values)
+                    yield one
+                    if not (by or every):
+                        return
+
+
+def _ways(store: Path, flow: RecordedFlow, packets: RecordedPackets) -> Iterator[TracedWay]:
+    """Yield each direction of a trace's connections that had data; the most data first.
+
+    Of a trace that was kept, a flow is one of them.
+    """
+    path = trace_path(store, packets)
+    findings: Iterable[Mapping[str, Any]] = packets.findings or (
+        connection_entry(number, one) for number, one in enumerate(read_trace(path).connections, 1)
+    )
+    entries = {entry["number"]: entry for entry in findings}
+    sizes = _sizes(entries.values(), flow.source if not packets.host else "")
+    for number, way in sorted(sizes, key=sizes.__getitem__, reverse=True):
+        first, second = entries[number]["ends"]
+        yield TracedWay(
+            flow, packets, path, number, way, (second, first) if way else (first, second)
+        )
+
+
+def _sizes(findings: Iterable[Mapping[str, Any]], source: str) -> dict[tuple[int, int], int]:
+    """Return the bytes of each direction by number and way; only those of a ``source``, if any."""
+    return {
+        (entry["number"], way): found["unique_bytes"]
+        for entry in findings
+        for way, found in enumerate(entry["directions"])
+        if found["unique_bytes"] and (not source or found["from"] == source)
+    }

@@ -1,0 +1,6 @@
+"""What a key means that several screens have, in the words of the list of keys."""
+
+RUN = "Run, or resume a run"
+VIEW = "Plots of the run or trial"
+BEFORE, AFTER = "The trial or run before", "The trial or run after"
+ONLY = "Only the line, or only differences; again all"

@@ -1,0 +1,72 @@
+"""A small window with a list to pick from: what is typed filters it, enter takes the row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.widgets import Input
+
+from benchctl.tui.draw.columns import Column
+from benchctl.tui.draw.spans import Span
+from benchctl.tui.screens.modals import WIDTH, Dialog
+from benchctl.tui.widgets.table import Table
+from benchctl.visible import visible
+
+# A frame, and the blanks within.
+FRAME = 4
+MOST_ROWS = 16
+
+
+class PickFrom(Dialog[int]):
+    """Returns the place of the chosen row; rows are a name and what is said of it."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up", "move(-1)", "Row up", show=False, priority=True, id="pick.up"),
+        Binding("down", "move(1)", "Row down", show=False, priority=True, id="pick.down"),
+    ]
+
+    def __init__(self, title: str, rows: Sequence[tuple[str, str]], index: int = 0) -> None:
+        super().__init__()
+        self._title = title
+        self._rows = rows
+        self._table = Table(empty="there is nothing to pick")
+        self._table.can_focus = False
+        self._table.index = index
+
+    def compose(self) -> ComposeResult:
+        with Vertical() as frame:
+            frame.border_title = Content(visible(self._title))
+            frame.border_subtitle = "type to filter   ↑ ↓ enter picks   escape cancels"
+            yield Input(placeholder="words to find")
+            yield self._table
+
+    def on_mount(self) -> None:
+        """Show the rows, as wide as the window allows."""
+        inside = min(WIDTH, self.app.size.width) - FRAME
+        named = min(max((len(name) for name, _ in self._rows), default=0), inside)
+        columns = [Column("", named, fixed=True), Column("", max(1, inside - named - 2))]
+        self._table.styles.height = min(len(self._rows), MOST_ROWS) + 1
+        self._table.show(columns, len(self._rows), lambda row: list(map(Span, self._rows[row])))
+
+    def action_move(self, rows: int) -> None:
+        """Move the cursor while the words have the focus."""
+        self._table.action_move(rows)
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Show the rows that have all words."""
+        self._table.filter(event.value)
+
+    def on_input_submitted(self) -> None:
+        """Take the row under the cursor."""
+        if self._table.here is not None:
+            self.dismiss(self._table.here)
+
+    def on_table_chosen(self, event: Table.Chosen) -> None:
+        """Take a row that was clicked."""
+        event.stop()
+        self.dismiss(event.index)

@@ -1,0 +1,144 @@
+"""What every screen does with its tables: filter, sort, copy, save."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.screen import Screen
+
+from benchctl.tui.draw.written import FORMS, as_row, as_rows
+from benchctl.tui.pictures import svg_of, text_of
+from benchctl.tui.screens.pick import PickFrom
+from benchctl.tui.widgets.filterline import FilterLine
+from benchctl.tui.widgets.table import DOWN, UP, Table
+
+FILTER = Binding(
+    "slash",
+    "filter",
+    "Filter",
+    show=False,
+    key_display="/",
+    tooltip="Filter the table by words",
+    id="app.filter",
+)
+# Where it matters most.
+SHOWN_FILTER = replace(FILTER, show=True)
+AS_IT_COMES = "as it comes"
+
+
+class TablesScreen(Screen[None]):
+    """A screen with tables, one of which is in use."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        FILTER,
+        Binding("S", "sort", "Sort", tooltip="Sort by a column", show=False, id="app.sort"),
+    ]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.filter_line = FilterLine()
+
+    def command(self) -> str:
+        """Return the command that shows or does the same on the command line."""
+        raise NotImplementedError
+
+    def file_stem(self) -> str:
+        """Return the name of files of this screen, without the end."""
+        raise NotImplementedError
+
+    @property
+    def table(self) -> Table | None:
+        """The table in use: the one that has the focus, or the first one that is seen."""
+        if isinstance(self.focused, Table):
+            return self.focused
+        seen = (one for one in self.query(Table) if one.display and one.region)
+        return next(seen, None)
+
+    def action_filter(self) -> None:
+        """Show only rows of the table that have the words typed."""
+        if self.table is not None:
+            self.filter_line.open(self.table)
+
+    def action_sort(self) -> None:
+        """Pick the column that the table is sorted by; the same one again turns the order."""
+        table = self.table
+        if table is None:
+            return
+        heads = [*dict.fromkeys(table.pivot().heads)]
+        now = table.sorted_by
+        rows = [(head, "") for head in heads]
+        if now is not None and now[0] in heads:
+            place = heads.index(now[0])
+            rows[place] = (now[0], f"{DOWN if now[1] else UP} now; again turns it")
+            rows.append((AS_IT_COMES, ""))
+
+        def take(place: int | None) -> None:
+            if place is not None:
+                table.sort(heads[place] if place < len(heads) else None)
+
+        self.app.push_screen(PickFrom("Sort by", rows), take)
+
+    def copy(self) -> None:
+        """Pick what is copied: the command, or a cell, a row or all of the table."""
+        rows = [("command", self.command())]
+        texts = [self.command()]
+        table = self.table
+        if table is not None and table.here is not None:
+            shown = table.pivot()
+            row = shown.rows[table.place]
+            rows += [("row", ", ".join(filter(None, row))), ("table", f"{len(shown.rows)} rows")]
+            texts += [as_row(row), as_rows(shown)]
+            cells = [(head, cell) for head, cell in zip(shown.heads, row, strict=True) if cell]
+            rows += [(f"cell {head}", cell) for head, cell in cells]
+            texts += [cell for _, cell in cells]
+
+        def take(place: int | None) -> None:
+            if place is not None:
+                self.app.copy_to_clipboard(texts[place])
+                self.notify(texts[place], title="copied")
+
+        self.app.push_screen(PickFrom("Copy", rows), take)
+
+    def save(self) -> None:
+        """Pick what is saved in this directory: a picture of the screen, or the table."""
+        ways: dict[str, tuple[str, Callable[[], str]]] = {
+            ".svg": ("picture of the screen", lambda: svg_of(self.app)),
+            ".txt": ("picture of the screen, as text", lambda: text_of(self.app)),
+        }
+        table = self.table
+        if table is not None and table.count:
+            shown = table.pivot()
+            what = f"table as it is shown, {len(shown.rows)} rows"
+            ways |= {end: (what, lambda write=write: write(shown)) for end, write in FORMS.items()}  # type: ignore[misc]
+        ends = list(ways)
+
+        def take(place: int | None) -> None:
+            if place is not None:
+                # The picture is of the screen, not of this window.
+                self.call_after_refresh(self._save, ends[place], ways[ends[place]][1])
+
+        rows = [(free_name(Path.cwd(), self.file_stem(), end).name, ways[end][0]) for end in ends]
+        self.app.push_screen(PickFrom("Save", rows), take)
+
+    def _save(self, end: str, write: Callable[[], str]) -> None:
+        path = free_name(Path.cwd(), self.file_stem(), end)
+        try:
+            path.write_text(write(), encoding="utf-8")
+        except OSError as error:
+            self.notify(f"{path}: {error.strerror}", severity="error")
+        else:
+            self.notify(str(path), title="saved")
+
+
+def free_name(directory: Path, stem: str, suffix: str) -> Path:
+    """Return an unused file name in a directory."""
+    path = directory / f"{stem}{suffix}"
+    number = 2
+    while path.exists():
+        path = directory / f"{stem}-{number}{suffix}"
+        number += 1
+    return path

@@ -1,0 +1,112 @@
+"""Trials on hosts elsewhere: their clocks, and what happens when one is lost."""
+
+import asyncio
+
+import pytest
+from engine import virtual
+from engine.fakes import EPOCH, GOOD, SERVER, FakeSpawner, Script
+from engine.virtual import flow
+
+from benchctl.engine.site import Site
+from benchctl.errors import HostError
+from benchctl.hosts.clocks import HostClock
+from benchctl.run.planned import Host, Network, Reach
+
+AHEAD_S = 100.0
+PATH_S = 0.02
+FAR = Host("local", "192.0.2.10", shares_ports=False, reach=Reach("paris"))
+SITE = Site(Network({"local": FAR}))
+
+
+class FarSpawner(FakeSpawner):
+    """The clock of its host is ahead, and output arrives before it is delivered."""
+
+    losses = ()
+    """When the host is lost, in order, in seconds after the epoch."""
+    refusals = 0
+
+    def __init__(self, *args):
+        super().__init__(*args)
+        self.clock = HostClock()
+        self.clock.add(EPOCH, EPOCH + PATH_S + AHEAD_S, EPOCH + 2 * PATH_S)
+        self._lost, self._losses = None, list(self.losses)
+
+    async def clock_of(self, host):
+        if self.refusals:
+            self.refusals -= 1
+            raise HostError("host paris: it does not answer")
+        return self.clock
+
+    def lost(self, host):
+        loop = asyncio.get_running_loop()
+        if self._lost is None or self._lost.done():
+            self._lost = loop.create_future()
+            if self._losses:
+                loop.call_at(self._losses.pop(0), self._lost.set_result, "host paris: it is gone")
+        return self._lost
+
+
+@pytest.fixture
+def far(measure, monkeypatch):
+    def run(scripts, *flows, losses=(), refusals=0, **options):
+        members = {"losses": losses, "refusals": refusals}
+        monkeypatch.setattr(virtual, "FakeSpawner", type("Far", (FarSpawner,), members))
+        return measure(scripts, *flows, site=SITE, **options)
+
+    return run
+
+
+def test_a_client_that_waits_itself_gets_the_time_of_its_own_host(far):
+    outcome = far({"server": SERVER, "client": GOOD, "early": GOOD}, flow("a"),
+                  flow("b", backend="early"))  # fmt: skip
+    (asked,) = [command[-1] for command in outcome.commands if command[0] == "early"]
+    assert float(asked.removeprefix("at=")) == pytest.approx(
+        outcome.trial.started_time + AHEAD_S, abs=1e-6
+    )
+
+
+def test_a_start_that_a_tool_reports_is_kept_by_our_clock(far):
+    client = Script([(0.5, f"started {AHEAD_S + 0.25}"), (1.0, "sample 0 1 100")], 1.2)
+    outcome = far({"server": SERVER, "client": client})
+    assert outcome.last.started_time == pytest.approx(EPOCH + 0.25, abs=1e-6)
+
+
+def test_the_clocks_of_a_trial_are_kept_with_their_errors(far):
+    clocks = far({"server": SERVER, "client": GOOD}).trial.clocks
+    assert clocks["local"].offset_s == pytest.approx(AHEAD_S, abs=1e-6)
+    assert clocks["local"].error_s >= PATH_S
+
+
+def test_the_clock_of_this_machine_is_not_kept(measure):
+    assert measure({"server": SERVER, "client": GOOD}).trial.clocks == {}
+
+
+# What its connection delivers when a host is lost: all at once, as one end sees it.
+HANGS = Script([(0.4, "sample 0 0.4 100")], ends_s=None)
+
+
+def test_a_trial_whose_host_is_lost_fails_with_the_reason_and_is_tried_again(far):
+    scripts = {"server": [SERVER, SERVER], "client": [HANGS, GOOD]}
+    outcome = far(scripts, losses=[0.5], attempts=2)
+    first, second = outcome.flows
+    assert (first.status, first.failure, first.error) == (
+        "failed",
+        "peer",
+        "host paris: it is gone",
+    )
+    assert second.status == outcome.status == "ok"
+    kept = [sample.metrics for sample in outcome.reader.samples(first.id)]
+    assert kept == [{"throughput_bps": 100.0}]
+
+
+def test_the_loss_of_a_host_explains_how_its_command_ended(far):
+    gone = Script([(0.4, "sample 0 0.4 100")], 0.5, 255)
+    outcome = far({"server": SERVER, "client": gone}, losses=[0.45])
+    assert outcome.last.error == "host paris: it is gone"
+
+
+def test_a_host_that_cannot_be_reached_again_fails_the_trial_after_its_attempts(far):
+    outcome = far({"server": SERVER, "client": GOOD}, refusals=9, attempts=3)
+    assert outcome.status == "failed"
+    assert outcome.trial.error == "main: host paris: it does not answer"
+    assert len(outcome.flows) == 3

@@ -1,0 +1,103 @@
+"""The packets of a flow are looked into when it has ended: each end, and both together."""
+
+import pytest
+from packets.written import MSS, SACK_PERMITTED, SCALE, ethernet, ipv4, pcap, tcp
+
+from benchctl.engine.inside import Crossed, look_inside
+from benchctl.run.record import RecordedPackets
+
+WAY_S = 0.02
+HELLO = {"options": MSS + SCALE + SACK_PERMITTED, "window": 64000}
+LOST = {4, 7}
+SEGMENTS = 10
+
+
+def captured(folder):
+    """Write the packets of a transfer as both of its ends have them; two segments are lost."""
+    ends = {"from": [], "to": []}
+
+    def send(at_s, way, seq, ack, *, lost=False, **more):
+        ident = len(ends["from"]) + len(ends["to"]) + 1
+        frame = ethernet(ipv4(tcp(way, seq, ack, **more), way, ident=ident))
+        left, came = ("from", "to") if way == 0 else ("to", "from")
+        ends[left].append((at_s, frame))
+        if not lost:
+            ends[came].append((at_s + WAY_S, frame))
+
+    send(0.0, 0, 0, 0, flags=2, **HELLO)
+    send(0.02, 1, 0, 1, flags=18, **HELLO)
+    send(0.04, 0, 1, 1)
+    for n in range(SEGMENTS):
+        send(0.04 + n / 1000, 0, 1 + 1000 * n, 1, size=1000, lost=n in LOST)
+    for n in sorted(LOST):
+        send(0.2 + n / 1000, 0, 1 + 1000 * n, 1, size=1000)
+    send(0.3, 1, 1, 1 + 1000 * SEGMENTS)
+    for end, packets in ends.items():
+        packets.sort(key=lambda one: one[0])
+        (folder / f"{end}.pcap").write_bytes(pcap([(round(t * 1e9), one) for t, one in packets]))
+    return [RecordedPackets(end, f"{end}.pcap", len(ends[end]), 0, 0) for end in ends]
+
+
+def test_both_ends_together_give_each_loss_and_the_delay_of_every_packet(tmp_path):
+    found = look_inside(captured(tmp_path), tmp_path, one_clock=True, stop=lambda: False)
+    near, far = (one.findings[0]["directions"][0] for one in found.captures)
+    assert near["retransmissions"]["count"] == far["retransmissions"]["count"] == 2
+    assert (near["packets"], far["packets"]) == (14, 12)
+    [pair] = found.paired
+    there, back = pair["directions"]
+    assert (there["left"], there["came"], there["lost"], back["lost"]) == (14, 12, 2, 0)
+    assert [one["sequence"] for one in there["losses"]] == [1 + 1000 * n for n in sorted(LOST)]
+    assert [one["left_s"] for one in there["losses"]] == pytest.approx([0.044, 0.047])
+    assert there["owd_s"]["min"] == pytest.approx(WAY_S)
+    assert there["owd_s"]["max"] == pytest.approx(WAY_S)
+    crossed = found.crossed["10.0.0.2"]
+    figures = {name: one.value for name, one in crossed.figures.items()}
+    assert figures == pytest.approx(
+        {
+            "packets_sent": 14, "packets_received": 12, "packets_lost": 2, "loss_ratio": 1 / 7,
+            "packets_duplicated": 0, "packets_reordered": 0, "owd_s": WAY_S,
+        }
+    )  # fmt: skip
+
+
+def test_one_end_alone_has_its_findings_and_nothing_of_both(tmp_path):
+    found = look_inside(captured(tmp_path)[:1], tmp_path, one_clock=True, stop=lambda: False)
+    assert len(found.captures[0].findings) == 1
+    assert (found.paired, found.crossed) == ([], {})
+
+
+def test_with_two_clocks_there_is_no_figure_of_delays(tmp_path):
+    found = look_inside(captured(tmp_path), tmp_path, one_clock=False, stop=lambda: False)
+    assert found.paired[0]["one_clock"] is False
+    assert found.crossed == {}
+
+
+def test_a_file_that_is_gone_costs_its_own_findings_only(tmp_path):
+    captures = captured(tmp_path)
+    (tmp_path / captures[1].file).unlink()
+    found = look_inside(captures, tmp_path, one_clock=True, stop=lambda: False)
+    assert [len(one.findings) for one in found.captures] == [1, 0]
+    assert found.paired == []
+
+
+def test_who_stops_a_run_waits_for_no_file(tmp_path):
+    captures = captured(tmp_path)
+    assert look_inside(captures, tmp_path, one_clock=True, stop=lambda: True) is None
+
+
+def test_the_series_has_what_left_in_each_interval():
+    left = [1000.0 + n * 0.25 for n in range(5)]
+    crossed = Crossed(left, [0.1, 0.2, 0.3, 0.4, 0.5], 0, 0, 0)
+    series = list(crossed.series(999.0))
+    assert [start_s for start_s, _, _ in series] == pytest.approx([1, 1.25, 1.5, 1.75, 2])
+    assert [owd_s for *_, owd_s in series] == [0.1, 0.2, 0.3, 0.4, 0.5]
+    assert list(Crossed([], [], 1, 0, 0).series(0.0)) == []
+    assert "owd_s" not in Crossed([], [], 1, 0, 0).figures
+
+
+def test_the_streams_of_each_end_have_their_windows(tmp_path):
+    found = look_inside(captured(tmp_path), tmp_path, one_clock=True, stop=lambda: False)
+    sent = [one for one in found.windows if (one.host, one.to) == ("from", "10.0.0.2")]
+    assert {one.stream for one in sent} == {0}
+    assert max(one.metrics["flight_bytes"] for one in sent) == 1000 * SEGMENTS
+    assert not [one for one in found.windows if one.to == "10.0.0.1"]  # which got no data

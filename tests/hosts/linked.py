@@ -1,0 +1,56 @@
+"""Connections to agents over a plain pipe, as they are over SSH."""
+
+import asyncio
+import os
+import select
+import sys
+
+from waiting import DEADLINE_S
+
+from benchctl.hosts import ssh
+from benchctl.hosts.remote import RemoteHost
+from benchctl.run.planned import Reach
+
+REACH = Reach("far")
+
+
+def booted(python=sys.executable):
+    """Return the command that a host would run."""
+    return (python, "-I", "-S", "-c", ssh.BOOT)
+
+
+def linked(main, python=sys.executable, argv=None, lock=None, **settings):
+    """Run ``main(link)`` on an open connection; returns what it returns."""
+    settings["lock"] = lock or f"benchctl-test-{os.getpid()}"
+
+    async def wrapped():
+        link = RemoteHost("far", argv or booted(python), REACH, settings)
+        try:
+            await link.open()
+            return await main(link)
+        finally:
+            await link.close()
+
+    return asyncio.run(wrapped())
+
+
+async def started(link, *argv, env=None, at=None):
+    """Start a command and open its gate; returns it and its output."""
+    output = []
+    process = link.start(argv, env or {}, lambda channel, data: output.append((channel, data)))
+    process.begin(at)
+    return process, output
+
+
+def has_ended(pid):
+    """Wait until a process that need not be our child has ended; False if it does not."""
+    try:
+        watch = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    try:
+        poll = select.poll()
+        poll.register(watch)
+        return bool(poll.poll(1000 * DEADLINE_S))
+    finally:
+        os.close(watch)

@@ -1,0 +1,296 @@
+"""The agent of a host elsewhere: what it starts, says, and never leaves behind."""
+
+import ast
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from hosts.linked import booted, has_ended, linked, started
+from needs import PYTHONS
+from waiting import DEADLINE_S, until
+
+from benchctl.api import Channel
+from benchctl.errors import HostError
+from benchctl.hosts import agent, facts, frames, hostlock, ports
+from benchctl.hosts.programs import agent_text
+
+linux_only = pytest.mark.skipif(sys.platform != "linux", reason="waits by pidfd")
+
+
+@pytest.mark.parametrize(
+    "module", [agent, frames, hostlock, facts, ports], ids=lambda m: m.__name__
+)
+def test_what_runs_elsewhere_is_written_for_python_3_9(module):
+    ast.parse(Path(module.__file__).read_text(), feature_version=(3, 9))
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+def test_an_agent_runs_a_command_and_delivers_its_output_before_its_end(python):
+    async def main(link):
+        process, output = await started(link, "sh", "-c", "echo out; echo err >&2; exit 7")
+        return await process.wait(), sorted(output)
+
+    assert linked(main, python) == (7, [(Channel.STDERR, b"err\n"), (Channel.STDOUT, b"out\n")])
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+def test_a_program_of_ours_is_sent_and_runs_with_the_python_there(python):
+    tool = Path("plugins/benchctl_simpleperf/simpleperf/__main__.py").resolve()
+
+    async def main(link):
+        found = []
+        for _ in range(2):  # it is sent once
+            words = (sys.executable, "-I", "-S", str(tool), "--version")
+            process, output = await started(link, *words)
+            found.append((await process.wait(), b"".join(data for _, data in output)))
+        return found
+
+    first, second = linked(main, python)
+    assert first == second
+    assert first[0] == 0
+    assert first[1].startswith(b"simpleperf ")
+
+
+def test_a_script_of_one_file_is_sent_as_it_is(tmp_path):
+    script = tmp_path / "tool.py"
+    script.write_text("import sys\nprint(sys.argv[1:], sys.flags.isolated)\n")
+
+    async def main(link):
+        process, output = await started(link, sys.executable, "-I", str(script), "-x", "two words")
+        return await process.wait(), output
+
+    assert linked(main) == (0, [(Channel.STDOUT, b"['-x', 'two words'] 1\n")])
+
+
+def test_a_command_waits_at_its_gate(tmp_path):
+    made = tmp_path / "made"
+
+    async def main(link):
+        process = link.start(("touch", str(made)), {}, print)
+        other, _ = await started(link, "true")
+        await other.wait()
+        before = made.exists()
+        process.begin()
+        return before, await process.wait(), made.exists()
+
+    assert linked(main) == (False, 0, True)
+
+
+def test_a_gate_opens_at_a_time_of_our_clock_whatever_the_far_clock_shows():
+    async def main(link):
+        clock = await link.timed()
+        at = time.time() + 0.2
+        process, _ = await started(link, "echo", "now", at=at)
+        await process.wait()
+        return at, process.arrived, clock.reading(at)
+
+    at, arrived, reading = linked(main, skew_s=-3600.0)
+    assert reading.offset_s == pytest.approx(-3600.0, abs=reading.error_s + 1e-3)
+    assert at - reading.error_s <= arrived < at + DEADLINE_S
+
+
+def test_a_signal_reaches_all_that_a_command_has_started():
+    async def main(link):
+        ready, output = await started(link, "sh", "-c", "sleep 1000 & echo $!; wait")
+        await until(lambda: output)
+        ready.send_signal("SIGINT")
+        return await ready.wait(), int(output[0][1])
+
+    code, child = linked(main)
+    assert code == -signal.SIGINT
+    assert has_ended(child)
+
+
+def test_output_that_a_grandchild_holds_open_is_cut_off():
+    async def main(link):
+        process, output = await started(link, "sh", "-c", "sleep 1000 & echo $!")
+        return await process.wait(), int(output[0][1])
+
+    code, child = linked(main)
+    assert code == 0
+    assert has_ended(child)
+
+
+def test_much_output_arrives_whole_and_in_order():
+    lines = 200_000
+
+    async def main(link):
+        process, output = await started(link, "seq", str(lines))
+        return await process.wait(), b"".join(data for _, data in output)
+
+    code, data = linked(main)
+    assert code == 0
+    assert data == b"".join(b"%d\n" % number for number in range(1, lines + 1))
+
+
+def test_a_program_that_is_missing_there_ends_as_a_shell_ends_it():
+    async def main(link):
+        process, output = await started(link, "nosuch")
+        return await process.wait(), output
+
+    missing = (Channel.STDERR, b"no program nosuch in the PATH\n")
+    assert linked(main) == (127, [missing])
+
+
+def test_a_command_gets_its_environment_and_the_language_of_its_parser():
+    async def main(link):
+        process, output = await started(
+            link, "sh", "-c", 'echo "$LC_ALL $SECRET"', env={"SECRET": "s"}
+        )
+        await process.wait()
+        return output
+
+    assert linked(main) == [(Channel.STDOUT, b"C s\n")]
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+def test_the_facts_and_the_free_ports_of_a_host_are_asked_of_it(python, port):
+    async def main(link):
+        return (
+            await link.ask(facts, "collect"),
+            await link.ask(ports, "first_free", "127.0.0.1", port, 1),
+        )
+
+    about, free = linked(main, python)
+    assert about["hostname"] == facts.collect()["hostname"]
+    assert free == [port]
+
+
+def test_a_question_that_fails_there_says_why():
+    async def main(link):
+        with pytest.raises(HostError, match="host far: KeyError: 'nothing'"):
+            await link.ask(facts, "nothing")
+
+    linked(main)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give rights away")
+def test_an_agent_of_sudo_gives_root_only_to_what_needs_it(monkeypatch):
+    monkeypatch.setenv("SUDO_UID", "65534")
+
+    async def main(link):
+        found = []
+        for as_root in (False, True):
+            output = []
+            take = lambda _, data, output=output: output.append(data)  # noqa: E731
+            process = link.start(("id", "-u"), {}, take, as_root=as_root)
+            process.begin()
+            await process.wait()
+            found += output
+        waiting = link.start(("sleep", "1000"), {}, print)
+        waiting.begin()
+        waiting.send_signal("SIGTERM")  # root may end what is another's
+        return found, await waiting.wait()
+
+    assert linked(main) == ([b"65534\n", b"0\n"], -signal.SIGTERM)
+
+
+# --- nothing stays behind ---------------------------------------------------------------------
+
+
+def running(python=sys.executable, **settings):
+    """Start an agent that nobody pings, with one command; returns it and the command's group."""
+    text = agent_text({"lock": f"benchctl-test-{os.getpid()}", **settings})
+    process = subprocess.Popen(booted(python), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    process.stdin.write(b"%d\n" % len(text) + text)
+    process.stdin.flush()
+    heard, data = frames.FrameReader(), b""
+    while frames.HELLO not in data:
+        data += os.read(process.stdout.fileno(), 1 << 16)
+    said = heard.feed(data.partition(frames.HELLO)[2])
+    start = {"call": "start", "number": 1, "argv": ["sleep", "1000"], "env": {}}
+    for head in (start, {"call": "begin", "number": 1}):
+        process.stdin.write(frames.frame(head))
+    process.stdin.flush()
+    while not any("started" in head for head, _ in said):
+        said += heard.feed(os.read(process.stdout.fileno(), 1 << 16))
+    return process, next(head["pid"] for head, _ in said if "started" in head)
+
+
+def close(process):
+    process.stdin.close()
+    process.stdout.close()
+    return process.wait(DEADLINE_S)
+
+
+@linux_only
+def test_what_it_started_ends_when_the_connection_closes():
+    process, group = running()
+    close(process)
+    assert has_ended(group)
+
+
+@linux_only
+def test_what_it_started_ends_when_the_connection_is_silent():
+    process, group = running(patience_s=0.1)
+    assert has_ended(group)
+    close(process)
+
+
+@linux_only
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGINT", "SIGKILL"])
+def test_what_it_started_ends_when_the_agent_is_ended(name):
+    process, group = running()
+    process.send_signal(signal.Signals[name])
+    assert has_ended(group)
+    close(process)
+
+
+@linux_only
+def test_what_it_started_ends_when_nobody_reads_what_it_says():
+    process, group = running()
+    process.stdout.close()
+    process.stdin.write(frames.frame({"call": "ping", "sent": 0}))
+    process.stdin.flush()
+    assert has_ended(group)
+    process.stdin.close()
+    process.wait(DEADLINE_S)
+
+
+@linux_only
+def test_what_it_started_ends_when_something_else_speaks():
+    process, group = running()
+    process.stdin.write(b"GET / HTTP/1.1\r\n\r\n")
+    process.stdin.flush()
+    assert has_ended(group)
+    close(process)
+
+
+# --- one run at a time ------------------------------------------------------------------------
+
+
+def test_a_host_that_a_run_has_is_not_given_to_another_until_the_agent_has_ended():
+    name = f"benchctl-test-lock-{os.getpid()}"
+
+    async def other(link):
+        return await link.lock("second")
+
+    async def main(link):
+        assert await link.lock("first") == ""
+        assert await link.lock("first") == ""  # it has it
+        taken = await asyncio.to_thread(linked, other, lock=name)
+        os.kill(link.about["pid"], signal.SIGKILL)
+        await link.ended
+        free = await asyncio.to_thread(linked, other, lock=name)
+        return taken, free
+
+    taken, free = linked(main, lock=name)
+    assert taken.startswith("run first of ")
+    assert free == ""
+
+
+def test_a_host_that_was_given_back_is_free():
+    name = f"benchctl-test-back-{os.getpid()}"
+
+    async def main(link):
+        await link.lock("first")
+        link.unlock()
+        await link.ask(facts, "sysctls")  # everything before it is done
+        return await asyncio.to_thread(linked, lambda other: other.lock("second"), lock=name)
+
+    assert linked(main, lock=name) == ""

@@ -1,0 +1,81 @@
+"""One run at a time has a host, also where the system has no abstract names."""
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from benchctl.hosts import hostlock
+from benchctl.hosts.hostlock import HostLock
+
+
+@pytest.fixture(params=["linux", "darwin"])
+def lock(request, monkeypatch, tmp_path):
+    """Return what makes locks of one name, as on this system."""
+    if request.param == "linux" and hostlock.sys.platform != "linux":
+        pytest.skip("no abstract names here")
+    monkeypatch.setattr(hostlock.sys, "platform", request.param)
+
+    def made():
+        one = HostLock(f"benchctl-test-{os.getpid()}-{request.param}")
+        one._path = str(tmp_path / "lock")
+        return one
+
+    return made
+
+
+def test_the_second_is_told_who_has_it_until_it_is_given_back(lock):
+    first, second = lock(), lock()
+    assert first.take("run one") == ""
+    assert first.take("run one") == ""
+    assert second.take("run two") == "run one"
+    first.give_back()
+    assert second.take("run two") == ""
+    assert first.take("run one") == "run two"
+    second.give_back()
+
+
+def test_the_next_has_it_as_soon_as_it_is_given_back(lock):
+    for _ in range(200):
+        one = lock()
+        assert one.take("run") == ""
+        one.give_back()
+
+
+def test_nothing_stays_when_it_is_given_back(lock, tmp_path):
+    one = lock()
+    one.take("run")
+    one.give_back()
+    one.give_back()
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_file_may_be_taken_by_every_user_after_its_owner_was_killed(tmp_path):
+    lock = HostLock("unused")
+    lock._path = str(tmp_path / "lock")
+    before = os.umask(0o077)
+    try:
+        assert lock._flock("run") == ""
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(Path(lock._path).stat().st_mode) == 0o666
+    lock.give_back()
+
+
+def test_a_file_that_was_removed_while_it_was_opened_is_not_taken(tmp_path, monkeypatch):
+    first, second = HostLock("unused"), HostLock("unused")
+    first._path = second._path = str(tmp_path / "lock")
+    assert first._flock("run one") == ""
+    real, calls = hostlock.fcntl.flock, []
+
+    def slow(file, how):
+        if not calls:
+            calls.append(1)
+            first.give_back()  # which removes the file that is open here
+        real(file, how)
+
+    monkeypatch.setattr(hostlock.fcntl, "flock", slow)
+    assert second._flock("run two") == ""
+    assert Path(second._path).read_text() == "run two"
+    second.give_back()

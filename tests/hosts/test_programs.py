@@ -1,0 +1,34 @@
+"""What is sent to hosts elsewhere, and how it is called there."""
+
+import sys
+
+import pytest
+
+from benchctl.hosts.programs import as_sent, sendable
+
+
+@pytest.mark.parametrize(
+    ("argv", "shown"),
+    [
+        (("iperf3", "-s"), "iperf3 -s"),
+        ((sys.executable, "-I", "-S", "/x/simpleperf/__main__.py", "-s"),
+         "python3 -I -S simpleperf -s"),
+        ((sys.executable, "-I", "/x/echo.py", "/x/echo.py"), "python3 -I echo.py /x/echo.py"),
+        ((sys.executable, "-c", "print()"), "python3 -c print()"),
+        ((sys.executable, "-V"), "python3 -V"),
+    ],
+)  # fmt: skip
+def test_a_command_is_shown_as_it_runs_there(argv, shown):
+    assert " ".join(as_sent(argv)) == shown
+
+
+def test_a_script_goes_along_and_its_words_stay(tmp_path):
+    script = tmp_path / "tool.py"
+    script.write_text("print()")
+    words, text = sendable((sys.executable, "-I", str(script), "-c", "x"))
+    assert (words, text) == ([None, "-I", None, "-c", "x"], b"print()")
+
+
+def test_nothing_goes_along_with_a_program_of_the_host():
+    assert sendable(("ping", "-c", "1")) == (["ping", "-c", "1"], b"")
+    assert sendable((sys.executable, "-c", "1")) == ([None, "-c", "1"], b"")

@@ -1,0 +1,225 @@
+"""Why a host cannot be reached is said in one line, with what mends it."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+from hosts.linked import REACH, linked, started
+from needs import python_39
+
+from benchctl.errors import HostError
+from benchctl.hosts import remote, ssh
+from benchctl.hosts.hosts import Hosts
+from benchctl.run.planned import Host, Reach
+
+PARIS = Host("paris", "192.0.2.1", reach=Reach("ann@paris"))
+
+
+def script(directory, name, text):
+    path = directory / name
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return path
+
+
+@pytest.fixture
+def there(tmp_path, monkeypatch):
+    """Let ``ssh`` be a script; returns what writes it."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", str(folder), prepend=":")
+    return lambda text: script(folder, "ssh", text)
+
+
+# What a login shell does with the command that it gets.
+RUNS = 'for last; do :; done; exec sh -c "$last"'
+
+
+def reached(host=PARIS):
+    async def main():
+        async with Hosts() as hosts:
+            return (await hosts.link(host)).about
+
+    return asyncio.run(main())
+
+
+def test_a_host_is_reached_by_the_ssh_in_the_path(there):
+    there(RUNS)
+    assert reached()["system"] == sys.platform
+
+
+def test_what_start_up_files_print_does_not_disturb(there):
+    there(f"echo 'Welcome to paris!'; echo motd >&2; {RUNS}")
+    assert reached()["system"] == sys.platform
+
+
+@pytest.mark.parametrize(
+    ("said", "message", "hint"),
+    [
+        ("Host key verification failed.", "its host key is unknown", "ssh ann@paris true"),
+        ("@    WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!     @\n"
+         "Host key verification failed.",
+         "its host key is not the known one", "ssh-keygen -R paris"),
+        ("ann@paris: Permission denied (publickey).", "permission denied", "ssh-copy-id ann@paris"),
+        ("ssh: Could not resolve hostname paris: Name or service not known",
+         "its name is unknown", "HostName"),
+        ("ssh: connect to host paris port 22: Connection timed out",
+         "it does not answer", "firewall"),
+        ("ssh: connect to host paris port 22: Connection refused",
+         "it refuses connections", "start sshd"),
+        ("ssh: connect to host paris port 22: No route to host", "there is no route to it", "ssh"),
+        ("sudo: a password is required", "sudo would ask for a password", "NOPASSWD"),
+        ("Something\x1b[31m new", r"Something\x1b[31m new", "ssh ann@paris true"),
+        ("", "ssh ended with code 255", "ssh ann@paris true"),
+    ],
+)  # fmt: skip
+def test_a_failed_login_says_what_mends_it(there, said, message, hint):
+    there(f"printf '%s\\n' '{said}' >&2; exit 255")
+    with pytest.raises(HostError) as caught:
+        reached()
+    assert caught.value.message == f"host paris: {message}"
+    assert hint in caught.value.hint
+    assert "\n" not in caught.value.message + caught.value.hint
+
+
+def test_a_login_that_sshd_refuses_for_their_number_is_tried_again(there, tmp_path, monkeypatch):
+    monkeypatch.setattr(remote, "AGAIN_S", 0.001)
+    here = tmp_path / "tried"
+    refuses = f"[ -e {here}2 ] || {{ [ -e {here} ] && touch {here}2; touch {here}; "
+    refuses += (
+        "echo 'kex_exchange_identification: Connection closed by remote host' >&2; exit 255; }"
+    )
+    there(f"{refuses}\n{RUNS}")
+    assert reached()["system"] == sys.platform
+
+
+def test_a_machine_without_ssh_says_so(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(HostError, match="ssh cannot be started: No such file") as caught:
+        linked(None, argv=ssh.command(REACH))
+    assert "OpenSSH" in caught.value.hint
+
+
+def only(directory, **programs):
+    """Return the environment of a host that has these programs, and those of POSIX."""
+    for name, text in programs.items():
+        script(directory, name, text)
+    return {"PATH": f"{directory}:/nowhere"}
+
+
+def test_a_host_without_python_says_so(there, tmp_path):
+    there(f"PATH={tmp_path}; {RUNS.replace('exec sh', 'exec /bin/sh')}")
+    with pytest.raises(HostError, match="host paris: it has no python3") as caught:
+        reached()
+    assert "3.9" in caught.value.hint
+
+
+OLD = 'case "$*" in *-V*) echo Python 3.6.15;; esac; exit 1'
+
+
+def test_a_host_whose_python_is_too_old_says_which_it_is(there, tmp_path):
+    script(tmp_path, "python3", OLD)
+    there(f"PATH={tmp_path}; {RUNS.replace('exec sh', 'exec /bin/sh')}")
+    with pytest.raises(HostError, match=r"host paris: its Python 3\.6\.15 is too old"):
+        reached()
+
+
+@pytest.mark.skipif(not python_39(), reason="needs Python 3.9: pyenv install 3.9")
+def test_a_newer_python_is_looked_for_by_its_name(there, tmp_path):
+    script(tmp_path, "python3", OLD)
+    (tmp_path / "python3.9").symlink_to(python_39())
+    there(f"PATH={tmp_path}; {RUNS.replace('exec sh', 'exec /bin/sh')}")
+    assert reached()["python"].startswith("3.9")
+
+
+def test_no_tool_is_started_as_root_unless_asked():
+    assert "sudo" not in ssh.there()
+    assert "exec sudo -n $p" in ssh.there(sudo=True)
+
+
+def test_every_login_shell_reads_the_command_alike():
+    """csh expands ``!`` and breaks lines in quotes, and fish reads ``\\``."""
+    text = ssh.there(sudo=True)
+    assert text.count("'") == 2
+    assert not {"!", "\n", "\\", "`"} & set(text)
+
+
+def test_options_of_a_destination_are_none_of_ssh():
+    words = ssh.command(Reach("-oProxyCommand=evil"))
+    assert words[words.index("-oProxyCommand=evil") - 1] == "--"
+
+
+@pytest.mark.tool("ssh")
+def test_the_real_ssh_takes_all_the_options():
+    words = ssh.command(Reach("paris.invalid", options=("-F", "none")))
+    place = words.index("ssh") + 1
+    done = subprocess.run(
+        [*words[:place], "-G", *words[place:]], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    told = dict(line.split(" ", 1) for line in done.stdout.splitlines() if " " in line)
+    assert told["batchmode"] == "yes"
+    assert told["serveraliveinterval"] == "5"
+    assert told["controlmaster"] == "false"
+
+
+# --- a connection that breaks -----------------------------------------------------------------
+
+
+def test_a_command_ends_with_the_reason_when_its_connection_breaks(there, tmp_path):
+    there(f"echo $$ > {tmp_path}/pid; {RUNS}")
+
+    async def main():
+        async with Hosts() as hosts:
+            link = await hosts.link(PARIS)
+            lost = hosts.lost(PARIS)
+            process, output = await started(link, "sleep", "1000")
+            os.kill(int((tmp_path / "pid").read_text()), 9)
+            code = await process.wait()
+            again = await hosts.link(PARIS)
+            return code, output, await lost, again is not link, hosts.lost(PARIS).done()
+
+    code, output, why, is_new, is_lost = asyncio.run(main())
+    assert code == 255
+    assert why.startswith("host paris: ")
+    assert output[-1][1] == f"{why}\n".encode()
+    assert (is_new, is_lost) == (True, False)
+
+
+def test_a_host_that_is_frozen_is_lost(there, tmp_path, monkeypatch):
+    monkeypatch.setattr(remote, "PATIENCE_S", 0.2)
+    monkeypatch.setattr(remote, "PING_S", 0.05)
+    there(f"echo $$ > {tmp_path}/pid; {RUNS}")
+
+    async def main():
+        async with Hosts() as hosts:
+            link = await hosts.link(PARIS)
+            pid = int((tmp_path / "pid").read_text())
+            os.kill(pid, signal.SIGSTOP)
+            try:
+                return await link.ended
+            finally:
+                os.kill(pid, signal.SIGCONT)
+
+    assert asyncio.run(main()).startswith("host paris: it has been silent for ")
+
+
+def test_hosts_are_connected_at_the_same_time_but_not_too_many(there):
+    there(RUNS)
+    many = [Host(f"h{n}", "192.0.2.1", reach=Reach(f"h{n}")) for n in range(5)]
+
+    async def main():
+        greeted = []
+
+        async def greet(host, link):
+            greeted.append(host.name)
+
+        async with Hosts(greet) as hosts:
+            await hosts.connect(many)
+            await hosts.connect(many)
+            return sorted(greeted)
+
+    assert asyncio.run(main()) == [host.name for host in many]

@@ -1,0 +1,57 @@
+"""What was set for a run becomes a profile of its own."""
+
+import pytest
+
+from benchctl.errors import UsageError
+from benchctl.profile.derive import derived_profile
+from benchctl.profile.load import load_profile
+
+BASE = """title = "Base"
+[defaults]
+duration = "20s"
+[servers.paris]
+host = "192.0.2.1"
+[flows.main]
+backend = "iperf3"
+to = "paris"
+[flows.other]
+backend = "iperf3"
+duration = "3s"
+[axes]
+server = { sets = "main.to", values = ["paris", "local"] }
+streams = [1, { label = "many", streams = 8 }]
+"""
+
+
+@pytest.mark.parametrize(
+    "sets",
+    [
+        ["streams=4"], ["streams=many,1"], ["server=local"], ["duration=5s"], ["run.repeats=7"],
+        ["servers.paris.host=192.0.2.7", "servers.paris.port=9200-9240"],
+        ["main.window=64K"], ["flows.main.to=local", 'run.order="shuffled"'],
+    ],
+)  # fmt: skip
+def test_a_derived_profile_says_what_the_options_said(tmp_path, sets):
+    (tmp_path / "base.toml").write_text(BASE)
+    asked = load_profile(str(tmp_path / "base.toml"), sets)
+    new = tmp_path / "new.toml"
+    new.write_text(derived_profile(asked, "base.toml"))
+    found = load_profile(str(new))
+    by_option, written = asked.model.model_dump(), found.model.model_dump()
+    # Targets are no keys of the file that was asked with options: the profile has them as keys.
+    for key, value in asked.overrides.targets.items():
+        for name, flow in by_option["flows"].items():
+            if key[0] in (name, "duration") and (len(key) == 2 or name == "other"):
+                flow[key[-1]] = value
+        if key == ("duration",):
+            by_option["defaults"]["duration"] = value
+    for one in (by_option, written):
+        del one["title"], one["extends"]
+    assert written == by_option
+
+
+def test_what_a_profile_has_no_place_for_is_refused(tmp_path):
+    (tmp_path / "base.toml").write_text(BASE)
+    asked = load_profile(str(tmp_path / "base.toml"), ['flows=["main"]'])
+    with pytest.raises(UsageError, match="no place for flows"):
+        derived_profile(asked, "base.toml")

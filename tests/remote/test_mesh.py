@@ -1,0 +1,70 @@
+"""A mesh of five hosts, one of which dies in the middle: the result says exactly that."""
+
+import os
+import re
+import signal
+import sys
+from contextlib import suppress
+
+import pytest
+from lab.lab_support import LABS
+from remote.measured import Measured
+from remote_lab import NEEDS, remote_lab
+
+pytestmark = NEEDS
+
+MESH = LABS.parent / "remote/mesh.toml"
+# The host that dies has a server that may: without a service, the lab would have failed.
+DYING = "tokyo"
+SERVED = f"{DYING} = {{ services = [{{ ssh = 22 }}] }}"
+ORDINARY = f'{DYING} = {{ sysctl = {{ "net.ipv4.ip_unprivileged_port_start" = 0 }} }}'
+
+
+@pytest.fixture
+def lab(tmp_path):
+    topology = (LABS / "remote.toml").read_text()
+    assert SERVED in topology
+    with remote_lab(tmp_path, topology.replace(SERVED, ORDINARY), here="desk") as lab:
+        lab.serve(DYING, port=22)
+        yield lab
+
+
+def test_the_result_says_which_host_died_and_has_all_that_the_others_measured(lab, tmp_path):
+    profile = tmp_path / "mesh.toml"
+    profile.write_text(MESH.read_text())
+    run = Measured(
+        lab, profile, ["--lab", "none", "--set", "duration=300ms", "--set", "run.attempts=1"]
+    )
+    try:
+        run.until("trial_ended", 5)
+        for pid in lab.processes(DYING):
+            with suppress(ProcessLookupError):  # it went with the one before
+                os.kill(pid, signal.SIGKILL)
+    finally:
+        code = run.end()
+    assert code == 1, run.told()
+    trials = run.of("trial_ended")
+    assert len(trials) == 20
+    failed = [trial for trial in trials if trial["status"] != "ok"]
+    assert failed
+    for trial in trials:
+        with_it = DYING in trial["point"]["pair"].split(":")
+        assert trial["status"] == "ok" or (with_it and trial["index"] >= 4), trial
+        if trial["status"] != "ok":
+            assert trial["status"] == "failed"
+            assert f"host {DYING}: " in trial["error"], trial
+    # Each of the pairs without it, and no word of another host.
+    whole = {trial["point"]["pair"] for trial in trials if trial["status"] == "ok"}
+    assert len([pair for pair in whole if DYING not in pair]) == 12
+    shown = lab.run(
+        sys.executable,
+        "-m",
+        "benchctl",
+        "show",
+        "last",
+        env={**os.environ, "BENCHCTL_STORE": run.store},
+    ).stdout
+    assert re.findall(r"^trial .*failed: .*host (\w+): ", shown, flags=re.M) == [DYING] * len(
+        failed
+    )
+    assert not any(lab.left(host) for host in lab.lab.topology.hosts)

@@ -1,0 +1,117 @@
+"""However a run on hosts elsewhere ends, nothing stays there, and what was measured is kept."""
+
+import os
+import random
+import signal
+import time
+from contextlib import suppress
+from functools import partial
+
+import pytest
+from remote.measured import MAIN
+from remote_lab import NEEDS
+from waiting import wait_until
+
+pytestmark = NEEDS
+
+HOSTS = ("paris", "tokyo")
+SEED = 20261122
+# So long that only its end by force is seen.
+LONG = MAIN.replace('duration = "1s"', 'duration = "10min"') + "[run]\nattempts = 1\n"
+
+
+def nothing_is_left(lab, *hosts):
+    wait_until(
+        lambda: not any(lab.left(host) for host in hosts or HOSTS),
+        lambda: {host: lab.left(host) for host in hosts or HOSTS},
+    )
+
+
+def those(lab, host, word):
+    """Return the processes of a host that have a word in their command lines."""
+    return [pid for pid, line in lab.left(host).items() if word in line]
+
+
+def agents(lab, host):
+    return those(lab, host, "exec(")
+
+
+def sessions(lab, host):
+    return those(lab, host, "sshd: benchctl")
+
+
+def test_a_run_that_ends_leaves_nothing_there(lab, measure):
+    run = measure(MAIN)
+    assert run.end() == 0, run.told()
+    nothing_is_left(lab)
+
+
+def test_a_runner_that_is_killed_at_any_moment_leaves_nothing_there(lab, measure):
+    """While it connects, starts the servers, measures, and ends."""
+    moments = random.Random(SEED)
+    for _ in range(6):
+        run = measure(f"{MAIN}[run]\nrepeats = 9\n")
+        time.sleep(moments.uniform(0.3, 4.0))
+        for pid in those(lab, "here", "benchctl.engine"):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        run.process.kill()
+        run.end()
+        nothing_is_left(lab, "here", *HOSTS)
+
+
+@pytest.mark.parametrize("victim", [agents, sessions])
+def test_a_trial_whose_host_is_lost_at_any_moment_is_measured_again(victim, lab, measure):
+    moments = random.Random(SEED)
+    run = measure(f"{MAIN}[run]\nrepeats = 6\nattempts = 9\nbackoff = '100ms'\n")
+    for turn in range(1, 4):
+        run.until("trial_started", turn)
+        time.sleep(moments.uniform(0.0, 1.2))
+        host = moments.choice(HOSTS)
+        for pid in wait_until(partial(victim, lab, host), partial(lab.left, host)):
+            with suppress(ProcessLookupError):  # it went with the one before
+                os.kill(pid, signal.SIGKILL)
+    assert run.end() == 0, run.told()
+    assert [trial["status"] for trial in run.of("trial_ended")] == ["ok"] * 6
+    nothing_is_left(lab)
+
+
+def of_benchctl(lab, host):
+    """Return what the run has on a host, without the server's own processes for its login."""
+    return {pid: line for pid, line in lab.left(host).items() if not line.startswith("sshd: ")}
+
+
+def lost(run, host):
+    """Wait for the end of a run whose host was lost, and check what it reports."""
+    assert run.end() == 1
+    [trial] = run.of("trial_ended")
+    [flow] = run.of("flow_ended")
+    assert trial["status"] == flow["status"] == "failed"
+    assert f"host {host}" in flow["error"], flow["error"]
+    measured = [s for s in run.of("sample") if s["told_by"] == "client"]
+    assert [s["start_s"] for s in measured] == sorted(s["start_s"] for s in measured)
+    return len(measured)
+
+
+def test_a_cut_link_ends_the_trial_with_the_reason_and_keeps_what_was_measured(lab, measure):
+    run = measure(LONG)
+    run.until("sample", 12)
+    lab.cut("east")
+    # The agent notices by itself that nobody speaks to it. Its server waits for TCP to give up.
+    wait_until(lambda: not of_benchctl(lab, "tokyo"), lambda: lab.left("tokyo"))
+    assert lost(run, "tokyo") >= 6
+    nothing_is_left(lab, "here", "paris")
+
+
+def test_a_frozen_server_of_ssh_is_a_lost_host(lab, measure):
+    run = measure(LONG)
+    run.until("sample", 12)
+    frozen = set(sessions(lab, "tokyo"))
+    for pid in frozen:
+        os.kill(pid, signal.SIGSTOP)
+    wait_until(lambda: not of_benchctl(lab, "tokyo"), lambda: lab.left("tokyo"))
+    assert lost(run, "tokyo") >= 6
+    assert set(lab.left("tokyo")) == frozen
+    for pid in frozen:
+        os.kill(pid, signal.SIGCONT)
+    nothing_is_left(lab, "here", *HOSTS)

@@ -1,0 +1,142 @@
+"""Labs whose hosts are reached by SSH, with real servers that tests set up, freeze and kill."""
+
+import subprocess
+import sys
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+import pytest
+from lab.lab_support import topology
+from waiting import COMMAND_S, wait_until
+
+from benchctl.lab import ssh
+from benchctl.lab.devices import program_path
+from benchctl.lab.lab import Lab
+from benchctl.lab.link import Change
+from benchctl.lab.services import WITH_FEWER_PRIVILEGES
+
+NEEDS = [pytest.mark.netns, pytest.mark.tool("ssh", "sshd")]
+"""The marks of a test that uses these labs."""
+
+TWO = """
+[hosts]
+here = {}
+paris = { services = [{ ssh = 22 }] }
+tokyo = { services = [{ ssh = 22 }] }
+
+[routers]
+middle = { sysctl = { "net.ipv4.ip_unprivileged_port_start" = 0 } }
+
+[links]
+desk = { between = ["here", "middle"] }
+west = { between = ["paris", "middle"], delay = "5ms" }
+east = { between = ["tokyo", "middle"], delay = "5ms" }
+"""
+"""Two hosts, and one from which they are reached, ``here``."""
+
+
+class RemoteLab:
+    """A lab that stands; ssh starts on its node ``here``.
+
+    Every host with the service ``ssh`` is reached by its name. `serve` starts further servers with
+    other settings, on nodes of any kind, and `configure` says how ssh reaches them.
+    """
+
+    def __init__(self, lab, ended, directory, here):
+        self.lab, self._ended, self._directory = lab, ended, directory
+        self.over = lab.nodes[here].prefix
+        """The words before ssh."""
+
+    def run(self, *argv, **options):
+        """Run a command to its end where ssh starts."""
+        options = {"stdin": subprocess.DEVNULL, "capture_output": True, **options}
+        return subprocess.run(
+            [*self.over, *argv],
+            text=True, check=False, start_new_session=True, timeout=COMMAND_S, **options,
+        )  # fmt: skip
+
+    def ssh(self, destination, command, *options):
+        """Run a command as ``ssh DESTINATION COMMAND`` does; returns its output and its code."""
+        return self.run("ssh", "-o", "BatchMode=yes", *options, destination, command)
+
+    def configure(self, text):
+        """Let ssh know other hosts or ways, by the lines of ssh_config(5): ``ProxyJump middle``."""
+        # The first value that it reads counts.
+        file = ssh.PLACE / "ssh_config"
+        words = [
+            "sh",
+            "-c",
+            f'printf "%s\\n" "$1" | cat - {file} >{file}.new; mv {file}.new {file}',
+        ]
+        assert not self.run(*words, "sh", f"{text}\nMatch all").returncode
+
+    def start(self, *argv, **options):
+        """Start benchctl where ssh starts, as a user on a machine does; returns its process."""
+        process = subprocess.Popen(
+            [*self.over, sys.executable, "-m", "benchctl", *argv],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            start_new_session=True, **options,
+        )  # fmt: skip
+        self._ended.callback(process.communicate)
+        return process
+
+    def serve(self, node, *options, port=2222, within=()):
+        """Start another server on a node, with more ``options`` of sshd; returns its process.
+
+        ``within`` are words before it. It ends with the lab.
+        """
+        # A user namespace cannot be made with the privileges of the lab's commands.
+        prefix = self.lab.nodes[node].prefix[: -len(WITH_FEWER_PRIVILEGES)]
+        argv = [program_path("sshd"), *ssh.server(port).argv[1:], *options]
+        with self._log(node, port).open("wb") as log:
+            process = subprocess.Popen(
+                [*prefix, *ssh.AS_USER, *within, *argv],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+            )  # fmt: skip
+        self._ended.callback(process.wait)
+        wait_until(lambda: process.poll() is not None or "listening" in self.log(node, port))
+        assert process.poll() is None, self.log(node, port)
+        return process
+
+    def log(self, node, port=2222):
+        """Return what a server that was started so has said."""
+        return self._log(node, port).read_text()
+
+    def _log(self, node, port):
+        return self._directory / f"sshd-{node}-{port}"
+
+    def processes(self, node):
+        """Return the command lines of the processes of a node, by their IDs here."""
+        prefix = "--net="
+        place = next(word for word in self.lab.nodes[node].prefix if word.startswith(prefix))
+        network = Path(place.removeprefix(prefix)).stat().st_ino
+        found = {}
+        for entry in Path("/proc").glob("[0-9]*"):
+            # The keeper moves between its nodes.
+            if entry.name == str(self.lab.keeper_pid):
+                continue
+            with suppress(OSError):  # it has ended, or is somebody else's
+                if (entry / "ns/net").stat().st_ino == network:
+                    line = (entry / "cmdline").read_bytes().replace(b"\0", b" ").strip()
+                    found[int(entry.name)] = line.decode()
+        return {pid: line for pid, line in found.items() if line}  # empty when it has ended
+
+    def left(self, node):
+        """Return the processes of a node but those of its servers: what a run may leave there."""
+        return {pid: line for pid, line in self.processes(node).items() if "[listener]" not in line}
+
+    def cut(self, link):
+        """Let a link carry nothing from now on."""
+        self.lab.change(link, Change(loss_ratio=1.0))
+
+    def mend(self, link):
+        """Let a link lose nothing from now on."""
+        self.lab.change(link, Change(loss_ratio=0.0))
+
+
+@contextmanager
+def remote_lab(directory, text=TWO, here="here"):
+    """Build a lab from the text of a topology, and yield a `RemoteLab`."""
+    with ExitStack() as ended, Lab.build(topology(text)) as lab:
+        # The servers end with the lab, and are then waited for.
+        yield RemoteLab(lab, ended, directory, here)
