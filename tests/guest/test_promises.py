@@ -181,7 +181,7 @@ def test_nothing_of_an_old_setting_stays(link, text, change, delay_s):
         arrived = flood(lab, count, 56, 5e-3, quiet_s=0.3)
         assert len(arrived.rows) == count
         firsts_s.append(arrived.delays_s[0])
-    # What stays of an old setting meets each first frame. The sender may be held up once (`outside`).
+    # What stays of an old setting meets each first frame. Once, the sender may be held up.
     assert sorted(firsts_s)[1] == near(delay_s)
     assert outside(arrived.delays_s, delay_s) == 0
 

@@ -89,21 +89,13 @@ def line_of(drawn, colour):
 
 
 @pytest.mark.tool("tcptrace")
-def test_tcptrace_draws_the_same_line_of_acknowledgements(theirs):
+@pytest.mark.parametrize(("colour", "line"), [("green", "acked"), ("yellow", "edge")])
+def test_tcptrace_draws_the_same_lines_of_acknowledgements_and_window(theirs, colour, line):
     path, way, drawn = theirs
     ours, _ = sequence_of(path, way)
-    values = line_of(drawn, "green")
+    values = line_of(drawn, colour)
     assert len(values) > 15
-    assert {t: ours.acked.at(t / 1e6 + 1e-9) for t in values} == values
-
-
-@pytest.mark.tool("tcptrace")
-def test_tcptrace_draws_the_same_line_of_the_window(theirs):
-    path, way, drawn = theirs
-    ours, _ = sequence_of(path, way)
-    values = line_of(drawn, "yellow")
-    assert len(values) > 15
-    assert {t: ours.edge.at(t / 1e6 + 1e-9) for t in values} == values
+    assert {t: getattr(ours, line).at(t / 1e6 + 1e-9) for t in values} == values
 
 
 @pytest.mark.tool("tcptrace")
