@@ -21,6 +21,7 @@ from benchctl.tui.garbage import REST_S, Garbage
 from benchctl.tui.registry import SCREENS
 from benchctl.tui.screens.page import Page, Surroundings
 from benchctl.tui.themes import DARK, OURS, PLAIN, variables
+from benchctl.tui.typeahead import TypeAhead, Typed
 from benchctl.visible import visible_lines
 
 # Rich's name for terminals of 8 or 16 colours; it has none for monochrome ones.
@@ -72,6 +73,7 @@ class BenchApp(App[None]):
         self._looked_at = {0: (), 1: first.run_ids[:1], 2: first.run_ids}
         """The runs that were looked at last on screens that need none, one, or two of them."""
         self._garbage = Garbage()
+        self.type_ahead = TypeAhead(self, super().on_event)
         for own in OURS:
             self.register_theme(own)
         few = self.no_color or self.console.color_system in FEW_COLOURS
@@ -97,10 +99,13 @@ class BenchApp(App[None]):
             self.notify(f"the theme is not remembered: {error}", severity="warning")
 
     async def on_event(self, event: events.Event) -> None:
-        """Take note of every key and every move of the mouse."""
+        """Take note of every key and every move of the mouse; keys take effect one by one."""
         if isinstance(event, events.InputEvent):
             self._garbage.touch()
-        await super().on_event(event)
+        if isinstance(event, Typed) and not event.is_forwarded:
+            await self.type_ahead.take(event)
+        else:
+            await super().on_event(event)
 
     def notify(
         self,

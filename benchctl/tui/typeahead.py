@@ -1,0 +1,68 @@
+"""Keys that arrive together: each waits until the one before it has taken effect.
+
+Textual gives a key to the widget that has the focus when the key arrives. A slow line brings
+several at once: of ``/`` and ``quick``, ``q`` would quit, as the line for words does not have the
+focus yet.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+
+from textual.app import App
+from textual.events import Key, Paste
+from textual.message_pump import MessagePump
+
+Typed = Key | Paste
+
+# A key, what its list says of it, the page that is asked for, that page, its widgets, their focus:
+# each is a message that follows from the one before.
+ROUNDS = 6
+# Something is wrong with a key that takes longer; those behind it go on.
+LONGEST_S = 2.0
+
+
+class TypeAhead:
+    """The keys that have arrived, and the one that is taking effect."""
+
+    def __init__(self, app: App[None], give: Callable[[Typed], Awaitable[None]]) -> None:
+        """Hand each key to ``give``, within the app's own task."""
+        self._app = app
+        self._give = give
+        self._typed: deque[Typed] = deque()
+
+    @property
+    def waits(self) -> bool:
+        """Whether a key has not taken effect yet."""
+        return bool(self._typed)
+
+    async def take(self, typed: Typed) -> None:
+        """Hand on a key at once, or after those before it."""
+        self._typed.append(typed)
+        if len(self._typed) == 1:
+            await self._hand_on()
+
+    async def _hand_on(self) -> None:
+        typed = self._typed[0]
+        self._app.set_timer(LONGEST_S, partial(self._done, typed))
+        await self._give(typed)
+        await self._follow(typed, (), ROUNDS)
+
+    async def _follow(self, typed: Typed, path: Sequence[MessagePump], rounds: int) -> None:
+        """Go the way of a message, from the focus up to the app, behind all that is on it."""
+        for place, pump in enumerate(path, start=1):
+            if pump.call_later(self._follow, typed, path[place:], rounds):
+                return
+        if rounds:
+            start = self._app.focused or self._app.screen
+            await self._follow(typed, start.ancestors_with_self, rounds - 1)
+        else:
+            await self._done(typed)
+
+    async def _done(self, typed: Typed) -> None:
+        if self._typed and self._typed[0] is typed:
+            self._typed.popleft()
+            if self._typed:
+                await self._hand_on()
