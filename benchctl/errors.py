@@ -135,11 +135,17 @@ def surroundings(error: Exception) -> str:
     if isinstance(error, OSError):
         what = error.strerror or str(error)
         return f"{error.filename}: {what}" if error.filename else what
-    if isinstance(error, MemoryError):
+    if isinstance(error, MemoryError) or _without_room(error):
         return "there is not enough memory"
     if isinstance(error, RuntimeError) and "can't start new thread" in str(error):
         return "no thread can be started: a limit of processes or of memory is reached"
     return ""
+
+
+def _without_room(error: Exception) -> bool:
+    """Whether the dynamic loader had no memory for a library (glibc, elf/dl-load.c)."""
+    words = ("failed to map segment", "cannot map zero-fill", "cannot allocate memory")
+    return isinstance(error, ImportError) and any(word in str(error).lower() for word in words)
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -13,6 +13,7 @@ from store.store_support import new_run
 from waiting import COMMAND_S
 
 from benchctl.engine.launch import launch
+from benchctl.errors import surroundings
 
 OK = '[flows.main]\nbackend = "toy"\n[axes]\nplan = ["ok"]\n'
 pytestmark = pytest.mark.tool("bash")
@@ -36,10 +37,16 @@ def test_too_few_descriptors_are_named(benchctl, limit, command):
         assert re.search("Too many open files|No such file|unable to open", told.stderr)
 
 
-@pytest.mark.parametrize("limit", [60_000, 100_000, 200_000, 400_000])
+@pytest.mark.parametrize("limit", [44_000, 54_000, 60_000, 100_000, 200_000, 400_000])
 def test_too_little_memory_is_named(benchctl, limit):
     told = limited(benchctl, f"ulimit -v {limit}", f"run {benchctl.profile(OK)}")
     assert "this is a bug" not in told.stderr
+
+
+def test_a_library_without_room_is_no_bug_and_one_that_is_missing_is():
+    full = ImportError("libffi.so.8: failed to map segment from shared object")
+    assert surroundings(full) == surroundings(MemoryError())
+    assert not surroundings(ImportError("libffi.so.8: cannot open shared object file"))
 
 
 def test_a_machine_without_programs_is_looked_at_all_the_same(benchctl):
