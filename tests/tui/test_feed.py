@@ -236,6 +236,37 @@ def test_a_locked_store_is_an_error_and_the_next_poll_goes_on(store, feed_of, mo
     assert feed.traces.end_s == 20.0
 
 
+@pytest.mark.parametrize("part", ["extent", "batches"])
+def test_a_frozen_screen_reads_on_after_an_error_and_knows_when_it_has_read_all(
+    store, alive, feed_of, monkeypatch, part
+):
+    made = MadeRun(store)
+    made.begin()
+    made.begin_trial()
+    made.measure(4.0)
+    feed = feed_of()
+    read_all(feed)
+    feed.look_at(0)
+    read_all(feed)
+    made.measure(1.0)
+    feed.look_at(0, split={"main"})
+
+    def locked(*_):
+        raise StoreError("store: database is locked")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Bulk, part, locked)
+        with pytest.raises(StoreError):
+            feed.poll(0.03, new=False)
+        assert not feed.settled
+    while feed.poll(0.03, new=False):
+        pass
+    assert (feed.settled, feed.traces.end_s) == (True, 4.0)
+    read_all(feed)
+    assert (feed.settled, feed.traces.end_s) == (True, 5.0)
+    made.close()
+
+
 def test_a_store_that_breaks_while_it_is_read_loses_no_sample(store, feed_of, monkeypatch):
     monkeypatch.setattr(bulk, "BATCH", 10)
     whole_run(store)

@@ -51,6 +51,8 @@ class Feed:
         self._changes = -1
         self._unread = self._behind = False
         """Whether the store has changed since the view was told, and since the lines were."""
+        self._is_read = False
+        """Whether everything that was to be read was, since the last error."""
         self._looked = 0.0
         self._latest = 0
         """The id of the latest sample that was known."""
@@ -72,7 +74,7 @@ class Feed:
         try:
             return self._poll(self._timer() + budget_s, new=new)
         except StoreError:
-            self._events, self._changes = None, -1
+            self._events, self._changes, self._is_read = None, -1, False
             for lines in filter(None, (self._whole, self._detail)):
                 lines.give_up()
             raise
@@ -104,6 +106,7 @@ class Feed:
             if new:
                 self._latest = max(self._latest, lines.last)
         self._behind &= not new
+        self._is_read |= not more
         return more
 
     def _has_changed(self) -> bool:
@@ -135,7 +138,7 @@ class Feed:
     def settled(self) -> bool:
         """Whether everything in the store was read."""
         lines = [one for one in (self._whole, self._detail) if one is not None]
-        return self._changes >= 0 and self._events is None and all(o.caught_up for o in lines)
+        return self._is_read and self._events is None and all(o.caught_up for o in lines)
 
     @property
     def whole(self) -> TimeWindow:
