@@ -55,6 +55,10 @@ class RemoteLab:
             text=True, check=False, start_new_session=True, timeout=COMMAND_S, **options,
         )  # fmt: skip
 
+    def at(self, node):
+        """Return the same lab as somebody on another node has it."""
+        return RemoteLab(self.lab, self._ended, self._directory, node)
+
     def ssh(self, destination, command, *options):
         """Run a command as ``ssh DESTINATION COMMAND`` does; returns its output and its code."""
         return self.run("ssh", "-o", "BatchMode=yes", *options, destination, command)

@@ -107,7 +107,8 @@ Detach = Annotated[
     ),
 ]
 NoWait = Annotated[
-    bool, typer.Option("--no-wait", help="Fail if another run is being measured on this machine.")
+    bool,
+    typer.Option("--no-wait", help="Fail if another run is being measured here, or on its hosts."),
 ]
 Tags = Annotated[
     list[str],

@@ -39,6 +39,7 @@ def resume(
     """
     from benchctl.cli.log import keep_log
     from benchctl.cli.watch import Showing, measure
+    from benchctl.engine.holding import hosts_of_run
     from benchctl.engine.launch import check_free, free_host, left_to_resume
     from benchctl.report.output import Output
 
@@ -56,16 +57,19 @@ def resume(
         run = reader.find(name)
         options.check_format(shown, run.trials, run.settings.until or run.settings.search)
         left = left_to_resume(reader, run, trust=trust, failed=failed)
+        hosts = hosts_of_run(reader, run, failed=failed) if no_wait else []
     with (
         Output(output) as out,
         options.open_junit(junit) as cases,
         ExitStack() as until_started,
     ):
         if no_wait:
-            until_started.enter_context(free_host(store))
+            until_started.enter_context(free_host(store, hosts))
         if not quiet:
             print(f"run {run.name}: {left} of {run.trials} trials left", file=sys.stderr)
         way = Showing(shown, out, events, quiet, notify, strict, cases)
         started = until_started.close
-        code = measure(store, run.id, way, failed=failed, detach=detach, started=started)
+        code = measure(
+            store, run.id, way, failed=failed, detach=detach, no_wait=no_wait, started=started
+        )
     sys.exit(code)

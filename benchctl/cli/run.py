@@ -67,6 +67,7 @@ def run(
     """Run every trial of a profile, then print the summary."""
     from benchctl.cli.log import keep_log
     from benchctl.cli.watch import Showing, attach_to, measure
+    from benchctl.engine.holding import needed_hosts
     from benchctl.engine.launch import check_free, free_host
     from benchctl.engine.planning import planned
     from benchctl.engine.preflight import first_missing
@@ -112,7 +113,9 @@ def run(
         if missing := first_missing(prepared.tools):
             raise missing
         if no_wait:
-            until_started.enter_context(free_host(store))
+            in_lab = prepared.topology is not None
+            hosts = [] if in_lab else needed_hosts(prepared.network, plan.routes, prepared.hooks)
+            until_started.enter_context(free_host(store, hosts))
         run_id, name = record_plan(
             prepared, store, trust=trust, yes=yes, tags=read_tags(tags), server_wait_s=wait_s
         )
@@ -122,7 +125,8 @@ def run(
                 for line in traffic_lines(expected_traffic(prepared)):
                     print(visible(to_text([line])), file=sys.stderr)
         way = Showing(shown, out, events, quiet, notify, strict, cases)
-        code = measure(store, run_id, way, detach=detach, started=until_started.close)
+        started = until_started.close
+        code = measure(store, run_id, way, detach=detach, no_wait=no_wait, started=started)
     sys.exit(code)
 
 

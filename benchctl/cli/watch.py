@@ -88,25 +88,30 @@ def measure(
     *,
     failed: bool = False,
     detach: bool = False,
+    no_wait: bool = False,
     started: Callable[[], object] = lambda: None,
 ) -> int:
     """Start the runner of a run, watch it to its end and print its result.
 
     Of a resumed run, only what is measured now is shown on the way. With ``failed``, failed trials
     are measured again. With ``detach``, only the run's name is printed once its runner has begun.
+    With ``no_wait``, the run fails if another one has its hosts.
     ``started`` is called when it holds its run. Returns the exit code of the result. Raises
     StoreError.
     """
     with options.open_reader(store) as reader:
         if detach:
-            launch_detached(store, run_id, failed=failed, wait=True)
+            launch_detached(store, run_id, failed=failed, wait=True, no_wait=no_wait)
             print(reader.run(run_id).name)
             return 0
         run = reader.run(run_id)
         watch = _Watch(reader, run, showing)
         if run.status.has_ended:
             watch.follower.pass_over()
-        with watch.asked.listening(), closing(launch(store, run_id, failed=failed)) as runner:
+        with (
+            watch.asked.listening(),
+            closing(launch(store, run_id, failed=failed, no_wait=no_wait)) as runner,
+        ):
             started()
             watch.follow(runner)
             said, exit_code = runner.error(), runner.exit_code

@@ -1,4 +1,4 @@
-"""The runner's process: ``python -P -m benchctl.engine STORE RUN_ID``.
+"""The runner's process: ``python -P -m benchctl.engine STORE RUN_ID [--no-wait]``.
 
 It uses the exit codes of the command line. An error is one line on stderr, followed by its hint.
 SIGINT and SIGTERM stop the run, SIGUSR1 skips the trial. The runner also stops when its standard
@@ -16,11 +16,11 @@ from pathlib import Path
 from benchctl.engine.signals import SIGNALS, STOPPING
 
 
-async def _run(store: Path, run_id: int) -> None:
+async def _run(store: Path, run_id: int, *, no_wait: bool) -> None:
     from benchctl.backends import installed
     from benchctl.engine.runner import Runner
 
-    runner = Runner(store, run_id, installed())
+    runner = Runner(store, run_id, installed(), no_wait=no_wait)
     loop = asyncio.get_running_loop()
     stdin = sys.stdin.fileno()
 
@@ -48,7 +48,8 @@ def main() -> int:
     from benchctl.errors import BenchctlError, surroundings
 
     try:
-        asyncio.run(_run(Path(sys.argv[1]), int(sys.argv[2])))
+        no_wait = "--no-wait" in sys.argv[3:]
+        asyncio.run(_run(Path(sys.argv[1]), int(sys.argv[2]), no_wait=no_wait))
     except BenchctlError as error:
         print(error.message, file=sys.stderr)
         if error.hint:

@@ -1,7 +1,8 @@
-"""Holds the hosts elsewhere for one run, so that two people's runs do not measure each other.
+"""Holds the hosts of one run, so that two people's runs do not measure each other.
 
-The lock is the agent's and ends with its connection. Hosts are taken in the order of their names,
-all or none: who holds some while waiting for others could wait for a run that waits for it.
+The lock of a host elsewhere is the agent's, and ends with its connection; that of this machine is
+ours. Hosts are taken in the order of their names, all or none: who holds some while waiting for
+others could wait for a run that waits for it.
 """
 
 from __future__ import annotations
@@ -10,39 +11,87 @@ import asyncio
 import random
 from collections.abc import Callable, Iterable, Sequence
 
-from benchctl.errors import HostError
-from benchctl.hosts.hosts import Greet, Hosts
+from benchctl.errors import HostError, UsageError
+from benchctl.hosts.hosts import Greet, Hosts, greet_nobody
 from benchctl.hosts.remote import RemoteHost, holder
-from benchctl.run.planned import Host
+from benchctl.run.planned import LOCAL, Hook, Host, Network, PlannedFlow
+from benchctl.run.record import Run
+from benchctl.run.status import FAILURES, OPEN
+from benchctl.store.read import Reader
 
 # How often a run looks whether the others have ended; by chance, so that not all look at once.
 LOOK_S = 1.0
 
 
+def needed_hosts(
+    network: Network, flows: Iterable[PlannedFlow], hooks: Iterable[Hook]
+) -> list[Host]:
+    """Return the hosts that SSH reaches and that flows or commands need, and this machine."""
+    if not any(host.reach for host in network.hosts.values()):
+        return [LOCAL]
+    names = {hook.host for hook in hooks}
+    for flow in flows:
+        names |= {flow.source} if flow.to in network.peers else {flow.source, flow.to}
+    needed = [network.hosts[name] for name in names]
+    here = [LOCAL] if any(host.reach is None for host in needed) else []
+    return here + [host for host in needed if host.reach]
+
+
+def hosts_of_run(reader: Reader, run: Run, *, failed: bool = False) -> list[Host]:
+    """Return the hosts of the trials that are left, and with ``failed`` of those that failed.
+
+    None of a lab: they exist for this run alone.
+    """
+    if run.settings.lab is not None:
+        return []
+    left = (*OPEN, *FAILURES) if failed else OPEN
+    trials = (trial for trial in reader.trials(run.id) if trial.status in left)
+    flows = (flow for trial in trials for flow in trial.flows)
+    return needed_hosts(run.settings.network.network, flows, run.settings.hooks)
+
+
+def check_free_hosts(hosts: Iterable[Host]) -> None:
+    """Raise UsageError if another run measures on one of the hosts.
+
+    HostError if one cannot be reached.
+    """
+
+    async def look() -> None:
+        async with Hosts() as own:
+            await Holding("", greet_nobody, None).take(own, hosts)
+
+    asyncio.run(look())
+
+
 class Holding:
     """The hosts of one run; `greet` is for its `Hosts`."""
 
-    def __init__(self, run: str, greet: Greet, note: Callable[[str], None]) -> None:
-        """``greet`` is called with each new connection, ``note`` with what the user should know."""
+    def __init__(self, run: str, greet: Greet, note: Callable[[str], None] | None) -> None:
+        """``greet`` is called with each new connection, ``note`` with what the user should know.
+
+        Without a ``note``, the run waits for no other.
+        """
         self._run, self._greet, self._note = run, greet, note
         self._takes = False
 
     async def greet(self, host: Host, link: RemoteHost) -> None:
         """Hold a host again whose connection broke. Raises HostError if another run has it now."""
         await self._greet(host, link)
-        if not self._takes and (who := await self._lock(link)):
+        if not self._takes and (who := self._other(await link.lock(self._run))):
             raise HostError(f"host {host.name}: {who} measures there now", "try again when it ends")
 
     async def take(self, hosts: Hosts, wanted: Iterable[Host]) -> None:
         """Connect to hosts and hold all of them; waits for runs that have one.
 
-        Raises HostError if one cannot be reached.
+        Raises HostError if one cannot be reached, and UsageError if the run may not wait.
         """
         ordered = sorted(wanted, key=lambda host: host.name)
         self._takes = True
         try:
             told: set[str] = set()
             while busy := await self._try(hosts, ordered):
+                if self._note is None:
+                    raise UsageError(busy, "wait until it ends; without --no-wait, runs wait")
                 if busy not in told:
                     told.add(busy)
                     self._note(f"{busy}; this run starts when that ends")
@@ -53,17 +102,14 @@ class Holding:
     async def _try(self, hosts: Hosts, ordered: Sequence[Host]) -> str:
         """Take all hosts, or none; returns which one is busy, and by whom."""
         await hosts.connect(ordered)
-        links: list[RemoteHost] = []
-        for host in ordered:
-            link = await hosts.link(host)
-            if who := await self._lock(link):
-                for one in links:
-                    one.unlock()
-                return f"host {host.name} is measured by {who}"
-            links.append(link)
+        for number, host in enumerate(ordered):
+            if who := self._other(await hosts.lock(host, self._run)):
+                for one in ordered[:number]:
+                    hosts.unlock(one)
+                where = f"host {host.name}" if host.reach else "this machine"
+                return f"{where} is measured by {who}"
         return ""
 
-    async def _lock(self, link: RemoteHost) -> str:
+    def _other(self, who: str) -> str:
         """Return who has a host, if not this run, which may know it by two names."""
-        who = await link.lock(self._run)
         return "" if who == holder(self._run) else who

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import IO
@@ -16,6 +16,7 @@ from typing import IO
 from benchctl.engine.signals import SIGNALS
 from benchctl.engine.trust import distrust_run, untrusted
 from benchctl.errors import StoreError, UsageError
+from benchctl.run.planned import Host
 from benchctl.run.record import Run
 from benchctl.run.status import FAILURES
 from benchctl.store.locks import Liveness, alone_at_start, other_stores
@@ -96,13 +97,16 @@ def left_to_resume(reader: Reader, run: Run, *, trust: bool, failed: bool = Fals
 
 
 @contextmanager
-def free_host(store: Path) -> Iterator[None]:
+def free_host(store: Path, hosts: Iterable[Host] = ()) -> Iterator[None]:
     """Keep other runs that would be alone from starting until the block ends.
 
-    Raises UsageError as `check_free`.
+    Raises UsageError as `check_free`, and if another run has one of the hosts.
     """
+    from benchctl.engine.holding import check_free_hosts  # which few need
+
     with alone_at_start():
         check_free(store)
+        check_free_hosts(hosts)
         yield
 
 
@@ -119,10 +123,13 @@ def check_free(store: Path) -> None:
 _WAIT = "wait until it ends; without --no-wait, runs of one store wait for each other"
 
 
-def launch(store: Path, run_id: int, *, failed: bool = False) -> RunnerProcess:
+def launch(
+    store: Path, run_id: int, *, failed: bool = False, no_wait: bool = False
+) -> RunnerProcess:
     """Start the runner of a planned, stopped or dead run; with ``failed``, also for failed trials.
 
-    The runner stops when this process ends. Raises StoreError, also if the run is being measured
+    With ``no_wait``, the run fails if another one has its hosts. The runner stops when this process
+    ends. Raises StoreError, also if the run is being measured
     already.
     """
     with Liveness(store).launching(run_id) as is_held:
@@ -130,14 +137,17 @@ def launch(store: Path, run_id: int, *, failed: bool = False) -> RunnerProcess:
         # A file, since nobody reads a pipe while the runner runs, and a full pipe would block it.
         # It lies beside the store, which is known to be writable.
         words = tempfile.TemporaryFile(dir=store.resolve().parent)  # noqa: SIM115 (close does)
-        runner = RunnerProcess(store, run_id, _start(store, run_id, subprocess.PIPE, words), words)
+        process = _start(store, run_id, subprocess.PIPE, words, no_wait)
+        runner = RunnerProcess(store, run_id, process, words)
         # Until then another process could start the same run.
         while not is_held() and not runner.ended(LOOK_S):
             pass
     return runner
 
 
-def launch_detached(store: Path, run_id: int, *, failed: bool = False, wait: bool = False) -> None:
+def launch_detached(
+    store: Path, run_id: int, *, failed: bool = False, wait: bool = False, no_wait: bool = False
+) -> None:
     """Start a runner as `launch` does, but let it continue when this process ends.
 
     With ``wait``, return once the runner holds its run. Raises StoreError if it ends before.
@@ -145,7 +155,7 @@ def launch_detached(store: Path, run_id: int, *, failed: bool = False, wait: boo
     with Liveness(store).launching(run_id) as is_held:
         # Mark the run as planned before anyone reads it, so that it is not taken for an ended one.
         reopen_run(store, run_id, failed=failed)
-        process = _start(store, run_id, subprocess.DEVNULL, subprocess.DEVNULL)
+        process = _start(store, run_id, subprocess.DEVNULL, subprocess.DEVNULL, no_wait)
         while wait and process.poll() is None and not is_held():
             time.sleep(LOOK_S)
     if wait and process.returncode not in (None, 0):
@@ -181,7 +191,7 @@ def _signal(store: Path, run_id: int, number: signal.Signals) -> bool:
 
 
 def _start(
-    store: Path, run_id: int, stdin: int, stderr: int | IO[bytes]
+    store: Path, run_id: int, stdin: int, stderr: int | IO[bytes], no_wait: bool
 ) -> subprocess.Popen[bytes]:
     before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     try:
@@ -193,6 +203,7 @@ def _start(
                 "benchctl.engine",
                 os.fspath(store.resolve()),
                 str(run_id),
+                *["--no-wait"] * no_wait,
             ],
             stdin=stdin,
             stdout=subprocess.DEVNULL,

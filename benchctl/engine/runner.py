@@ -13,7 +13,7 @@ from typing import Any
 from benchctl.analysis.results import FlowReport, TrialReport
 from benchctl.backends import Registry
 from benchctl.engine.about import About
-from benchctl.engine.holding import Holding
+from benchctl.engine.holding import Holding, hosts_of_run
 from benchctl.engine.network import with_addresses
 from benchctl.engine.preflight import Toolbox
 from benchctl.engine.site import Site
@@ -23,7 +23,7 @@ from benchctl.hosts.hosts import Hosts
 from benchctl.hosts.tasks import cancel
 from benchctl.plan.bound import bind_trial, timed
 from benchctl.plan.strategy import Strategy, strategy_of
-from benchctl.run.planned import Host, Settings
+from benchctl.run.planned import Settings
 from benchctl.run.record import Run, Trial
 from benchctl.run.status import Status
 from benchctl.store.locks import Liveness, Turn, other_stores
@@ -40,12 +40,20 @@ class Runner:
     """Runs the open trials of one run."""
 
     def __init__(
-        self, store: Path, run_id: int, registry: Registry, strategy: Strategy | None = None
+        self,
+        store: Path,
+        run_id: int,
+        registry: Registry,
+        strategy: Strategy | None = None,
+        *,
+        no_wait: bool = False,
     ) -> None:
+        """With ``no_wait``, a run whose hosts another one measures fails at once."""
         self._store = store
         self._run_id = run_id
         self._registry = registry
         self._strategy = strategy
+        self._waits = not no_wait
         self._taken = 0
         """How many trials the strategy knows."""
         self.signals = Signals()
@@ -113,30 +121,21 @@ class Runner:
         site = site_of(run.settings, lambda text: _note(recorder, text))
         try:
             about = About(recorder)
-            holding = Holding(run.name, about.greet, lambda text: _note(recorder, text))
+            note = (lambda text: _note(recorder, text)) if self._waits else None
+            holding = Holding(run.name, about.greet, note)
             async with Hosts(holding.greet) as hosts:
                 if run.settings.lab is None:  # else they do not exist yet
-                    wanted = self._elsewhere(reader, run)
+                    wanted = hosts_of_run(reader, run)
                     taking = asyncio.ensure_future(holding.take(hosts, wanted))
                     if not await self._unless_stopped(taking):
                         return
+                    elsewhere = [host for host in wanted if host.reach]
                     site.network = await with_addresses(
-                        site.network, wanted, hosts, lambda text: _note(recorder, text)
+                        site.network, elsewhere, hosts, lambda text: _note(recorder, text)
                     )
                 await self._measure_on(site, hosts, about, recorder, reader, run, turn)
         finally:
             await site.close()
-
-    def _elsewhere(self, reader: Reader, run: Run) -> list[Host]:
-        """Return the hosts that SSH reaches and that trials left to measure need."""
-        known = run.settings.network.elsewhere
-        if not known:
-            return []
-        names = {hook.host for hook in run.settings.hooks}
-        for trial in reader.trials(run.id):
-            if trial.status.is_open:
-                names.update(name for flow in trial.flows for name in (flow.source, flow.to))
-        return [host for name, host in known.items() if name in names]
 
     async def _unless_stopped(self, task: asyncio.Future[None]) -> bool:
         """Wait for a task; False if the user ended the wait."""

@@ -33,7 +33,7 @@ from functools import partial
 from typing import IO, Any
 
 from benchctl.hosts.frames import HELLO, PATIENCE_S, FrameReader, frame
-from benchctl.hosts.hostlock import HostLock
+from benchctl.hosts.hostlock import NAME, HostLock
 
 GATE = ("/bin/sh", "-c", 'read -r _ || exit 125; exec "$@" </dev/null', "benchctl-gate")
 # Limits the wait for output that a grandchild still holds open after the command has ended.
@@ -375,7 +375,7 @@ def _pour(pipe: int, text: bytes) -> None:
         return  # the command has ended
 
 
-def main(skew_s: float = 0.0, lock: str = "benchctl", patience_s: float = PATIENCE_S) -> None:
+def main(skew_s: float = 0.0, lock: str = NAME, patience_s: float = PATIENCE_S) -> None:
     """Serve a runner on standard input and output.
 
     ``skew_s`` is added to the clock, to try hosts whose clocks differ. ``lock`` names the lock.

@@ -1,6 +1,7 @@
-"""Keeps the runs of all users apart: one at a time has a host.
+"""Keeps the runs of all users apart: a run from elsewhere has a host for itself.
 
-A part of the agent's text: Python 3.9 and the standard library only.
+Runs that are started on the host share it: they know of each other by other means. A part of the
+agent's text: Python 3.9 and the standard library only.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ import threading
 from contextlib import suppress
 from typing import TextIO, Union
 
+NAME = "benchctl"
+
 
 class HostLock:
     """A lock of the whole host, that ends with its process."""
@@ -24,35 +27,39 @@ class HostLock:
         self._held: Union[socket.socket, TextIO, None] = None  # noqa: UP007 (Python 3.9)
         self._answering: Union[threading.Thread, None] = None  # noqa: UP007
 
-    def take(self, who: str) -> str:
-        """Take the host; returns who has it instead, empty if it is taken."""
+    def take(self, who: str, shared: bool = False) -> str:
+        """Take the host; returns who has it instead, empty if it is taken.
+
+        A ``shared`` host may be taken by others that share it. Who has it already is not in its own
+        way.
+        """
         if self._held is None:
             taken = self._bind if sys.platform == "linux" else self._flock
-            return taken(who)
+            return taken(who, shared)
         return ""
 
-    def _bind(self, who: str) -> str:
-        # An abstract name is the host's, or its network namespace's, and has no owner.
+    def _bind(self, who: str, shared: bool) -> str:
+        # An abstract name is the host's, or its network namespace's, and has no owner. Those who
+        # share the host have a name each.
+        name = f"{self._name}/{os.urandom(8).hex()}" if shared else self._name
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
-            sock.bind("\0" + self._name)
+            sock.bind("\0" + name)
         except OSError:
-            with sock:
-                return self._holder(sock)
+            sock.close()
+            return _holder(name)
         sock.listen(8)
         self._held = sock
         answers = threading.Thread(target=self._answer, args=(sock, who.encode()), daemon=True)
         answers.start()
         self._answering = answers
+        # Each has its name before it looks for the other's, so at least one sees both.
+        for other in _bound():
+            rivals = other == self._name if shared else other.startswith(f"{self._name}/")
+            if rivals and (has := _holder(other)) != who:
+                self.give_back()
+                return has
         return ""
-
-    def _holder(self, sock: socket.socket) -> str:
-        sock.settimeout(0.5)
-        try:
-            sock.connect("\0" + self._name)
-            return sock.recv(256).decode("utf-8", "replace") or "another run"
-        except OSError:
-            return "another run"
 
     def _answer(self, sock: socket.socket, who: bytes) -> None:
         while True:
@@ -62,12 +69,13 @@ class HostLock:
             except OSError:
                 return  # given back
 
-    def _flock(self, who: str) -> str:
+    def _flock(self, who: str, shared: bool = False) -> str:
+        how = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
         while True:
             flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
             file = os.fdopen(os.open(self._path, flags, 0o666), "r+")
             try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(file, how | fcntl.LOCK_NB)
                 # Whoever had it may have removed it after we opened it.
                 is_there = os.path.samestat(os.fstat(file.fileno()), os.stat(self._path))  # noqa: PTH116
             except BlockingIOError:
@@ -96,5 +104,28 @@ class HostLock:
             if self._answering is not None:
                 self._answering.join()  # the name is taken for as long as it accepts
         else:
-            os.unlink(self._path)  # noqa: PTH108
+            with suppress(BlockingIOError):  # others share it: the last one removes it
+                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                os.unlink(self._path)  # noqa: PTH108
         held.close()
+
+
+def _bound() -> set[str]:
+    """Return the abstract names in use on this host."""
+    try:
+        with open("/proc/net/unix", errors="replace") as file:  # noqa: PTH123
+            names = [line.split(None, 7)[7:] for line in file]
+    except FileNotFoundError:  # no /proc: who shares the host is not seen
+        return set()
+    return {name[0].strip()[1:] for name in names if name and name[0].startswith("@")}
+
+
+def _holder(name: str) -> str:
+    """Return who has an abstract name."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
+        sock.settimeout(0.5)
+        try:
+            sock.connect("\0" + name)
+            return sock.recv(256).decode("utf-8", "replace") or "another run"
+        except OSError:
+            return "another run"

@@ -9,9 +9,11 @@ from typing import Any
 
 from benchctl.errors import HostError
 from benchctl.hosts.clocks import OURS, HostClock
-from benchctl.hosts.remote import RemoteHost, link_to
+from benchctl.hosts.hostlock import NAME, HostLock
+from benchctl.hosts.remote import RemoteHost, holder, link_to
 from benchctl.hosts.spawn import LocalSpawner, OnData, Process
 from benchctl.run.planned import Host, Reach
+from benchctl.visible import visible
 
 # Fewer than sshd lets in at once (MaxStartups, sshd_config(5)), should all be behind one jump host.
 LOGINS = 8
@@ -20,8 +22,8 @@ Greet = Callable[[Host, RemoteHost], Awaitable[None]]
 """Is called with each host whose connection has just been opened."""
 
 
-async def _nothing(_: Host, __: RemoteHost) -> None:
-    return
+async def greet_nobody(_: Host, __: RemoteHost) -> None:
+    """Do nothing with a new connection."""
 
 
 class Hosts:
@@ -30,11 +32,13 @@ class Hosts:
     A connection is opened when its host is first needed, or when it is needed again after it broke.
     """
 
-    def __init__(self, greet: Greet = _nothing, **settings: Any) -> None:
+    def __init__(self, greet: Greet = greet_nobody, **settings: Any) -> None:
         """``settings`` are those of every agent, see `benchctl.hosts.agent.main`."""
         self._greet = greet
         self._settings = settings
         self._local = LocalSpawner()
+        self._lock = HostLock(settings.get("lock", NAME))
+        """Of this machine."""
         self._opening: dict[Reach | None, asyncio.Future[RemoteHost]] = {}
         """By how they are reached: two names of a profile may be one host."""
         self._turns = asyncio.Semaphore(LOGINS)
@@ -46,6 +50,7 @@ class Hosts:
     async def __aexit__(self, *exception: object) -> None:
         opened = await asyncio.gather(*self._opening.values(), return_exceptions=True)
         await asyncio.gather(*(link.close() for link in opened if isinstance(link, RemoteHost)))
+        self._lock.give_back()
         await self._local.__aexit__(*exception)
 
     async def connect(self, hosts: Iterable[Host]) -> None:
@@ -73,6 +78,22 @@ class Hosts:
             await link.close()
             raise
         return link
+
+    async def lock(self, host: Host, run: str) -> str:
+        """Take a host for a run; returns who has it, empty if it is taken. Raises HostError.
+
+        This machine is shared with other runs that start on it.
+        """
+        if host.reach is None:
+            return visible(self._lock.take(holder(run), shared=True))
+        return await (await self.link(host)).lock(run)
+
+    def unlock(self, host: Host) -> None:
+        """Leave a host to other runs."""
+        if host.reach is None:
+            self._lock.give_back()
+        elif link := self._opened(host):
+            link.unlock()
 
     async def start(
         self, host: Host, argv: Sequence[str], env: Mapping[str, str], on_data: OnData

@@ -101,8 +101,9 @@ class RemoteProcess:
 
 
 def holder(run: str) -> str:
-    """Return what others read of a run that holds a host."""
-    return f"run {run} of {getpass.getuser()}@{socket.gethostname()}"
+    """Return what others read of a run that holds a host; it has no name before it is recorded."""
+    user = f"{getpass.getuser()}@{socket.gethostname()}"
+    return f"run {run} of {user}" if run else f"a run of {user} that is being started"
 
 
 class RemoteHost:

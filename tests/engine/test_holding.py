@@ -5,10 +5,11 @@ import asyncio
 import pytest
 
 from benchctl.engine import holding as module
-from benchctl.engine.holding import Holding
-from benchctl.errors import HostError
+from benchctl.engine.holding import Holding, needed_hosts
+from benchctl.errors import HostError, UsageError
 from benchctl.hosts.remote import holder
-from benchctl.run.planned import Host
+from benchctl.metrics import Direction
+from benchctl.run.planned import LOCAL, Hook, Host, Network, Peer, PlannedFlow, Reach, When
 
 
 class FakeLink:
@@ -38,8 +39,11 @@ class FakeHosts:
             if host.name in self.lost:
                 raise HostError(f"host {host.name}: it does not answer")
 
-    async def link(self, host):
-        return FakeLink(host.address, self.locks, self.log)
+    async def lock(self, host, run):
+        return await FakeLink(host.address, self.locks, self.log).lock(run)
+
+    def unlock(self, host):
+        FakeLink(host.address, self.locks, self.log).unlock()
 
 
 @pytest.fixture(autouse=True)
@@ -52,7 +56,7 @@ async def nothing(host, link):
 
 
 def hosts(*names):
-    return [Host(name, f"{name}.test") for name in names]
+    return [Host(name, f"{name}.test", reach=Reach(name)) for name in names]
 
 
 def holding(run, notes):
@@ -128,3 +132,56 @@ def test_a_host_that_another_run_took_while_the_connection_was_broken_is_not_mea
     locks.clear()
     asyncio.run(reconnect())
     assert locks == {"a.test": holder("one")}
+
+
+def test_a_run_that_may_not_wait_leaves_all_hosts_as_they_are_and_says_who_has_one():
+    locks = {"b.test": holder("other")}
+    with pytest.raises(UsageError, match="host b is measured by run other of "):
+        asyncio.run(
+            Holding("one", nothing, None).take(FakeHosts(locks, []), [*hosts("a", "b"), LOCAL])
+        )
+    assert locks == {"b.test": holder("other")}
+
+
+def test_this_machine_is_named_as_such():
+    notes = []
+
+    async def main():
+        locks = {LOCAL.address: holder("other")}
+        taking = asyncio.ensure_future(
+            holding("one", notes).take(FakeHosts(locks, []), [LOCAL, *hosts("z")])
+        )
+        while not notes:
+            await asyncio.sleep(0)
+        locks.clear()
+        await taking
+
+    asyncio.run(main())
+    assert notes == [
+        f"this machine is measured by {holder('other')}; this run starts when that ends"
+    ]
+
+
+A, B = hosts("a", "b")
+NETWORK = Network(
+    {"a": A, "b": B, "local": LOCAL, "also": Host("also", "127.0.0.2")},
+    {"far": Peer("192.0.2.1", None)},
+)
+
+
+@pytest.mark.parametrize(
+    ("ends", "hooks", "needed"),
+    [
+        ([("a", "b")], [], [A, B]),
+        ([("a", "far")], [], [A]),
+        ([("local", "a"), ("also", "far")], [], [LOCAL, A]),
+        ([("a", "far")], ["also"], [LOCAL, A]),
+    ],
+)
+def test_a_run_needs_the_hosts_of_its_flows_and_commands_and_this_machine_once(ends, hooks, needed):
+    flows = [
+        PlannedFlow("f", "ping", source, to, None, Direction.SEND, 0.0, {}) for source, to in ends
+    ]
+    hooks = [Hook(name, When.PREPARE, "true") for name in hooks]
+    found = needed_hosts(NETWORK, flows, hooks)
+    assert sorted(found, key=lambda host: host.name) == sorted(needed, key=lambda host: host.name)

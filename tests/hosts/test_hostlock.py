@@ -36,6 +36,47 @@ def test_the_second_is_told_who_has_it_until_it_is_given_back(lock):
     second.give_back()
 
 
+def test_those_who_share_it_keep_all_others_out_until_the_last_has_given_it_back(lock):
+    here, too, there = lock(), lock(), lock()
+    assert here.take("run one", shared=True) == ""
+    assert too.take("run two", shared=True) == ""
+    assert there.take("run three") in ("run one", "run two")
+    here.give_back()
+    assert there.take("run three") == "run two"
+    too.give_back()
+    assert there.take("run three") == ""
+    there.give_back()
+
+
+def test_who_has_it_alone_keeps_those_out_who_would_share_it(lock):
+    here, there = lock(), lock()
+    assert there.take("run one") == ""
+    assert here.take("run two", shared=True) == "run one"
+    there.give_back()
+    assert here.take("run two", shared=True) == ""
+    here.give_back()
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_a_run_that_reaches_its_own_machine_is_not_in_its_own_way(lock, shared):
+    first, second = lock(), lock()
+    assert first.take("run one", shared=shared) == ""
+    assert second.take("run one", shared=not shared) in ("", "run one")
+    second.give_back()
+    first.give_back()
+
+
+def test_a_lock_of_a_longer_name_is_another(lock):
+    other = lock()
+    other._name += "-more"
+    other._path += "-more"
+    assert other.take("run one", shared=True) == ""
+    one = lock()
+    assert one.take("run two") == ""
+    one.give_back()
+    other.give_back()
+
+
 def test_the_next_has_it_as_soon_as_it_is_given_back(lock):
     for _ in range(200):
         one = lock()

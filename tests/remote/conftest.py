@@ -14,7 +14,7 @@ def measure(lab, tmp_path):
     """Start a run of a profile's text where ssh starts, and yield what is seen of it."""
     runs = []
 
-    def measure(text, *options):
+    def measure(text, *options, lab=lab):
         file = tmp_path / f"remote-{len(runs)}.toml"
         file.write_text(text)
         runs.append(Measured(lab, file, options))

@@ -1,5 +1,6 @@
 """Firewalls, both IP versions, and another run on the same hosts, with real servers of SSH."""
 
+import asyncio
 import json
 import sys
 
@@ -7,6 +8,10 @@ import pytest
 from remote.measured import MAIN
 from remote_lab import NEEDS, TWO, remote_lab
 from waiting import wait_until
+
+from benchctl.hosts.hosts import Hosts
+from benchctl.hosts.remote import holder
+from benchctl.run.planned import Host, Reach
 
 pytestmark = NEEDS
 
@@ -64,19 +69,76 @@ def test_both_addresses_of_a_host_are_used(tmp_path, version):
     assert address == OF_TOKYO[version]
 
 
-def test_a_run_waits_for_the_run_that_has_its_hosts_and_says_for_whom(lab, measure, tmp_path):
-    # It ends only when it is told to, however long the other takes to start.
-    first = measure(MAIN.replace('duration = "1s"', 'duration = "10min"'))
+def stop(lab, run):
+    """Stop a run, and return its name."""
+    words = [sys.executable, "-m", "benchctl", "runs", "stop", "--store", run.store]
+    assert not lab.run(*words).returncode
+    run.end()
+    (name,) = [one["id"] for one in run.of("run_ended")]
+    return name
+
+
+# It ends only when it is told to, however long the other takes to start.
+ENDLESS = MAIN.replace('duration = "1s"', 'duration = "10min"')
+ON_PARIS = """
+[flows.main]
+backend = "simpleperf"
+duration = "{}"
+rate = "1Mbit"
+"""
+
+
+def test_a_run_waits_for_the_run_that_has_its_hosts_and_says_for_whom(lab, measure):
+    first = measure(ENDLESS)
     first.until("sample")
     second = measure(MAIN)
     wait_until(lambda: notes(second), second.told)
-    store = str(tmp_path / "remote-0.sqlite")
-    assert not lab.run(
-        sys.executable, "-m", "benchctl", "runs", "stop", "--store", store
-    ).returncode
-    first.end()
+    name = stop(lab, first)
     assert second.end() == 0, second.told()
-    (name,) = [one["id"] for one in first.of("run_ended")]
     assert any(f"host paris is measured by run {name} of " in note for note in notes(second))
     ended = max(one["finished"] for one in first.of("trial_ended"))
     assert min(one["started"] for one in second.of("trial_ended")) >= ended
+
+
+@pytest.mark.parametrize("options", [(), ("--detach",)])
+def test_a_run_that_may_not_wait_says_who_has_its_hosts_and_records_nothing(lab, tmp_path, options):
+    profile, store = tmp_path / "p.toml", tmp_path / "runs.sqlite"
+    profile.write_text(MAIN)
+    words = "run", str(profile), "--no-wait", *options, "--store", str(store)
+
+    async def main():
+        async with Hosts() as hosts:
+            paris = Host("paris", "", reach=Reach("paris", lab.over))
+            assert not await hosts.lock(paris, "other")
+            return await asyncio.to_thread(lab.run, sys.executable, "-m", "benchctl", *words)
+
+    done = asyncio.run(main())
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"host paris is measured by {holder('other')}" in done.stderr
+    assert not store.exists()
+
+
+@pytest.mark.parametrize("here_first", [True, False])
+def test_a_run_on_a_host_and_a_run_that_reaches_it_do_not_measure_at_the_same_time(
+    lab, measure, here_first
+):
+    of_paris = lab.at("paris")
+    first = measure(ON_PARIS.format("10min"), lab=of_paris) if here_first else measure(ENDLESS)
+    first.until("sample")
+    second = measure(MAIN) if here_first else measure(ON_PARIS.format("1s"), lab=of_paris)
+    wait_until(lambda: notes(second), second.told)
+    name = stop(lab, first)
+    assert second.end() == 0, second.told()
+    where = "host paris" if here_first else "this machine"
+    assert any(f"{where} is measured by run {name} of " in note for note in notes(second))
+    ended = max(one["finished"] for one in first.of("trial_ended"))
+    assert min(one["started"] for one in second.of("trial_ended")) >= ended
+
+
+def test_runs_on_one_machine_share_it(lab, measure):
+    first = measure(ON_PARIS.format("10min"), lab=lab.at("paris"))
+    first.until("sample")
+    second = measure(ON_PARIS.format("1s"), lab=lab.at("paris"))
+    assert second.end() == 0, second.told()
+    stop(lab, first)
+    assert not notes(second)
