@@ -70,7 +70,8 @@ def assert_rate(client, receiver, way, rate_bps):
     metrics = summary(client, way)
     lasted_s = max(sample.end_s for sample in samples(receiver) if sample.direction is way)
     arrived_bps = metrics["bytes_received"] * 8 / lasted_s
-    assert metrics["throughput_bps"] == pytest.approx(arrived_bps, rel=0.05)
+    # A busy receiver's time runs on after its last interval, by less than one, of a second's five.
+    assert 0.8 * arrived_bps < metrics["throughput_bps"] < 1.05 * arrived_bps
     # A busy machine may send less, and half of it would be another mistake.
     assert 0.55 * rate_bps < metrics["throughput_bps"] < 1.05 * rate_bps
 
@@ -128,8 +129,8 @@ def test_udp_counts_every_datagram(bench, direction):
     client, server = bench.run(direction, protocol="udp", rate="5Mbit", length="1000B")
     way = Direction(direction)
     assert_ends_agree(client, server, way, 1)
+    assert_rate(client, server if way is Direction.SEND else client, way, 5e6)
     metrics = summary(client, way)
-    assert metrics["throughput_bps"] == pytest.approx(metrics["bytes_received"] * 8, rel=0.05)
     assert metrics["packets_lost"] == pytest.approx(
         metrics["loss_ratio"] * (metrics["packets_received"] + metrics["packets_lost"])
     )
