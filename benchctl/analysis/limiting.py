@@ -3,19 +3,22 @@
 The window bound is W / RTT (RFC 6349, section 3.3.1). Loss bounds Reno: Mathis, Semke, Mahdavi
 and Ott (CCR 27, 1997), and Padhye, Firoiu, Towsley and Kurose as RFC 5348, section 3.1, writes it.
 The kernel's own account of the sender's time is that of tcp_info (net/ipv4/tcp.c, tcp_chrono).
+Where the packets of a flow were recorded, what its senders waited for (`benchctl.packets.waiting`)
+takes the place of that account.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec import Struct
 
 from benchctl.analysis.results import asked_bps
-from benchctl.metrics import Aspect, of_aspect
+from benchctl.metrics import Aspect, Direction, of_aspect
 from benchctl.run.record import RecordedFlow
 
 # A full segment of Ethernet with timestamps, if the tool does not report its own.
@@ -30,6 +33,8 @@ FILLED = 0.8
 HALF = 0.5
 # A queue worth a name adds a quarter to the round trip, and more than a scheduler does.
 QUEUE_SHARE, QUEUE_S = 0.25, 0.001
+# Of the data of a flow's largest connection: one with less controls the measurement.
+STREAM_SHARE = 0.01
 LOST = 0.001
 """Datagrams: RFC 2544 counts any, but the last ones of a flow may be on their way."""
 
@@ -48,7 +53,7 @@ class Limiter(StrEnum):
     SENDER = "sender"
     RECEIVER = "receiver"
     NETWORK = "network"
-    """Its capacity, its round trip or its losses: a packet trace does not tell which."""
+    """Its capacity, its round trip or its losses: the packets do not tell which."""
     UNKNOWN = "not known"
 
 
@@ -58,8 +63,8 @@ class Limit(Struct, frozen=True, kw_only=True):
     ``share_bps`` is what theory expects of the lab, ``link`` that of which it is a share.
     ``held_ratio`` is the share of its busy time that the sender was held back by the receive
     window, or by its buffer; ``idle_ratio`` the share of the whole time that it had nothing to
-    send. ``waits_s`` are the times that a packet trace shows its sender to wait, by
-    `benchctl.packets.seen.Cause`. Unknown is None.
+    send. ``waits_s`` are the times that its packets show its senders to wait, by
+    `benchctl.packets.seen.Cause`, of all ``connections`` together. Unknown is None.
     """
 
     by: Limiter
@@ -80,15 +85,14 @@ class Limit(Struct, frozen=True, kw_only=True):
     idle_ratio: float | None = None
     cpu_ratio: float | None = None
     waits_s: Mapping[str, float] | None = None
+    connections: int | None = None
 
 
-_BY_CAUSE = {
-    "window": Limiter.RECEIVE_WINDOW,
-    "timeout": Limiter.LOSS,
-    "application": Limiter.SENDER,
-    "network": Limiter.NETWORK,
-}
-"""What limited a flow, by what its sender waited for the longest."""
+class Waits(NamedTuple):
+    """What the senders of some connections waited for, in seconds of all of them, by cause."""
+
+    waits_s: Mapping[str, float] = {}
+    connections: int = 0
 
 
 def mathis_bps(rtt_s: float, loss_ratio: float, mss_bytes: float) -> float:
@@ -103,10 +107,13 @@ def padhye_bps(rtt_s: float, loss_ratio: float, mss_bytes: float) -> float:
     return mss_bytes * 8 / (rtt_s * math.sqrt(2 * p / 3) + timeouts)
 
 
-def limit_of(flow: RecordedFlow, direction: str, figures: Mapping[str, float]) -> Limit | None:
+def limit_of(
+    flow: RecordedFlow, direction: str, figures: Mapping[str, float], waits: Waits | None = None
+) -> Limit | None:
     """Return what limited a flow in a direction; ``figures`` are its own, by metric.
 
-    None for a flow that carries no data, such as ping.
+    ``waits`` are those of its packets; of several repeats, those of all of them. None for a flow
+    that carries no data, such as ping.
     """
     rate_bps = next((figures[name] for name in of_aspect(Aspect.RATE) if name in figures), None)
     if not rate_bps:
@@ -123,9 +130,6 @@ def limit_of(flow: RecordedFlow, direction: str, figures: Mapping[str, float]) -
         "link": flow.bottlenecks.get(direction) or None,
         "cpu_ratio": max(cpus, default=None),
     }
-    if waits_s := _waits_s(flow):
-        by = _BY_CAUSE[max(waits_s, key=waits_s.__getitem__)]
-        return Limit(by=by, waits_s=waits_s, **known)
     protocol = flow.requested.get("protocol", "tcp")
     if protocol == "udp":
         known["loss_ratio"] = figures.get("loss_ratio")
@@ -149,25 +153,84 @@ def limit_of(flow: RecordedFlow, direction: str, figures: Mapping[str, float]) -
         if loss_ratio := known.get("loss_ratio"):
             known["mathis_bps"] = streams * mathis_bps(rtt_s, loss_ratio, mss_bytes)
             known["padhye_bps"] = streams * padhye_bps(rtt_s, loss_ratio, mss_bytes)
+    of_link = flow.bottlenecks.get(direction) != ""
+    congestion_control = str(settings.get("congestion_control", ""))
+    waits = waits or waits_of([flow], direction)
+    if waits.connections:
+        by = _of_packets(waits.waits_s, known, figures, congestion_control, of_link)
+        return Limit(by=by, **known, **waits._asdict())
     if (busy_s := figures.get("busy_s")) is not None and "bytes_received" in figures:
         lasted_s = figures["bytes_received"] * 8 / rate_bps  # also of one that ended early
         known["idle_ratio"] = max(0.0, 1 - busy_s / (streams * lasted_s)) if lasted_s else None
-    of_link = flow.bottlenecks.get(direction) != ""
-    by, held = _of_tcp(known, figures, str(settings.get("congestion_control", "")), of_link)
+    by, held = _of_tcp(known, figures, congestion_control, of_link)
     return Limit(by=by, held_ratio=held, **known)
 
 
-def _waits_s(flow: RecordedFlow) -> dict[str, float]:
-    """Return what the sender of a kept trace waited for, and for how long."""
-    return {
-        cause: wait["total_s"]
-        for packets in flow.captures
-        if not packets.host
-        for connection in packets.findings
-        for way in connection["directions"]
-        if way["from"] == flow.source
-        for cause, wait in way["waits"].items()
-    }
+def waits_of(flows: Iterable[RecordedFlow], direction: str) -> Waits:
+    """Return what the senders of some attempts waited for in a direction, by their packets.
+
+    Those are what the end recorded that sends, else the other one.
+    """
+    waits_s: Counter[str] = Counter()
+    count = 0
+    for flow in flows:
+        sender = flow.target if direction == Direction.RECEIVE else flow.source
+        found = [packets for packets in flow.captures if packets.findings]
+        packets = next((one for one in found if one.host in ("", sender)), next(iter(found), None))
+        ways = [
+            way
+            for connection in (packets.findings if packets is not None else ())
+            for way in connection["directions"]
+            if way["waits"] and _is_of(flow, direction, connection, way["from"])
+        ]
+        most_bytes = max((way["unique_bytes"] for way in ways), default=0)
+        for way in ways:
+            if way["unique_bytes"] >= STREAM_SHARE * most_bytes:
+                waits_s.update({cause: wait["total_s"] for cause, wait in way["waits"].items()})
+                count += 1
+    return Waits(dict(waits_s), count)
+
+
+def _is_of(flow: RecordedFlow, direction: str, connection: Mapping[str, Any], end: str) -> bool:
+    """Return whether what one end of a connection sent are data of a flow in a direction."""
+    ends = connection["ends"]
+    if flow.source in ends:  # each direction of a trace that was kept is a flow
+        return end == flow.source
+    servers = [one for one in ends if one.endswith(f":{flow.port}")]
+    if flow.port is None:
+        servers = [one for one in ends if one != connection["opened_by"]]
+    return len(servers) == 1 and (end in servers) is (direction == Direction.RECEIVE)
+
+
+def _of_packets(
+    waits_s: Mapping[str, float],
+    known: Mapping[str, Any],
+    figures: Mapping[str, float],
+    congestion_control: str,
+    of_link: bool,
+) -> Limiter:
+    """Return what limited TCP by what its senders waited for the longest.
+
+    Whether a rate or the share of a link was reached does not depend on that, and what the network
+    or the sender did is told by the other bounds.
+    """
+    cause = max(waits_s, key=waits_s.__getitem__)
+    # Of the receiver's window and of a sender without data, the packets say more than these.
+    without = {name: value for name, value in figures.items() if name != "rwnd_limited_s"}
+    other, _ = _of_tcp({**known, "window_bps": None}, without, congestion_control, of_link)
+    share_bps = known["share_bps"]
+    reached = bool(share_bps) and known["rate_bps"] >= REACHED * share_bps
+    if other is Limiter.RATE or (other is Limiter.BOTTLENECK and reached):
+        return other
+    match cause:
+        case "window":
+            return Limiter.RECEIVE_WINDOW
+        case "timeout":
+            return Limiter.LOSS
+        case "application":
+            return other if other in (Limiter.PROCESSOR, Limiter.SEND_BUFFER) else Limiter.SENDER
+        case _:
+            return other if other is not Limiter.UNKNOWN else Limiter.NETWORK
 
 
 def _of_datagrams(known: Mapping[str, Any], figures: Mapping[str, float]) -> Limiter:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
+from benchctl.analysis.limiting import STREAM_SHARE
 from benchctl.analysis.statistics import quantile
 from benchctl.api import Role
 from benchctl.engine.flow import FlowAttempt
@@ -35,8 +36,6 @@ MOST_CONNECTIONS = 100
 SAMPLES = 500
 """Of a series, as many as a plot can show; at least a millisecond each."""
 _LEAST_S = 0.001
-_STREAM_SHARE = 0.01
-"""Of the data of the largest stream: a connection with less is none."""
 _OF_WINDOWS = ("cwnd_estimated_bytes", "flight_bytes")
 
 
@@ -107,11 +106,17 @@ class Inside(NamedTuple):
 
 
 def look_inside(
-    captures: Sequence[RecordedPackets], folder: Path, *, one_clock: bool, stop: Callable[[], bool]
+    captures: Sequence[RecordedPackets],
+    folder: Path,
+    *,
+    port: int | None = None,
+    one_clock: bool,
+    stop: Callable[[], bool],
 ) -> Inside | None:
     """Read the files of a flow's packets, which are in a folder; None if asked to stop.
 
-    What cannot be read has no findings.
+    Other flows between the same hosts are in the same files: if the server's ``port`` has
+    connections, the flow has no others. What cannot be read has no findings.
     """
     places, told, windows = [], [], list[StreamWindow]()
     try:
@@ -123,8 +128,9 @@ def look_inside(
                 told.append(packets)
                 continue
             places.append(TracePlace(trace, passages))
-            windows += _windows(trace, packets.host)
-            found = [connection_entry(n, one) for n, one in enumerate(trace.connections, 1)]
+            own = _own(trace, port)
+            windows += _windows(trace, packets.host, [trace.connections[n - 1] for n in own])
+            found = [connection_entry(n, trace.connections[n - 1]) for n in own]
             found.sort(key=_frame_bytes, reverse=True)
             began_time = (trace.capture.began_ns or 0) / 1e9
             told.append(
@@ -133,10 +139,20 @@ def look_inside(
     except StoppedError:
         return None
     pairs = list(pairs_of(places[0], places[1], whole=True)) if len(places) == 2 else []
+    if places:
+        own = _own(places[0].trace, port)
+        pairs = [pair for pair in pairs if pair.numbers[0] in own]
     pairs.sort(key=lambda pair: pair.connections[0].frame_bytes, reverse=True)
     entries = [pair_entry(pair, one_clock=one_clock) for pair in pairs[:MOST_CONNECTIONS]]
     crossed = _crossed(places, pairs) if one_clock else {}
     return Inside(told, entries, crossed, windows)
+
+
+def _own(trace: Trace, port: int | None) -> list[int]:
+    """Return the numbers of a flow's connections: those of its server's port, else all."""
+    names = {n: names_of(one.ends) for n, one in enumerate(trace.connections, 1)}
+    own = [n for n, ends in names.items() if any(end.endswith(f":{port}") for end in ends)]
+    return own or [*names]
 
 
 def _record(_: int, connection: Connection) -> None:
@@ -151,8 +167,9 @@ async def keep_inside(
     if not any((folder / one.file).exists() for one in flow.captures):
         return
     found = await asyncio.to_thread(
-        look_inside, flow.captures, folder, one_clock=place.one_clock, stop=stop.is_set
-    )
+        look_inside, flow.captures, folder,
+        port=place.port, one_clock=place.one_clock, stop=stop.is_set,
+    )  # fmt: skip
     if found is None:
         return
     recorder.update_flow(flow.flow_id, captures=found.captures, paired=found.paired)
@@ -203,12 +220,12 @@ def _frame_bytes(entry: Mapping[str, Any]) -> int:
     return sum(way["frame_bytes"] for way in entry["directions"])
 
 
-def _windows(trace: Trace, host: str) -> Iterator[StreamWindow]:
-    """Yield the windows of the streams of a trace.
+def _windows(trace: Trace, host: str, connections: Sequence[Connection]) -> Iterator[StreamWindow]:
+    """Yield the windows of the streams of a trace, which are connections of it.
 
     Connections with much less data than others control the measurement, and are no streams.
     """
-    ends = [(one, way) for one in trace.connections for way in (0, 1)]
+    ends = [(one, way) for one in connections for way in (0, 1)]
     most_bytes: Counter[str] = Counter()
     for one, way in ends:
         to = _receiver(one, way)
@@ -217,7 +234,7 @@ def _windows(trace: Trace, host: str) -> Iterator[StreamWindow]:
     began = (trace.capture.began_ns or 0) / 1e9
     for one, way in ends:
         to = _receiver(one, way)
-        if one.timeline is None or one.halves[way].data_bytes < _STREAM_SHARE * most_bytes[to]:
+        if one.timeline is None or one.halves[way].data_bytes < STREAM_SHARE * most_bytes[to]:
             continue
         for start_s, end_s, known in one.timeline.intervals(way):
             if metrics := {name: known[name] for name in _OF_WINDOWS if name in known}:

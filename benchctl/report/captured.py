@@ -45,8 +45,9 @@ def packet_lines(report: Report) -> Iterator[str]:
             if flow.status.counts and any(packets.findings for packets in flow.captures):
                 flows.setdefault((point_key(one.trial.point), flow.name), (one.trial.point, flow))
     many = len({point for point, _ in flows}) > 1
+    first = ", repeat 1" * any(one.trial.repeat > 1 for one in report.trials)
     for point, flow in list(flows.values())[:MOST_FLOWS]:
-        yield from _flow_lines(flow, at_point(point) if many else "")
+        yield from _flow_lines(flow, f"{at_point(point) if many else ''}{first}")
     if len(flows) > MOST_FLOWS:
         yield f"packets of {len(flows) - MOST_FLOWS:,} more: benchctl show --trials"
 

@@ -4,19 +4,52 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec.structs import asdict
 
-from benchctl.analysis.limiting import Limit, Limiter, limit_of
+from benchctl.analysis.limiting import Limit, Limiter, limit_of, waits_of
 from benchctl.analysis.results import FlowReport
 from benchctl.analysis.summary import point_key
 from benchctl.report.packets_text import waited_text
 from benchctl.report.report import Report
+from benchctl.run.record import RecordedFlow
 from benchctl.units import format_duration, format_ratio, format_value
 
 # More lines than a screen has are read by nobody: then each reason has one.
 MOST_LINES = 12
+
+
+class FlowLimit(NamedTuple):
+    """What limited a flow in one direction at a point, over its repeats."""
+
+    point: Mapping[str, Any]
+    flow: str
+    direction: str
+    limit: Limit
+
+
+def limits(report: Report) -> Iterator[FlowLimit]:
+    """Yield what limited each flow at each point, in each direction."""
+    flows: dict[tuple[Any, str], list[RecordedFlow]] = {}
+    for trial in report.trials:
+        for one in trial.flows:
+            if one.flow.status.counts:
+                key = point_key(trial.trial.point), one.flow.name
+                flows.setdefault(key, []).append(one.flow)
+    means: dict[tuple[Any, str], dict[tuple[str, str], float]] = {}
+    points: dict[Any, Mapping[str, Any]] = {}
+    for row in report.summary:
+        key = point_key(row.point), row.flow
+        points[key] = row.point
+        means.setdefault(key, {})[row.direction, row.metric] = row.spread.mean
+    for key, figures in means.items():
+        for direction in dict.fromkeys(direction for direction, _ in figures):
+            if repeats := flows.get(key):
+                own, waits = _of_direction(figures, direction), waits_of(repeats, direction)
+                limit = limit_of(repeats[-1], direction, own, waits)
+                if limit is not None:
+                    yield FlowLimit(points[key], key[1], direction, limit)
 
 
 def limit_lines(report: Report) -> Iterator[str]:
@@ -24,26 +57,10 @@ def limit_lines(report: Report) -> Iterator[str]:
 
     Those of which the reason is not known share one line in any case.
     """
-    flows = {
-        (point_key(trial.trial.point), one.flow.name): one.flow
-        for trial in report.trials
-        for one in trial.flows
-        if one.flow.status.counts
-    }
-    means: dict[tuple[Any, str], dict[tuple[str, str], float]] = {}
-    points: dict[Any, Mapping[str, Any]] = {}
-    for row in report.summary:
-        key = point_key(row.point), row.flow
-        points[key] = row.point
-        means.setdefault(key, {})[row.direction, row.metric] = row.spread.mean
-    told: list[tuple[Limiter, str, str]] = []
-    for key, figures in means.items():
-        if flow := flows.get(key):
-            at = [f"{axis}={value}" for axis, value in points[key].items()]
-            for direction in dict.fromkeys(direction for direction, _ in figures):
-                limit = limit_of(flow, direction, _of_direction(figures, direction))
-                if limit is not None:
-                    told.append((limit.by, " ".join([*at, flow.name, direction]), _why(limit)))
+    told = []
+    for point, flow, direction, limit in limits(report):
+        at = [f"{axis}={value}" for axis, value in point.items()]
+        told.append((limit.by, " ".join([*at, flow, direction]), reason(limit)))
     counts = Counter(by for by, _, _ in told)
     if len(told) > MOST_LINES:
         gathered = [*Limiter]
@@ -79,14 +96,29 @@ def _of_direction(figures: Mapping[tuple[str, str], float], direction: str) -> d
 
 def limit_text(limit: Limit) -> str:
     """Describe what limited a flow, with the bound and what was measured."""
-    return f"{limit.by}: {_why(limit)}"
+    return f"{limit.by}: {reason(limit)}"
+
+
+_BY_WAITS = (Limiter.RECEIVE_WINDOW, Limiter.NETWORK, Limiter.SENDER)
+"""What the waits of a sender say without any other bound."""
+
+
+def reason(limit: Limit) -> str:
+    """Return why it is that, with the bound and what was measured."""
+    if limit.waits_s is None:
+        return _why(limit)
+    many = limit.connections if limit.connections and limit.connections > 1 else 0
+    of = f" of {many:,} connections" if many else ""
+    senders = "the senders" if many else "the sender"
+    lasted = format_duration(sum(limit.waits_s.values()))
+    waited = f"of {lasted}{of}, {senders} {waited_text(limit.waits_s)}"
+    if limit.by in _BY_WAITS or (limit.by is Limiter.LOSS and limit.padhye_bps is None):
+        return f"{waited}; {_rate(limit.rate_bps)} measured"
+    return f"{_why(limit)}; {waited}"
 
 
 def _why(limit: Limit) -> str:
     measured = _rate(limit.rate_bps)
-    if limit.waits_s is not None:
-        lasted = format_duration(sum(limit.waits_s.values()))
-        return f"of {lasted}, the sender {waited_text(limit.waits_s)}; {measured} measured"
     match limit.by:
         case Limiter.RATE:
             return f"{_rate(limit.asked_bps)} were asked for, and {measured} measured"

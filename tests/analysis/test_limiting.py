@@ -6,7 +6,8 @@ import pytest
 from msgspec.structs import replace
 from report.sample_report import flow
 
-from benchctl.analysis.limiting import Limiter, limit_of, mathis_bps, padhye_bps
+from benchctl.analysis.limiting import Limiter, limit_of, mathis_bps, padhye_bps, waits_of
+from benchctl.run.record import RecordedPackets
 
 RTT = {"tcp_rtt_s": 0.0102, "tcp_min_rtt_s": 0.01}
 
@@ -123,3 +124,78 @@ def test_the_bounds_of_loss_are_those_of_their_papers():
     assert padhye_bps(r, p, s) == pytest.approx(8 * s / (r * f))
     # With little loss, timeouts vanish, and both are one.
     assert padhye_bps(0.1, 1e-7, 1448) == pytest.approx(mathis_bps(0.1, 1e-7, 1448), rel=1e-3)
+
+
+def way(end, size, **waits_s):
+    waits = {cause: {"total_s": waited_s} for cause, waited_s in waits_s.items()}
+    return {"from": end, "unique_bytes": size, "waits": waits}
+
+
+def connection(port, there, back=(0, {})):
+    """Return the findings of a connection: what its client sent, and what its server did."""
+    client, server = "10.0.0.1:40000", f"10.0.0.2:{port}"
+    ways = [way(end, size, **waits_s) for end, (size, waits_s) in ((client, there), (server, back))]
+    return {"ends": [client, server], "opened_by": client, "directions": ways}
+
+
+def recorded(host, *findings):
+    return RecordedPackets(host, f"{host}.pcapng", 1, 0, 0, findings=findings)
+
+
+ENDS = {"source": "near", "target": "far", "port": 5201}
+OF_WINDOW = (1_000_000, {"window": 3.4, "network": 2.6})
+
+
+def test_what_the_packets_of_the_sender_show_is_what_limited_a_flow():
+    queued = {"throughput_bps": 6.3e6, "tcp_rtt_s": 0.025, "tcp_min_rtt_s": 0.010}
+    seen = [recorded("far", connection(5201, (1_000_000, {"network": 6.0}))),
+            recorded("near", connection(5201, OF_WINDOW))]  # fmt: skip
+    assert by(queued, expected=32e6) is Limiter.BOTTLENECK
+    found = limit(queued, expected=32e6, captures=seen, **ENDS)
+    assert (found.by, found.waits_s, found.connections) == (
+        Limiter.RECEIVE_WINDOW, {"window": 3.4, "network": 2.6}, 1,
+    )  # fmt: skip
+    # A window that only keeps the queue of a link full does not limit the rate.
+    full = limit({**queued, "throughput_bps": 31e6}, expected=32e6, captures=seen, **ENDS)
+    assert full.by is Limiter.BOTTLENECK
+
+
+@pytest.mark.parametrize(
+    ("waits_s", "figures", "reason"),
+    [
+        ({"timeout": 4.0, "network": 1.0}, {}, Limiter.LOSS),
+        ({"application": 4.0, "network": 1.0}, {}, Limiter.SENDER),
+        ({"application": 4.0, "network": 1.0}, {"cpu_client_ratio": 0.97}, Limiter.PROCESSOR),
+        ({"network": 5.0}, {"tcp_rtt_s": 0.03, "tcp_min_rtt_s": 0.01}, Limiter.BOTTLENECK),
+        ({"network": 5.0}, {"busy_s": 5.0, "sndbuf_limited_s": 4.0}, Limiter.SEND_BUFFER),
+        # The kernel counts it, and the packets show that it was not for long.
+        ({"network": 5.0}, {"busy_s": 5.0, "rwnd_limited_s": 4.9, "tcp_rtt_s": 0.01,
+                            "peer_window_bytes": 12_500}, Limiter.NETWORK),
+        ({"network": 5.0}, {}, Limiter.NETWORK),
+    ],
+)  # fmt: skip
+def test_what_the_packets_leave_open_the_other_bounds_say(waits_s, figures, reason):
+    seen = [recorded("near", connection(5201, (1_000_000, waits_s)))]
+    assert by({"throughput_bps": 9e6, **figures}, captures=seen, **ENDS) is reason
+
+
+def test_the_waits_are_those_of_the_flows_own_data_in_one_direction():
+    """Not those of other flows, of the connection that controls it, or of the way back."""
+    seen = [recorded(
+        "near",
+        connection(5202, (9_000_000, {"network": 6.0})),
+        connection(5201, OF_WINDOW, (500, {"application": 6.0})),
+        connection(5201, OF_WINDOW),
+        connection(5201, (400, {"application": 7.0}), (300, {"application": 7.0})),
+    )]  # fmt: skip
+    one = replace(flow("bulk").flow, captures=seen, **ENDS)
+    assert waits_of([one], "send") == ({"window": 6.8, "network": 5.2}, 2)
+    assert waits_of([one, one], "send").connections == 4
+    assert waits_of([one], "receive").waits_s == {"application": 13.0}
+
+
+def test_datagrams_are_not_judged_by_the_connection_that_controls_them():
+    seen = [recorded("near", connection(5201, (400, {"application": 7.0})))]
+    udp = {"requested": {"protocol": "udp", "rate": 20e6}, "captures": seen}
+    sent = {"throughput_bps": 20e6, "sent_bps": 20e6, "loss_ratio": 0.0}
+    assert by(sent, **udp, **ENDS) is Limiter.RATE

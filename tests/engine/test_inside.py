@@ -12,8 +12,11 @@ LOST = {4, 7}
 SEGMENTS = 10
 
 
-def captured(folder):
-    """Write the packets of a transfer as both of its ends have them; two segments are lost."""
+def captured(folder, *, beside=()):
+    """Write the packets of a transfer as both of its ends have them; two segments are lost.
+
+    ``beside`` are ports of larger transfers without loss at the same time.
+    """
     ends = {"from": [], "to": []}
 
     def send(at_s, way, seq, ack, *, lost=False, **more):
@@ -32,6 +35,13 @@ def captured(folder):
     for n in sorted(LOST):
         send(0.2 + n / 1000, 0, 1 + 1000 * n, 1, size=1000)
     send(0.3, 1, 1, 1 + 1000 * SEGMENTS)
+    for port in beside:
+        ports = (41000, port)
+        send(0.0, 0, 0, 0, flags=2, ports=ports, **HELLO)
+        send(0.02, 1, 0, 1, flags=18, ports=ports, **HELLO)
+        for n in range(2 * SEGMENTS):
+            send(0.04 + n / 1000, 0, 1 + 1000 * n, 1, size=1000, ports=ports)
+        send(0.3, 1, 1, 1 + 2000 * SEGMENTS, ports=ports)
     for end, packets in ends.items():
         packets.sort(key=lambda one: one[0])
         (folder / f"{end}.pcap").write_bytes(pcap([(round(t * 1e9), one) for t, one in packets]))
@@ -58,6 +68,24 @@ def test_both_ends_together_give_each_loss_and_the_delay_of_every_packet(tmp_pat
             "packets_duplicated": 0, "packets_reordered": 0, "owd_s": WAY_S,
         }
     )  # fmt: skip
+
+
+def test_connections_of_other_flows_between_the_same_hosts_are_left_out(tmp_path):
+    captures = captured(tmp_path, beside=[5202])
+
+    def look(port):
+        return look_inside(captures, tmp_path, port=port, one_clock=True, stop=lambda: False)
+
+    every, own = look(None), look(5201)
+    assert (len(every.captures[0].findings), len(every.paired)) == (2, 2)
+    assert (len(own.captures[0].findings), len(own.paired)) == (1, 1)
+    # Its number is that in the file, where a figure of it looks.
+    assert own.captures[0].findings[0]["ends"] == ["10.0.0.1:40000", "10.0.0.2:5201"]
+    assert own.captures[0].findings[0]["number"] == every.captures[0].findings[1]["number"]
+    assert own.crossed["10.0.0.2"].figures["packets_sent"].value == 14
+    assert {one.stream for one in own.windows} == {0}
+    # A tool whose connections have other ports than it says has all of them.
+    assert len(look(9).captures[0].findings) == 2
 
 
 def test_one_end_alone_has_its_findings_and_nothing_of_both(tmp_path):
