@@ -148,7 +148,8 @@ class RunBuilder:
             if tally.failure is not None
         ]
         status = Status.FAILED if failures else Status.OK
-        shares = None if failures else Shares.of(tallies)
+        # The connections of a trace are those that somebody saw: nobody meant them to share.
+        shares = None if failures or packets else Shares.of(tallies)
         self._recorder.update_trial(trial_id, status=Status.RUNNING)
         self._recorder.update_trial(
             trial_id,

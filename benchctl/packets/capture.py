@@ -201,9 +201,9 @@ class Capture:
     def _blocks(self, data: bytes) -> Iterator[Batch]:
         """Yield the packets in the blocks of a pcapng file."""
         interfaces: list[_Interface] = []
-        drops: dict[int, int] = {}
+        drops: dict[tuple[int, int], int] = {}  # of an interface of a section
         packets: list[Packet] = []
-        link, at, order, time_s = -1, 0, "<", 0.0
+        link, at, order, time_s, section = -1, 0, "<", 0.0, 0
         while True:
             kind, size = 0, 12
             if len(data) - at >= 12:
@@ -230,7 +230,7 @@ class Capture:
                 start = at + 28
                 number, lost, high, low, captured, length = obsolete(data, at + 8)
                 if lost != _UNKNOWN_DROPS:
-                    drops[number] = drops.get(number, 0) + lost
+                    drops[section, number] = drops.get((section, number), 0) + lost
                     self.dropped = sum(drops.values())
             elif kind == 3 and size >= 16:
                 start = at + 12
@@ -255,11 +255,12 @@ class Capture:
                 packets.append((time_s, start, start + captured, length))
             elif kind == int.from_bytes(_SECTION):
                 interfaces = []
+                section += 1
             elif kind == 1 and size >= 20:
                 interfaces.append(_interface(data[at : at + size - 4], order))
             elif kind == 5 and size >= 24:
                 (number,) = Struct(f"{order}I").unpack_from(data, at + 8)
-                drops[number] = _drops(data[at : at + size - 4], order)
+                drops[section, number] = _drops(data[at : at + size - 4], order)
                 self.dropped = sum(drops.values())
             at += size
 

@@ -165,6 +165,17 @@ def test_blocks_of_other_kinds_are_passed_over_and_drops_are_counted(read_bytes)
     assert (len(found), capture.dropped, capture.faults) == (1, 20, [])
 
 
+def test_drops_of_all_sections_are_added_and_an_interface_counts_on(read_bytes):
+    """As mergecap -a and dumpcap's ring of files leave them."""
+
+    def counted(drops):
+        return block(5, struct.pack("<III", 0, 0, 0) + option(5, struct.pack("<Q", drops)))
+
+    one = section() + interface() + enhanced(1, b"packet") + counted(5) + counted(17)
+    other = section() + interface() + enhanced(2, b"packet") + counted(3)
+    assert read_bytes(one + other)[1].dropped == 20
+
+
 @pytest.mark.parametrize("order", "<>")
 def test_packet_blocks_as_they_were_before_are_read_with_their_drops(order, read_bytes):
     def obsolete(ticks, data, lost):

@@ -35,6 +35,7 @@ def test_a_trace_is_kept_with_what_was_found_and_its_series(benchctl, tmp_path):
     run = exported(benchctl, name)
     assert (run["run"]["profile"], run["run"]["origin"]) == ("slow", "packets")
     (trial,) = run["trials"]
+    assert trial["fairness_jain"] is None  # both directions of one transfer share nothing
     flows = {flow["name"]: flow for flow in trial["flows"]}
     assert set(flows) == {DOWNLOAD, "10.0.0.1-10.0.0.2:80"}
     flow = flows[DOWNLOAD]
