@@ -35,7 +35,6 @@ def test_a_trace_is_kept_with_what_was_found_and_its_series(benchctl, tmp_path):
     run = exported(benchctl, name)
     assert (run["run"]["profile"], run["run"]["origin"]) == ("slow", "packets")
     (trial,) = run["trials"]
-    assert trial["fairness_jain"] is None  # both directions of one transfer share nothing
     flows = {flow["name"]: flow for flow in trial["flows"]}
     assert set(flows) == {DOWNLOAD, "10.0.0.1-10.0.0.2:80"}
     flow = flows[DOWNLOAD]
@@ -108,6 +107,18 @@ def test_of_many_connections_the_largest_are_kept_and_those_that_are_named(bench
     benchctl("packets", "many.pcap", "--connection", "7")
     (trial,) = exported(benchctl)["trials"]
     assert len(trial["flows"]) == 51
+
+
+def test_connections_that_somebody_saw_at_the_same_time_are_not_said_to_share(benchctl, tmp_path):
+    packets = [
+        (n * 10**8, ethernet(ipv4(tcp(seq=1 + n // 2 * size, size=size, ports=(port, 80)))))
+        for n in range(40)
+        for port, size in [[(1, 1400), (2, 100)][n % 2]]
+    ]
+    (tmp_path / "two.pcap").write_bytes(pcap(packets))
+    kept(benchctl("packets", "two.pcap"))
+    (trial,) = exported(benchctl)["trials"]
+    assert (len(trial["flows"]), trial["fairness_jain"]) == (2, None)
 
 
 def test_a_flow_is_limited_by_what_its_sender_waited_for_the_longest(benchctl):
