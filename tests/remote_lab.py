@@ -63,6 +63,11 @@ class RemoteLab:
         """Run a command as ``ssh DESTINATION COMMAND`` does; returns its output and its code."""
         return self.run("ssh", "-o", "BatchMode=yes", *options, destination, command)
 
+    def administer(self, node, *argv):
+        """Change the network of a node, by a command that needs its privileges."""
+        prefix = self.lab.nodes[node].prefix[: -len(WITH_FEWER_PRIVILEGES)]
+        subprocess.run([*prefix, *argv], check=True, start_new_session=True)
+
     def configure(self, text):
         """Let ssh know other hosts or ways, by the lines of ssh_config(5): ``ProxyJump middle``."""
         # The first value that it reads counts.

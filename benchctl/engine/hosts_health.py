@@ -5,17 +5,21 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+
+from msgspec.structs import replace
 
 from benchctl.api import Role
 from benchctl.engine.health import HealthFinding, of_machine
-from benchctl.engine.network import with_address
+from benchctl.engine.network import with_address, with_addresses
+from benchctl.engine.pairs_health import HostPair, examine_pairs
 from benchctl.engine.planning import Planned
 from benchctl.engine.preflight import Toolbox
 from benchctl.errors import HostError, MissingError, UsageError
 from benchctl.hosts import facts, ports
 from benchctl.hosts.hosts import Hosts
 from benchctl.hosts.remote import RemoteHost
-from benchctl.run.planned import Host
+from benchctl.run.planned import Host, Network
 from benchctl.run.record import ClockReading
 from benchctl.units import format_duration
 
@@ -49,7 +53,18 @@ async def _examine(prepared: Planned) -> dict[str, list[HealthFinding]]:
             _examine_host(host, hosts, toolbox, prepared, ends.get(name, ()))
             for name, host in found.items()
         ]
-        return dict(zip(found, await asyncio.gather(*looks), strict=True))
+        findings = dict(zip(found, await asyncio.gather(*looks), strict=True))
+        network = prepared.outside.network
+        known = {name: host for name, host in network.hosts.items() if host.reach is None}
+        for name, first in ((name, all_[0]) for name, all_ in findings.items()):
+            with suppress(HostError):  # of which it was said
+                if first.level == "ok":
+                    one = await with_addresses(network, [found[name]], hosts, lambda _: None)
+                    known[name] = one.hosts[name]
+        pairs = _pairs(prepared, replace(network, hosts=known))
+        for name, further in (await examine_pairs(pairs, hosts)).items():
+            findings.setdefault(name, []).extend(further)
+        return findings
 
 
 def _ends(prepared: Planned) -> dict[str, set[_End]]:
@@ -60,6 +75,24 @@ def _ends(prepared: Planned) -> dict[str, set[_End]]:
         if prepared.registry.load(flow.backend).capabilities.needs_server:
             found.setdefault(flow.to, set()).add((flow.backend, Role.SERVER))
     return found
+
+
+def _pairs(prepared: Planned, network: Network) -> Iterator[HostPair]:
+    """Yield the hosts of flows, if both are known here and one is elsewhere."""
+    versions = prepared.plan.ip_versions or {4}
+    known = set()
+    for flow in prepared.plan.routes:
+        source, target = network.hosts.get(flow.source), network.hosts.get(flow.to)
+        needs_server = prepared.registry.load(flow.backend).capabilities.needs_server
+        if flow.to in network.peers or not needs_server or source is None or target is None:
+            continue
+        addresses = [target.address6 or target.address] if 6 in versions else []
+        addresses += [target.address] if 4 in versions else []
+        for address in addresses if source.reach != target.reach else ():
+            for first, last in _ranges(target, prepared, [(flow.backend, Role.SERVER)]):
+                if (key := (flow.source, flow.to, address, first)) not in known:
+                    known.add(key)
+                    yield HostPair(source, target, address, first, last)
 
 
 async def _examine_host(

@@ -78,3 +78,65 @@ def test_an_address_that_is_not_the_hosts_own_is_noted(lab, tmp_path):
     assert note["level"] == "note"
     assert note["text"] == "192.0.2.77 is not its own: servers listen at all that it has"
     assert found["paris", "address"]["level"] == "ok"
+
+
+TO_TOKYO = "10.0.2.0/24"
+MENDED = (
+    "let firewalls pass {} there, or give hosts.tokyo.ports that they pass, or reachable = false"
+)
+
+
+@pytest.mark.parametrize(
+    ("rules", "text", "remedy"),
+    [
+        ([], "10.0.2.1 port 5300 by TCP and UDP, path MTU 1500 bytes", ""),
+        (
+            [("rule", "add", "to", TO_TOKYO, "ipproto", "tcp", "dport", "5300", "blackhole")],
+            "10.0.2.1 port 5300: TCP no answer",
+            MENDED.format("TCP"),
+        ),
+        (
+            [("rule", "add", "to", TO_TOKYO, "ipproto", "udp", "dport", "5300", "prohibit")],
+            "10.0.2.1 port 5300: UDP No route to host",
+            MENDED.format("UDP"),
+        ),
+        (
+            [("route", "change", TO_TOKYO, "dev", "eth2", "mtu", "lock", "1300")],
+            "10.0.2.1 port 5300 by TCP and UDP, path MTU 1300 bytes",
+            "",
+        ),
+        (
+            [
+                ("route", "change", TO_TOKYO, "dev", "eth2", "mtu", "lock", "1300"),
+                ("rule", "add", "to", "10.0.1.1", "ipproto", "icmp", "blackhole"),
+            ],
+            "10.0.2.1 port 5300 by TCP and UDP, but packets of 1500 bytes are lost, and nothing "
+            "says so",
+            "let ICMP pass, or lower the MTU of the device to that of the path",
+        ),
+    ],
+    ids=["open", "no TCP", "no UDP", "small MTU", "black hole"],
+)
+def test_what_is_between_two_hosts_is_found_before_a_run(tmp_path, rules, text, remedy):
+    path = tmp_path / "p.toml"
+    path.write_text(PROFILE.replace('[hosts.moon]\nssh = "moon"\n', ""))
+    with remote_lab(tmp_path) as lab:
+        for rule in rules:
+            lab.administer("middle", "ip", *rule)
+        done = doctor(lab, str(path), "--json")
+    assert done.returncode == 0, done.stderr
+    ways = {(one["host"], one["subject"]): one for one in json.loads(done.stdout)}
+    there, back = ways["paris", "to tokyo"], ways["tokyo", "to paris"]
+    level = "note" if remedy else "ok"
+    assert (there["level"], there["text"], there["remedy"]) == (level, text, remedy)
+    assert back["text"] == "10.0.1.1 port 8088 by TCP and UDP, path MTU 1500 bytes"
+
+
+def test_the_way_between_this_machine_and_a_host_is_tried_too(lab, tmp_path):
+    path = tmp_path / "p.toml"
+    text = PROFILE.replace('[hosts.moon]\nssh = "moon"\n', "")
+    path.write_text(f'{text.partition("[axes]")[0]}to = "tokyo"\n')
+    found = json.loads(doctor(lab, str(path), "--json").stdout)
+    assert [(one["host"], one["level"]) for one in found if one["subject"] == "to tokyo"] == [
+        ("local", "ok")
+    ]

@@ -16,14 +16,14 @@ from waiting import DEADLINE_S, until
 
 from benchctl.api import Channel
 from benchctl.errors import HostError
-from benchctl.hosts import agent, facts, frames, hostlock, ports
+from benchctl.hosts import agent, door, facts, frames, hostlock, ports
 from benchctl.hosts.programs import agent_text
 
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="waits by pidfd")
 
 
 @pytest.mark.parametrize(
-    "module", [agent, frames, hostlock, facts, ports], ids=lambda m: m.__name__
+    "module", [agent, door, frames, hostlock, facts, ports], ids=lambda m: m.__name__
 )
 def test_what_runs_elsewhere_is_written_for_python_3_9(module):
     ast.parse(Path(module.__file__).read_text(), feature_version=(3, 9))

@@ -1,0 +1,151 @@
+"""Checks whether the hosts of a profile reach each other as its flows need it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from benchctl.api import Channel
+from benchctl.engine.health import HealthFinding
+from benchctl.errors import HostError
+from benchctl.hosts import door, ports
+from benchctl.hosts.spawn import Process, Spawner, has_ended, run, stop
+from benchctl.run.planned import Host
+
+# To start an interpreter on a busy host, and all tries of one port.
+_READY_S, _KNOCKING_S = 10.0, 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class HostPair:
+    """A client's host, and where a server of another host would listen."""
+
+    source: Host
+    target: Host
+    address: str
+    first_port: int
+    last_port: int | None
+
+
+async def examine_pairs(
+    pairs: Iterable[HostPair], spawner: Spawner
+) -> dict[str, list[HealthFinding]]:
+    """Try each by a connection and some datagrams; returns what was found, by source."""
+    doors: dict[tuple[str, str, int], _Door] = {}
+    of_source: dict[str, list[tuple[HostPair, _Door]]] = {}
+    for pair in pairs:
+        key = pair.target.name, pair.address, pair.first_port
+        opened = doors.setdefault(key, _Door(pair))
+        of_source.setdefault(pair.source.name, []).append((pair, opened))
+    try:
+        await asyncio.gather(*(one.open(spawner) for one in doors.values()))
+        looks = [_knock(of_one, spawner) for of_one in of_source.values()]
+        return dict(zip(of_source, await asyncio.gather(*looks), strict=True))
+    finally:
+        await asyncio.gather(*(one.close() for one in doors.values()))
+
+
+class _Door:
+    """A port that is open for as long as others try it."""
+
+    def __init__(self, pair: HostPair) -> None:
+        self._pair = pair
+        self.port = 0
+        self.problem = ""
+        self._process: Process | None = None
+
+    async def open(self, spawner: Spawner) -> None:
+        pair, said = self._pair, bytearray()
+        at = pair.address
+        if at in pair.target.translated:
+            at = "::" if ":" in at else "0.0.0.0"
+        ready = asyncio.Event()
+
+        def take(_: Channel, data: bytes) -> None:
+            said.extend(data)
+            if door.LISTENING.encode() in said:
+                ready.set()
+
+        try:
+            asked = at, pair.first_port, 1, pair.last_port
+            free = await spawner.ask(pair.target, ports, "first_free", *asked)
+            if not free:
+                self.problem = f"no port is free at {at}"
+                return
+            self.port = free[0]
+            self._process = await spawner.start(
+                pair.target, _words("listen", at, self.port), {}, take
+            )
+        except HostError as error:
+            self.problem = error.message
+            return
+        except OSError as error:
+            self.problem = error.strerror or str(error)
+            return
+        self._process.begin()
+        if await has_ended(self._process, _READY_S, unless=ready) or not ready.is_set():
+            lines = said.decode("utf-8", "replace").split("\n")
+            self.problem = next(filter(None, reversed(lines)), "it did not listen")
+
+    async def close(self) -> None:
+        if self._process is not None:
+            await stop(self._process, "SIGKILL")
+
+
+def _words(what: str, *places: object) -> list[str]:
+    return [sys.executable, "-I", "-S", str(door.__file__), what, *map(str, places)]
+
+
+async def _knock(pairs: Sequence[tuple[HostPair, _Door]], spawner: Spawner) -> list[HealthFinding]:
+    """Try the ports that one host needs."""
+    opened = [(pair, one) for pair, one in pairs if not one.problem]
+    found: Sequence[Mapping[str, Any]] = ()
+    said = ""
+    if opened:
+        source = opened[0][0].source
+        places = (word for pair, one in opened for word in (pair.address, one.port))
+        with suppress(OSError, ValueError):  # it took too long, or the host is lost
+            _, said = await run(spawner, source, _words("knock", *places), _KNOCKING_S)
+            found = json.loads(said)
+    findings = []
+    for pair, one in pairs:
+        if one.problem:
+            findings.append(_untried(pair, f"no server could be started there: {one.problem}"))
+        elif not found:
+            last = (said.strip().splitlines() or ["it did not end"])[-1]
+            findings.append(_untried(pair, f"{pair.source.name} could not try it: {last}"))
+    told = zip(opened, found, strict=False)
+    return findings + [_judged(pair, one.port, entry) for (pair, one), entry in told]
+
+
+def _untried(pair: HostPair, why: str) -> HealthFinding:
+    return HealthFinding(f"to {pair.target.name}", "note", f"not tried: {why}")
+
+
+def _judged(pair: HostPair, port: int, found: Mapping[str, Any]) -> HealthFinding:
+    subject, name = f"to {pair.target.name}", pair.target.name
+    failed = {kind.upper(): found[kind] for kind in ("tcp", "udp") if found[kind]}
+    if failed:
+        reasons = ", ".join(f"{kind} {why}" for kind, why in failed.items())
+        text = f"{pair.address} port {port}: {reasons}"
+        closed = " and ".join(failed)
+        remedy = (
+            f"let firewalls pass {closed} there, or give hosts.{name}.ports that they pass, or "
+            f"reachable = false"
+        )
+        return HealthFinding(subject, "note", text, remedy)
+    text = f"{pair.address} port {port} by TCP and UDP"
+    if "mtu_bytes" not in found:
+        return HealthFinding(subject, "ok", text)
+    mtu = f"{found['mtu_bytes']} bytes"
+    if not found["mtu_holds"]:
+        return HealthFinding(
+            subject, "note", f"{text}, but packets of {mtu} are lost, and nothing says so",
+            "let ICMP pass, or lower the MTU of the device to that of the path",
+        )  # fmt: skip
+    return HealthFinding(subject, "ok", f"{text}, path MTU {mtu}")

@@ -1,0 +1,55 @@
+"""One end opens a port, the other tries it, by the oldest Python and by ours."""
+
+import json
+import subprocess
+import sys
+from contextlib import contextmanager
+
+import pytest
+from needs import PYTHONS
+from waiting import COMMAND_S
+
+from benchctl.hosts import door
+
+CLOSED = "Connection refused"
+
+
+def words(python, *further):
+    return [python, "-I", "-S", door.__file__, *map(str, further)]
+
+
+@contextmanager
+def opened(python, address, port):
+    process = subprocess.Popen(words(python, "listen", address, port), stdout=subprocess.PIPE)
+    try:
+        assert process.stdout.readline().decode().strip() == door.LISTENING
+        yield
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def knocked(python, *places):
+    done = subprocess.run(
+        words(python, "knock", *places), capture_output=True, check=True, timeout=COMMAND_S
+    )
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+@pytest.mark.parametrize("address", ["127.0.0.1", "::1"])
+def test_an_open_port_and_a_closed_one_are_told_apart(python, address, lend_port):
+    port, closed = lend_port(), lend_port()
+    with opened(python, address, port):
+        first, second = knocked(python, address, port, address, closed)
+    assert (first["tcp"], first["udp"], first.get("mtu_holds", True)) == ("", "", True)
+    assert second == {"tcp": CLOSED, "udp": CLOSED}
+
+
+def test_a_port_that_is_taken_is_an_error_in_one_line(port):
+    with opened(sys.executable, "127.0.0.1", port):
+        done = subprocess.run(
+            words(sys.executable, "listen", "127.0.0.1", port), capture_output=True, text=True,
+            check=False,
+        )  # fmt: skip
+    assert (done.returncode, done.stderr) == (1, "Address already in use\n")
