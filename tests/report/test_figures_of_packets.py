@@ -3,6 +3,7 @@
 import json
 import math
 from contextlib import closing
+from unittest.mock import Mock
 from xml.etree import ElementTree
 
 import msgspec
@@ -19,12 +20,13 @@ from report.traced_run import traced_run
 from benchctl.cli.main import app
 from benchctl.errors import UsageError
 from benchctl.packets.trace import read_trace
+from benchctl.report.figures import segments
 from benchctl.report.figures.figure import LineRole, PictureKind
 from benchctl.report.figures.making import Wanted
 from benchctl.report.figures.parts import Part
 from benchctl.report.figures.printed import printer
 from benchctl.report.figures.request import PictureRequest
-from benchctl.report.figures.segments import FLIGHT, PANELS, RATE, RTT, SEQUENCE, sequence_of
+from benchctl.report.figures.segments import FLIGHT, PANELS, RATE, RTT, SEQUENCE, sequences_of
 from benchctl.report.page.drawing import svg_of
 from benchctl.report.page.pictures import pictures_of
 from benchctl.report.report import read_report
@@ -53,6 +55,18 @@ def test_a_figure_of_packets_says_what_it_shows(store, golden):
     (figure,) = draw(store, wanted(*PANELS, columns=60))
     text = json.dumps(rounded(msgspec.to_builtins(figure)), indent=1) + "\n"
     golden("report/golden/figure-time-sequence.json", text)
+
+
+def test_a_trace_of_several_figures_is_read_once_and_each_is_as_if_alone(store, monkeypatch):
+    ends = ["10.0.0.1:50112", "10.0.0.2:80"]
+    only = {"host": ["a"]}
+    alone = [draw(store, wanted(only=only | {"from": [end]}))[0] for end in ends]
+    read = Mock(side_effect=segments.read_trace)
+    monkeypatch.setattr(segments, "read_trace", read)
+    together = draw(store, wanted(only=only, by=["from"]))
+    assert read.call_count == 1
+    panels = [sorted((figure.panels for figure in some), key=str) for some in (alone, together)]
+    assert panels[0] == panels[1]
 
 
 def test_what_was_sent_again_and_zero_windows_are_marked_and_counted(store):
@@ -221,7 +235,7 @@ def test_a_damaged_trace_is_drawn_as_far_as_it_can_be_read(store, damage, size):
         for way in (0, 1):
             if connection.halves[way].unique_bytes:
                 traced = TracedWay(flow, packets, path, number, way, ("a", "b"))
-                figure = sequence_of(request, traced, [])
+                (figure,) = sequences_of(request, [traced], [])
                 assert figure_lines(figure, 80, 40)
                 ElementTree.fromstring(svg_of(figure, 100))
 

@@ -25,7 +25,7 @@ from benchctl.report.figures.means import by_axis, heat, rows_of
 from benchctl.report.figures.parts import REPEAT, Part, left_out
 from benchctl.report.figures.plane import plane
 from benchctl.report.figures.request import OF_SAMPLES, PictureRequest
-from benchctl.report.figures.segments import PANELS, sequence_of
+from benchctl.report.figures.segments import PANELS, sequences_of
 from benchctl.report.figures.times import over_time, panels_of
 from benchctl.report.report import Report
 from benchctl.report.traced import KEYS, chosen_of, traces_of
@@ -231,10 +231,12 @@ def _of_packets(reader: Reader, report: Report, wanted: Wanted) -> Iterator[Pict
     for part in _parts(report, request, axes):
         one = replace(request, part=part)
         traces = [*traces_of(one.trials)]
-        for traced in chosen_of(traces, reader.path, only, by, every=wanted.every):
+        chosen = chosen_of(traces, reader.path, only, by, every=wanted.every)
+        alone = not (by or wanted.every)
+        notes = left_out(len(traces), 1, "traces") if alone else []
+        for figure in sequences_of(one, chosen, notes):
             found = True
-            alone = not (by or wanted.every)
-            yield sequence_of(one, traced, left_out(len(traces), 1, "traces") if alone else [])
+            yield figure
     if not found:
         raise UsageError(f"run {report.run.name}: no packets of it were recorded", _RECORD)
 

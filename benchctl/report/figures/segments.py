@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
-from itertools import pairwise
+from itertools import groupby, islice, pairwise
+from pathlib import Path
 
 from msgspec.structs import replace
 
@@ -37,6 +38,8 @@ _MOST_WORDS = 12
 _LEAST_S = 1e-3
 # As many rates as a rate over time is read of.
 _RATES = 150
+# What they show of a connection is some megabytes each.
+_AT_ONCE = 8
 
 
 class Shown(IntEnum):
@@ -86,20 +89,36 @@ _KINDS = {
 }  # fmt: skip
 
 
-def sequence_of(request: PictureRequest, traced: TracedWay, notes: Sequence[str]) -> Picture:
-    """Return the figure of one direction of a connection. Raises UsageError."""
-    made: list[TimeSequence] = []
+def sequences_of(
+    request: PictureRequest, chosen: Iterable[TracedWay], notes: Sequence[str]
+) -> Iterator[Picture]:
+    """Yield the figure of each direction of a connection. Raises UsageError.
+
+    A file is read once for so many of them that follow each other and are in it.
+    """
+    for path, ways in groupby(chosen, lambda traced: traced.path):
+        while some := [*islice(ways, _AT_ONCE)]:
+            yield from _of_file(request, path, some, notes)
+
+
+def _of_file(
+    request: PictureRequest, path: Path, some: Sequence[TracedWay], notes: Sequence[str]
+) -> Iterator[Picture]:
+    wanted = {(traced.number, traced.way) for traced in some}
+    made: dict[tuple[int, int], TimeSequence] = {}
 
     def watch(number: int, connection: Connection) -> None:
-        if number == traced.number:
-            half = connection.halves[traced.way]
-            # Packets may be earlier than the first one in the file.
-            made.append(TimeSequence(half, request.begin_s or -math.inf, request.end_s))
+        for way, half in enumerate(connection.halves):
+            if (number, way) in wanted:
+                # Packets may be earlier than the first one in the file.
+                begin_s = request.begin_s or -math.inf
+                made[number, way] = TimeSequence(half, begin_s, request.end_s)
 
-    trace = read_trace(traced.path, watch)
-    if not made:
-        raise UsageError(f"{traced.path}: it has no connection {traced.number}", "it has changed")
-    return _Diagram(request, traced, trace, made[0]).figure(notes)
+    trace = read_trace(path, watch)
+    for traced in some:
+        if (seen := made.pop((traced.number, traced.way), None)) is None:
+            raise UsageError(f"{path}: it has no connection {traced.number}", "it has changed")
+        yield _Diagram(request, traced, trace, seen).figure(notes)
 
 
 class _Diagram:
