@@ -25,6 +25,8 @@ from benchctl.store.record import interrupt_run, reopen_run
 
 # Interval between two checks of whether a runner has begun.
 LOOK_S = 0.01
+# A traceback has less.
+_WORDS_BYTES = 1 << 14
 
 
 class RunnerProcess:
@@ -63,7 +65,7 @@ class RunnerProcess:
     def error(self) -> Sequence[str]:
         """Return the runner's stderr, once it has ended."""
         self._words.seek(0)
-        return self._words.read().decode("utf-8", "replace").splitlines()
+        return self._words.read().rstrip(b"\0").decode("utf-8", "replace").splitlines()
 
     def close(self) -> None:
         """Close the connection to the runner: if it still runs, it stops."""
@@ -137,6 +139,9 @@ def launch(
         # A file, since nobody reads a pipe while the runner runs, and a full pipe would block it.
         # It lies beside the store, which is known to be writable.
         words = tempfile.TemporaryFile(dir=store.resolve().parent)  # noqa: SIM115 (close does)
+        # Room for what it says when the disk is full.
+        words.write(bytes(_WORDS_BYTES))
+        words.seek(0)
         process = _start(store, run_id, subprocess.PIPE, words, no_wait)
         runner = RunnerProcess(store, run_id, process, words)
         # Until then another process could start the same run.

@@ -59,6 +59,30 @@ def test_a_machine_without_programs_is_looked_at_all_the_same(benchctl):
     assert "Traceback" not in lab.stderr
 
 
+@pytest.mark.netns
+def test_a_run_that_fills_the_disk_says_so_and_leaves_a_store_that_opens(benchctl):
+    small = benchctl.directory / "small"
+    small.mkdir()
+    flow = 'backend = "simpleperf"\nduration = "60s"\ninterval = "10ms"\nstreams = 16\n'
+    profile = benchctl.profile(f"[flows.main]\n{flow}")
+    script = f"""
+        mount -t tmpfs -o size=400k none {small}
+        for command in "run {profile}" runs; do
+            {sys.executable} -m benchctl $command --store {small}/runs.sqlite
+            echo "end: $?"
+        done
+    """
+    told = subprocess.run(
+        ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script],
+        cwd=benchctl.directory, env=benchctl.environment, capture_output=True, text=True,
+        timeout=COMMAND_S, check=False,
+    )  # fmt: skip
+    assert "the runner died (exit code 4)" in told.stderr
+    assert "disk is full; free some space" in told.stderr
+    assert re.findall("^end: (.)", told.stdout, re.MULTILINE) == ["4", "0"]
+    assert "Traceback" not in told.stderr
+
+
 def test_a_run_needs_no_directory_for_temporary_files(tmp_path, monkeypatch):
     def nowhere():
         raise FileNotFoundError("No usable temporary directory found")
