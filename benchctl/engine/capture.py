@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import re
 import sys
-from collections.abc import Sequence
+import zlib
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from benchctl.api import Channel
+from benchctl.engine.preflight import captured_at
+from benchctl.errors import HostError
 from benchctl.hosts import recorder
+from benchctl.hosts.clocks import OURS, ClockSpan
+from benchctl.hosts.filter import packet_filter
 from benchctl.hosts.spawn import Process, Spawner, has_ended, stop
 from benchctl.plan.bound import BoundFlow
 from benchctl.run.planned import Host, Network
@@ -23,13 +30,16 @@ from benchctl.store.record import Recorder
 
 # As for a server: a cold start of an interpreter takes tenths of a second.
 _READY_S = 10.0
-# A million packets become pcapng in some seconds.
+# A million packets become pcapng in some seconds. From a host elsewhere they come piece by piece.
 _WRITTEN_S = 60.0
 _PROGRAM = (sys.executable, "-I", "-S", str(Path(recorder.__file__)))
 
 
 class HostCapture(Struct, frozen=True):
-    """What to record at one end of a flow: of packets from and to an address, if that is known."""
+    """What to record at one end of a flow: of packets from and to an address, if that is known.
+
+    A host elsewhere keeps them in memory, and sends them when the flow has ended.
+    """
 
     host: Host
     address: str
@@ -40,13 +50,18 @@ class HostCapture(Struct, frozen=True):
 class HostRecorder:
     """The process that records at one end, and what it says."""
 
-    def __init__(self, recording: HostCapture, file: Path) -> None:
+    def __init__(self, recording: HostCapture, file: Path, wall_clock: Callable[[], float]) -> None:
+        self._wall = wall_clock
         self._recording = recording
         self._file = file
         self._process: Process | None = None
         self._text = b""
+        self._coming: _Arriving | None = None
         self._told = asyncio.Event()
+        self._heard = asyncio.Event()
         self._said: dict[str, Any] = {}
+        self._clock, self._steps, self._since = OURS, 0, 0.0
+        self._first = OURS.reading(0.0)
         self.trouble = ""
         """What went wrong with what was recorded, in words."""
 
@@ -58,14 +73,16 @@ class HostRecorder:
         """Start to record; returns why not, empty if it records."""
         try:
             self._file.parent.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
-            process = await self._start(
-                spawner,
-                "--address",
-                self._recording.address,
-                "--max",
-                f"{self._recording.most_bytes}",
-            )
-            await has_ended(process, _READY_S, unless=self._told)
+            one = self._recording
+            self._clock = await spawner.clock_of(one.host)
+            self._since, self._steps = self._wall(), self._clock.steps
+            self._first = self._clock.reading(self._since)
+            addresses = [one.address] * (one.address not in one.host.translated)
+            program = packet_filter(addresses, one.snap_bytes, spawner.own_ports())
+            flags = ("--max", f"{one.most_bytes}", "--filter", json.dumps(program))
+            await has_ended(await self._start(spawner, *flags), _READY_S, unless=self._told)
+        except HostError as error:
+            self._said["message"] = error.message
         except OSError as error:
             self._said["message"] = error.strerror
         if self._said.get("event") == "recording":
@@ -74,12 +91,13 @@ class HostRecorder:
         return f"the packets of {self.host} cannot be recorded: {why}"
 
     async def _start(self, spawner: Spawner, *flags: str) -> Process:
-        recording = self._recording
+        host = replace(self._recording.host, as_root=True)
+        file = str(self._file) if host.reach is None else "-"
         argv = (
-            *_PROGRAM, str(self._file), "--name", self.host,
-            "--snaplen", f"{recording.snap_bytes}", *flags,
+            *_PROGRAM, file, "--name", self.host,
+            "--snaplen", f"{self._recording.snap_bytes}", *flags,
         )  # fmt: skip
-        self._process = await spawner.start(recording.host, argv, {}, self._feed)
+        self._process = await spawner.start(host, argv, {}, self._feed)
         self._process.begin()
         return self._process
 
@@ -88,15 +106,22 @@ class HostRecorder:
         if self._process is None:
             return None
         self._process.send_signal("SIGTERM")
-        await _end(self._process)
-        if self._said.get("event") == "recording":
-            self.trouble = "its recorder was killed"
-            try:
-                await _end(await self._start(spawner, "--finish"))
-            except OSError as error:
-                self.trouble += f", and its file cannot be finished: {error.strerror}"
+        try:
+            await self._until_written(self._process)
+            if self._said.get("event") != "end":
+                self.trouble = self._said.get("message", "")
+            if self._said.get("event") in ("recording", "file"):
+                why = await spawner.why_lost(self._recording.host)
+                self.trouble = why or "its recorder was killed"
+                if self._recording.host.reach is None:
+                    await self._until_written(await self._start(spawner, "--finish"))
+        except OSError as error:
+            self.trouble = "; ".join(filter(None, [self.trouble, f"its file: {error.strerror}"]))
+            self._said = {}
+        finally:
+            if self._coming is not None:
+                self._coming.close()
         if self._said.get("event") != "end":
-            self.trouble = self.trouble or self._said.get("message", "")
             self._file.unlink(missing_ok=True)
             return None
         self.trouble = self.trouble or self._said.get("message", "")
@@ -104,19 +129,71 @@ class HostRecorder:
         file = self._file.relative_to(store.parent).as_posix()
         return RecordedPackets(self.host, file, *counts)
 
+    @property
+    def clock(self) -> ClockSpan | None:
+        """Its host's clock from its start until now; None if one of the clocks was set since."""
+        if self._clock.steps != self._steps:
+            return None
+        now = self._wall()
+        return ClockSpan(self._since, self._first, now, self._clock.reading(now))
+
+    async def _until_written(self, process: Process) -> None:
+        """Wait until it has ended, for as long as something comes. Raises OSError."""
+        while not await has_ended(process, _WRITTEN_S, unless=self._heard):
+            if not self._heard.is_set():
+                break
+            self._heard.clear()
+        await stop(process, "SIGKILL")
+        await process.wait()
+
     def _feed(self, channel: Channel, data: bytes) -> None:
         if channel is not Channel.STDOUT:
             return
-        *lines, self._text = (self._text + data).split(b"\n")
-        for line in lines:
-            self._said = json.loads(line)
-            self._told.set()
+        self._heard.set()
+        while data:
+            if self._coming is not None and not self._coming.is_whole:
+                data = self._coming.feed(data)
+            else:
+                line, end, data = data.partition(b"\n")
+                self._text += line
+                if end:
+                    self._take(json.loads(self._text))
+                    self._text = b""
+
+    def _take(self, said: dict[str, Any]) -> None:
+        self._said = said
+        self._told.set()
+        if said["event"] == "file":
+            most_bytes = self._recording.most_bytes + recorder.ROOM
+            self._coming = _Arriving(self._file.open("wb"), most_bytes)
 
 
-async def _end(process: Process) -> None:
-    await has_ended(process, _WRITTEN_S)
-    await stop(process, "SIGKILL")
-    await process.wait()
+class _Arriving:
+    """A compressed file that comes piece by piece, and is never larger than it may be."""
+
+    def __init__(self, file: BinaryIO, most_bytes: int) -> None:
+        self._file = file
+        self._left_bytes = most_bytes
+        self._packed = zlib.decompressobj()
+
+    @property
+    def is_whole(self) -> bool:
+        return self._packed.eof
+
+    def feed(self, data: bytes) -> bytes:
+        """Write what comes; returns what follows the file. Raises OSError."""
+        try:
+            piece = self._packed.decompress(data, self._left_bytes + 1)
+        except zlib.error:
+            raise OSError(errno.EIO, "what came of it is damaged") from None
+        self._left_bytes -= len(piece)
+        if self._left_bytes < 0:
+            raise OSError(errno.EFBIG, "more came than was asked for")
+        self._file.write(piece)
+        return self._packed.unused_data
+
+    def close(self) -> None:
+        self._file.close()
 
 
 class FlowRecorder:
@@ -126,6 +203,8 @@ class FlowRecorder:
         self._spawner = spawner
         self._store = store
         self._recorders = recorders
+        self.clocks: dict[str, ClockSpan | None] = {}
+        """Those of its hosts while it was recorded, against ours; None if unknown."""
         self.notes: list[str] = []
         """What is missing of the packets, and why: one line for each end."""
 
@@ -140,6 +219,7 @@ class FlowRecorder:
             *(one.stop(self._spawner, self._store) for one in self._recorders)
         )
         for one, found in zip(self._recorders, ended, strict=True):
+            self.clocks[one.host] = one.clock
             if one.trouble or (found and (found.dropped or found.left_out)):
                 words = [found.text if found else "none", *filter(None, [one.trouble])]
                 self.notes.append(f"packets at {one.host}: {': '.join(words)}")
@@ -147,20 +227,24 @@ class FlowRecorder:
 
 
 def recorder_of(
-    flow: BoundFlow, network: Network, spawner: Spawner, store: Recorder, number: int
+    flow: BoundFlow,
+    network: Network,
+    spawner: Spawner,
+    store: Recorder,
+    number: int,
+    wall_clock: Callable[[], float],
 ) -> FlowRecorder | None:
     """Return what records an attempt at a flow, its ``number``; None if nobody asked for it."""
     capture = flow.plan.capture
     if capture is None:
         return None
-    ends = {"from": network.hosts[flow.plan.source], "to": network.target(flow.plan.to)}
-    hosts = {host.name: host for end in capture.ends if (host := ends[end]) is not None}
     address, folder = flow.address_in(network), store.captures
     recorders = [
         HostRecorder(
             HostCapture(host, address, capture.snap_bytes, capture.most_bytes),
             folder / re.sub(r"[^\w.-]", "_", f"{flow.plan.name}-{host.name}-{number}.pcapng"),
+            wall_clock,
         )
-        for host in hosts.values()
+        for host in captured_at(flow.plan, network)
     ]
     return FlowRecorder(spawner, store.path, recorders)

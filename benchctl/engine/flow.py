@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from benchctl.analysis.figures import FlowFold
@@ -22,7 +22,7 @@ from benchctl.api import (
 from benchctl.engine.capture import FlowRecorder
 from benchctl.engine.tally import Tally, check
 from benchctl.errors import HostError
-from benchctl.hosts.clocks import OURS, HostClock
+from benchctl.hosts.clocks import OURS, ClockSpan, HostClock
 from benchctl.hosts.secrets import read_secrets
 from benchctl.hosts.spawn import Process, Spawner, has_ended, stop
 from benchctl.run.planned import Host
@@ -80,6 +80,8 @@ class FlowAttempt(Tally):
         self._ends: dict[Role, End] = {}
         self.clocks: dict[str, HostClock] = {}
         """Those of its hosts."""
+        self.captured_by: Mapping[str, ClockSpan | None] = {}
+        """The clocks of the hosts where its packets were recorded."""
         self._ready = asyncio.Event()
         self._failed = asyncio.Event()
 
@@ -186,6 +188,7 @@ class FlowAttempt(Tally):
         self.judge(cut_short, reason)
         if self._tap:
             self.captures = await self._tap.stop()
+            self.captured_by = self._tap.clocks
             for text in self._tap.notes:
                 self.note(text)
 

@@ -14,7 +14,7 @@ from benchctl.engine.health import HealthFinding, of_machine
 from benchctl.engine.network import with_address, with_addresses
 from benchctl.engine.pairs_health import HostPair, examine_pairs
 from benchctl.engine.planning import Planned
-from benchctl.engine.preflight import Toolbox
+from benchctl.engine.preflight import ROOT_THERE, Toolbox, captured_at
 from benchctl.errors import HostError, MissingError, UsageError
 from benchctl.hosts import facts, ports
 from benchctl.hosts.hosts import Hosts
@@ -111,6 +111,14 @@ async def _examine_host(
         if host.reachable and any(role is Role.SERVER for _, role in ends):
             host = await with_address(host)
             findings += [await _listening(host, link, prepared, ends)]
+        subject = "packets"
+        captured = {
+            one.name for flow in prepared.plan.routes for one in captured_at(flow, prepared.network)
+        }
+        if host.name in captured:
+            why = await toolbox.why_no_packets(host)
+            level, remedy = ("note", ROOT_THERE) if why else ("ok", "")
+            findings.append(HealthFinding(subject, level, why or "they can be recorded", remedy))
     except HostError as error:
         return [*findings, HealthFinding(subject, "note", error.message, error.hint)]
     for name, role in sorted(ends):

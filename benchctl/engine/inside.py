@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from statistics import fmean
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
@@ -21,6 +22,7 @@ from benchctl.api import Role
 from benchctl.engine.flow import FlowAttempt
 from benchctl.engine.place import FlowPlace
 from benchctl.errors import UsageError
+from benchctl.hosts.clocks import ClockSpan
 from benchctl.metrics import Direction
 from benchctl.packets.both import TracePair, TracePlace, pairs_of
 from benchctl.packets.findings import TraceEntry, connection_entry, pair_entry
@@ -112,11 +114,14 @@ def look_inside(
     port: int | None = None,
     one_clock: bool,
     stop: Callable[[], bool],
+    clocks: Mapping[str, ClockSpan | None] = MappingProxyType({}),
 ) -> Inside | None:
     """Read the files of a flow's packets, which are in a folder; None if asked to stop.
 
     Other flows between the same hosts are in the same files: if the server's ``port`` has
-    connections, the flow has no others. What cannot be read has no findings.
+    connections, the flow has no others. What cannot be read has no findings. ``clocks`` are those
+    of its hosts, None if unknown. Without them there are no figures of delays, unless both ends
+    have one clock.
     """
     places, told, windows = [], [], list[StreamWindow]()
     try:
@@ -127,14 +132,16 @@ def look_inside(
             except UsageError:
                 told.append(packets)
                 continue
-            places.append(TracePlace(trace, passages))
-            own = _own(trace, port)
-            windows += _windows(trace, packets.host, [trace.connections[n - 1] for n in own])
+            began_s, clock = (trace.capture.began_ns or 0) / 1e9, clocks.get(packets.host)
+            ahead_s = began_s - clock.ours(began_s) if clock and began_s else 0.0
+            passages.without_drift(clock.drift if clock else 0.0)
+            places.append(TracePlace(trace, passages, ahead_s))
+            own, began = _own(trace, port), began_s - ahead_s
+            windows += _windows(packets.host, [trace.connections[n - 1] for n in own], began)
             found = [connection_entry(n, trace.connections[n - 1]) for n in own]
             found.sort(key=_frame_bytes, reverse=True)
-            began_time = (trace.capture.began_ns or 0) / 1e9
             told.append(
-                replace(packets, began_time=began_time, findings=tuple(found[:MOST_CONNECTIONS]))
+                replace(packets, began_time=began, findings=tuple(found[:MOST_CONNECTIONS]))
             )
     except StoppedError:
         return None
@@ -143,8 +150,13 @@ def look_inside(
         own = _own(places[0].trace, port)
         pairs = [pair for pair in pairs if pair.numbers[0] in own]
     pairs.sort(key=lambda pair: pair.connections[0].frame_bytes, reverse=True)
-    entries = [pair_entry(pair, one_clock=one_clock) for pair in pairs[:MOST_CONNECTIONS]]
-    crossed = _crossed(places, pairs) if one_clock else {}
+    known = [clocks.get(packets.host) for packets in captures]
+    error_s = None if one_clock or None in known else sum(one.error_s for one in known if one)
+    entries = [
+        pair_entry(pair, one_clock=one_clock, clock_error_s=error_s)
+        for pair in pairs[:MOST_CONNECTIONS]
+    ]
+    crossed = _crossed(places, pairs) if one_clock or error_s is not None else {}
     return Inside(told, entries, crossed, windows)
 
 
@@ -169,6 +181,7 @@ async def keep_inside(
     found = await asyncio.to_thread(
         look_inside, flow.captures, folder,
         port=place.port, one_clock=place.one_clock, stop=stop.is_set,
+        clocks={} if place.one_clock else flow.captured_by,
     )  # fmt: skip
     if found is None:
         return
@@ -220,8 +233,8 @@ def _frame_bytes(entry: Mapping[str, Any]) -> int:
     return sum(way["frame_bytes"] for way in entry["directions"])
 
 
-def _windows(trace: Trace, host: str, connections: Sequence[Connection]) -> Iterator[StreamWindow]:
-    """Yield the windows of the streams of a trace, which are connections of it.
+def _windows(host: str, connections: Sequence[Connection], began: float) -> Iterator[StreamWindow]:
+    """Yield the windows of the streams of a trace, which began at a Unix time.
 
     Connections with much less data than others control the measurement, and are no streams.
     """
@@ -231,7 +244,6 @@ def _windows(trace: Trace, host: str, connections: Sequence[Connection]) -> Iter
         to = _receiver(one, way)
         most_bytes[to] = max(most_bytes[to], one.halves[way].data_bytes)
     streams: Counter[str] = Counter()
-    began = (trace.capture.began_ns or 0) / 1e9
     for one, way in ends:
         to = _receiver(one, way)
         if one.timeline is None or one.halves[way].data_bytes < STREAM_SHARE * most_bytes[to]:
@@ -251,8 +263,8 @@ def _crossed(places: Sequence[TracePlace], pairs: Sequence[TracePair]) -> dict[s
     found: dict[str, Crossed] = {}
     for pair in pairs:
         for way, crossing in enumerate(pair.crossings):
-            capture = places[0 if way == pair.near else 1].trace.capture
-            began = (capture.began_ns or 0) / 1e9
+            place = places[0 if way == pair.near else 1]
+            began = (place.trace.capture.began_ns or 0) / 1e9 - place.ahead_s
             to = _receiver(pair.connections[0], way)
             before = found.get(to, Crossed([], [], 0, 0, 0))
             found[to] = Crossed(

@@ -101,13 +101,7 @@ def planned(
     ProfileError, UsageError, or MissingError if a backend or a device is missing.
     """
     # `check_file` starts no program, and need not wait for asyncio.
-    from benchctl.engine.preflight import (
-        check_captures,
-        check_root,
-        likely,
-        look,
-        needed,
-    )
+    from benchctl.engine.preflight import check_root, likely, look, needed
 
     no_lab = lab == NO_LAB
     chosen = [f"lab.topology={find_topology(lab).resolve()}"] if lab and not no_lab else []
@@ -122,7 +116,6 @@ def planned(
         check_interfaces(network)
         _check_sources(document, network)
         check_root(registry, plan.routes, network)
-    check_captures(plan.routes, network)
     tools = look(registry, needed(plan.routes, network))
     there = likely(registry, needed(plan.routes, network, elsewhere=True) - tools.keys())
     _check_commands(plan, network, tools)

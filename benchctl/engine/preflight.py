@@ -12,13 +12,16 @@ from dataclasses import dataclass
 from benchctl.api import Probe, Role, Tool
 from benchctl.backends import AnyBackend, Registry
 from benchctl.errors import MissingError, PluginError
+from benchctl.hosts import recorder
 from benchctl.hosts.programs import located
 from benchctl.hosts.remote import NOT_STARTED
 from benchctl.hosts.spawn import LocalSpawner, Spawner, run
 from benchctl.plan.bound import BoundFlow, BoundTrial
 from benchctl.run.planned import LOCAL, Host, Network, PlannedFlow
+from benchctl.visible import visible
 
 PROBE_TIMEOUT_S = 10.0
+ROOT_THERE = "recording needs Linux and root there: set sudo=true for the host, or log in as root"
 
 
 class Toolbox:
@@ -35,6 +38,8 @@ class Toolbox:
         self._found: dict[tuple[str, str, Role], Tool] = {}
         """By host, which is empty for this machine."""
         self._printed: dict[tuple[str, ...], tuple[int, str]] = {}
+        self._deaf: dict[str, str] = {}
+        """Why hosts elsewhere cannot record packets, by name."""
 
     async def find(self, backend: AnyBackend, role: Role, host: Host) -> Tool:
         """Return the program of one end of a backend's flows.
@@ -104,6 +109,21 @@ class Toolbox:
         if target is not None and backend.capabilities.needs_server:
             tools[Role.SERVER] = await self.find(backend, Role.SERVER, target)
         return tools
+
+    async def check_capture(self, flow: PlannedFlow, network: Network) -> None:
+        """Raise MissingError if a host elsewhere cannot record the packets of a flow."""
+        for host in captured_at(flow, network):
+            if host.reach is not None and (why := await self.why_no_packets(host)):
+                raise MissingError(
+                    f"flow {flow.name}: packets cannot be recorded on {host.name}: {why}",
+                    f"{ROOT_THERE}, or set capture=false",
+                )
+
+    async def why_no_packets(self, host: Host) -> str:
+        """Return why the packets of a host elsewhere cannot be recorded; empty if they can."""
+        if host.name not in self._deaf:
+            self._deaf[host.name] = visible(await self._spawner.ask(host, recorder, "why_not"))
+        return self._deaf[host.name]
 
 
 def _failed(backend: AnyBackend, method: str, error: Exception) -> PluginError:
@@ -177,35 +197,31 @@ def first_missing(tools: Tools) -> MissingError | None:
     return next((tool for tool in tools.values() if isinstance(tool, MissingError)), None)
 
 
+def captured_at(flow: PlannedFlow, network: Network) -> list[Host]:
+    """Return the hosts on which the packets of a flow are recorded."""
+    if flow.capture is None:
+        return []
+    ends = {"from": network.hosts[flow.source], "to": network.target(flow.to)}
+    hosts = [host for end in flow.capture.ends if (host := ends[end]) is not None]
+    return [*{host.name: host for host in hosts}.values()]
+
+
 def check_root(registry: Registry, flows: Iterable[PlannedFlow], network: Network) -> None:
     """Raise MissingError for a flow on this machine that needs root: its tool, or its capture."""
     for flow in flows:
-        if network.hosts[flow.source].reach is not None:
-            continue  # which is seen there
-        if flow.capture and (os.geteuid() != 0 or not sys.platform.startswith("linux")):
+        here = any(host.reach is None for host in captured_at(flow, network))
+        if here and (os.geteuid() != 0 or not sys.platform.startswith("linux")):
             raise MissingError(
                 f"flow {flow.name}: capture needs root, and Linux",
                 "run benchctl as root, measure in a lab, or set capture=false",
             )
+        if network.hosts[flow.source].reach is not None:
+            continue  # which is seen there
         if os.geteuid() != 0 and registry.load(flow.backend).capabilities.needs_root:
             raise MissingError(
                 f'flow {flow.name}: backend "{flow.backend}" needs root',
                 "run benchctl as root, or measure in a lab, whose hosts have what it needs",
             )
-
-
-def check_captures(flows: Iterable[PlannedFlow], network: Network) -> None:
-    """Raise MissingError for a flow whose packets would be recorded on a host elsewhere."""
-    for flow in flows:
-        ends = {"from": network.hosts[flow.source], "to": network.target(flow.to)}
-        for end in flow.capture.ends if flow.capture else ():
-            host = ends[end]
-            if host is not None and host.reach is not None:
-                raise MissingError(
-                    f"flow {flow.name}: packets cannot be recorded on {host.name}, which SSH "
-                    "reaches",
-                    "set capture=false, or capture={ hosts = … } to the end on this machine",
-                )
 
 
 def commands_of(trial: BoundTrial, network: Network, tools: Tools) -> list[FlowCommands]:

@@ -161,6 +161,7 @@ class TrialRunner:
             plan, backend = flow.plan, flow.backend
             source, target = network.hosts[plan.source], network.target(plan.to)
             tools = await self._toolbox.of_flow(backend, source, target)
+            await self._toolbox.check_capture(plan, network)
             known = {} if turns[plan.name] else self._free  # those of a busy one are known no more
             ports = await ports_of(flow, network, taken, self._spawner, known)
             port = ports[turns[plan.name] % len(ports)]
@@ -307,7 +308,9 @@ class TrialRunner:
             requested=place.flow.requested,
         )
         fold = FlowFold(backend.capabilities.metrics)
-        tap = recorder_of(place.flow, place.network, self._spawner, self._recorder, flow_id)
+        tap = recorder_of(
+            place.flow, place.network, self._spawner, self._recorder, flow_id, self._wall
+        )
         return FlowAttempt(plan.name, flow_id, fold, self._spawner, self._recorder, self._wall, tap)
 
     # --- between and after attempts -------------------------------------------------------

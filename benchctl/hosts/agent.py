@@ -147,6 +147,8 @@ class Agent:
         self._selector.register(wake, selectors.EVENT_READ, self._reap)
         self._selector.register(0, selectors.EVENT_READ, self._read)
         about = {"python": sys.version.split()[0], "system": sys.platform, "pid": os.getpid()}
+        # The words of SSH_CONNECTION, ssh(1): addresses and ports of both ends.
+        about["connection"] = sys.argv[1:]
         self._unsent += HELLO
         self._send({"hello": about})
         try:

@@ -142,6 +142,31 @@ class HostClock:
         return (drift if is_known or drift else None), max(high - drift, drift - low)
 
 
+class ClockSpan(Struct, frozen=True):
+    """A far clock over a time of ours: what was known of it when that began and ended."""
+
+    began_s: float
+    first: ClockReading
+    ended_s: float
+    last: ClockReading
+
+    @property
+    def drift(self) -> float:
+        """What the far clock gained in each second."""
+        lasted_s = self.ended_s - self.began_s
+        return (self.last.offset_s - self.first.offset_s) / lasted_s if lasted_s > 0 else 0.0
+
+    @property
+    def error_s(self) -> float:
+        """The most by which `ours` may be wrong: between two readings it is no more."""
+        return max(self.first.error_s, self.last.error_s)
+
+    def ours(self, theirs_s: float) -> float:
+        """Return the time of ours at which the far clock showed a time."""
+        since_s = theirs_s - self.began_s - self.first.offset_s
+        return self.began_s + since_s / (1 + self.drift)
+
+
 def _length_s(trip: Trip) -> float:
     return trip.length_s
 

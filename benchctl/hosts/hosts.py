@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
 from benchctl.errors import HostError
 from benchctl.hosts.clocks import OURS, HostClock
+from benchctl.hosts.filter import Ports
 from benchctl.hosts.hostlock import NAME, HostLock
 from benchctl.hosts.remote import RemoteHost, holder, link_to
 from benchctl.hosts.spawn import LocalSpawner, OnData, Process
@@ -121,8 +122,15 @@ class Hosts:
         link = self._opened(host)
         return "" if link is None else await link.why_lost()
 
+    def own_ports(self) -> Collection[Ports]:
+        links = filter(None, map(_opened, self._opening.values()))
+        return frozenset[Ports]().union(*(link.ports for link in links if not link.lost))
+
     def _opened(self, host: Host) -> RemoteHost | None:
-        opening = self._opening.get(host.reach)
-        if opening is None or not opening.done() or opening.exception():
-            return None
-        return opening.result()
+        return _opened(self._opening.get(host.reach))
+
+
+def _opened(opening: asyncio.Future[RemoteHost] | None) -> RemoteHost | None:
+    if opening is None or not opening.done() or opening.exception():
+        return None
+    return opening.result()

@@ -9,6 +9,10 @@ is kept when it arrives.
 It is a script of its own, so that it starts fast on any host: ``python -I -S recorder.py FILE``. A
 line of JSON says that it records, and one has its counts at the end, which SIGTERM brings. If it
 was killed before that, ``--finish`` makes pcapng of the blocks that it left.
+
+On a host elsewhere the file is ``-``: nothing is written there. The blocks stay in memory, and
+follow at the end as pcapng, compressed by zlib, between a line of JSON and the one with the counts.
+Hosts elsewhere have Python 3.9 and nothing of benchctl.
 """
 
 from __future__ import annotations
@@ -24,9 +28,10 @@ import signal
 import socket
 import struct
 import sys
-from collections.abc import Callable, Iterator, Sequence
+import zlib
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from io import FileIO
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -35,10 +40,8 @@ _SOL_PACKET = 263
 _PACKET_RX_RING, _PACKET_STATISTICS, _PACKET_VERSION = 5, 6, 10
 _TPACKET_V3 = 2
 _SO_ATTACH_FILTER = 26
-_ETH_P_ALL, _ETH_P_IP, _ETH_P_IPV6 = 0x0003, 0x0800, 0x86DD
+_ETH_P_ALL = 0x0003
 _OUTGOING = 4
-_LOOPBACK = 1
-"""The index of the loopback device in every network namespace."""
 _OF_KERNEL, _OF_USER = 0, 1
 
 _BLOCK = struct.Struct("=8xIIII")
@@ -52,24 +55,16 @@ where they begin."""
 _KIND_AT = 48 + 10
 """Of struct sockaddr_ll, which follows that."""
 
-_ROOM = 4096
+ROOM = 4096
 """Where blocks begin in a file: what describes it as pcapng lies before. A packet in pcapng is
 shorter than in a block, so what is written stays behind what is read."""
 _BLOCK_BYTES = 1 << 18
 # A second and a half of frames at 500 Mbit/s: longer than a disk keeps a writer waiting.
 _BLOCKS = 64
 _SPARED_BYTES = 32 << 20
-"""Of the disk, for the store beside it: figures are worth more than packets."""
+"""Of the disk, for the store beside it: figures are worth more than packets. Of the memory, too."""
 # A block is passed on half full after this time. Nobody waits for it before the end.
 _RETIRE_MS = 100
-
-# Classic BPF: load a word, compare, return (linux/bpf_common.h). What the kernel knows of a packet
-# is at offsets from _KNOWN (linux/filter.h, SKF_AD_OFF).
-_LOAD, _EQUAL, _RETURN = 0x20, 0x15, 0x06
-_KNOWN = 0xFFFFF000
-_PROTOCOL, _KIND, _DEVICE = _KNOWN + 0, _KNOWN + 4, _KNOWN + 8
-# Where the addresses of both ends are in a packet of each version.
-_ADDRESSES_AT = {4: (12, 16), 6: (8, 24)}
 
 _NS_PER_S = 1_000_000_000
 _LINKTYPE_RAW = 101
@@ -77,53 +72,10 @@ _OUT, _IN = 2, 1
 """epb_flags."""
 
 
-# --- which packets ---------------------------------------------------------------------------
+# --- the ring --------------------------------------------------------------------------------
 
 
-def packet_filter(addresses: Sequence[str], snap_bytes: int) -> list[tuple[int, int, int, int]]:
-    """Return a program that keeps so much of packets from or to an address; of all without any.
-
-    Its instructions are code, where to go if equal and if not (relative), and value.
-    """
-    program: list[tuple[int, str, str, int]] = [
-        (_LOAD, "", "", _KIND),
-        (_EQUAL, "", "kind", _OUTGOING),
-        (_LOAD, "", "", _DEVICE),
-        (_EQUAL, "drop", "", _LOOPBACK),
-    ]
-    labels = {"kind": len(program)}
-    program.append((_LOAD, "", "", _PROTOCOL))
-    for version, number in ((4, _ETH_P_IP), (6, _ETH_P_IPV6)):
-        found = [each for each in map(ip_address, addresses) if each.version == version]
-        after = f"not {version}"
-        program.append((_EQUAL, "" if addresses else "keep", after, number))
-        for place, (address, at) in enumerate(
-            (address, at) for address in found for at in _ADDRESSES_AT[version]
-        ):
-            words = struct.unpack(f"!{len(address.packed) // 4}I", address.packed)
-            for number_of, word in enumerate(words):
-                last = number_of == len(words) - 1
-                program.append((_LOAD, "", "", at + 4 * number_of))
-                program.append((_EQUAL, "keep" if last else "", f"{after} {place}", word))
-            labels[f"{after} {place}"] = len(program)
-        if addresses:
-            program.append((_RETURN, "", "", 0))
-        labels[after] = len(program)
-    labels["drop"] = len(program)
-    program.append((_RETURN, "", "", 0))
-    labels["keep"] = len(program)
-    program.append((_RETURN, "", "", snap_bytes))
-
-    def ahead(at: int, label: str) -> int:
-        return labels[label] - at - 1 if label else 0
-
-    return [
-        (code, ahead(at, yes), ahead(at, no), value)
-        for at, (code, yes, no, value) in enumerate(program)
-    ]
-
-
-def _attach(sock: socket.socket, program: Sequence[tuple[int, int, int, int]]) -> None:
+def _attach(sock: socket.socket, program: Sequence[Sequence[int]]) -> None:
     code = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *one) for one in program))
     sock.setsockopt(
         socket.SOL_SOCKET, _SO_ATTACH_FILTER,
@@ -131,13 +83,11 @@ def _attach(sock: socket.socket, program: Sequence[tuple[int, int, int, int]]) -
     )  # fmt: skip
 
 
-# --- the ring --------------------------------------------------------------------------------
-
-
 class BlockRing:
     """The blocks that the kernel fills with packets of all devices of this network namespace."""
 
-    def __init__(self, program: Sequence[tuple[int, int, int, int]]) -> None:
+    def __init__(self, program: Sequence[Sequence[int]]) -> None:
+        """``program`` says which packets, and how much of each, see `benchctl.hosts.filter`."""
         # From the IP head on. What arrives before there is a ring is forgotten when it is made.
         self._sock = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(_ETH_P_ALL))
         self._sock.setsockopt(_SOL_PACKET, _PACKET_VERSION, _TPACKET_V3)
@@ -174,29 +124,25 @@ class BlockRing:
 
 
 def record(
-    ring: BlockRing,
-    file: BinaryIO | FileIO,
-    most_bytes: int,
-    end: int,
-    free_bytes: Callable[[], int],
+    ring: BlockRing, keep: Callable[[memoryview], None], most_bytes: int, end: int
 ) -> tuple[int, OSError | None]:
-    """Write the blocks of a ring until a descriptor is readable, and after that what is left.
+    """Keep the blocks of a ring until a descriptor is readable, and after that what is left.
 
-    Returns how many packets were left out because the file has so many bytes, or because it could
-    not be written, with that error.
+    Returns how many packets were left out because there are so many bytes, or because a block could
+    not be kept, with that error.
     """
-    written = left_out = 0
+    kept = left_out = 0
     error: OSError | None = None
     ending = False
     while True:
         for packets, block in ring.take():
-            if error or written + len(block) > most_bytes:
-                left_out += packets
-                continue
             try:
-                if free_bytes() < _SPARED_BYTES or file.write(block) < len(block):
-                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-                written += len(block)
+                # What follows is left out, too, so that nothing is missing in the middle.
+                if not left_out and kept + len(block) <= most_bytes:
+                    keep(block)
+                    kept += len(block)
+                else:
+                    left_out += packets
             except OSError as one:
                 error, left_out = one, left_out + packets
         # The last block is passed on at the latest after its time.
@@ -208,16 +154,44 @@ def record(
         ending = ending or end in ready
 
 
+def on_disk(file: BinaryIO | FileIO, free_bytes: Callable[[], int]) -> Callable[[memoryview], None]:
+    """Return what writes blocks to a file, which raises OSError when the disk is full."""
+
+    def write(block: memoryview) -> None:
+        if free_bytes() < _SPARED_BYTES or file.write(block) < len(block):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    return write
+
+
+def in_memory(blocks: deque[bytes], free_bytes: Callable[[], int]) -> Callable[[memoryview], None]:
+    """Return what copies blocks, which raises OSError when the memory is full."""
+
+    def copy(block: memoryview) -> None:
+        if free_bytes() < _SPARED_BYTES:
+            raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
+        blocks.append(bytes(block))
+
+    return copy
+
+
 # --- the file --------------------------------------------------------------------------------
 
 
-def packets(file: BinaryIO) -> Iterator[tuple[int, int, int, bytes]]:
-    """Yield the packets of blocks: time in nanoseconds, direction, size, and what was kept."""
+def blocks_in(file: BinaryIO) -> Iterator[bytes]:
+    """Yield the blocks of a file that are whole: the disk may have been full."""
     while len(head := file.read(_BLOCK_HEAD_BYTES)) == _BLOCK_HEAD_BYTES:
-        _, count, at, used = _BLOCK.unpack_from(head)
+        used = _BLOCK.unpack_from(head)[3]
         block = head + file.read(used - len(head))
         if len(block) < used:
-            return  # the disk was full, or the recorder was killed
+            return
+        yield block
+
+
+def packets(blocks: Iterable[bytes]) -> Iterator[tuple[int, int, int, bytes]]:
+    """Yield the packets of blocks: time in nanoseconds, direction, size, and what was kept."""
+    for block in blocks:
+        _, count, at, _ = _BLOCK.unpack_from(block)
         for _ in range(count):
             following, seconds, nanoseconds, kept, size, begins = _PACKET.unpack_from(block, at)
             direction = _OUT if block[at + _KIND_AT] == _OUTGOING else _IN
@@ -238,7 +212,11 @@ def _block(kind: int, body: bytes, *options: bytes) -> bytes:
 
 
 def write_pcapng(
-    source: BinaryIO, target: BinaryIO, name: str, snap_bytes: int, *counts: int
+    blocks: Iterable[bytes],
+    write: Callable[[bytes], object],
+    name: str,
+    snap_bytes: int,
+    *counts: int,
 ) -> int:
     """Write recorded blocks as pcapng (draft-ietf-opsawg-pcapng); returns how many packets.
 
@@ -246,33 +224,60 @@ def write_pcapng(
     not recorded.
     """
     section = struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1)
-    target.write(_block(0x0A0D0D0A, section, _option(4, b"benchctl")))
+    write(_block(0x0A0D0D0A, section, _option(4, b"benchctl")))
     interface = struct.pack("<HHI", _LINKTYPE_RAW, 0, snap_bytes)
-    target.write(_block(1, interface, _option(2, name.encode()), _option(9, b"\x09")))
+    write(_block(1, interface, _option(2, name.encode()), _option(9, b"\x09")))
     written = time_ns = 0
-    for time_ns, direction, size, data in packets(source):
+    for time_ns, direction, size, data in packets(blocks):
         body = struct.pack("<IIIII", 0, *divmod(time_ns, 1 << 32), len(data), size)
         body += data + bytes(-len(data) % 4)
-        target.write(_block(6, body, _option(2, struct.pack("<I", direction))))
+        write(_block(6, body, _option(2, struct.pack("<I", direction))))
         written += 1
     if counts:
         said = [_option(4 + at, struct.pack("<Q", count)) for at, count in enumerate(counts)]
-        target.write(_block(5, struct.pack("<III", 0, *divmod(time_ns, 1 << 32)), *said))
+        write(_block(5, struct.pack("<III", 0, *divmod(time_ns, 1 << 32)), *said))
     return written
 
 
 def in_place(file: Path, name: str, snap_bytes: int, *counts: int) -> int:
     """Make pcapng of the blocks in a file; returns how many packets."""
     with file.open("rb") as source, file.open("r+b") as target:
-        source.seek(_ROOM)
-        written = write_pcapng(source, target, name, snap_bytes, *counts)
+        source.seek(ROOM)
+        written = write_pcapng(blocks_in(source), target.write, name, snap_bytes, *counts)
         target.truncate()
+    return written
+
+
+def send(blocks: deque[bytes], target: BinaryIO, name: str, snap_bytes: int, *counts: int) -> int:
+    """Write blocks as pcapng, compressed, and forget each; returns how many packets."""
+    squeeze = zlib.compressobj(1)
+    ordered = (blocks.popleft() for _ in range(len(blocks)))
+    written = write_pcapng(
+        ordered, lambda data: target.write(squeeze.compress(data)), name, snap_bytes, *counts
+    )
+    target.write(squeeze.flush())
     return written
 
 
 def _free(file: FileIO) -> int:
     status = os.fstatvfs(file.fileno())
     return status.f_bavail * status.f_frsize
+
+
+def _free_memory() -> int:
+    with Path("/proc/meminfo").open("rb") as lines:
+        return next(1024 * int(line.split()[1]) for line in lines if b"MemAvailable" in line)
+
+
+def why_not() -> str:
+    """Return why the packets of this host cannot be recorded; empty if they can."""
+    if not hasattr(socket, "AF_PACKET"):
+        return f"there are no packet sockets on {sys.platform}"
+    try:
+        socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, 0).close()
+    except OSError as error:
+        return f"packet socket: {error.strerror}"
+    return ""
 
 
 def _say(**members: Any) -> None:
@@ -282,39 +287,53 @@ def _say(**members: Any) -> None:
 def main() -> None:
     """Record until a signal comes."""
     parser = argparse.ArgumentParser(description="record the packets of this host")
-    parser.add_argument("file", type=Path)
+    parser.add_argument("file", type=Path, help="- keeps them in memory, and prints them")
     parser.add_argument("--name", default="", help="the host's name")
-    parser.add_argument("--address", action="append", default=[], help="only from or to this one")
+    parser.add_argument("--filter", default="[[6, 0, 0, 96]]", type=json.loads,
+                        help="the packets and how much of each: classic BPF as JSON")  # fmt: skip
     parser.add_argument("--snaplen", type=int, default=96, help="bytes to keep of each packet")
-    parser.add_argument("--max", type=int, default=200_000_000, help="bytes on the disk at most")
+    parser.add_argument("--max", type=int, default=200_000_000, help="bytes to keep at most")
     parser.add_argument("--finish", action="store_true", help="write what a killed one has left")
     flags = parser.parse_args()
     os.umask(0o077)
     if flags.finish:
-        _say(
-            event="end",
-            packets=in_place(flags.file, flags.name, flags.snaplen),
-            dropped=0,
-            left_out=0,
-        )
+        kept = in_place(flags.file, flags.name, flags.snaplen)
+        _say(event="end", packets=kept, dropped=0, left_out=0)
         return
     wake, wakeup = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     signal.set_wakeup_fd(wakeup)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: None)
     try:
-        ring = BlockRing(packet_filter(flags.address, flags.snaplen))
-        with flags.file.open("wb", buffering=0) as blocks:
-            blocks.write(bytes(_ROOM))
-            _say(event="recording")
-            left_out, error = record(ring, blocks, flags.max, wake, lambda: _free(blocks))
-        came, dropped = ring.counts()
-        kept = in_place(flags.file, flags.name, flags.snaplen, came, dropped + left_out)
+        ring = BlockRing(flags.filter)
+        kept, dropped, left_out, error = _record(ring, flags, wake)
     except OSError as one:
         _say(event="error", message=f"{one.filename or 'packet socket'}: {one.strerror}")
         sys.exit(1)
     message = error.strerror if error else ""
     _say(event="end", packets=kept, dropped=dropped, left_out=left_out, message=message)
+
+
+def _record(
+    ring: BlockRing, flags: argparse.Namespace, wake: int
+) -> tuple[int, int, int, OSError | None]:
+    """Return how many packets there are, were dropped and left out, and why if not by the size."""
+    if str(flags.file) == "-":
+        held: deque[bytes] = deque()
+        _say(event="recording")
+        left_out, error = record(ring, in_memory(held, _free_memory), flags.max, wake)
+        came, dropped = ring.counts()
+        _say(event="file")
+        counts = came, dropped + left_out
+        kept = send(held, sys.stdout.buffer, flags.name, flags.snaplen, *counts)
+        return kept, dropped, left_out, error
+    with flags.file.open("wb", buffering=0) as file:
+        file.write(bytes(ROOM))
+        _say(event="recording")
+        left_out, error = record(ring, on_disk(file, lambda: _free(file)), flags.max, wake)
+    came, dropped = ring.counts()
+    kept = in_place(flags.file, flags.name, flags.snaplen, came, dropped + left_out)
+    return kept, dropped, left_out, error
 
 
 if __name__ == "__main__":

@@ -24,8 +24,10 @@ from benchctl.api import Channel
 from benchctl.errors import HostError
 from benchctl.hosts import frames, ssh
 from benchctl.hosts.clocks import HostClock
+from benchctl.hosts.filter import Ports
 from benchctl.hosts.log import Ended, command_log
 from benchctl.hosts.programs import agent_text, as_sent, module_text, sendable
+from benchctl.hosts.sockets import tcp_ports
 from benchctl.hosts.spawn import OnData
 from benchctl.hosts.tasks import cancel
 from benchctl.run.planned import Reach
@@ -233,6 +235,16 @@ class RemoteHost:
         if self._process is not None and self._process.returncode is None:
             with suppress(ProcessLookupError):
                 os.killpg(self._process.pid, 9)
+
+    @property
+    def ports(self) -> frozenset[Ports]:
+        """Those of the TCP connections that this one goes over, as they are seen here and there.
+
+        With NAT they differ. Those of a master that a person has opened are known only from there.
+        """
+        words = [word for word in self.about.get("connection", ()) if str(word).isdecimal()]
+        there = {(int(words[0]), int(words[1]))} if len(words) == 2 else set()
+        return frozenset(there | tcp_ports(self.pid))
 
     @property
     def pid(self) -> int:

@@ -13,7 +13,7 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -25,6 +25,7 @@ from benchctl.api import Channel
 from benchctl.hosts import guardian
 from benchctl.hosts.children import wait_without_threads
 from benchctl.hosts.clocks import OURS, HostClock
+from benchctl.hosts.filter import Ports
 from benchctl.hosts.log import Ended, command_log
 from benchctl.hosts.tasks import cancel
 from benchctl.run.planned import Host
@@ -84,6 +85,9 @@ class Spawner(Protocol):
 
     async def why_lost(self, host: Host) -> str:
         """Return why the connection to a host has broken; empty if the host answers now."""
+
+    def own_ports(self) -> Collection[Ports]:
+        """Return the ports of the TCP connections to hosts elsewhere: they are not measured."""
 
 
 async def has_ended(
@@ -262,6 +266,9 @@ class LocalSpawner:
 
     async def why_lost(self, host: Host) -> str:
         return ""
+
+    def own_ports(self) -> Collection[Ports]:
+        return ()
 
     def guard(self, group: int) -> None:
         """Let the guardian kill a process group, too, when this process has ended."""

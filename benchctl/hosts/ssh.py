@@ -56,7 +56,8 @@ def there(sudo: bool = False) -> str:
     script = (
         f"for p in python3 {' '.join((*_NEWER, *_ASIDE))}; do "
         f'$p -I -S -c "{new_enough}" </dev/null >/dev/null 2>&1 && '
-        f'exec {as_root}$p -I -S -c "{BOOT}"; done; '
+        # sudo removes it from the environment.
+        f'exec {as_root}$p -I -S -c "{BOOT}" $SSH_CONNECTION; done; '
         f"echo benchctl: $(python3 -V 2>&1) >&2; exit {_FOUND_NONE}"
     )
     return f"exec /bin/sh -c '{script}'"

@@ -15,10 +15,14 @@ _SAME_S = 1.0
 
 
 class TracePlace(NamedTuple):
-    """A trace, and each packet that passed its place."""
+    """A trace, and each packet that passed its place.
+
+    The clock there was ``ahead_s`` at its first packet.
+    """
 
     trace: Trace
     passages: Passages
+    ahead_s: float = 0.0
 
 
 class TracePair(NamedTuple):
@@ -70,6 +74,7 @@ def pairs_of(one: TracePlace, other: TracePlace, *, whole: bool = False) -> Iter
     if None in began_ns:
         return
     shift_s = (began_ns[1] - began_ns[0]) / 1e9  # type: ignore[operator]
+    shift_s -= other.ahead_s - one.ahead_s
     there: dict[bytes, int] = {}
     for number, connection in enumerate(other.trace.connections):
         there.setdefault(connection.ends, number)

@@ -66,10 +66,13 @@ def connection_entry(number: int, connection: Connection) -> TraceEntry:
     }
 
 
-def pair_entry(pair: TracePair, *, one_clock: bool) -> TraceEntry:
+def pair_entry(
+    pair: TracePair, *, one_clock: bool, clock_error_s: float | None = None
+) -> TraceEntry:
     """Return what two traces of a connection say together; times are those of the first.
 
-    ``one_clock`` says whether delays are true, or have the offset of two clocks in them.
+    Delays are true with ``one_clock``. With two clocks they have their offset in them, or, if that
+    is known and taken out, are wrong by ``clock_error_s`` at most.
     """
     connection = pair.connections[0]
     names = names_of(connection.ends)
@@ -78,6 +81,7 @@ def pair_entry(pair: TracePair, *, one_clock: bool) -> TraceEntry:
         "numbers": list(pair.numbers),
         "ends": list(names),
         "one_clock": one_clock,
+        "clock_error_s": clock_error_s,
         "directions": [
             _crossing_entry(names[way], crossing, 0.0 if way == pair.near else pair.shift_s)
             for way, crossing in enumerate(pair.crossings)

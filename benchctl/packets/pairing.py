@@ -58,6 +58,11 @@ class Passages:
     def __init__(self) -> None:
         self.of: dict[bytes, Passed] = {}
 
+    def without_drift(self, drift: float) -> None:
+        """Turn times of a clock that gains ``drift`` in each second into those of a true one."""
+        for passed in self.of.values():
+            passed.times_s = array("d", (time_s / (1 + drift) for time_s in passed.times_s))
+
     def noting(self, segments: Iterable[Segment]) -> Iterator[Segment]:
         """Yield the segments of a trace, and note each."""
         for segment in segments:

@@ -17,6 +17,7 @@ from benchctl.report.packets_text import (
     SPREAD,
     TOOLS,
     Entry,
+    clock_doubt,
     connection_text,
     overview,
     pair_text,
@@ -103,7 +104,7 @@ def _flow_lines(flow: RecordedFlow, where: str) -> Iterator[str]:
         yield f"  {_path(way)}"
         yield f"  {_repaired(way)}"
         if pair:
-            yield f"  {_crossing(pair['directions'][number], one_clock=pair['one_clock'])}"
+            yield f"  {_crossing(pair['directions'][number], clock_doubt(pair))}"
         shuts = pair["zero_windows"] if pair else seen["zero_windows"]
         yield from (
             f"  {line}"
@@ -168,14 +169,14 @@ def _repaired(way: Entry) -> str:
     return "; ".join(filter(None, [text, ", ".join(counts)]))
 
 
-def _crossing(way: Entry, *, one_clock: bool) -> str:
+def _crossing(way: Entry, doubt: str) -> str:
     """Return what became of the packets of one way, by the traces of both ends."""
     told = f"{way['lost']:,} of {format_count(way['left'], 'packet')} lost on the way"
     if way["losses"]:
         told += f", the first at {_at(way['losses'][0]['left_s'])}"
     if way["owd_s"]:
         told += f"; one-way delay {_spread(way['owd_s'])}"
-        told += "" if one_clock else ", with the offset of the two clocks"
+        told += f", {doubt}" if doubt else ""
     return told
 
 

@@ -30,7 +30,18 @@ MOST_LINES = 3
 
 def clocks_in(run: Run, one: FlowReport) -> Clocks | None:
     """Return what an attempt of a flow shows of the clocks; None if nothing has to be said."""
+    if delays_error_s(one.flow) is not None:
+        return None  # their offset is taken out
     return clocks_of(one.figures, one.flow.expected, one_clock=_has_one_clock(run, one.flow))
+
+
+def delays_error_s(flow: RecordedFlow) -> float | None:
+    """Return by how much delays may be wrong that have no offset in them: those of its packets.
+
+    None if the packets of both ends were not recorded by clocks that are known.
+    """
+    errors_s = (one.get("clock_error_s") for one in flow.paired)
+    return next((error_s for error_s in errors_s if error_s is not None), None)
 
 
 def _has_one_clock(run: Run, flow: RecordedFlow) -> bool:
@@ -79,9 +90,12 @@ def apart_text(trial: Trial, flow: RecordedFlow) -> str:
     ours = ClockReading(0.0, 0.0, 0.0)
     source, target = (one or ours for one in ends)
     offset_s, error_s = target.offset_s - source.offset_s, target.error_s + source.error_s
+    carried = "both"
+    if (known_s := delays_error_s(flow)) is not None:
+        carried, error_s = "only this error", known_s
     return (
         f"by the round trips of SSH, the clock of {flow.target} is {_signed(offset_s)} from that of"
-        f" {flow.source}, \N{PLUS-MINUS SIGN}{_length(error_s)}: one-way delays carry both"
+        f" {flow.source}, \N{PLUS-MINUS SIGN}{_length(error_s)}: one-way delays carry {carried}"
     )
 
 

@@ -140,6 +140,16 @@ def waited_text(waits_s: Mapping[str, float]) -> str:
     return ", and ".join(parts)
 
 
+def clock_doubt(one: Entry) -> str:
+    """Return what the clocks of both ends do to the delays of a pair; empty if it is one clock."""
+    if one["one_clock"]:
+        return ""
+    error_s = one.get("clock_error_s")
+    if error_s is None:
+        return "with the offset of the two clocks"
+    return f"\N{PLUS-MINUS SIGN}{format_duration(error_s)} by the two clocks"
+
+
 def pair_text(one: Entry) -> str:
     """Return what the traces of both ends of a connection say together."""
     ways = one["directions"]
@@ -148,10 +158,9 @@ def pair_text(one: Entry) -> str:
         f"{' and '.join(map(str, one['numbers']))}  {one['ends'][0]} → {one['ends'][1]}",
         "", *_indented(align(("", *ARROWS), rows, (False, True, True))),
     ]  # fmt: skip
-    if not one["one_clock"]:
-        lines.append(
-            "   delays contain the offset of the two clocks: only their differences are true"
-        )
+    if doubt := clock_doubt(one):
+        remark = "" if one.get("clock_error_s") else ": only their differences are true"
+        lines.append(f"   delays are {doubt}{remark}")
     lost = [
         (arrow, loss) for arrow, way in zip(ARROWS, ways, strict=True) for loss in way["losses"]
     ]

@@ -165,6 +165,9 @@ class FakeSpawner:
     async def why_lost(self, host):
         return ""
 
+    def own_ports(self):
+        return ()
+
 
 class FakeParameters(Parameters):
     duration: Duration = Field(1.0, description="time to measure")

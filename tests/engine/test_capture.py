@@ -9,6 +9,7 @@ from engine.virtual import NETWORK, flow
 from msgspec.structs import replace
 
 from benchctl.engine.site import Site
+from benchctl.hosts.filter import packet_filter
 from benchctl.run.planned import Host, Network, PacketCapture
 from benchctl.store.captures import captures_of
 from benchctl.store.copy import copy_run
@@ -48,7 +49,8 @@ def test_both_ends_are_recorded_before_the_client_starts_and_until_it_has_ended(
     words = [word for command in done.commands for word in command if word in ("client", "--name")]
     assert words == ["--name", "--name", "client"]
     asked = next(command for command in done.commands if "--name" in command)
-    assert asked[asked.index("--address") + 1] == "10.0.0.2"
+    program = [list(one) for one in packet_filter(["10.0.0.2"], 96)]
+    assert json.loads(asked[asked.index("--filter") + 1]) == program
     assert asked[asked.index("--snaplen") + 1] == "96"
     here, there = done.last.captures
     assert (here.host, here.packets, here.dropped) == ("local", 12, 0)

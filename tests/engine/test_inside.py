@@ -4,18 +4,22 @@ import pytest
 from packets.written import MSS, SACK_PERMITTED, SCALE, ethernet, ipv4, pcap, tcp
 
 from benchctl.engine.inside import Crossed, look_inside
-from benchctl.run.record import RecordedPackets
+from benchctl.hosts.clocks import ClockSpan
+from benchctl.run.record import ClockReading, RecordedPackets
 
+EPOCH = 1_790_000_000
+"""Of the files."""
 WAY_S = 0.02
 HELLO = {"options": MSS + SCALE + SACK_PERMITTED, "window": 64000}
 LOST = {4, 7}
 SEGMENTS = 10
 
 
-def captured(folder, *, beside=()):
+def captured(folder, *, beside=(), far=lambda at_s: at_s):
     """Write the packets of a transfer as both of its ends have them; two segments are lost.
 
-    ``beside`` are ports of larger transfers without loss at the same time.
+    ``beside`` are ports of larger transfers without loss at the same time. ``far`` turns seconds
+    since `EPOCH` into those of the far end's clock.
     """
     ends = {"from": [], "to": []}
 
@@ -44,6 +48,8 @@ def captured(folder, *, beside=()):
         send(0.3, 1, 1, 1 + 2000 * SEGMENTS, ports=ports)
     for end, packets in ends.items():
         packets.sort(key=lambda one: one[0])
+        if end == "to":
+            packets = [(far(at_s), frame) for at_s, frame in packets]
         (folder / f"{end}.pcap").write_bytes(pcap([(round(t * 1e9), one) for t, one in packets]))
     return [RecordedPackets(end, f"{end}.pcap", len(ends[end]), 0, 0) for end in ends]
 
@@ -97,6 +103,45 @@ def test_one_end_alone_has_its_findings_and_nothing_of_both(tmp_path):
 def test_with_two_clocks_there_is_no_figure_of_delays(tmp_path):
     found = look_inside(captured(tmp_path), tmp_path, one_clock=False, stop=lambda: False)
     assert found.paired[0]["one_clock"] is False
+    assert found.crossed == {}
+
+
+AHEAD_S, DRIFT = 3600.25, 4e-4
+
+
+def clock(offset_s, error_s, *, began_s=-1.0, ended_s=9.0, drift=0.0):
+    """A clock as it was known before and after the flow."""
+
+    def reading(at_s):
+        return ClockReading(offset_s + drift * at_s, error_s, 2 * error_s)
+
+    return ClockSpan(EPOCH + began_s, reading(began_s), EPOCH + ended_s, reading(ended_s))
+
+
+def test_with_two_clocks_that_are_known_delays_are_true_within_their_error(tmp_path):
+    """A packet that leaves at our 0.3 s comes by a clock that gained 0.12 ms since the first."""
+    captures = captured(tmp_path, far=lambda at_s: at_s + AHEAD_S + DRIFT * at_s)
+    clocks = {"from": clock(0.0, 0.001), "to": clock(AHEAD_S, 0.002, drift=DRIFT)}
+    found = look_inside(captures, tmp_path, one_clock=False, stop=lambda: False, clocks=clocks)
+    [pair] = found.paired
+    assert (pair["one_clock"], pair["clock_error_s"]) == (False, 0.003)
+    there, back = pair["directions"]
+    assert (there["lost"], back["lost"], there["unseen"], there["overtaken"]) == (2, 0, 0, 0)
+    for way in (there, back):  # of files in microseconds
+        assert way["owd_s"]["min"] == pytest.approx(WAY_S, abs=5e-6)
+        assert way["owd_s"]["max"] == pytest.approx(WAY_S, abs=5e-6)
+    near, far = found.captures
+    assert far.began_time - near.began_time == pytest.approx(WAY_S, abs=5e-6)
+    left = found.crossed["10.0.0.1"].left
+    assert left[0] - near.began_time == pytest.approx(0.02, abs=5e-6)
+    assert max(one.end for one in found.windows) < EPOCH + 1
+
+
+def test_a_clock_that_was_set_meanwhile_tells_no_delays(tmp_path):
+    clocks = {"from": clock(0.0, 0.001), "to": None}
+    captures = captured(tmp_path)
+    found = look_inside(captures, tmp_path, one_clock=False, stop=lambda: False, clocks=clocks)
+    assert found.paired[0]["clock_error_s"] is None
     assert found.crossed == {}
 
 

@@ -2,90 +2,28 @@
 
 import io
 import struct
+import zlib
+from collections import deque
 from ipaddress import ip_address
-
-import pytest
 
 from benchctl.hosts.recorder import (
     _IN,
     _OUT,
-    _ROOM,
     _SPARED_BYTES,
+    ROOM,
+    blocks_in,
+    in_memory,
     in_place,
-    packet_filter,
+    on_disk,
     packets,
     record,
+    send,
+    why_not,
 )
 from benchctl.packets.capture import Capture
 
 ONE, OTHER = "10.0.0.1", "10.0.0.2"
-ONE6, OTHER6 = "fd00::1", "fd00::2"
-LOAD, EQUAL, RETURN = 0x20, 0x15, 0x06
-KNOWN = 0xFFFFF000
 SNAP_BYTES = 96
-
-
-def ip(source, target):
-    """A head with these addresses, and nothing else in it."""
-    ends = ip_address(source).packed + ip_address(target).packed
-    return bytes(12) + ends if len(ends) == 8 else bytes(8) + ends
-
-
-def kept(program, packet, protocol=None, kind=0, device=2):
-    """Run a classic BPF program: how many bytes of a packet does it keep."""
-    if protocol is None:
-        protocol = 0x0800 if len(packet) == 20 else 0x86DD
-    known = {KNOWN: protocol, KNOWN + 4: kind, KNOWN + 8: device}
-    at = value = 0
-    while True:
-        code, yes, no, operand = program[at]
-        if code == RETURN:
-            return operand
-        if code == LOAD:
-            (value,) = (
-                (known[operand],) if operand in known else struct.unpack_from("!I", packet, operand)
-            )
-            at += 1
-        else:
-            assert code == EQUAL
-            at += 1 + (yes if value == operand else no)
-
-
-@pytest.mark.parametrize(
-    ("addresses", "packet", "is_kept"),
-    [
-        ([], ip(ONE, OTHER), True),
-        ([], ip(ONE6, OTHER6), True),
-        ([OTHER], ip(ONE, OTHER), True),
-        ([OTHER], ip(OTHER, ONE), True),
-        ([OTHER], ip(ONE, "10.0.0.3"), False),
-        ([OTHER], ip(ONE6, OTHER6), False),
-        ([OTHER6], ip(ONE6, OTHER6), True),
-        ([OTHER6], ip(OTHER6, ONE6), True),
-        ([OTHER6], ip(ONE6, "fd00::3"), False),
-        ([OTHER6], ip(ONE, OTHER), False),
-        ([OTHER6, OTHER], ip(ONE, OTHER), True),
-        ([OTHER6, OTHER], ip(OTHER6, ONE6), True),
-    ],
-)
-def test_packets_from_or_to_an_address_are_kept(addresses, packet, is_kept):
-    program = packet_filter(addresses, SNAP_BYTES)
-    assert kept(program, packet) == (SNAP_BYTES if is_kept else 0)
-
-
-def test_what_is_no_ip_is_not_kept():
-    assert kept(packet_filter([], SNAP_BYTES), bytes(28), protocol=0x0806) == 0
-
-
-def test_what_a_host_sends_to_itself_is_kept_once():
-    program, packet = packet_filter([ONE], SNAP_BYTES), ip(ONE, ONE)
-    outgoing, incoming = ({"kind": kind, "device": 1} for kind in (4, 0))
-    assert kept(program, packet, **outgoing) == 0
-    assert kept(program, packet, **incoming) == SNAP_BYTES
-    assert kept(program, packet, kind=4, device=2) == SNAP_BYTES
-
-
-# --- from blocks to a file ------------------------------------------------------------------
 
 
 def block(*recorded):
@@ -115,7 +53,7 @@ PACKETS = [
 
 
 def test_blocks_have_their_packets_in_order():
-    found = list(packets(io.BytesIO(block(*PACKETS[:2]) + block() + block(PACKETS[2]))))
+    found = list(packets([block(*PACKETS[:2]), block(), block(PACKETS[2])]))
     assert found == [
         (time_ns, _OUT if outgoing else _IN, size, data)
         for time_ns, outgoing, size, data in PACKETS
@@ -142,7 +80,8 @@ def test_what_exceeds_the_size_is_counted_and_left_out(monkeypatch):
     waits = iter([([], [], []), ([3], [], []), ([], [], [])])
     monkeypatch.setattr("select.select", lambda *_: next(waits))
     file = io.BytesIO()
-    assert record(Blocks(first, second), file, len(first) + 10, 3, lambda: 1 << 40) == (1, None)
+    keep = on_disk(file, lambda: 1 << 40)
+    assert record(Blocks(first, second), keep, len(first) + 10, 3) == (1, None)
     assert file.getvalue() == first
 
 
@@ -156,9 +95,9 @@ def test_a_disk_that_is_full_keeps_what_was_written_and_counts_the_rest(monkeypa
             return super().write(data[: len(blocks[0]) + 5 - self.tell()])
 
     file = Full()
-    left_out, error = record(Blocks(*blocks), file, 1 << 20, 3, lambda: 1 << 40)
+    left_out, error = record(Blocks(*blocks), on_disk(file, lambda: 1 << 40), 1 << 20, 3)
     assert (left_out, error.strerror) == (3, "No space left on device")
-    assert len(list(packets(io.BytesIO(file.getvalue())))) == 2
+    assert len(list(packets(blocks_in(io.BytesIO(file.getvalue()))))) == 2
 
 
 def test_a_part_of_the_disk_is_left_to_the_store(monkeypatch):
@@ -166,7 +105,9 @@ def test_a_part_of_the_disk_is_left_to_the_store(monkeypatch):
     monkeypatch.setattr("select.select", lambda *_: next(waits))
     free = iter([_SPARED_BYTES, _SPARED_BYTES - 1])
     file = io.BytesIO()
-    left_out, error = record(Blocks(*[block(*PACKETS)] * 3), file, 1 << 20, 3, lambda: next(free))
+    left_out, error = record(
+        Blocks(*[block(*PACKETS)] * 3), on_disk(file, lambda: next(free)), 1 << 20, 3
+    )
     assert (left_out, error.strerror) == (6, "No space left on device")
     assert file.getvalue() == block(*PACKETS)
 
@@ -174,7 +115,7 @@ def test_a_part_of_the_disk_is_left_to_the_store(monkeypatch):
 def test_the_file_is_read_by_others(tmp_path):
     file = tmp_path / "a.pcapng"
     # The packets of the last block did not all come to the disk.
-    file.write_bytes(bytes(_ROOM) + block(*PACKETS) + block(*PACKETS)[:150])
+    file.write_bytes(bytes(ROOM) + block(*PACKETS) + block(*PACKETS)[:150])
     assert in_place(file, "sender", SNAP_BYTES, 5, 2) == 3
     capture = Capture(file)
     read = [
@@ -185,3 +126,46 @@ def test_the_file_is_read_by_others(tmp_path):
     began_ns = PACKETS[0][0]
     assert read == [(101, ns - began_ns, data, size) for ns, _, size, data in PACKETS]
     assert (capture.began_ns, capture.dropped, capture.faults) == (began_ns, 2, [])
+
+
+def test_a_host_that_writes_nothing_keeps_blocks_in_memory_and_sends_the_same_file(
+    tmp_path, monkeypatch
+):
+    waits = iter([([], [], []), ([3], [], []), ([], [], [])])
+    monkeypatch.setattr("select.select", lambda *_: next(waits))
+    held = deque()
+    keep = in_memory(held, lambda: 1 << 40)
+    assert record(Blocks(block(*PACKETS[:2]), block(PACKETS[2])), keep, 1 << 20, 3) == (0, None)
+    target = io.BytesIO()
+    assert send(held, target, "sender", SNAP_BYTES, 5, 2) == 3
+    assert not held
+    file = tmp_path / "a.pcapng"
+    file.write_bytes(bytes(ROOM) + block(*PACKETS))
+    in_place(file, "sender", SNAP_BYTES, 5, 2)
+    assert zlib.decompress(target.getvalue()) == file.read_bytes()
+
+
+def test_a_part_of_the_memory_is_left_to_others(monkeypatch):
+    waits = iter([([], [], []), ([3], [], []), ([], [], [])])
+    monkeypatch.setattr("select.select", lambda *_: next(waits))
+    free = iter([_SPARED_BYTES, _SPARED_BYTES - 1])
+    held = deque()
+    keep = in_memory(held, lambda: next(free))
+    left_out, error = record(Blocks(*[block(*PACKETS)] * 3), keep, 1 << 20, 3)
+    assert (left_out, error.strerror) == (6, "Cannot allocate memory")
+    assert list(held) == [block(*PACKETS)]
+
+
+def test_a_system_without_packet_sockets_is_named(monkeypatch):
+    monkeypatch.delattr("socket.AF_PACKET", raising=False)
+    monkeypatch.setattr("sys.platform", "darwin")
+    assert why_not() == "there are no packet sockets on darwin"
+
+
+def test_a_user_who_may_not_record_is_told_so(monkeypatch):
+    def refuse(*_):
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr("socket.AF_PACKET", 17, raising=False)
+    monkeypatch.setattr("socket.socket", refuse)
+    assert why_not() == "packet socket: Operation not permitted"

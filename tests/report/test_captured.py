@@ -120,6 +120,13 @@ def test_delays_by_two_clocks_are_said_to_be(both_ends):
     assert crossing.endswith("max 20.0 ms, with the offset of the two clocks")
 
 
+def test_delays_by_two_clocks_that_are_known_carry_their_error(both_ends):
+    pair = {**both_ends.paired[0], "one_clock": False, "clock_error_s": 0.003}
+    *_, crossing = packet_lines(report_with(replace(both_ends, paired=[pair])))
+    assert crossing.endswith("max 20.0 ms, ±3.00 ms by the two clocks")
+    assert "delays are ±3.00 ms by the two clocks\n" in pair_text(pair) + "\n"
+
+
 def test_repeats_are_not_said_again_and_many_points_are_counted(both_ends):
     many = report_with(*[both_ends] * (MOST_FLOWS + 3))
     heads = [line for line in packet_lines(many) if not line.startswith(" ")]

@@ -193,6 +193,18 @@ def test_clocks_that_ssh_has_compared_are_said_with_the_error_of_both():
     assert f"probe: {text}" in list(clock_lines(report_of(RUN, [ended])))
 
 
+def test_delays_of_packets_that_were_recorded_at_both_ends_carry_no_offset():
+    pair = {"one_clock": False, "clock_error_s": 0.003}
+    one = replace(flow("probe").flow, source="paris", target="tokyo", paired=(pair,))
+    figures = told((-1, 1, 1), (2, 2, 2))
+    ended = trial(0, 1, {}, BEGIN, [FlowReport(one, figures)])
+    ended = replace(ended, trial=replace(ended.trial, clocks={"tokyo": ClockReading(7, 0.05, 0.1)}))
+    assert list(clock_lines(report_of(RUN, [ended]))) == [
+        "probe: by the round trips of SSH, the clock of tokyo is +7.00 s from that of paris,"
+        " \u00b13.00 ms: one-way delays carry only this error"
+    ]
+
+
 def test_clocks_that_nobody_compared_are_not_mentioned():
     ended = trial(0, 1, {}, BEGIN, [flow("probe")])
     assert apart_text(ended.trial, flow("probe").flow) == ""
