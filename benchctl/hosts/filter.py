@@ -32,12 +32,12 @@ _FRAGMENT = 0x1FFF
 """The bits of IPv4's fragment offset: there are no ports behind one."""
 
 
-Ports = tuple[int, int]
+PortPair = tuple[int, int]
 """Those of both ends of a connection."""
 
 
 def packet_filter(
-    addresses: Sequence[str], snap_bytes: int, without: Iterable[Ports] = ()
+    addresses: Sequence[str], snap_bytes: int, without: Iterable[PortPair] = ()
 ) -> list[tuple[int, int, int, int]]:
     """Return a program that keeps so much of packets from or to an address; of all without any.
 

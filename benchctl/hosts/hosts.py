@@ -9,7 +9,7 @@ from typing import Any
 
 from benchctl.errors import HostError
 from benchctl.hosts.clocks import OURS, HostClock
-from benchctl.hosts.filter import Ports
+from benchctl.hosts.filter import PortPair
 from benchctl.hosts.hostlock import NAME, HostLock
 from benchctl.hosts.remote import RemoteHost, holder, link_to
 from benchctl.hosts.spawn import LocalSpawner, OnData, Process
@@ -122,9 +122,9 @@ class Hosts:
         link = self._opened(host)
         return "" if link is None else await link.why_lost()
 
-    def own_ports(self) -> Collection[Ports]:
+    def own_ports(self) -> Collection[PortPair]:
         links = filter(None, map(_opened, self._opening.values()))
-        return frozenset[Ports]().union(*(link.ports for link in links if not link.lost))
+        return frozenset[PortPair]().union(*(link.ports for link in links if not link.lost))
 
     def _opened(self, host: Host) -> RemoteHost | None:
         return _opened(self._opening.get(host.reach))

@@ -24,7 +24,7 @@ from benchctl.api import Channel
 from benchctl.errors import HostError
 from benchctl.hosts import frames, ssh
 from benchctl.hosts.clocks import HostClock
-from benchctl.hosts.filter import Ports
+from benchctl.hosts.filter import PortPair
 from benchctl.hosts.log import Ended, command_log
 from benchctl.hosts.programs import agent_text, as_sent, module_text, sendable
 from benchctl.hosts.sockets import tcp_ports
@@ -237,7 +237,7 @@ class RemoteHost:
                 os.killpg(self._process.pid, 9)
 
     @property
-    def ports(self) -> frozenset[Ports]:
+    def ports(self) -> frozenset[PortPair]:
         """Those of the TCP connections that this one goes over, as they are seen here and there.
 
         With NAT they differ. Those of a master that a person has opened are known only from there.

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from benchctl.hosts.filter import Ports
+from benchctl.hosts.filter import PortPair
 
 _PROC = Path("/proc")
 
 
-def tcp_ports(group: int) -> set[Ports]:
+def tcp_ports(group: int) -> set[PortPair]:
     """Return the local and the far port of each TCP connection of a process group."""
-    found: set[Ports] = set()
+    found: set[PortPair] = set()
     for entry in _PROC.glob("[0-9]*"):
         with suppress(OSError):  # it has ended, or is somebody else's
             if os.getpgid(int(entry.name)) == group:
@@ -22,7 +22,7 @@ def tcp_ports(group: int) -> set[Ports]:
     return found
 
 
-def _ports(process: Path) -> Iterator[Ports]:
+def _ports(process: Path) -> Iterator[PortPair]:
     links = [one.readlink().name for one in (process / "fd").iterdir()]
     own = {link[len("socket:[") : -1] for link in links if link.startswith("socket:[")}
     for table in ("tcp", "tcp6"):

@@ -25,7 +25,7 @@ from benchctl.api import Channel
 from benchctl.hosts import guardian
 from benchctl.hosts.children import wait_without_threads
 from benchctl.hosts.clocks import OURS, HostClock
-from benchctl.hosts.filter import Ports
+from benchctl.hosts.filter import PortPair
 from benchctl.hosts.log import Ended, command_log
 from benchctl.hosts.tasks import cancel
 from benchctl.run.planned import Host
@@ -86,7 +86,7 @@ class Spawner(Protocol):
     async def why_lost(self, host: Host) -> str:
         """Return why the connection to a host has broken; empty if the host answers now."""
 
-    def own_ports(self) -> Collection[Ports]:
+    def own_ports(self) -> Collection[PortPair]:
         """Return the ports of the TCP connections to hosts elsewhere: they are not measured."""
 
 
@@ -267,7 +267,7 @@ class LocalSpawner:
     async def why_lost(self, host: Host) -> str:
         return ""
 
-    def own_ports(self) -> Collection[Ports]:
+    def own_ports(self) -> Collection[PortPair]:
         return ()
 
     def guard(self, group: int) -> None:
