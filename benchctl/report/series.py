@@ -33,6 +33,13 @@ class Range(NamedTuple):
     mean: float
 
 
+class LineValue(NamedTuple):
+    """One value of a line, and the end of its interval."""
+
+    end_s: float
+    value: float
+
+
 class Series:
     """The values of one line, by time.
 
@@ -41,7 +48,7 @@ class Series:
     """
 
     __slots__ = (
-        "_drawn", "_first_s", "_high", "_low", "_times", "_total", "_weight",
+        "_drawn", "_ends", "_first_s", "_high", "_lasts", "_low", "_times", "_total", "_weight",
         "last", "last_s", "start_s", "width_s",
     )  # fmt: skip
 
@@ -52,6 +59,8 @@ class Series:
         self._high = array("d")
         self._total = array("d")
         self._weight = array("d")
+        self._ends = array("d")
+        self._lasts = array("d")
         self.last = math.nan
         self.last_s = -math.inf
         self._first_s = math.inf
@@ -89,6 +98,8 @@ class Series:
             self._put(index, values[begin:end], weights[begin:end])
             self._low[index] = min(self._low[index], *lows[begin:end])
             self._high[index] = max(self._high[index], *highs[begin:end])
+            if times_s[end - 1] >= self._ends[index]:
+                self._ends[index], self._lasts[index] = times_s[end - 1], values[end - 1]
             begin = end
         if times_s[-1] >= self.last_s:
             self.last, self.last_s = values[-1], times_s[-1]
@@ -100,12 +111,18 @@ class Series:
             self._high.extend([-math.inf] * missing)
             self._total.extend([0.0] * missing)
             self._weight.extend([0.0] * missing)
+            self._ends.extend([-math.inf] * missing)
+            self._lasts.extend([math.nan] * missing)
         self._total[index] += sum(map(mul, values, weights))
         self._weight[index] += sum(weights)
 
     def _merge(self) -> None:
         self.width_s *= 2
         odd = len(self._low) % 2
+        pairs = [*zip(self._ends, self._lasts, strict=True), *[(-math.inf, math.nan)] * odd]
+        later = [max(pair) for pair in zip(pairs[::2], pairs[1::2], strict=True)]
+        self._ends = array("d", (end for end, _ in later))
+        self._lasts = array("d", (last for _, last in later))
         for values, neutral, merge in (
             (self._low, math.inf, min),
             (self._high, -math.inf, max),
@@ -144,6 +161,22 @@ class Series:
             if self._weight[index]:
                 return self._total[index] / self._weight[index]
         return None
+
+    def nearest(
+        self, time_s: float, within_s: float, until_s: float = math.inf
+    ) -> LineValue | None:
+        """Return the value whose interval ends nearest to a time; None without any ``within_s``.
+
+        Of the values of a bucket, the last one. No bucket from ``until_s`` on is looked at.
+        """
+        first = max(0, self._stop(time_s - within_s) - 1)
+        stop = self._stop(min(until_s, time_s + within_s))
+        found = [
+            (abs(end_s - time_s), end_s, value)
+            for end_s, value in zip(self._ends[first:stop], self._lasts[first:stop], strict=True)
+            if abs(end_s - time_s) <= within_s
+        ]
+        return LineValue(*min(found)[1:]) if found else None
 
     def recent(self, time_s: float, over_s: float) -> float | None:
         """Return the mean of the last ``over_s`` before a time, of its last value at least."""

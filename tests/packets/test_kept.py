@@ -62,6 +62,15 @@ def test_a_trace_is_kept_once_and_again_when_it_has_changed(benchctl, tmp_path):
     assert kept(benchctl("packets", "slow.pcap")) not in {first, other}
 
 
+def test_a_replay_does_not_say_that_a_trace_is_running(benchctl, tmp_path):
+    kept(benchctl("packets", "slow.pcap"))
+    at = ("--replay", "last", "--at", "1s", "--screenshot", "screen.txt")
+    assert benchctl("tui", *at).returncode == 0
+    screen = (tmp_path / "screen.txt").read_text()
+    assert "✓ ok  ▶ x1 1.0/" in screen.splitlines()[0]
+    assert "running" not in screen
+
+
 def test_print_only_leaves_no_store(benchctl, tmp_path):
     done = benchctl("packets", "slow.pcap", "--no-keep")
     assert "kept" not in done.stdout

@@ -51,6 +51,20 @@ def test_it_does_not_matter_in_how_many_parts_values_come(points, cut):
     assert one.last == other.last
 
 
+@given(POINTS, st.integers(1, 60), st.floats(0.0, 1e5), st.floats(0.0, 1e5))
+def test_the_nearest_value_is_one_that_came_and_none_is_nearer_by_more_than_a_bucket(
+    points, cut, time_s, within_s
+):
+    series = series_of(points, cut=cut)
+    near = [abs(end_s - time_s) for end_s, _ in points]
+    found = series.nearest(time_s, within_s)
+    if found is None:
+        assert min(near) > within_s - series.width_s
+    else:
+        assert tuple(found) in {(end_s, value) for end_s, value in points}
+        assert abs(found.end_s - time_s) <= min(within_s, min(near) + series.width_s)
+
+
 def test_a_mean_counts_a_longer_interval_more():
     series = Series(0.0, 10.0)
     series.extend([1.0, 4.0], [10.0, 20.0], [1.0, 3.0])

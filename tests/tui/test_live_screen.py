@@ -63,6 +63,10 @@ def test_every_key_of_a_replay_does_what_it_says(store):
         assert await tell("live.smooth", "M") == whole  # samples of ping are too far apart
         await press(pilot, "g")
         assert "⣀" in shown(pilot) or "⠤" in shown(pilot) or "⠒" in shown(pilot)
+        assert " at 9 s" in await tell("live.cross", "T")
+        assert " at 8.5 s" in await tell("live.cross_back", "left")
+        assert " at 9 s" in await tell("live.cross_on", "right")
+        assert "at 9 s" not in await press(pilot, "escape")
         blocks = await tell("live.glyphs", "B")
         assert not any("⠀" < c <= "⣿" for c in blocks)
         assert "▀" in blocks or "▄" in blocks or "▗" in blocks

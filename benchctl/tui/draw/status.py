@@ -159,7 +159,7 @@ def standing(view: RunView, playhead: Playhead, *, goes_on: bool = True) -> list
     ``goes_on`` is whether a run that is not known to have ended is still under way.
     """
     time = playhead.time()
-    spans = [state(view.status_at(time))]
+    spans = [state(view.shown_status_at(time))]
     number = view.current_at(time) + 1
     if len(view.trials) > 1 and number:
         spans.append(Span(f"  trial {number}/{len(view.trials)}"))
@@ -261,7 +261,7 @@ def _heads(view: RunView) -> list[str]:
 def trial_row(view: RunView, index: int, time: float) -> Cells:
     """Return one row of the list of trials: its figures, or its state and the reason."""
     trial = view.trials[index]
-    status = trial.status_at(time)
+    status = trial.status if view.run.origin else trial.status_at(time)
     if status == RUNNING and view.died_at(time):
         status = DIED
     point = trial.point

@@ -79,3 +79,15 @@ def time_label(time_s: float, step_s: float) -> str:
     minutes, seconds = divmod(round(time_s), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"
+
+
+def moment(time_s: float) -> str:
+    """Format a moment to the millisecond: ``12.025 s``, from two minutes on ``2:05.3``."""
+    ms = round(time_s * 1000)
+    part = f".{ms % 1000:03d}".rstrip("0").rstrip(".")
+    if ms < 120_000:
+        return f"{ms // 1000}{part} s"
+    minutes, seconds = divmod(ms // 1000, 60)
+    hours, minutes = divmod(minutes, 60)
+    whole = f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"
+    return f"{whole}{part}"

@@ -237,6 +237,10 @@ class RunView:
             return RUNNING
         return self.run.status
 
+    def shown_status_at(self, time: float) -> Status:
+        """Return what is said of the run at a moment: nothing ran while files were imported."""
+        return self.run.status if self.run.origin else self.status_at(time)
+
     def current_at(self, time: float) -> int:
         """Return the position of the trial that began last before a moment; -1 before the first."""
         return next((p for p in reversed(self._order) if self._began(p, time)), -1)

@@ -25,18 +25,36 @@ class View(Struct, frozen=True):
 
 
 class Zoom(Struct, frozen=True):
-    """The whole trial at level 0; at level 1 the half of it that ends at the moment shown."""
+    """The whole trial at level 0; at level 1 the half of it that ends at the moment shown.
+
+    Or that begins at ``from_s``.
+    """
 
     level: int = 0
+    from_s: float | None = None
 
     def changed(self, steps: int, span_s: float) -> Zoom:
         """Return the zoom some steps in (or out), within useful limits."""
         most = max(0, math.floor(math.log2(max(1.0, span_s / LEAST_S))))
         return Zoom(min(most, max(0, self.level + steps)))
 
+    def around(self, steps: int, span_s: float, view: View, time_s: float) -> Zoom:
+        """Return the zoom some steps in (or out), with a time where it is in the present view."""
+        zoom = self.changed(steps, span_s)
+        share = (time_s - view.from_s) / (view.to_s - view.from_s)
+        return Zoom(zoom.level, time_s - share * span_s / 2**zoom.level if zoom.level else None)
+
+    @property
+    def following(self) -> Zoom:
+        """The zoom that goes with the moment shown."""
+        return Zoom(self.level)
+
     def view(self, span_s: float, moment_s: float, until_s: float) -> View:
         """Return the part to show of a trial of ``span_s``, at a moment of it."""
         width_s = span_s / 2**self.level
+        if self.from_s is not None:
+            from_s = max(0.0, min(self.from_s, span_s - width_s))
+            return View(from_s, from_s + width_s, until_s)
         step_s = width_s * STEP
         end_s = min(span_s, max(width_s, math.ceil(moment_s / step_s) * step_s))
         return View(end_s - width_s, end_s, until_s)

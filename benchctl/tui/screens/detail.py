@@ -8,7 +8,6 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
-from textual.content import Content
 
 from benchctl.errors import StoreError
 from benchctl.report.detail import read_details
@@ -16,7 +15,7 @@ from benchctl.store.read import Reader
 from benchctl.tui.draw.spans import Span
 from benchctl.tui.draw.trialtext import trial_lines
 from benchctl.tui.meanings import AFTER, BEFORE
-from benchctl.tui.screens.modals import Dialog
+from benchctl.tui.screens.modals import Dialog, hints
 from benchctl.tui.screens.page import TICK_S
 from benchctl.tui.widgets.scrolled import Scrolled
 
@@ -45,8 +44,11 @@ class TrialWindow(Dialog[None]):
         self._frame = Vertical(self._text)
 
     def compose(self) -> ComposeResult:
-        hint = Content("escape closes   [ trial before   ] trial after")
-        self._frame.border_subtitle = hint
+        self._frame.border_subtitle = hints(
+            ("escape closes", "dismiss(None)"),
+            ("[ trial before", "trial(-1)"),
+            ("] trial after", "trial(1)"),
+        )
         yield self._frame
 
     def on_mount(self) -> None:

@@ -54,12 +54,14 @@ class LiveScreen(ListsPage):
         Binding("space", "freeze", "Freeze", id="live.freeze"),
         *PLOT_KEYS,
         # Before those of a list, which scrolls sideways with them elsewhere.
-        Binding("left", "seek(-1)", "Back 5 s", show=False, id="live.back", priority=True),
-        Binding("right", "seek(1)", "Forward 5 s", show=False, id="live.on", priority=True),
+        Binding("left", "seek(-1)", "Seek", tooltip="Back 5 s", id="live.back", priority=True),
+        Binding("right", "seek(1)", "Seek", tooltip="Forward 5 s", id="live.on", priority=True),
         Binding("shift+left", "seek(-6)", "Back 30 s", show=False, id="live.far_back"),
         Binding("shift+right", "seek(6)", "Forward 30 s", show=False, id="live.far_on"),
-        Binding("less_than_sign,comma", "speed(-1)", "Slower", show=False, id="live.slower"),
-        Binding("greater_than_sign,full_stop", "speed(1)", "Faster", show=False, id="live.faster"),
+        Binding("less_than_sign,comma", "speed(-1)", "Speed", tooltip="Slower", id="live.slower"),
+        Binding(
+            "greater_than_sign,full_stop", "speed(1)", "Speed", tooltip="Faster", id="live.faster"
+        ),
         Binding("left_square_bracket", "trial(-1)", BEFORE, show=False, id="live.before"),
         Binding("right_square_bracket", "trial(1)", AFTER, show=False, id="live.after"),
         Binding("v", "look", VIEW, show=False, id="live.look"),
@@ -128,8 +130,8 @@ class LiveScreen(ListsPage):
         self._results = Results(feed.view, feed.report_at)
         self._problem = ""
         self._urgent = True
-        self._could = (False, False)
-        """Whether the run could be resumed, and had ended, when the keys were last shown."""
+        self._could = (False, False, False)
+        """Whether the run could be resumed and had ended, and time stood, as keys were shown."""
         self._goes_on = True
         """Whether the run of a frozen screen is under way."""
         self._reading_on = False
@@ -172,6 +174,15 @@ class LiveScreen(ListsPage):
     @property
     def settled(self) -> bool:
         return self._feed.settled or bool(self._problem)
+
+    def matters(self, binding: Binding) -> bool:
+        match binding.action.partition("(")[0]:
+            case "seek":
+                return not self._playhead.live or self._playhead.standing
+            case "speed":
+                return not self._playhead.live
+            case _:
+                return True
 
     def command(self) -> str:
         if self._playhead.live:
@@ -248,7 +259,8 @@ class LiveScreen(ListsPage):
         if not self._playhead.live and not view.ended:
             notes.insert(0, [Span("! the run goes on: Follow shows it live", "warn")])
         self._notes.show(notes)
-        if self._could != (could := (view.can_resume, view.ended)):
+        could = (view.can_resume, view.ended, self._playhead.standing)
+        if self._could != could:
             self._could = could
             self.refresh_bindings()
         self._urgent = False
@@ -344,6 +356,7 @@ class LiveScreen(ListsPage):
 
     def action_seek(self, steps: int) -> None:
         """Go to another moment, which freezes a live screen."""
+        self._zoom = self._zoom.following
         self._playhead.move(steps * SEEK_S)
         self._now()
 
@@ -377,6 +390,7 @@ class LiveScreen(ListsPage):
         if trial.started_time is None:
             self.notify("this trial has not begun yet")
             return
+        self._zoom = self._zoom.following
         self._trials.go_to(position)
         if self._playhead.live:
             self._following = False
@@ -390,5 +404,5 @@ class LiveScreen(ListsPage):
         if not self._playhead.live and not self.view.ended:
             self.want("live", *self.run_ids)
             return
-        self._following = True
+        self._following, self._zoom = True, self._zoom.following
         self._now()

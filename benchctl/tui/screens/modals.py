@@ -11,6 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.screen import ModalScreen
+from textual.style import Style
 from textual.widgets import Input, Static
 
 from benchctl.tui.widgets.words import Words
@@ -47,6 +48,12 @@ class Dialog(ModalScreen[T]):
     """
 
 
+def hints(*keys: tuple[str, str]) -> Content:
+    """Return what keys of a window do, as its frame shows it: each has an action for a click."""
+    shown = [Content.styled(text, Style.from_meta({"@click": f"screen.{do}"})) for text, do in keys]
+    return Content("   ").join(shown)
+
+
 class Help(Dialog[None]):
     """Every key of a screen, and the meaning of its plots and columns."""
 
@@ -64,7 +71,7 @@ class Help(Dialog[None]):
     def compose(self) -> ComposeResult:
         with Vertical() as frame:
             frame.border_title = "Keys, and what is shown"
-            frame.border_subtitle = "escape closes"
+            frame.border_subtitle = hints(("escape closes", "dismiss(None)"))
             with VerticalScroll():
                 columns = 2 if self.app.size.width >= WIDTH else 1
                 yield Static("\n".join(key_lines(self._keys, columns)), markup=False)
@@ -98,7 +105,7 @@ class Ask(Dialog[bool]):
     def compose(self) -> ComposeResult:
         with Vertical() as frame:
             frame.border_title = Content(visible(self._question))
-            frame.border_subtitle = "y yes   n no"
+            frame.border_subtitle = hints(("y yes", "dismiss(True)"), ("n no", "dismiss(False)"))
             yield Static(visible_lines(self._detail), markup=False)
 
 
@@ -117,12 +124,18 @@ class Prompt(Dialog[str]):
     def compose(self) -> ComposeResult:
         with Vertical() as frame:
             frame.border_title = Content(visible(self._title))
-            frame.border_subtitle = "enter accepts   escape cancels"
+            frame.border_subtitle = hints(
+                ("enter accepts", "accept"), ("escape cancels", "dismiss(None)")
+            )
             yield Input(
                 visible(self._value), placeholder=self._hint, select_on_focus=False,
                 suggester=Words(self._words),
             )  # fmt: skip
 
-    def on_input_submitted(self, event: Input.Submitted) -> None:
+    def on_input_submitted(self) -> None:
         """Return the line."""
-        self.dismiss(event.value.strip())
+        self.action_accept()
+
+    def action_accept(self) -> None:
+        """Return the line."""
+        self.dismiss(self.query_one(Input).value.strip())

@@ -10,6 +10,7 @@ from typing import ClassVar
 from msgspec import Struct
 from textual import work
 from textual.app import ComposeResult
+from textual.binding import Binding
 from textual.message import Message
 from textual.timer import Timer
 from textual.widget import Widget
@@ -85,11 +86,15 @@ class Page(TablesScreen):
         yield self.bar
         yield from self.body()
         yield self.filter_line
-        yield KeyBar()
+        yield KeyBar(self.matters)
 
     def body(self) -> Sequence[Widget]:
         """Return the widgets between title and keys."""
         raise NotImplementedError
+
+    def matters(self, binding: Binding) -> bool:
+        """Return whether the last line offers a key now that it may show."""
+        return True
 
     def back(self) -> bool:
         """Undo what escape undoes on this screen; returns whether there was anything."""

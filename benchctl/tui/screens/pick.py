@@ -13,7 +13,7 @@ from textual.widgets import Input
 
 from benchctl.tui.draw.columns import Column
 from benchctl.tui.draw.spans import Span
-from benchctl.tui.screens.modals import WIDTH, Dialog
+from benchctl.tui.screens.modals import WIDTH, Dialog, hints
 from benchctl.tui.widgets.table import Table
 from benchctl.visible import visible
 
@@ -41,7 +41,9 @@ class PickFrom(Dialog[int]):
     def compose(self) -> ComposeResult:
         with Vertical() as frame:
             frame.border_title = Content(visible(self._title))
-            frame.border_subtitle = "type to filter   ↑ ↓ enter picks   escape cancels"
+            frame.border_subtitle = Content("type to filter   ↑ ↓ ") + hints(
+                ("enter picks", "accept"), ("escape cancels", "dismiss(None)")
+            )
             yield Input(placeholder="words to find")
             yield self._table
 
@@ -62,6 +64,10 @@ class PickFrom(Dialog[int]):
         self._table.filter(event.value)
 
     def on_input_submitted(self) -> None:
+        """Take the row under the cursor."""
+        self.action_accept()
+
+    def action_accept(self) -> None:
         """Take the row under the cursor."""
         if self._table.here is not None:
             self.dismiss(self._table.here)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Literal
 
 from msgspec.structs import replace
@@ -27,6 +28,24 @@ PLOT_KEYS = [
     Binding("shift+up", "values('pan', 1)", "Higher values", show=False, id="live.higher"),
     Binding("shift+down", "values('pan', -1)", "Lower values", show=False, id="live.lower"),
     Binding("m", "metric", "Metric", tooltip="Pick a metric", id="live.metric"),
+    Binding("T", "cross", "Read", tooltip="Read the values of a moment", id="live.cross"),
+    # While they move the crosshair, they do not move through time.
+    Binding(
+        "left",
+        "move_cross(-1)",
+        "Move",
+        tooltip="Crosshair back",
+        priority=True,
+        id="live.cross_back",
+    ),
+    Binding(
+        "right",
+        "move_cross(1)",
+        "Move",
+        tooltip="Crosshair on",
+        priority=True,
+        id="live.cross_on",
+    ),
     Binding("p", "pick", "Flows, to pick lines", show=False, id="live.pick"),
     Binding("g", "log", "Linear or logarithmic", show=False, id="live.log"),
     Binding("M", "smooth", "Means or every value", show=False, id="live.smooth"),
@@ -50,11 +69,15 @@ class PlotPage(SteeringPage):
         raise NotImplementedError
 
     def action_zoom(self, steps: int) -> None:
-        """Show a smaller or larger part of the trial's time."""
+        """Show a smaller or larger part of the trial's time; where the crosshair is, if it is."""
         traces = self._feed.traces
         if traces is not None:
             span_s = max(self._feed.whole.span_s, traces.end_s)
-            self._zoom = self._zoom.changed(steps, span_s)
+            view, cross_s = self._charts.view, self._charts.cross_s
+            if cross_s is None:
+                self._zoom = self._zoom.changed(steps, span_s)
+            else:
+                self._zoom = self._zoom.around(steps, span_s, view, cross_s)
             self.fit()
 
     def action_metric(self) -> None:
@@ -70,6 +93,51 @@ class PlotPage(SteeringPage):
 
         rows = [(title_of(name), traces.meanings[name].description or "") for name in names]
         self.app.push_screen(PickFrom("First plot", rows, self._choice.first % len(names)), take)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        match action:
+            case "move_cross":
+                return self._charts.pinned
+            case "seek":
+                return not self._charts.pinned
+            case _:
+                return super().check_action(action, parameters)
+
+    def back(self) -> bool:
+        if super().back():
+            return True
+        if not self._charts.pinned:
+            return False
+        self.action_cross()
+        return True
+
+    def more_to_copy(self) -> Iterator[tuple[str, str, str]]:
+        values = self._charts.values
+        if values:
+            text = "\n".join("\t".join(row) for row in values)
+            yield "values at the crosshair", f"{len(values)} lines", text
+
+    def action_cross(self) -> None:
+        """Put a crosshair over the plots, or take it away."""
+        if self._charts.pinned:
+            self._charts.unpin()
+        else:
+            self._charts.pin()
+            if not self._charts.pinned:
+                self.notify("there are no samples to read yet")
+        self.refresh_bindings()
+
+    def action_move_cross(self, steps: int) -> None:
+        """Move the crosshair to another sample."""
+        self._charts.move(steps)
+
+    def on_chart_view_pinned(self) -> None:
+        """Offer the keys that move the crosshair."""
+        self.refresh_bindings()
+
+    async def on_chart_view_turned(self, event: ChartView.Turned) -> None:
+        """Do what a key does for which the wheel stands."""
+        await self.run_action(event.action)
 
     def action_log(self) -> None:
         """Switch between linear and logarithmic axes."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
@@ -95,6 +95,9 @@ class TablesScreen(Screen[None]):
             cells = [(head, cell) for head, cell in zip(shown.heads, row, strict=True) if cell]
             rows += [(f"cell {head}", cell) for head, cell in cells]
             texts += [cell for _, cell in cells]
+        for name, what, text in self.more_to_copy():
+            rows.append((name, what))
+            texts.append(text)
 
         def take(place: int | None) -> None:
             if place is not None:
@@ -102,6 +105,10 @@ class TablesScreen(Screen[None]):
                 self.notify(texts[place], title="copied")
 
         self.app.push_screen(PickFrom("Copy", rows), take)
+
+    def more_to_copy(self) -> Iterator[tuple[str, str, str]]:
+        """Yield what else can be copied: its name, what is said of it, the text."""
+        yield from ()
 
     def save(self) -> None:
         """Pick what is saved in this directory: a picture of the screen, or the table."""

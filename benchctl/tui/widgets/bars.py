@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate
+from typing import NamedTuple
 
 from textual import events
+from textual.binding import Binding
 
 from benchctl.tui.draw.spans import Line, Span
 from benchctl.tui.widgets.painted import Painted
@@ -96,6 +98,23 @@ class TitleBar(Painted):
                 return
 
 
+class BarKeys(NamedTuple):
+    """What some keys do, in a word, and those keys: each as it is shown, and its name."""
+
+    what: str
+    keys: Sequence[tuple[str, str]]
+
+    @property
+    def shown(self) -> str:
+        """The keys as they are shown."""
+        return " ".join(display for display, _ in self.keys)
+
+    @property
+    def width(self) -> int:
+        """How many characters they take."""
+        return len(self.shown) + len(self.what) + 3
+
+
 class KeyBar(Painted):
     """The main keys of this screen, `?` for the others, and the palette.
 
@@ -108,41 +127,51 @@ class KeyBar(Painted):
     KeyBar { height: 1; background: $panel; }
     """
 
+    def __init__(self, matters: Callable[[Binding], bool] = lambda _: True) -> None:
+        """Show the keys that ``matters`` accepts."""
+        super().__init__()
+        self._matters = matters
+
     def on_mount(self) -> None:
         """Follow the keys as the focus moves and as they are remapped."""
         self.screen.bindings_updated_signal.subscribe(self, lambda _: self.repaint())
 
-    def _keys(self) -> list[tuple[str, str, str]]:
-        seen: dict[str, tuple[str, str, str]] = {}
+    def _keys(self) -> list[BarKeys]:
+        found: dict[str, dict[str, tuple[str, str]]] = {}
         for _, binding, enabled, _ in self.screen.active_bindings.values():
-            if binding.show and enabled and binding.action not in seen:
+            if binding.show and enabled and self._matters(binding):
                 display = self.app.get_key_display(binding)
-                seen[binding.action] = (display, binding.description, binding.key)
-        keys = [*seen.values(), ("^p", "Palette", self.app.COMMAND_PALETTE_BINDING)]
+                pair = found.setdefault(binding.description, {})
+                pair.setdefault(binding.action, (display, binding.key))
+        keys = [BarKeys(what, [*pair.values()]) for what, pair in found.items()]
+        palette = BarKeys("Palette", [("^p", self.app.COMMAND_PALETTE_BINDING)])
         # Where there is no room for all, the key that shows the others stays.
-        others = [key for key, action in zip(keys, seen, strict=False) if action != "keys"]
-        for dropped in (keys[-1], *reversed(others)):
-            if sum(map(_width, keys)) - 1 <= self.size.width:  # the last character is blank
+        others = [one for one, pair in zip(keys, found.values(), strict=True) if "keys" not in pair]
+        keys.append(palette)
+        for dropped in (palette, *reversed(others)):
+            if sum(one.width for one in keys) - 1 <= self.size.width:  # the last one is blank
                 break
             keys.remove(dropped)
         return keys
 
     def paint(self, width: int, height: int) -> Sequence[Line]:
         spans: list[Span] = []
-        for display, description, _ in self._keys():
-            spans += [Span(f" {display} ", "keys"), Span(f"{description} ")]
+        for one in self._keys():
+            spans += [Span(f" {one.shown} ", "keys"), Span(f"{one.what} ")]
         return [spans]
 
     def on_click(self, event: events.Click) -> None:
-        """Do the action of a clicked key."""
+        """Do the action of a clicked key; of several for one thing, of the one that was hit."""
         place = 0
-        for key in self._keys():
-            place += _width(key)
+        for one in self._keys():
+            place += one.width
             if event.x < place:
-                self.app.simulate_key(key[2])
+                ends = accumulate(len(display) + 1 for display, _ in one.keys)
+                begin = place - one.width + 1
+                hit = (
+                    key
+                    for end, (_, key) in zip(ends, one.keys, strict=True)
+                    if event.x < begin + end
+                )
+                self.app.simulate_key(next(hit, one.keys[0][1]))
                 return
-
-
-def _width(key: tuple[str, str, str]) -> int:
-    """Return the width of a key's display and description on the bar."""
-    return len(key[0]) + len(key[1]) + 3

@@ -10,10 +10,14 @@ from types import MappingProxyType
 from typing import Literal
 
 from msgspec.structs import replace
+from textual import events
+from textual.message import Message
+from textual.timer import Timer
 
 from benchctl.report.traces import Traces
-from benchctl.tui.draw.charts import Choice, Expected, compose, rescaled
+from benchctl.tui.draw.charts import Choice, Expected, charts_of, compose, rescaled
 from benchctl.tui.draw.columns import GAP, see
+from benchctl.tui.draw.crosshair import LEFT, PlotFrames, crossed, plot_frames, values_at
 from benchctl.tui.draw.heat import Grid
 from benchctl.tui.draw.plot import MARGIN
 from benchctl.tui.draw.spans import Line, Span, crop
@@ -27,17 +31,39 @@ BETWEEN = "    "
 MOST_TIME = 0.05
 # A dot covers some time, so drawing more often would show nothing new. But figures are read too.
 SLOWEST_S = 1.0
+# A mouse tells of every cell that it crosses; a crosshair is drawn this often at most.
+FRAME_S = 0.04
 
 
 class ChartView(Painted):
-    """Plots one above the other."""
+    """Plots one above the other, with a crosshair where the mouse is, or a key has put it."""
+
+    class Pinned(Message):
+        """The crosshair stays where it was put by a click, and is moved by keys."""
+
+    class Turned(Message):
+        """The wheel was turned: what its ``action`` does by a key is wanted."""
+
+        def __init__(self, action: str) -> None:
+            super().__init__()
+            self.action = action
 
     _traces: Traces | None = None
     _choice = Choice()
-    _view = View(0.0, 1.0)
+    view = View(0.0, 1.0)
+    """The part of time that is shown."""
     _expected: Expected = MappingProxyType({})
     _shown_at = -math.inf
     _cost_s = 0.0
+    _drawn: tuple[tuple[int, int], Sequence[Line]] | None = None
+    """The plots without a crosshair, and their size."""
+    _frames: PlotFrames | None = None
+    cross_s: float | None = None
+    """Where the crosshair is, in seconds from the trial's start."""
+    _soon: Timer | None = None
+    """Draws the crosshair, once for all moves of the mouse in the meantime."""
+    pinned = False
+    """Whether the crosshair stays when the mouse moves."""
 
     @property
     def dots(self) -> int:
@@ -52,13 +78,14 @@ class ChartView(Painted):
 
         The effect of a key is ``urgent``; new samples in the same picture are not.
         """
-        before = replace(self._view, until_s=view.until_s)
+        before = replace(self.view, until_s=view.until_s)
         if not urgent and self._traces is traces and (self._choice, before) == (choice, view):
             dot_s = min(SLOWEST_S, (view.to_s - view.from_s) / self.dots)
             if now - self._shown_at < max(dot_s, self._cost_s / MOST_TIME):
                 return
-        self._traces, self._choice, self._view, self._shown_at = traces, choice, view, now
+        self._traces, self._choice, self.view, self._shown_at = traces, choice, view, now
         self._expected = expected
+        self._drawn = None
         self.repaint()
 
     def rescaled(self, how: Literal["zoom", "pan"], steps: int) -> Choice:
@@ -66,13 +93,106 @@ class ChartView(Painted):
         if self._traces is None:
             return self._choice
         size = (self.size.width, self.size.height)
-        return rescaled(self._traces, self._choice, self._view, *size, self._expected, how, steps)
+        return rescaled(self._traces, self._choice, self.view, *size, self._expected, how, steps)
 
     def paint(self, width: int, height: int) -> Sequence[Line]:
-        begun = time.perf_counter()
-        lines = compose(self._traces, self._choice, self._view, width, height, self._expected)
-        self._cost_s = time.perf_counter() - begun
-        return lines
+        if self._drawn is None or self._drawn[0] != (width, height):
+            begun = time.perf_counter()
+            lines = compose(self._traces, self._choice, self.view, width, height, self._expected)
+            self._cost_s = time.perf_counter() - begun
+            self._drawn, self._frames = ((width, height), lines), None
+        _, plots = self._drawn
+        if self.cross_s is None or (where := self._where(width, height)) is None:
+            return plots
+        return crossed(plots, where, self.cross_s)
+
+    # --- the crosshair --------------------------------------------------------------------
+
+    def _where(self, width: int, height: int) -> PlotFrames | None:
+        """Return where the plots are that are drawn; None if there are none."""
+        if self._frames is None and self._traces is not None:
+            charts = charts_of(self._traces, self._choice, self.view, width, height, self._expected)
+            self._frames = plot_frames(charts, self.view, width, self._choice.glyphs)
+        return self._frames
+
+    def pin(self) -> None:
+        """Put the crosshair at the latest sample in sight, or where the mouse has it."""
+        if self.cross_s is None:
+            self.move(-1)
+        self.pinned = self.cross_s is not None
+
+    def move(self, steps: int) -> None:
+        """Move the crosshair by columns that have samples."""
+        where = self._where(self.size.width, self.size.height)
+        if where is not None:
+            self.cross_s = where.moved(self.cross_s, steps)
+            self.repaint()
+
+    def unpin(self) -> None:
+        """Take the crosshair away."""
+        self.pinned, self.cross_s = False, None
+        self.repaint()
+
+    @property
+    def values(self) -> Sequence[Sequence[str]]:
+        """What the crosshair reads: metric, mark, line, value, range and end of each interval."""
+        where = self._where(*self.size)
+        return values_at(where, self.cross_s) if where and self.cross_s is not None else ()
+
+    def _time_at(self, event: events.MouseEvent) -> float | None:
+        """Return the time below the mouse; None beside the plots."""
+        place, where = event.get_content_offset(self), self._where(*self.size)
+        return where.time_at(place.x) if place is not None and where is not None else None
+
+    def _cross(self) -> None:
+        self._soon = None
+        self.repaint()
+
+    def _point(self, time_s: float | None) -> None:
+        if self.pinned or time_s == self.cross_s:
+            return
+        self.cross_s = time_s
+        if self._soon is None:
+            self._soon = self.set_timer(FRAME_S, self._cross)
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        """Read the values below the mouse."""
+        self._point(self._time_at(event))
+
+    def on_leave(self) -> None:
+        """Take away what the mouse has put."""
+        self._point(None)
+
+    def on_click(self, event: events.Click) -> None:
+        """Put the crosshair here, for the keys to move."""
+        time_s = self._time_at(event)
+        if time_s is not None:
+            self.cross_s, self.pinned = time_s, True
+            self.repaint()
+            self.post_message(self.Pinned())
+
+    def _turn(self, event: events.MouseEvent, steps: int) -> None:
+        """Zoom in time, over the scale in values; sideways, or with shift, go through time."""
+        place = event.get_content_offset(self)
+        if event.shift:
+            action = f"seek({-steps})"
+        elif place is not None and place.x < LEFT:
+            action = f"values('zoom', {steps})"
+        else:
+            action = f"zoom({steps})"
+        self.post_message(self.Turned(action))
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        self._turn(event, 1)
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        self._turn(event, -1)
+
+    def on_mouse_scroll_left(self) -> None:
+        self.post_message(self.Turned("seek(-1)"))
+
+    def on_mouse_scroll_right(self) -> None:
+        self.post_message(self.Turned("seek(1)"))
 
 
 class Tiles(Painted):
