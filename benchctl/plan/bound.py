@@ -114,6 +114,8 @@ class BoundFlow(Struct, frozen=True):
             one_clock=network.is_one_machine(self.plan.source, self.plan.to),
             source_address=way.address,
             source_device=way.device,
+            client_ports=network.hosts[self.plan.source].ports,
+            server_ports=None if target is None else target.ports,
             start_at_s=start_at_s,
         )
 

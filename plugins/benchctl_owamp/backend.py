@@ -20,7 +20,7 @@ from benchctl.api import (
     Role,
     Tool,
 )
-from benchctl_owamp.parameters import OwampParameters, decimal
+from benchctl_owamp.parameters import OwampParameters, decimal, test_ports
 from benchctl_owamp.parser import ClientParser, ServerParser
 
 _TOOL = str(Path(__file__).parent / "simpleowamp" / "__main__.py")
@@ -89,6 +89,8 @@ class Owamp(Backend[OwampParameters]):
         params = flow.params
         argv = [*_start(params), "serve", "-b", flow.address, "-p", str(flow.port),
                 "--protocol", params.protocol]  # fmt: skip
+        if ports := test_ports(None, flow.server_ports):
+            argv += ["--test-ports", ports]
         if flow.lasting:
             argv += [word for network in flow.allow for word in ("--allow", network)]
         else:
@@ -149,8 +151,8 @@ def _packets(flow: Flow[OwampParameters]) -> list[str]:
         options += ["-L", decimal(params.timeout)]
     if params.dscp is not None:
         options += ["--dscp", f"{params.dscp}"]
-    if params.test_ports is not None:
-        options += ["--test-ports", params.test_ports]
+    if ports := test_ports(params.test_ports, flow.client_ports):
+        options += ["--test-ports", ports]
     return options
 
 

@@ -94,7 +94,8 @@ class OneWayParameters(Parameters):
     )
     test_ports: str | None = Field(
         default=None, pattern=r"^\d{1,5}-\d{1,5}$",
-        description='UDP ports to use on this side, such as "8760-9960"; default: any',
+        description='UDP ports to use on this side, such as "8760-9960"; default: those of its host, '
+        "or any",
     )  # fmt: skip
     mode: Mode = Field(
         default="open", description="whether packets are authenticated or encrypted (RFC 4656, 4.1)"
@@ -190,6 +191,11 @@ class OwampParameters(OneWayParameters):
     @property
     def spoken(self) -> str:
         return self.protocol
+
+
+def test_ports(given: str | None, ports: tuple[int, int] | None) -> str | None:
+    """Return the UDP ports of one end: those given for the flow, or those of its host; None: any."""
+    return given or (f"{ports[0]}-{ports[1]}" if ports else None)
 
 
 def decimal(value: float) -> str:

@@ -40,7 +40,7 @@ from benchctl.api import (
     Role,
     Tool,
 )
-from benchctl_owamp.parameters import MOST_PACKETS, OneWayParameters, decimal
+from benchctl_owamp.parameters import MOST_PACKETS, OneWayParameters, decimal, test_ports
 from benchctl_owping.complaints import Complaints
 from benchctl_owping.machine import MachineParser
 from benchctl_owping.raw import RawParser
@@ -117,8 +117,10 @@ class Owping(Backend[OwpingParameters]):
                 "benchctl starts owampd without users: run it yourself and declare it as a server "
                 f"under [servers] for mode {flow.params.mode}"
             )
-        argv = (sys.executable, "-I", "-S", _DAEMON, flow.address, str(flow.port))
-        return Command(argv, DaemonParser(), {"LC_ALL": "C"}, "SIGTERM", stays=True)
+        argv = [sys.executable, "-I", "-S", _DAEMON, flow.address, str(flow.port)]
+        if ports := test_ports(None, flow.server_ports):
+            argv.append(ports)
+        return Command(tuple(argv), DaemonParser(), {"LC_ALL": "C"}, "SIGTERM", stays=True)
 
     def recorded(self, data: bytes) -> Sequence[Recording] | None:
         return recorded(data, MOST_PACKETS)
@@ -169,8 +171,8 @@ def _options(flow: Flow[OwpingParameters]) -> list[str]:
         options += ["-L", decimal(params.timeout)]
     if params.dscp is not None:
         options += ["-D", f"{params.dscp}"]
-    if params.test_ports is not None:
-        options += ["-P", params.test_ports]
+    if ports := test_ports(params.test_ports, flow.client_ports):
+        options += ["-P", ports]
     if params.ip_version != "auto":
         options += [f"-{params.ip_version}"]
     if flow.source_address is not None:

@@ -1,7 +1,8 @@
 """Runs an owampd with directories of its own until it is told to end; a program of its own.
 
-``daemon.py ADDRESS PORT`` prints ``owampd listens on …`` when a client can connect, ends with
-SIGTERM or SIGINT, and removes its directories. As root owampd changes to the user nobody; in a user
+``daemon.py ADDRESS PORT [LOW-HIGH]`` prints ``owampd listens on …`` when a client can connect, ends with
+SIGTERM or SIGINT, and removes its directories. With ``LOW-HIGH``, the packets of its tests come to
+these UDP ports. As root owampd changes to the user nobody; in a user
 namespace that has no such user it stays the only one there is. Run as a plain script, so it imports
 nothing of benchctl.
 """
@@ -34,12 +35,12 @@ def _end(_number: int, _frame: FrameType | None) -> None:
 
 def main() -> int:
     """Serve on the address and port of the command line; returns the exit code."""
-    address, port = sys.argv[1], int(sys.argv[2])
+    address, port, test_ports = sys.argv[1], int(sys.argv[2]), sys.argv[3:]
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _end)
     with tempfile.TemporaryDirectory(prefix="benchctl-owampd-") as place:
         node = f"[{address}]" if ":" in address else address
-        argv = _prepare(Path(place), f"{node}:{port}")
+        argv = _prepare(Path(place), f"{node}:{port}", test_ports)
         owampd = subprocess.Popen(argv, stdin=subprocess.DEVNULL)
         try:
             while owampd.poll() is None and not _listens(address, port):
@@ -52,11 +53,12 @@ def main() -> int:
             owampd.wait()
 
 
-def _prepare(place: Path, node: str) -> list[str]:
+def _prepare(place: Path, node: str, test_ports: list[str]) -> list[str]:
     """Write the files of owampd; returns its command."""
     for name in ("conf", "data", "var"):
         (place / name).mkdir()
-    (place / "conf" / "owamp-server.conf").touch()
+    configuration = "".join(f"testports {ports}\n" for ports in test_ports)
+    (place / "conf" / "owamp-server.conf").write_text(configuration)
     (place / "conf" / "owamp-server.limits").write_text(_LIMITS)
     where = ("-c", place / "conf", "-d", place / "data", "-R", place / "var", "-S", node)
     return ["owampd", "-Z", *map(str, where), *_user(place)]

@@ -11,6 +11,7 @@ import selectors
 import socket
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from benchctl_standalone.errors import Problem
@@ -272,6 +273,9 @@ class Client:
                 form = owamp_format(b"", mode, self._talk.keys, direction.request.sid)
                 sock = direction.sock
                 self._reception = Reception(sock, direction.receiving, form, self._clock)
+                with suppress(OSError):  # then packets come, or none, as without it
+                    # A firewall here lets in what looks like an answer. The sender reads nothing.
+                    sock.send(b"")
                 self._selector.register(sock, selectors.EVENT_READ, self._receive)
         while not self._waker.interrupted and self._server_stop is None:
             left_ns = self._left_ns()
