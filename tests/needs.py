@@ -19,6 +19,7 @@ import pytest
 PACKAGES = {
     "ip": "iproute2",
     "mtr": "mtr-tiny",
+    "nft": "nftables",
     "ping": "iputils-ping",
     "setpriv": "util-linux",
     "ssh": "openssh-client",
@@ -32,6 +33,7 @@ OWAMP_PROGRAMS = ("owampd", "owping", "twampd", "twping")
 NOT_IN_EVERY_CI = {
     "needs BBR": "a module of the machine's own kernel",
     "needs IPv6": "a setting of the machine",
+    "needs nf_tables": "a module of the machine's own kernel",
     "needs Python 3.9": "no package of current distributions",
     **{f"needs {name}": "no package of current distributions" for name in OWAMP_PROGRAMS},
 }

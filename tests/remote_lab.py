@@ -1,5 +1,6 @@
 """Labs whose hosts are reached by SSH, with real servers that tests set up, freeze and kill."""
 
+import re
 import subprocess
 import sys
 from contextlib import ExitStack, contextmanager, suppress
@@ -33,6 +34,19 @@ west = { between = ["paris", "middle"], delay = "5ms" }
 east = { between = ["tokyo", "middle"], delay = "5ms" }
 """
 """Two hosts, and one from which they are reached, ``here``."""
+
+FILTER = """
+table inet guard {{
+  chain input {{
+    type filter hook input priority filter; policy drop;
+    iif "lo" accept
+    ct state established,related accept
+    tcp dport {{ {tcp} }} accept
+    {udp}
+    counter
+  }}
+}}
+"""
 
 
 class RemoteLab:
@@ -133,6 +147,28 @@ class RemoteLab:
     def left(self, node):
         """Return the processes of a node but those of its servers: what a run may leave there."""
         return {pid: line for pid, line in self.processes(node).items() if "[listener]" not in line}
+
+    def guard(self, node, *, tcp=(), udp=()):
+        """Let a packet filter drop what comes to a node, but answers and what comes to these ports.
+
+        TCP also comes to the ports of SSH. Ports are as nft(8) writes them: 5301, "5301-5304".
+        """
+        tcp = ", ".join(map(str, (22, 2222, *tcp)))
+        udp = f"udp dport {{ {', '.join(map(str, udp))} }} accept" if udp else ""
+        self._nft(node, "-f", "-", input=FILTER.format(tcp=tcp, udp=udp))
+
+    def dropped(self, node):
+        """Return how many packets the filter of a node has dropped."""
+        (count,) = re.findall(r"counter packets (\d+)", self._nft(node, "list", "ruleset"))
+        return int(count)
+
+    def _nft(self, node, *words, **options):
+        argv = [*self.lab.nodes[node].prefix, program_path("nft"), *words]
+        done = subprocess.run(argv, capture_output=True, text=True, check=False, **options)
+        if "Operation not supported" in done.stderr or "Protocol not supported" in done.stderr:
+            pytest.skip(f"needs nf_tables: modprobe nf_tables ({done.stderr.splitlines()[0]})")
+        assert not done.returncode, done.stderr
+        return done.stdout
 
     def cut(self, link):
         """Let a link carry nothing from now on."""

@@ -21,9 +21,9 @@ class Flow(Generic[P]):
     (None where the backend has no port). ``source_address`` and ``source_device`` are set when
     the flow names an interface. ``owns_server`` says that benchctl runs the server too,
     ``one_clock`` that both ends are on one machine. ``tool`` is what `read_probe` found on the host
-    where the command will run. ``client_ports`` and ``server_ports`` are the first and the last port
-    at which the host of that end can be reached, None for any: what listens there, or is sent to,
-    keeps to them. ``start_at_s`` (Unix time) is set only for backends that wait
+    where the command will run. ``client_ports`` and ``server_ports`` are the first and the
+    last port at which the host of that end can be reached, None for any: what listens there keeps
+    to them. ``start_at_s`` (Unix time) is set only for backends that wait
     themselves. ``lasting`` asks for a server for clients of others (``benchctl serve``): it keeps
     running, prints for people, and has its own limits; ``allow`` are the networks whose clients it
     accepts, empty for all. A server that ends all the same is started again.

@@ -94,6 +94,11 @@ class FlowAttempt(Tally):
         self._failures = {Role.CLIENT: failure}
         self._failed.set()
 
+    @property
+    def was_ready(self) -> bool:
+        """Whether its server has said that it listens."""
+        return self._ready.is_set()
+
     # --- from start to end ----------------------------------------------------------------
 
     async def start_server(self, host: Host, command: Command) -> None:

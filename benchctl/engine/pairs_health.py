@@ -50,6 +50,25 @@ async def examine_pairs(
         await asyncio.gather(*(one.close() for one in doors.values()))
 
 
+async def try_pair(pair: HostPair, spawner: Spawner) -> Mapping[str, Any]:
+    """Return what `door.knock` finds at one; empty if it cannot be tried."""
+    opened = _Door(pair)
+    try:
+        await opened.open(spawner)
+        found, _ = ([], "") if opened.problem else await _try([(pair, opened)], spawner)
+    finally:
+        await opened.close()
+    return next(iter(found), {})
+
+
+def remedy(name: str, closed: str) -> str:
+    """Return what mends a port of a host that firewalls close."""
+    return (
+        f"let firewalls pass {closed} there, or give hosts.{name}.ports that they pass, or "
+        f"reachable = false"
+    )
+
+
 class _Door:
     """A port that is open for as long as others try it."""
 
@@ -104,14 +123,7 @@ def _words(what: str, *places: object) -> list[str]:
 async def _knock(pairs: Sequence[tuple[HostPair, _Door]], spawner: Spawner) -> list[HealthFinding]:
     """Try the ports that one host needs."""
     opened = [(pair, one) for pair, one in pairs if not one.problem]
-    found: Sequence[Mapping[str, Any]] = ()
-    said = ""
-    if opened:
-        source = opened[0][0].source
-        places = (word for pair, one in opened for word in (pair.address, one.port))
-        with suppress(OSError, ValueError):  # it took too long, or the host is lost
-            _, said = await run(spawner, source, _words("knock", *places), _KNOCKING_S)
-            found = json.loads(said)
+    found, said = await _try(opened, spawner)
     findings = []
     for pair, one in pairs:
         if one.problem:
@@ -121,6 +133,20 @@ async def _knock(pairs: Sequence[tuple[HostPair, _Door]], spawner: Spawner) -> l
             findings.append(_untried(pair, f"{pair.source.name} could not try it: {last}"))
     told = zip(opened, found, strict=False)
     return findings + [_judged(pair, one.port, entry) for (pair, one), entry in told]
+
+
+async def _try(
+    opened: Sequence[tuple[HostPair, _Door]], spawner: Spawner
+) -> tuple[Sequence[Mapping[str, Any]], str]:
+    """Return what was found at open ports, nothing if that failed, and what was said."""
+    said = ""
+    if opened:
+        source = opened[0][0].source
+        places = (word for pair, one in opened for word in (pair.address, one.port))
+        with suppress(OSError, ValueError):  # it took too long, or the host is lost
+            _, said = await run(spawner, source, _words("knock", *places), _KNOCKING_S)
+            return json.loads(said), said
+    return [], said
 
 
 def _untried(pair: HostPair, why: str) -> HealthFinding:
@@ -133,12 +159,7 @@ def _judged(pair: HostPair, port: int, found: Mapping[str, Any]) -> HealthFindin
     if failed:
         reasons = ", ".join(f"{kind} {why}" for kind, why in failed.items())
         text = f"{pair.address} port {port}: {reasons}"
-        closed = " and ".join(failed)
-        remedy = (
-            f"let firewalls pass {closed} there, or give hosts.{name}.ports that they pass, or "
-            f"reachable = false"
-        )
-        return HealthFinding(subject, "note", text, remedy)
+        return HealthFinding(subject, "note", text, remedy(name, " and ".join(failed)))
     text = f"{pair.address} port {port} by TCP and UDP"
     if "mtu_bytes" not in found:
         return HealthFinding(subject, "ok", text)

@@ -19,6 +19,7 @@ from benchctl.engine.network import FreePorts, ports_of
 from benchctl.engine.place import FlowPlace, Shares, first_sent, lead_s, loads, next_port, server_of
 from benchctl.engine.preflight import Toolbox
 from benchctl.engine.site import Site
+from benchctl.engine.ways import blame_ways
 from benchctl.errors import HookError, HostError, LabError, MissingError
 from benchctl.hosts.spawn import Spawner
 from benchctl.hosts.tasks import cancel
@@ -202,6 +203,9 @@ class TrialRunner:
         # Build all of them first: if one fails, no other is running.
         unwritten = [end for end in await asyncio.gather(*ends, return_exceptions=True) if end]
         await self._keep_links(trial_id, trial)
+        blaming = asyncio.ensure_future(blame_ways(places, flows, self._spawner))
+        if not await self._until_asked(blaming):
+            await cancel(blaming)
         for one in (error, *unwritten):
             if one is not None:
                 raise one

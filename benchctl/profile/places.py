@@ -114,8 +114,8 @@ class HostTable(TomlTable):
     )
     ports: Ports | None = Field(
         None,
-        description='port, or range of ports ("5300-5320"), on which servers may listen there; '
-        "default: from the backend's port on",
+        description='port, or range of ports ("5300-5320"), on which servers may listen there, and '
+        "to which OWAMP's test packets go; default: from the backend's port on, and any",
     )
     interfaces: dict[Name, InterfaceTable] = Field(
         {}, description="network interfaces of a host with ssh"

@@ -94,8 +94,8 @@ class OneWayParameters(Parameters):
     )
     test_ports: str | None = Field(
         default=None, pattern=r"^\d{1,5}-\d{1,5}$",
-        description='UDP ports to use on this side, such as "8760-9960"; default: those of its host, '
-        "or any",
+        description='UDP ports to use on this side, such as "8760-9960"; default: those of its '
+        "host, or any",
     )  # fmt: skip
     mode: Mode = Field(
         default="open", description="whether packets are authenticated or encrypted (RFC 4656, 4.1)"
@@ -194,7 +194,7 @@ class OwampParameters(OneWayParameters):
 
 
 def test_ports(given: str | None, ports: tuple[int, int] | None) -> str | None:
-    """Return the UDP ports of one end: those given for the flow, or those of its host; None: any."""
+    """Return the UDP ports of one end: those of the flow, else those of its host; None: any."""
     return given or (f"{ports[0]}-{ports[1]}" if ports else None)
 
 

@@ -1,10 +1,9 @@
 """Runs an owampd with directories of its own until it is told to end; a program of its own.
 
-``daemon.py ADDRESS PORT [LOW-HIGH]`` prints ``owampd listens on …`` when a client can connect, ends with
-SIGTERM or SIGINT, and removes its directories. With ``LOW-HIGH``, the packets of its tests come to
-these UDP ports. As root owampd changes to the user nobody; in a user
-namespace that has no such user it stays the only one there is. Run as a plain script, so it imports
-nothing of benchctl.
+``daemon.py ADDRESS PORT [LOW-HIGH]`` prints ``owampd listens on …`` when a client can connect, ends
+with SIGTERM or SIGINT, and removes its directories. Its test packets use the UDP ports from LOW to
+HIGH, if they are given. As root owampd changes to the user nobody; in a user namespace that has no
+such user it stays the only one there is. Run as a plain script, so it imports nothing of benchctl.
 """
 
 from __future__ import annotations

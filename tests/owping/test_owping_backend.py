@@ -1,4 +1,5 @@
 import shlex
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -118,6 +119,14 @@ def test_benchctl_starts_owampd_on_its_own_hosts():
     assert command.stop_signal == "SIGTERM"
     with pytest.raises(ValueError, match="mode encrypted"):
         BACKEND.server(flow(mode="encrypted", username="jo", key_file="/etc/pfs"))
+
+
+def test_test_packets_keep_to_the_ports_of_each_host_unless_the_flow_has_its_own():
+    both = replace(flow(), client_ports=(5301, 5304), server_ports=(5401, 5401))
+    assert "-P 5301-5304" in shlex.join(BACKEND.client(both).argv)
+    assert BACKEND.server(both).argv[-1] == "5401-5401"
+    own = replace(flow(test_ports="8760-9960"), client_ports=(5301, 5304))
+    assert "-P 8760-9960" in shlex.join(BACKEND.client(own).argv)
 
 
 def test_owampd_says_when_it_listens_or_why_it_does_not():
