@@ -56,8 +56,8 @@ def there(sudo: bool = False) -> str:
     script = (
         f"for p in python3 {' '.join((*_NEWER, *_ASIDE))}; do "
         f'$p -I -S -c "{new_enough}" </dev/null >/dev/null 2>&1 && '
-        # sudo removes it from the environment.
-        f'exec {as_root}$p -I -S -c "{BOOT}" $SSH_CONNECTION; done; '
+        # sudo removes it from the environment, and looks for programs in a path of its own.
+        f'exec {as_root}$(command -v $p) -I -S -c "{BOOT}" $SSH_CONNECTION; done; '
         f"echo benchctl: $(python3 -V 2>&1) >&2; exit {_FOUND_NONE}"
     )
     return f"exec /bin/sh -c '{script}'"
@@ -76,6 +76,12 @@ _KINDS = (
     (r"sudo: .*password is required|sudo: .*not allowed|not in the sudoers",
      "sudo would ask for a password",
      "allow it without one there (NOPASSWD in visudo), or set sudo = false"),
+    (r"sudo: .*must have a tty",
+     "sudo wants a terminal",
+     "remove requiretty there, for this user at least: visudo"),
+    (r"sudo: (command )?not found",
+     "it has no sudo",
+     "install it there, or set sudo = false"),
     (r"Could not resolve hostname",
      "its name is unknown",
      "give it a HostName in ~/.ssh/config, or correct ssh"),

@@ -52,6 +52,6 @@ def test_each_message_is_one_that_is_printed():
     said = Path(ssh.__file__).read_text()
     remote = Path(ssh.__file__).with_name("remote.py").read_text()
     messages = re.findall(r"^\| `host paris: ([^`]+)`", text_of(DOCUMENT), flags=re.M)
-    assert len(messages) == 5
+    assert len(messages) == 8
     for message in messages:
         assert re.sub(r" for \d+ s", "", message) in said + remote

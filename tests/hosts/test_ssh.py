@@ -137,7 +137,7 @@ def test_a_newer_python_is_looked_for_by_its_name(there, tmp_path):
 
 def test_no_tool_is_started_as_root_unless_asked():
     assert "sudo" not in ssh.there()
-    assert "exec sudo -n $p" in ssh.there(sudo=True)
+    assert "exec sudo -n $(command -v $p)" in ssh.there(sudo=True)
 
 
 def test_every_login_shell_reads_the_command_alike():

@@ -1,0 +1,125 @@
+"""What needs root on a host elsewhere gets it by a real sudo, and leaves nothing behind."""
+
+import os
+import signal
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+from hosts.linked import has_ended, linked, started
+
+from benchctl.errors import HostError
+from benchctl.hosts import ssh
+
+pytestmark = [
+    pytest.mark.tool("sudo", "unshare", "setpriv"),
+    pytest.mark.skipif(sys.platform != "linux", reason="waits by pidfd, and mounts"),
+    # A user namespace of an ordinary user has no other user whom sudo could serve.
+    pytest.mark.skipif(os.geteuid() != 0, reason="only root can be a host with several users"),
+]
+
+NOBODY = 65534
+FREE = "ALL ALL=(ALL) NOPASSWD: ALL\n"
+# What a login does, with a file in the place of sudoers: -n of mount leaves no trace in /etc/mtab.
+LOGIN = """
+mount -n -t tmpfs none /etc/sudoers.d
+mount -n --bind "$0" /etc/sudoers
+exec setpriv --reuid={user} --regid={user} --clear-groups env -i "PATH=$1" /bin/sh -c "$2"
+"""
+
+
+@pytest.fixture
+def login():
+    """Return the command of a login as nobody, on a host with a text in its sudoers."""
+    # Not in pytest's own directory, which nobody else may enter.
+    with tempfile.TemporaryDirectory() as directory:
+        place = Path(directory)
+        place.chmod(0o755)
+
+        def login(sudoers, path="/usr/bin:/bin"):
+            file = place / "sudoers"
+            file.write_text(f"Defaults !syslog\n{sudoers}")
+            file.chmod(0o440)
+            script = LOGIN.format(user=NOBODY)
+            return ("unshare", "--mount", "sh", "-ec", script, str(file), path, ssh.there(True))
+
+        login.place = place
+        yield login
+
+
+async def output_of(link, *argv, as_root):
+    output = []
+    process = link.start(argv, {}, lambda _, data: output.append(data), as_root=as_root)
+    process.begin()
+    await process.wait()
+    return b"".join(output).decode().strip()
+
+
+# Debian 13 and Ubuntu 24.04 have use_pty from the start.
+@pytest.mark.parametrize("more", ["", "Defaults use_pty\n"], ids=["plain", "use_pty"])
+def test_only_what_needs_root_gets_it_and_signals_reach_both(login, more):
+    async def main(link):
+        users = [await output_of(link, "id", "-u", as_root=one) for one in (False, True)]
+        ends = []
+        for as_root in (False, True):
+            waiting = link.start(("sleep", "1000"), {}, print, as_root=as_root)
+            waiting.begin()
+            waiting.send_signal("SIGINT")
+            ends.append(await waiting.wait())
+        return users, ends
+
+    assert linked(main, argv=login(more + FREE)) == (
+        [str(NOBODY), "0"], [-signal.SIGINT, -signal.SIGINT],
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("how", ["closed", "killed"])
+def test_what_root_has_started_ends_with_the_connection(login, how):
+    async def main(link):
+        process = link.start(("sleep", "1000"), {}, print, as_root=True)
+        process.begin()
+        await output_of(link, "true", as_root=False)  # what was asked before is done
+        if how == "killed":
+            os.killpg(link.pid, signal.SIGKILL)
+            await link.ended
+        return process.pid, link.about["pid"]
+
+    for pid in linked(main, argv=login(FREE)):
+        assert has_ended(pid)
+
+
+@pytest.mark.parametrize(
+    ("sudoers", "message", "hint"),
+    [
+        ("ALL ALL=(ALL) ALL\n", "sudo would ask for a password", "NOPASSWD"),
+        ("root ALL=(ALL) ALL\n", "sudo would ask for a password", "NOPASSWD"),
+        (f"Defaults requiretty\n{FREE}", "sudo wants a terminal", "requiretty"),
+    ],
+    ids=["a password", "not a sudoer", "a terminal"],
+)
+def test_a_sudo_that_does_not_serve_says_why_at_once(login, sudoers, message, hint):
+    with pytest.raises(HostError) as caught:
+        linked(None, argv=login(sudoers))
+    assert caught.value.message == f"host far: {message}"
+    assert hint in caught.value.hint
+
+
+def test_a_host_without_sudo_says_so(login):
+    programs = login.place / "programs"
+    programs.mkdir()
+    (programs / "python3").symlink_to("/usr/bin/python3")
+    with pytest.raises(HostError, match="host far: it has no sudo"):
+        linked(None, argv=login(FREE, path=str(programs)))
+
+
+def test_root_gets_the_python_that_was_found_whatever_sudo_has_in_its_path(login):
+    programs = login.place / "programs"
+    programs.mkdir()
+    (programs / "python3").symlink_to("/usr/bin/python3")
+    argv = login(f"Defaults secure_path=/nonexistent\n{FREE}", path=f"{programs}:/usr/bin:/bin")
+
+    async def main(link):
+        return await output_of(link, "/usr/bin/id", "-u", as_root=True)
+
+    assert linked(main, argv=argv) == "0"
