@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hosts.linked import has_ended, linked, started
+from hosts.linked import has_ended, linked
 
 from benchctl.errors import HostError
 from benchctl.hosts import ssh
