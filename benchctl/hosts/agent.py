@@ -110,10 +110,16 @@ class Agent:
     """One agent: what it started, and its connection."""
 
     def __init__(
-        self, guardian: int, guardian_pid: int, skew_s: float, lock: str, patience_s: float
+        self,
+        guardian: int,
+        guardian_pid: int,
+        skew_s: float,
+        drift: float,
+        lock: str,
+        patience_s: float,
     ) -> None:
         self._guardian, self._guardian_pid = guardian, guardian_pid
-        self._skew_s, self._patience_s = skew_s, patience_s
+        self._skew_s, self._drift, self._patience_s = skew_s, drift, patience_s
         self._lock = HostLock(lock)
         self._caller = caller()
         self._selector = selectors.DefaultSelector()
@@ -129,7 +135,7 @@ class Agent:
 
     def now(self) -> float:
         """The time of this host, in Unix time."""
-        return time.time() + self._skew_s
+        return time.time() * (1 + self._drift) + self._skew_s
 
     # --- the loop -------------------------------------------------------------------------
 
@@ -377,11 +383,14 @@ def _pour(pipe: int, text: bytes) -> None:
         return  # the command has ended
 
 
-def main(skew_s: float = 0.0, lock: str = NAME, patience_s: float = PATIENCE_S) -> None:
+def main(
+    skew_s: float = 0.0, drift: float = 0.0, lock: str = NAME, patience_s: float = PATIENCE_S
+) -> None:
     """Serve a runner on standard input and output.
 
-    ``skew_s`` is added to the clock, to try hosts whose clocks differ. ``lock`` names the lock.
-    ``patience_s`` is the longest silence of the runner.
+    To try hosts whose clocks differ, the clock is ``skew_s`` ahead at the Unix time 0, and gains
+    ``drift`` seconds in each. ``lock`` names the lock. ``patience_s`` is the longest silence of the
+    runner.
     """
     read, write = os.pipe()
     pid = os.fork()
@@ -394,4 +403,4 @@ def main(skew_s: float = 0.0, lock: str = NAME, patience_s: float = PATIENCE_S) 
         guard(read)
         os._exit(0)
     os.close(read)
-    Agent(write, pid, skew_s, lock, patience_s).run()
+    Agent(write, pid, skew_s, drift, lock, patience_s).run()
