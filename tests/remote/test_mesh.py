@@ -1,15 +1,19 @@
 """A mesh of five hosts, one of which dies in the middle: the result says exactly that."""
 
+import asyncio
 import os
 import re
 import signal
 import sys
+import time
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from lab.lab_support import LABS
 from remote.measured import Measured
 from remote_lab import NEEDS, remote_lab
+from tui.driving import drive, open_live, settle, shown, until
 
 pytestmark = NEEDS
 
@@ -29,19 +33,50 @@ def lab(tmp_path):
         yield lab
 
 
-def test_the_result_says_which_host_died_and_has_all_that_the_others_measured(lab, tmp_path):
+@pytest.fixture
+def mesh(lab, tmp_path):
+    """A run of the mesh in progress."""
     profile = tmp_path / "mesh.toml"
     profile.write_text(MESH.read_text())
-    run = Measured(
-        lab, profile, ["--lab", "none", "--set", "duration=300ms", "--set", "run.attempts=1"]
-    )
-    try:
-        run.until("trial_ended", 5)
-        for pid in lab.processes(DYING):
-            with suppress(ProcessLookupError):  # it went with the one before
-                os.kill(pid, signal.SIGKILL)
-    finally:
-        code = run.end()
+    options = ["--lab", "none", "--set", "duration=300ms", "--set", "run.attempts=1"]
+    run = Measured(lab, profile, options)
+    yield run
+    run.end()
+
+
+def kill_one(lab):
+    for pid in lab.processes(DYING):
+        with suppress(ProcessLookupError):  # it went with the one before
+            os.kill(pid, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)])
+def test_the_screen_says_which_host_died_while_the_others_are_measured(lab, mesh, size):
+    mesh.until("trial_ended")
+    store = Path(mesh.store)
+
+    def failures(shown):
+        return re.findall(r"✗ trial (\d+) failed: bulk: host (\w+): ", shown)
+
+    async def script(pilot):
+        await until(pilot, lambda: "trial 6/20" in shown(pilot))
+        assert "▶ running" in shown(pilot)
+        assert failures(shown(pilot)) == []
+        kill_one(lab)
+        await asyncio.to_thread(mesh.end)
+        await settle(pilot)
+        # The last trial is one with the host that died.
+        assert "✗ failed  trial 20/20" in shown(pilot)
+        assert failures(shown(pilot)) == [("20", DYING)]
+
+    drive(store, open_live(store, 1, time.time), script, size=size, clock=time.time)
+
+
+def test_the_result_says_which_host_died_and_has_all_that_the_others_measured(lab, mesh):
+    run = mesh
+    run.until("trial_ended", 5)
+    kill_one(lab)
+    code = run.end()
     assert code == 1, run.told()
     trials = run.of("trial_ended")
     assert len(trials) == 20

@@ -52,7 +52,7 @@ def test_the_letters_and_colours_are_those_of_the_plots():
 
 def test_a_flow_without_samples_is_listed_too():
     texts, _ = rows(traces_of(FLOWS[:1]), begun=[FLOWS[3]])
-    assert texts[1].split() == ["●", "d", FLOWS[3], "no", "samples", "yet"]
+    assert texts[1].split() == ["●", "d", FLOWS[3], "no", "samples"]
 
 
 def test_a_row_shows_the_first_plotted_metric_that_its_flow_reports():

@@ -127,7 +127,7 @@ def compose(
     charts = [] if traces is None else charts_of(traces, choice, view, width, height, expected)
     if not charts:
         blank: Line = [Span(" " * width)]
-        return [*[blank] * (height // 2), [Span("  no samples yet", "dim")]]
+        return [*[blank] * (height // 2), [Span("  no samples", "dim")]]
     lines: list[Line] = []
     for chart in charts:
         lines.append(crop(_caption(chart, view, width), width))

@@ -94,7 +94,7 @@ class FlowList(Struct, frozen=True):
         name = Span(self.names[index], role)
         line = self.traces.line(key) if key.metric else None
         if line is None:
-            return [name, FreeText("no samples yet", "dim")]
+            return [name, FreeText("no samples", "dim")]
         return [
             name,
             Span(self._now(key)),

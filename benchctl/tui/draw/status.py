@@ -15,7 +15,7 @@ from benchctl.metrics import Aspect, Direction, of_aspect, title_of
 from benchctl.report.series import NOW_S, Series
 from benchctl.report.traces import ALL, LineKey, Traces
 from benchctl.run.record import Note, RecordedFlow, Run
-from benchctl.run.status import Status
+from benchctl.run.status import FAILURES, Status
 from benchctl.tui.draw.columns import Cells, Column, FreeText
 from benchctl.tui.draw.plot import letter
 from benchctl.tui.draw.spans import WIDTH, Line, Span, state
@@ -186,8 +186,11 @@ def silence(view: RunView, traces: Traces | None, trial: TrialView | None, time:
     return f"no sample for {format_duration(round(quiet_s, 1))}"
 
 
-def remarks(view: RunView, time: float) -> list[Line]:
-    """Return the notes besides figures, the most urgent first, each in one line."""
+def remarks(view: RunView, time: float, position: int | None = None) -> list[Line]:
+    """Return the notes besides figures, the most urgent first, each in one line.
+
+    Why a trial failed is that of ``position``, else of the one that runs.
+    """
     lines: list[Line] = []
     how = Span(f"Resume it, or: benchctl resume {view.run.name}")
     left = f"{view.left} of {len(view.trials)} trials are left. "
@@ -198,9 +201,11 @@ def remarks(view: RunView, time: float) -> list[Line]:
             lines.append([Span(f"■ the run was stopped; {left}", "warn"), how])
         case Status.PLANNED if time - view.planned_time > START_S:
             lines.append([Span("! no runner has started this run. ", "warn"), how])
-    current = view.current_at(time)
-    if current >= 0 and (failure := view.failure_at(current, time)):
+    looked_at = view.current_at(time) if position is None else position
+    if looked_at >= 0 and (failure := view.failure_at(looked_at, time)):
         lines.append([Span(f"✗ {_failed(failure)}", "bad")])
+    elif looked_at >= 0 and (trial := view.trials[looked_at]).status_at(time) in FAILURES:
+        lines.append([Span(f"✗ trial {looked_at + 1} failed: {trial.error}", "bad")])
     if view.run.error:
         lines.append([Span(f"✗ {view.run.error}", "bad")])
     for note in reversed(view.notes_at(time)):

@@ -250,7 +250,7 @@ class LiveScreen(ListsPage):
             self._show_charts(time)
         self._show_lists(time)
         # The list of remarks has them in full.
-        notes = [] if self._remarks.display else status.remarks(view, time)
+        notes = [] if self._remarks.display else status.remarks(view, time, position)
         trial = view.trials[position] if position >= 0 else None
         if quiet := status.silence(view, traces, trial, time):
             notes.insert(0, [Span(f"! {quiet}", "warn")])
@@ -317,7 +317,7 @@ class LiveScreen(ListsPage):
         if self._remarks.display:
             none = [[Span("no remarks; n notes one", "dim")]]
             title: Line = [Span("remarks and warnings", "label")]
-            notes = status.remarks(view, time) or none
+            notes = status.remarks(view, time, self._feed.position) or none
             self._remarks.show([title, *notes], from_the_top=False)
         below = self._table.display
         lines = self._table.count + 1 if below else len(self._remarks.wrapped)
