@@ -20,7 +20,7 @@ from benchctl.run.status import Status
 
 T = TypeVar("T")
 
-_COLUMNS = ("str", "int", "float", "int | None", "float | None", "Status", "Happening")
+_COLUMNS = ("str", "int", "float", "int | None", "float | None", "Status", "Happening", "RunName")
 """The types that a column of SQLite holds directly, as fields write them."""
 _TIMES_S = (-6e10, 2.5e11)
 """The years 70 to 9892: what a machine's clock may report and a calendar can show."""

@@ -21,9 +21,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import Any, TypedDict
+from typing import Annotated, Any, TypedDict
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from benchctl.metrics import Vocabulary
 from benchctl.run.planned import Hook, PlannedTrial, Scalar, Settings
@@ -60,11 +60,15 @@ class HookOutcome(Hook, frozen=True):
         return f"{self.when} on {self.host} {how}{f': {said[-1]}' if said else ''}"
 
 
+RunName = Annotated[str, Meta(pattern=r"^[^./\0][^/\0]*\Z")]
+"""Files and folders have it, and none leads out of theirs: a store may come from anyone."""
+
+
 class RunOutline(Struct, frozen=True):
     """The columns of a run that a list of runs shows."""
 
     id: int
-    name: str
+    name: RunName
     profile: str
     created_time: float
     status: Status

@@ -22,8 +22,6 @@ _ROWS = {
     "note": "run_id = :run",
 }
 """The rows of a run in each table, parents before their children."""
-_STAYS = {"captures"}
-"""What names files beside the store, which stay where they are; those of an imported run do not."""
 
 
 class AlreadyThereError(StoreError):
@@ -37,6 +35,8 @@ class AlreadyThereError(StoreError):
 def copy_run(path: Path, run_id: int, copy: Path, *, new_files: bool = False) -> int:
     """Copy a run with all that belongs to it to a store that does not have it.
 
+    Packets stay where they are; what was found in them is copied.
+
     All or nothing. Returns its id there. Raises StoreError if either store fails, and
     AlreadyThereError, with ``new_files`` also if another run there was imported from one of its
     files: another program may have brought them since somebody looked.
@@ -49,11 +49,10 @@ def copy_run(path: Path, run_id: int, copy: Path, *, new_files: bool = False) ->
         with store_errors(copy), transaction(target):
             if there_already := _find(source, target, run_id, new_files=new_files):
                 raise AlreadyThereError(there_already)
-            stays = set() if _is_imported(source, run_id) else _STAYS
             for table, where in _ROWS.items():
                 if table not in there:
                     continue  # of an earlier program
-                names = sorted(_columns(source, table) & _columns(target, table) - stays)
+                names = sorted(_columns(source, table) & _columns(target, table))
                 with store_errors(path):
                     if "id" in names:
                         moved[table] = _shift(source, target, table, where, run_id)
@@ -82,13 +81,6 @@ def _find(
             for (name,) in target.execute(other, (text,)):
                 return str(name)
     return ""
-
-
-def _is_imported(source: sqlite3.Connection, run_id: int) -> bool:
-    if "origin" not in _columns(source, "run"):
-        return False  # of an earlier program
-    (origin,) = source.execute("SELECT origin FROM run WHERE id = ?", (run_id,)).fetchone()
-    return bool(origin)
 
 
 def check_tables(path: Path) -> None:

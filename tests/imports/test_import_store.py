@@ -10,8 +10,9 @@ from imports.reports import imported, report, write
 from report.whole import whole
 from store.store_support import NOW, add_flow, add_sample, figures, measured_run, new_run
 
+from benchctl.errors import StoreDamagedError
 from benchctl.report.report import StoredRun
-from benchctl.run.record import FlowEvent, Happening
+from benchctl.run.record import FlowEvent, Happening, RecordedPackets
 from benchctl.store.read import Reader
 from benchctl.store.record import Recorder
 
@@ -35,6 +36,10 @@ def stores(tmp_path):
         for n in range(5):
             add_sample(recorder, flow_id, n / 10, {"throughput_bps": n + 1 / 3, "tcp_rtt_s": 1e-7})
         recorder.add_figures(flow_id, figures())
+        packets = RecordedPackets(
+            "h1", "one.sqlite.packets/a.pcapng", 7, 0, 0, NOW, ({"number": 1, "directions": []},)
+        )
+        recorder.update_flow(flow_id, captures=[packets])
         recorder.add_events(
             flow_id, [FlowEvent("send", "throughput_bps", Happening.DROP, 1.0, None, 2.0, 1.0)]
         )
@@ -70,6 +75,22 @@ def test_an_imported_run_keeps_its_origin_through_a_store(tmp_path):
     imported(other, one)
     assert exported(other, run.name, "json") == exported(one, run.name, "json")
     assert [left.why for left in imported(other, path)[1]] == [f"is there already: {run.name}"]
+
+
+@pytest.mark.parametrize("name", ["../victim", "..", ".", "/victim", ".hidden", "a\0b", ""])
+def test_no_name_of_a_run_in_a_store_of_others_leads_out_of_our_folders(tmp_path, stores, name):
+    one, other, _ = stores
+    victim = tmp_path / "victim" / "file"
+    victim.parent.mkdir()
+    victim.write_text("precious")
+    (tmp_path / "one.sqlite.packets").mkdir()
+    with closing(sqlite3.connect(one)) as connection, connection:
+        connection.execute("UPDATE run SET name = ?", [name])
+    runs, (left,) = imported(other, one)
+    assert (runs, left.why) == ([], "cannot be read as a store: run 1: name")
+    with closing(Reader(one)) as reader, pytest.raises(StoreDamagedError, match="run 1: name"):
+        reader.find(name)
+    assert victim.exists()
 
 
 def test_a_run_that_is_there_is_not_imported_again(stores):
