@@ -34,21 +34,39 @@ NOT_IN_EVERY_CI = {
     "needs BBR": "a module of the machine's own kernel",
     "needs IPv6": "a setting of the machine",
     "needs nf_tables": "a module of the machine's own kernel",
-    "needs Python 3.9": "no package of current distributions",
+    "needs Python 3": "no package of current distributions",
     **{f"needs {name}": "no package of current distributions" for name in OWAMP_PROGRAMS},
 }
 """What may be missing in CI, and why it is not installed there."""
 
 
 @cache
-def python_39():
-    """Return the oldest Python that runs what is sent to other hosts, where this machine has it."""
+def python_of(version):
+    """Return a Python of a version, such as 3.9; empty if this machine has none."""
     # What pyenv has installed goes first: its shim in the PATH is there even when it runs nothing.
-    installed = sorted((Path.home() / ".pyenv" / "versions").glob("3.9.*/bin/python3.9"))
-    for python in (*map(str, installed), shutil.which("python3.9")):
+    root = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
+    installed = sorted((root / "versions").glob(f"{version}.*/bin/python{version}"))
+    for python in (*map(str, installed), shutil.which(f"python{version}")):
         if python and not subprocess.run([python, "-c", ""], check=False).returncode:
             return python
     return ""
+
+
+def python_39():
+    """Return the oldest Python that runs what is sent to other hosts, where this machine has it."""
+    return python_of("3.9")
+
+
+OLD_PYTHONS = [
+    pytest.param(
+        version,
+        marks=pytest.mark.skipif(
+            not python_of(version), reason=f"needs Python {version}: pyenv install {version}"
+        ),
+    )
+    for version in ("3.6", "3.7", "3.8")
+]
+"""Versions that hosts have and that are too old: RHEL 8 has 3.6, Ubuntu 20.04 has 3.8."""
 
 
 PYTHONS = [

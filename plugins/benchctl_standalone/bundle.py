@@ -11,6 +11,8 @@ import re
 import sys
 
 _SHARED = __package__
+OLDEST = (3, 9)
+"""The oldest Python that runs such a file; an older one says so, which all can read."""
 _LEFT_OUT = ("__init__", "__main__")
 _IMPORT = re.compile(rf"^from (?:\.|({_SHARED})\.?)(\w*) import", re.MULTILINE)
 
@@ -24,6 +26,10 @@ Made by `{tool} --self` from the modules of the packages; each is below as it is
 """
 
 import sys
+
+if sys.version_info < {oldest}:
+    this = "%d.%d" % sys.version_info[:2]
+    sys.exit("{tool} needs Python {least} or newer, and this is Python " + this)
 
 # Python puts the present directory, or that of this file, first. Nothing of ours is there.
 if not (sys.flags.isolated or getattr(sys.flags, "safe_path", False)):
@@ -55,7 +61,8 @@ if __name__ == "__main__":
 def program_text(package: str, about: str) -> str:
     """Return the text of the file of the tool in a package; ``about`` says what it is."""
     tool = package.rpartition(".")[2]
-    parts = [_HEAD.format(tool=tool, about=about)]
+    least = ".".join(map(str, OLDEST))
+    parts = [_HEAD.format(tool=tool, about=about, oldest=OLDEST, least=least)]
     sources: dict[str, str] = {}
     _collect(sources, tool, package, "")
     for module in _modules_of(package):

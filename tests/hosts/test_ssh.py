@@ -8,7 +8,7 @@ import sys
 
 import pytest
 from hosts.linked import REACH, linked, started
-from needs import python_39
+from needs import OLD_PYTHONS, python_39, python_of
 
 from benchctl.errors import HostError
 from benchctl.hosts import remote, ssh
@@ -124,6 +124,14 @@ def test_a_host_whose_python_is_too_old_says_which_it_is(there, tmp_path):
     script(tmp_path, "python3", OLD)
     there(f"PATH={tmp_path}; {RUNS.replace('exec sh', 'exec /bin/sh')}")
     with pytest.raises(HostError, match=r"host paris: its Python 3\.6\.15 is too old"):
+        reached()
+
+
+@pytest.mark.parametrize("version", OLD_PYTHONS)
+def test_a_host_with_an_old_python_says_which_it_is(there, tmp_path, version):
+    (tmp_path / "python3").symlink_to(python_of(version))
+    there(f"PATH={tmp_path}; {RUNS.replace('exec sh', 'exec /bin/sh')}")
+    with pytest.raises(HostError, match=rf"host paris: its Python {version}\.\d+ is too old"):
         reached()
 
 

@@ -1,19 +1,23 @@
-"""A mesh of five hosts, one of which dies in the middle: the result says exactly that."""
+"""A mesh of five hosts, also of an ordinary user, and when one of them dies in the middle."""
 
 import asyncio
+import json
 import os
 import re
 import signal
+import subprocess
 import sys
+import tempfile
 import time
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from lab.lab_support import LABS
+from lab.lab_support import LABS, NOBODY, ordinary_user, processes_with
 from remote.measured import Measured
 from remote_lab import NEEDS, remote_lab
 from tui.driving import drive, open_live, settle, shown, until
+from waiting import COMMAND_S, wait_until
 
 pytestmark = NEEDS
 
@@ -103,3 +107,29 @@ def test_the_result_says_which_host_died_and_has_all_that_the_others_measured(la
         failed
     )
     assert not any(lab.left(host) for host in lab.lab.topology.hosts)
+
+
+def test_an_ordinary_user_measures_the_mesh_of_its_own_lab():
+    prefix, mark = ordinary_user(), f"mesh {os.getpid()}"
+    # Not in pytest's own directory, which nobody else may enter.
+    with tempfile.TemporaryDirectory() as directory:
+        if os.geteuid() == 0:
+            os.chown(directory, NOBODY, NOBODY)
+        out = Path(directory, "mesh.json")
+        done = subprocess.run(
+            [
+                *prefix, "-m", "benchctl", "run", "remote/mesh", "--quiet", "-o", str(out),
+                "--set", "duration=500ms", "--set", "lab.verify=false",
+                "--store", str(out.with_suffix(".sqlite")),
+            ],
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+            timeout=COMMAND_S, env={**os.environ, "HOME": directory, "BENCHCTL_MARK": mark},
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout + done.stderr
+        trials = json.loads(out.read_text())["trials"]
+    wait_until(lambda: not processes_with(f"BENCHCTL_MARK={mark}"))
+    assert len({trial["point"]["pair"] for trial in trials}) == len(trials) == 20
+    for trial in trials:
+        (flow,) = trial["flows"]
+        assert (trial["status"], f"{flow['from']}:{flow['to']}") == ("ok", trial["point"]["pair"])
+        assert flow["metrics"]["throughput_bps"] > 0

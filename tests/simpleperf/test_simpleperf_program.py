@@ -13,7 +13,7 @@ import termios
 from pathlib import Path
 
 import pytest
-from needs import PYTHONS
+from needs import OLD_PYTHONS, PYTHONS, python_of
 from simpleperf.simpleperf_harness import COMMAND, TOOL, client_program, server_program
 from waiting import DEADLINE_S
 
@@ -241,6 +241,16 @@ def bundle(tmp_path_factory):
     path = tmp_path_factory.mktemp("bundle") / "simpleperf.py"
     path.write_text(run("--self").stdout)
     return path
+
+
+@pytest.mark.parametrize("version", OLD_PYTHONS)
+def test_the_one_file_form_says_to_an_old_python_which_it_needs(version, bundle):
+    command = [python_of(version), "-I", "-", "--version"]
+    done = subprocess.run(
+        command, input=bundle.read_bytes(), capture_output=True, check=False, timeout=DEADLINE_S
+    )
+    said = f"simpleperf needs Python 3.9 or newer, and this is Python {version}\n"
+    assert (done.returncode, done.stdout, done.stderr.decode()) == (1, b"", said)
 
 
 @pytest.mark.parametrize("python", PYTHONS)

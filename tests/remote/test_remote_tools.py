@@ -1,0 +1,73 @@
+"""Tools between hosts that SSH reaches, beside what the hosts' own devices count."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from remote_lab import NEEDS
+
+pytestmark = [*NEEDS, pytest.mark.tool("iperf3")]
+
+PROFILE = """\
+[hosts.paris]
+ssh = "paris"
+[hosts.tokyo]
+ssh = "tokyo"
+[flows.main]
+backend = "iperf3"
+protocol = "{protocol}"
+rate = "20Mbit"
+duration = "3s"
+direction = "{direction}"
+from = "paris"
+to = "tokyo"
+{more}
+"""
+LENGTH = 1400
+# Ethernet, IPv4, and UDP.
+UDP_HEAD = 14 + 20 + 8
+# The devices count a whole segment of TCP once, however many packets it is, with one header of 14
+# bytes of Ethernet, 20 of IPv4, and 32 of TCP with timestamps.
+TCP_HEAD, SEGMENT = 14 + 20 + 32, 1448
+# SSH, with the agent and the facts of the host, and what iperf3's ends tell each other: 45 kB seen.
+BESIDE_BYTES = 100_000
+
+
+def counted(lab, host):
+    """Return the bytes that a host's device has received and sent, as ip(8) says."""
+    words = ["ip", "-json", "-statistics", "link", "show", "dev", "eth0"]
+    argv = [*lab.lab.nodes[host].prefix, *words]
+    shown = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
+    (device,) = json.loads(shown)
+    return {"rx": device["stats64"]["rx"]["bytes"], "tx": device["stats64"]["tx"]["bytes"]}
+
+
+@pytest.mark.parametrize("direction", ["send", "receive"])
+@pytest.mark.parametrize("protocol", ["tcp", "udp"])
+def test_what_iperf3_reports_is_what_the_devices_of_both_hosts_carried(
+    protocol, direction, lab, tmp_path
+):
+    profile, out = tmp_path / "p.toml", tmp_path / "out.json"
+    more = f'length = "{LENGTH}B"' if protocol == "udp" else ""
+    profile.write_text(PROFILE.format(protocol=protocol, direction=direction, more=more))
+    before = {host: counted(lab, host) for host in ("paris", "tokyo")}
+    done = lab.run(
+        sys.executable, "-m", "benchctl", "run", str(profile), "--quiet",
+        "--store", str(tmp_path / "runs.sqlite"), "-o", str(out),
+    )  # fmt: skip
+    after = {host: counted(lab, host) for host in ("paris", "tokyo")}
+    assert done.returncode == 0, done.stdout + done.stderr
+    ((flow,),) = [trial["flows"] for trial in json.loads(out.read_text())["trials"]]
+    figures = flow["metrics"]
+    sender, receiver = ("paris", "tokyo") if direction == "send" else ("tokyo", "paris")
+    sent = after[sender]["tx"] - before[sender]["tx"]
+    received = after[receiver]["rx"] - before[receiver]["rx"]
+    if protocol == "udp":
+        least = figures["packets_received"] * (LENGTH + UDP_HEAD)
+        most = figures["packets_sent"] * (LENGTH + UDP_HEAD)
+    else:
+        least, most = figures["bytes_received"], figures["bytes_sent"] * (1 + TCP_HEAD / SEGMENT)
+    assert figures["bytes_sent"] == pytest.approx(20e6 / 8 * 3, rel=0.1)
+    for carried in (sent, received):
+        assert least <= carried <= most + BESIDE_BYTES, (figures, sent, received)
