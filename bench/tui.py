@@ -2,31 +2,28 @@
 
 The program is observed from outside, in a pseudo terminal. The run has 8 flows of 8 streams, each
 reported ten times a second, and ten minutes of history; a separate process continues writing it.
+The mouse moves over its plots fifty times a second in one part. The history has ten thousand runs.
 The memory is that with an hour of history. A frozen screen writes nothing by itself while it reads
 on, so what it writes after a key is the reaction to that key.
 """
 
 from __future__ import annotations
 
-import fcntl
 import math
 import os
-import pty
 import re
-import signal
+import sqlite3
 import statistics
-import struct
 import subprocess
 import sys
 import tempfile
-import termios
-import threading
 import time
-from collections.abc import Callable
+from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
 
 import table
+from screen import Screen
 
 from benchctl.metrics import Direction
 from benchctl.run.planned import PlannedFlow, PlannedRun, PlannedTrial, Settings
@@ -39,11 +36,12 @@ STEP_S = 0.1
 HISTORY_S = 600
 # As often as the runner writes down what it was told.
 FLUSH_S = 0.25
-# Lines and columns; keys are measured at both.
-SIZE, LARGE = (40, 120), (60, 200)
+# Lines and columns; keys are measured at this size, too.
+LARGE = (60, 200)
 WATCHED_S = 20
 FRAMES = 5
 HOUR_S = 3600
+RUNS = 10_000
 # Escape sequences of xterm.
 ARROWS = {
     "left": "\x1b[D",
@@ -61,10 +59,6 @@ OPENING = {"1": "profiles", "3": "rows", "4": "runs in", "2": "FROZEN"}
 WINDOWS = ("?", "n", "X", "K")
 PRESSES = 25
 TIMER_S = 0.01
-# Longer than the parts of one reaction are apart.
-QUIET_S = 0.1
-# What comes new is a fifth of that, a history many times as much.
-SETTLED_BPS = 2_000_000
 # The first of a store.
 RUN = TRIAL = 1
 ROUND_S = 10
@@ -81,6 +75,7 @@ def main() -> None:
         _replay(Path(folder) / "ended.sqlite")
         _live(Path(folder) / "running.sqlite")
         _hour(Path(folder) / "hour.sqlite")
+        _history(Path(folder) / "runs.sqlite")
 
 
 def _live(store: Path) -> None:
@@ -102,6 +97,14 @@ def _live(store: Path) -> None:
             time.sleep(WATCHED_S)
             share = (screen.cpu_s() - before) / (time.monotonic() - begun)
             table.row("share of a core while the run goes on", share * 100, 12, "%")
+            with screen.mouse_moving():
+                before, begun = screen.cpu_s(), time.monotonic()
+                time.sleep(WATCHED_S)
+                share = (screen.cpu_s() - before) / (time.monotonic() - begun)
+                reactions = [screen.freeze_s() for _ in range(PRESSES)]
+            print(f"{'share of a core while the mouse moves, too':<58}{share * 100:>12.3g} %")
+            table.row(f"key to reaction while the mouse moves, worst of {PRESSES}",
+                      max(reactions) * 1e3, 100, "ms")  # fmt: skip
             _keys(screen)
         with Screen(store, "--attach", size=LARGE) as screen:
             screen.seen("elapsed")
@@ -152,14 +155,52 @@ def _hour(store: Path) -> None:
         table.row("greatest memory with an hour of it (VmHWM)", screen.peak_mb(), 100, "MB")
 
 
-def _replay(store: Path) -> None:
-    recorder, flows = _record(store, time.time() - HISTORY_S)
+def _history(store: Path) -> None:
+    _ended(store)
+    # The parents of the first rows, and how many of those there are.
+    places = {"run": {"id": 1}, "trial": {"id": 1, "run_id": 1},
+              "flow": {"id": FLOWS, "trial_id": 1}, "figure": {"flow_id": FLOWS}}  # fmt: skip
+    with closing(sqlite3.connect(store)) as stored, stored:
+        for name, own in places.items():
+            columns = [row[1] for row in stored.execute(f"PRAGMA table_info({name})")]
+            moved = {column: f"{column} + n * {count}" for column, count in own.items()}
+            if name == "run":
+                moved["name"] = "name || '-' || n"
+            values = ", ".join(moved.get(column, column) for column in columns)
+            stored.execute(
+                f"INSERT INTO {name} ({', '.join(columns)}) WITH RECURSIVE more(n) AS (SELECT 1"
+                f" UNION ALL SELECT n + 1 FROM more WHERE n < {RUNS - 1})"
+                f" SELECT {values} FROM {name}, more"
+            )
+    opened: list[float] = []
+    filtered: list[float] = []
+    for _ in range(FRAMES):
+        with Screen(store, "--screen", "plan") as screen:
+            screen.seen("ready")
+            opened.append(screen.reaction_s("4", "Gbit/s"))
+            screen.seen(f"{RUNS:,} runs in")
+            screen.settle()
+            screen.reaction_s("/")
+            screen.reaction_s("-")  # every row has it
+            filtered += [screen.reaction_s(key, f"of {RUNS:,} runs") for key in "987"]
+    table.row(f"key 4 to a History of {RUNS:,} runs, median of {FRAMES}",
+              statistics.median(opened), 0.3, "s")  # fmt: skip
+    table.row(f"a key to its filtered rows, worst of {len(filtered)}", max(filtered), 0.1, "s")
+
+
+def _ended(store: Path, history_s: float = 1.0) -> None:
+    """Write a run that has ended."""
+    recorder, flows = _record(store, time.time() - history_s, history_s)
     for flow_id in flows:
         recorder.add_figures(flow_id, {("send", "throughput_bps"): Figure(9.4e8, "tool")})
         recorder.update_flow(flow_id, status="ok")
     recorder.update_trial(TRIAL, status="ok", finished_time=time.time())
     recorder.update_run(status="ok", finished_time=time.time())
     recorder.close()
+
+
+def _replay(store: Path) -> None:
+    _ended(store, HISTORY_S)
     moment = re.compile(rf"x{SPEED} (\d+\.\d)/".encode())
     with Screen(store, "--replay", "last") as screen:
         screen.seen("elapsed")
@@ -274,120 +315,6 @@ class Runner:
     def __exit__(self, *_: object) -> None:
         self._process.kill()
         self._process.communicate()
-
-
-class Screen:
-    """``benchctl tui`` in a pseudo terminal, and all that it has written, with when."""
-
-    def __init__(self, store: Path, *arguments: str, size: tuple[int, int] = SIZE) -> None:
-        self._size = size
-        self._argv = [sys.executable, "-m", "benchctl", "tui", "--store", str(store), *arguments]
-        self.said: list[tuple[float, bytes]] = []
-        self._new = threading.Condition()
-
-    def __enter__(self) -> Screen:
-        self._terminal, end = pty.openpty()
-        fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", *self._size, 0, 0))
-        environment = {**os.environ, "TERM": "xterm-256color", "COLORTERM": "truecolor"}
-        self._begun = time.monotonic()
-        self._process = subprocess.Popen(
-            self._argv, stdin=end, stdout=end, stderr=end, env=environment, start_new_session=True
-        )
-        os.close(end)
-        self._reader = threading.Thread(target=self._read)
-        self._reader.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._process.send_signal(signal.SIGTERM)
-        self._process.wait()
-        self._reader.join()
-        os.close(self._terminal)
-
-    def _read(self) -> None:
-        while True:
-            try:
-                text = os.read(self._terminal, 65536)
-            except OSError:  # the program has ended
-                return
-            with self._new:
-                self.said.append((time.monotonic(), text))
-                self._new.notify_all()
-
-    def _wait(self, holds: Callable[[], bool]) -> None:
-        with self._new:
-            if not self._new.wait_for(holds, 30):
-                raise TimeoutError(f"{self._argv} does not go on")
-
-    def press(self, keys: str) -> int:
-        """Press keys; returns how much was said before."""
-        with self._new:
-            before = len(self.said)
-        os.write(self._terminal, keys.encode())
-        return before
-
-    def seen(self, text: str, after: int = 0) -> float:
-        """Wait until a text is written, and return the time since the start."""
-        wanted = text.encode()
-        self._wait(lambda: wanted in b"".join(said for _, said in self.said[after:][-50:]))
-        return self.said[-1][0] - self._begun
-
-    def rest(self) -> None:
-        """Wait until a frozen screen has written all that it had to, and waits for a key."""
-        before = -1
-        while before != len(self.said) or self._stat()[0] != "S":
-            before = len(self.said)
-            time.sleep(QUIET_S)
-
-    def reaction_s(self, key: str, text: str = "") -> float:
-        """Press a key; return the time until the first reaction, or until a text is written."""
-        self.rest()
-        begun = time.monotonic()
-        before = self.press(key)
-        if text:
-            self.seen(text, before)
-            return self.said[-1][0] - begun
-        try:
-            self._wait(lambda: len(self.said) > before)
-        except TimeoutError as error:
-            raise TimeoutError(f"key {key!r} has no reaction") from error
-        return self.said[before][0] - begun
-
-    def freeze_s(self) -> float:
-        """Freeze and unfreeze the screen; return the slower response time."""
-        reactions = []
-        for told in ("FROZEN", "running"):
-            start = time.monotonic() - self._begun
-            reactions.append(self.seen(told, self.press(" ")) - start)
-        return max(reactions)
-
-    def settle(self) -> None:
-        """Wait until the history is read: only what comes new is read from the store then."""
-        rates = [SETTLED_BPS]
-        while max(rates[-3:]) >= SETTLED_BPS:
-            before = self._read_bytes()
-            time.sleep(1.0)
-            rates.append(self._read_bytes() - before)
-
-    def _read_bytes(self) -> int:
-        counters = Path(f"/proc/{self._process.pid}/io").read_text()
-        return int(counters.partition("rchar: ")[2].split()[0])
-
-    def cpu_s(self) -> float:
-        """Return the processor time used so far."""
-        stat = self._stat()
-        return (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK")
-
-    def _stat(self) -> list[str]:
-        """Return the state of its process, and the numbers after it (proc(5))."""
-        return Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
-
-    def peak_mb(self) -> float:
-        """Return the most memory it had."""
-        status = Path(f"/proc/{self._process.pid}/status").read_text()
-        found = re.search(r"VmHWM:\s+(\d+) kB", status)
-        assert found is not None
-        return int(found[1]) / 1000
 
 
 if __name__ == "__main__":

@@ -10,10 +10,10 @@ import math
 import sqlite3
 import struct
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -39,6 +39,8 @@ from benchctl.store.schema import LAST_ATTEMPT, OPEN, UNFINISHED
 
 T = TypeVar("T")
 R = TypeVar("R", bound=RunOutline)
+# Ids in one query.
+_AT_ONCE = 500
 _OUTLINE = ", ".join(RunOutline.__struct_fields__)
 
 
@@ -55,6 +57,15 @@ class StoredSample(Struct, frozen=True):
     arrived_s: float
     omitted: bool
     metrics: Mapping[str, float]
+
+
+class RunStamp(NamedTuple):
+    """What of a run changes with anything that a list of runs shows of it."""
+
+    profile: str
+    status: Status
+    finished_time: float | None
+    tags: str
 
 
 def unique(text: str, names: Iterable[str], noun: str, hint: str) -> str:
@@ -154,6 +165,22 @@ class Reader:
     def runs(self) -> list[Run]:
         """Return every run, the newest first."""
         return list(map(self._told, self._all(Run, "SELECT * FROM run ORDER BY id DESC")))
+
+    def stamps(self) -> dict[int, RunStamp]:
+        """Return the stamp of every run by its id, the newest first."""
+        query = "SELECT id, profile, status, finished_time, tags FROM run ORDER BY id DESC"
+        told = self._decoded(
+            (row[0], RunStamp(row[1], Status(row[2]), row[3], row[4])) for row in self._rows(query)
+        )
+        return dict(told)
+
+    def runs_of(self, run_ids: Sequence[int]) -> list[Run]:
+        """Return some runs by their ids, the newest first; none that was deleted."""
+        found = []
+        for begin in range(0, len(run_ids), _AT_ONCE):
+            ids = ",".join(map(str, run_ids[begin : begin + _AT_ONCE]))
+            found += self._all(Run, f"SELECT * FROM run WHERE id IN ({ids})")
+        return sorted(map(self._told, found), key=lambda run: -run.id)
 
     def outlines(self) -> list[RunOutline]:
         """Return the outline of every run, the newest first."""

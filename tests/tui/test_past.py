@@ -8,12 +8,13 @@ from benchctl.metrics import Vocabulary
 from benchctl.report.comparison import compare_reports
 from benchctl.report.report import read_report
 from benchctl.store.bulk import Bulk, FlowRow
-from benchctl.store.manage import set_tags
+from benchctl.store.manage import delete_run, set_tags
 from benchctl.store.read import Reader
 from benchctl.tui.draw.columns import see
 from benchctl.tui.draw.runs import about_run, run_columns, run_row
 from benchctl.tui.draw.spans import to_text
 from benchctl.tui.model.past import key_figure, past_of
+from benchctl.tui.screens.pastrows import PastReader
 
 
 def read(path):
@@ -101,7 +102,7 @@ def test_a_flow_of_both_directions_says_which_one_is_shown():
 
 
 def test_points_are_never_averaged(history):
-    columns = run_columns(history)
+    columns = run_columns([run_row(one, marked=False) for one in history])
     place = [column.head for column in columns].index("figure")
     assert run_row(history[1], marked=False)[place].text == "5.22 … 357 Mbit/s"
 
@@ -124,7 +125,7 @@ def test_a_figure_of_a_lab_that_did_not_keep_up_is_marked():
 
 @pytest.mark.parametrize("width", [60, 78, 118, 200])
 def test_every_column_is_reached_and_the_name_of_the_run_stays(history, width):
-    columns = run_columns(history)
+    columns = run_columns([run_row(one, marked=False) for one in history])
     seen = set()
     for first in range(len(columns)):
         visible = {column.head for _, column in see(columns, width, first).columns}
@@ -135,7 +136,7 @@ def test_every_column_is_reached_and_the_name_of_the_run_stays(history, width):
 
 
 def test_what_a_run_is_beside_its_baseline_is_told(history):
-    heads = run_columns(history)
+    heads = run_columns([run_row(one, marked=False) for one in history])
     place = [column.head for column in heads].index("baseline")
     assert [run_row(one, marked=False)[place].text for one in history[1:]] == [
         "-", "▲3  ?1", "baseline",
@@ -156,9 +157,53 @@ def test_with_one_point_the_difference_has_its_interval_and_verdict():
     for run in runs:
         run.name = str(run.id)
     past = past_of(runs, {1: baseline, 2: better}, {"x": 1})
-    heads = run_columns(past)
+    heads = run_columns([run_row(one, marked=False) for one in past])
     place = [column.head for column in heads].index("baseline")
     assert run_row(past[0], marked=False)[place].text == "+100 % ▲ better"
     assert to_text([about_run(past[0])]) == (
         "throughput of a: +1.00 Mbit/s (+100 %), 95 % interval +0.977 … +1.02 Mbit/s; better"
     )
+
+
+def test_of_many_runs_the_newest_come_first_and_then_all(three, monkeypatch):
+    monkeypatch.setattr("benchctl.tui.screens.pastrows.FIRST", 2)
+    with closing(Reader(three)) as reader:
+        first, every = PastReader().read(reader)
+    assert ([one.run.id for one in first.past], first.every) == ([3, 2], 3)
+    assert [one.run.id for one in every.past] == [3, 2, 1]
+    # The baseline is the oldest: what is beside it is known from the beginning.
+    assert [row[5].text for row in first.cells] == [row[5].text for row in every.cells[:2]]
+    assert first.cells[1][5].text == "▲3  ?1"
+
+
+def test_only_runs_that_changed_are_read_again(three, monkeypatch):
+    past, asked = PastReader(), []
+    real = Reader.runs_of
+
+    def runs_of(reader, ids):
+        asked.append({*ids})
+        return real(reader, ids)
+
+    monkeypatch.setattr(Reader, "runs_of", runs_of)
+
+    def read():
+        asked.clear()
+        with closing(Reader(three)) as reader:
+            return [*past.read(reader)][-1], [*asked]
+
+    before, _ = read()
+    assert read() == (before, [])
+    set_tags(three, 3, ["kitchen"])
+    rows, ids = read()
+    assert ids == [{3, 1}]
+    assert rows.cells[0][9].text == "kitchen"
+    assert rows.cells[1:] == before.cells[1:]
+    set_tags(three, 1, [])
+    set_tags(three, 2, ["baseline"])
+    rows, _ = read()
+    assert rows.cells[1][5].text == "baseline"
+    assert rows.cells[2][5].text == "▼3  ?1"
+    delete_run(three, 2)
+    rows, _ = read()
+    assert [one.run.id for one in rows.past] == [3, 1]
+    assert rows.cells[1][5].text == "-"

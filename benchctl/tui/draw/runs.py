@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from benchctl.analysis.compare import Verdict
 from benchctl.report.comparison import relative, signed
@@ -27,23 +27,23 @@ from benchctl.visible import width_of
 NOTHING = "-"
 
 
-def run_columns(past: Sequence[Past]) -> list[Column]:
-    """Return the columns of the history, the most wanted first."""
+def run_columns(rows: Sequence[Cells]) -> list[Column]:
+    """Return the columns of the history for its rows, the most wanted first."""
 
-    def widest(least: int, texts: Iterable[str]) -> int:
-        return max([least, *map(width_of, texts)])
+    def widest(place: int, least: int) -> int:
+        return max([least, *(width_of(row[place].text) for row in rows)])
 
     return [
         Column("", 1, fixed=True),
-        Column("run", widest(20, (one.run.name for one in past)), fixed=True),
-        Column("profile", min(24, widest(7, (one.run.profile for one in past)))),
+        Column("run", widest(1, 20), fixed=True),
+        Column("profile", min(24, widest(2, 7))),
         Column("status", WIDTH),
-        Column("figure", widest(11, map(_figure, past)), right=True),
-        Column("baseline", widest(8, (_beside(one).text for one in past)), right=True),
-        Column("of", widest(2, (one.key.title for one in past))),
+        Column("figure", widest(4, 11), right=True),
+        Column("baseline", widest(5, 8), right=True),
+        Column("of", widest(6, 2)),
         Column("when", 16),
-        Column("host", widest(4, (one.host for one in past))),
-        Column("tags", widest(4, map(_tags, past))),
+        Column("host", widest(8, 4)),
+        Column("tags", widest(9, 4)),
     ]
 
 

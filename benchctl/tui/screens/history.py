@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import closing
 from functools import partial
 from typing import ClassVar
 
@@ -11,17 +10,18 @@ from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
 from benchctl.errors import BenchctlError
-from benchctl.run.record import BASELINE, Run
-from benchctl.store.bulk import Bulk
+from benchctl.run.record import BASELINE
 from benchctl.store.locks import Liveness
 from benchctl.store.manage import delete_run, read_tags, set_baseline, set_tags
 from benchctl.store.read import Reader
+from benchctl.tui.draw.columns import Cells
 from benchctl.tui.draw.heat import INVALID
-from benchctl.tui.draw.runs import about_run, run_columns, run_row
+from benchctl.tui.draw.runs import about_run
 from benchctl.tui.draw.spans import Span
-from benchctl.tui.model.past import KeyFigure, Past, key_figure, past_of
+from benchctl.tui.model.past import Past
 from benchctl.tui.screens.modals import Ask, Prompt
 from benchctl.tui.screens.page import ReportPage, Surroundings
+from benchctl.tui.screens.pastrows import PastReader, PastRows
 from benchctl.tui.screens.tables import SHOWN_FILTER
 from benchctl.tui.widgets.scrolled import Scrolled
 from benchctl.tui.widgets.table import Table
@@ -52,11 +52,8 @@ class HistoryScreen(ReportPage):
 
     def __init__(self, around: Surroundings) -> None:
         super().__init__(around)
-        self._keys: dict[tuple[int, str, float | None], KeyFigure] = {}
-        """The key figures that were read, by run, status and end: of an ended run they stay."""
-        self._all: Sequence[Past] = ()
-        self._shown: Sequence[Past] = ()
-        """What the table has; its rows may be older than the runs that were read."""
+        self._past = PastReader()
+        self._rows = PastRows((), (), (), 0)
         self._marked: list[int] = []
         """Ids of the marked runs, in the order of marking: the first is compared with."""
         self._table = Table(id="runs", empty="there are no runs yet")
@@ -92,46 +89,35 @@ class HistoryScreen(ReportPage):
         return changes
 
     def read(self, reader: Reader) -> Callable[[], None]:
-        runs = reader.runs()
-        with closing(Bulk(reader.path)) as bulk:
-            keys = {run.id: self._key(reader, bulk, run) for run in runs}
-        return partial(self._take_past, past_of(runs, keys, reader.baselines()))
+        for rows in self._past.read(reader):
+            if len(rows.past) < rows.every:
+                self.app.call_from_thread(self._take_rows, rows)
+        return partial(self._take_rows, rows)
 
-    def _key(self, reader: Reader, bulk: Bulk, run: Run) -> KeyFigure:
-        place = (run.id, run.status, run.finished_time)
-        if place not in self._keys:
-            invalid = {
-                trial.id
-                for trial in (reader.trials(run.id) if run.settings.lab is not None else ())
-                if not all(link["kept"] for link in trial.links)
-            }
-            key = key_figure(run, bulk.flow_rows(run.id, run.vocabulary.wanted), invalid)
-            if not run.status.has_ended:
-                return key
-            self._keys[place] = key
-        return self._keys[place]
-
-    def _take_past(self, past: Sequence[Past]) -> None:
-        self._all = past
+    def _take_rows(self, rows: PastRows) -> None:
+        if len(rows.past) < rows.every and len(self._rows.past) > len(rows.past):
+            return  # More is shown already.
+        under = self._here
+        self._rows = rows
+        places = {one.run.id: place for place, one in enumerate(rows.past)}
+        if under is not None:
+            self._table.index = places.get(under.run.id, self._table.index)
         self._show()
 
     def _show(self) -> None:
-        under = self._here
-        past = self._all
-        places = [one.run.id for one in past]
-        if under is not None and under.run.id in places:
-            self._table.index = places.index(under.run.id)
-        self._shown = past
-        self._table.show(
-            run_columns(past),
-            len(past),
-            lambda index: run_row(past[index], marked=past[index].run.id in self._marked),
-        )
+        past, cells, columns, _ = self._rows
+        mark = Span("●", "strong")
+
+        def row(index: int) -> Cells:
+            marked = past[index].run.id in self._marked
+            return [mark, *cells[index][1:]] if marked else cells[index]
+
+        self._table.show(columns, len(past), row)
         self._show_about()
 
     def _show_about(self) -> None:
         """Describe the run under the cursor, and count those that are shown."""
-        here, count, every = self._here, self._table.count, len(self._all)
+        here, count, every = self._here, self._table.count, self._rows.every
         runs = format_count(every, "run")
         some = f"{count} of {runs}" if count != every else runs
         marked = [Span(f"{len(self._marked)} marked", "strong")] if self._marked else []
@@ -146,7 +132,7 @@ class HistoryScreen(ReportPage):
     def _here(self) -> Past | None:
         """The run under the cursor."""
         here = self._table.here
-        return self._shown[here] if here is not None else None
+        return self._rows.past[here] if here is not None else None
 
     def fit(self) -> None:
         self._show()
@@ -194,7 +180,7 @@ class HistoryScreen(ReportPage):
             if text is not None:
                 self._write(lambda: set_tags(self.around.store, run.id, read_tags([text])))
 
-        tags = {BASELINE, *(tag for one in self._all for tag in one.run.tags)}
+        tags = {BASELINE, *(tag for one in self._rows.past for tag in one.run.tags)}
         prompt = Prompt(f"Tags of {run.name}", ", ".join(run.tags), "separated by commas", tags)
         self.app.push_screen(prompt, take)
 

@@ -73,7 +73,8 @@ class Table(Scrolling):
         self._count = 0
         self._row: Callable[[int], Cells] = lambda _: ()
         self._texts: Sequence[Sequence[str]] | None = None
-        """All cells as text, once they were needed."""
+        self._told: Sequence[str] | None = None
+        """All cells as text, and rows as words are found in them, once they were needed."""
         self._order: Sequence[int] = ()
         """The rows that are shown, in their order."""
         self._arranged_at, self._cost_s = -math.inf, 0.0
@@ -94,7 +95,8 @@ class Table(Scrolling):
         While the table is filtered or sorted, it is called for all of them.
         """
         same = count == self._count
-        self._columns, self._count, self._row, self._texts = columns, count, row, None
+        self._columns, self._count, self._row = columns, count, row
+        self._texts = self._told = None
         now = time.monotonic()
         if not same or now - self._arranged_at >= self._cost_s / MOST_TIME:
             self._arrange()
@@ -121,7 +123,9 @@ class Table(Scrolling):
     def _arrange(self) -> None:
         shown: Sequence[int] = range(self._count)
         if words := self.words.casefold().split():
-            told = [" ".join(cells).casefold() for cells in self.texts]
+            if self._told is None:
+                self._told = [" ".join(cells).casefold() for cells in self.texts]
+            told = self._told
             shown = [row for row in shown if all(word in told[row] for word in words)]
         heads = [column.head for column in self._columns]
         if self.sorted_by is not None and self.sorted_by[0] in heads:

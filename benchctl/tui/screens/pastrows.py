@@ -1,0 +1,91 @@
+"""The rows of the history: every run of a store, read again only where something has changed.
+
+To read ten thousand runs with their figures takes two seconds. So the newest are shown first, and a
+change of the store costs no more than what has changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from typing import NamedTuple
+
+from benchctl.run.record import Run
+from benchctl.store.bulk import Bulk
+from benchctl.store.read import Reader, RunStamp
+from benchctl.tui.draw.columns import Cells, Column
+from benchctl.tui.draw.runs import run_columns, run_row
+from benchctl.tui.model.past import KeyFigure, Past, key_figure, past_of
+
+# More than a screen has, and as many as are read within a tenth of a second.
+FIRST = 200
+
+
+class PastRows(NamedTuple):
+    """The runs that were read, the newest first, each with its row; ``every`` are in the store."""
+
+    past: Sequence[Past]
+    cells: Sequence[Cells]
+    columns: Sequence[Column]
+    every: int
+
+
+class PastReader:
+    """Reads the runs of a store, and keeps what it has read of those that have ended."""
+
+    def __init__(self) -> None:
+        self._keys: dict[int, tuple[RunStamp, KeyFigure]] = {}
+        """The key figures, each with the stamp of its run."""
+        self._rows: dict[int, tuple[object, Past, Cells]] = {}
+        """Past and row of each run, with all that they depend on."""
+
+    def read(self, reader: Reader) -> Iterator[PastRows]:
+        """Yield the newest runs, if the others take a while, and then all. Raises StoreError."""
+        stamps, baselines = reader.stamps(), reader.baselines()
+        with closing(Bulk(reader.path)) as bulk:
+            for part in ([*stamps][:FIRST], [*stamps]):
+                rows = self._read(reader, bulk, part, stamps, baselines)
+                yield PastRows(
+                    [past for _, past, _ in rows],
+                    [cells for _, _, cells in rows],
+                    run_columns([cells for _, _, cells in rows]),
+                    len(stamps),
+                )
+                if len(stamps) <= FIRST:
+                    return
+
+    def _read(
+        self, reader: Reader, bulk: Bulk, ids: Sequence[int], stamps: Mapping[int, RunStamp],
+        baselines: Mapping[str, int],
+    ) -> list[tuple[object, Past, Cells]]:  # fmt: skip
+        depends, missing = {}, []
+        for run_id in ids:
+            stamp = stamps[run_id]
+            beside = stamps.get(baselines.get(stamp.profile, 0))
+            depends[run_id] = baselines.get(stamp.profile), stamp, beside
+            known = self._rows.get(run_id)
+            goes_on = not all(one.status.has_ended for one in (stamp, beside) if one is not None)
+            if known is None or known[0] != depends[run_id] or goes_on:
+                missing.append(run_id)
+        if missing:
+            runs = reader.runs_of([*{*missing, *baselines.values()}])
+            keys = {run.id: self._key(reader, bulk, run, stamps.get(run.id)) for run in runs}
+            wanted = {*missing}
+            for past in past_of([run for run in runs if run.id in wanted], keys, baselines):
+                row = run_row(past, marked=False)
+                self._rows[past.run.id] = depends[past.run.id], past, row
+        return [self._rows[run_id] for run_id in ids if run_id in self._rows]
+
+    def _key(self, reader: Reader, bulk: Bulk, run: Run, stamp: RunStamp | None) -> KeyFigure:
+        known = self._keys.get(run.id)
+        if known is not None and known[0] == stamp:
+            return known[1]
+        invalid = {
+            trial.id
+            for trial in (reader.trials(run.id) if run.settings.lab is not None else ())
+            if not all(link["kept"] for link in trial.links)
+        }
+        key = key_figure(run, bulk.flow_rows(run.id, run.vocabulary.wanted), invalid)
+        if run.status.has_ended and stamp is not None:
+            self._keys[run.id] = stamp, key
+        return key
