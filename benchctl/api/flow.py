@@ -53,7 +53,8 @@ class Command:
     A program is looked up in the host's PATH; Python's own is ``sys.executable``. ``secrets`` are
     environment variables, each with the file of this machine whose first line is its value:
     benchctl reads it when the command starts, and records only ``argv``. ``stays`` is set of a
-    server that does not end after its client: then nobody waits for that.
+    server that does not end after its client: then nobody waits for that. ``wants_root`` is set of
+    one with options that may need root: sudo gives it that where the host has ``sudo = true``.
     """
 
     argv: tuple[str, ...]
@@ -62,6 +63,7 @@ class Command:
     stop_signal: str = "SIGINT"
     secrets: Mapping[str, str] = field(default_factory=dict)
     stays: bool = False
+    wants_root: bool = False
 
 
 @dataclass(frozen=True, slots=True)

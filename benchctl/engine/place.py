@@ -51,9 +51,10 @@ class FlowPlace:
     port: int | None
     """The port in use."""
 
-    def with_rights(self, host: Host) -> Host:
-        """Return a host of the flow as its tool needs it: one that needs root gets it by sudo."""
-        return replace(host, as_root=self.flow.backend.capabilities.needs_root)
+    def with_rights(self, host: Host, command: Command) -> Host:
+        """Return a host of the flow as a command needs it: one that needs root gets it by sudo."""
+        needs_root = self.flow.backend.capabilities.needs_root
+        return replace(host, as_root=needs_root or command.wants_root)
 
     def shown(self, command: Command, host: Host) -> tuple[str, ...]:
         """Return the words of a command as they run on a host."""

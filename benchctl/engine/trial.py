@@ -274,7 +274,7 @@ class TrialRunner:
         command = command_of(place, flow, Role.SERVER, place.flow.backend.server)
         if command is not None:
             self._recorder.update_flow(flow.flow_id, server=place.shown(command, place.target))
-            await flow.start_server(place.with_rights(place.target), command)
+            await flow.start_server(place.with_rights(place.target, command), command)
 
     async def _start_client(self, place: FlowPlace, flow: FlowAttempt, starts: float) -> None:
         start_at_s = None
@@ -284,7 +284,7 @@ class TrialRunner:
         command = command_of(place, flow, Role.CLIENT, place.flow.backend.client, start_at_s)
         if command is not None:
             self._recorder.update_flow(flow.flow_id, client=place.shown(command, place.source))
-            await flow.start_client(place.with_rights(place.source), command)
+            await flow.start_client(place.with_rights(place.source, command), command)
 
     async def _run_flow(self, place: FlowPlace, flow: FlowAttempt, common_start: float) -> None:
         at = None if place.waits else common_start + place.flow.plan.delay_s

@@ -47,6 +47,8 @@ DEFAULT_DURATION_S = 10.0
 EXACT_SINCE = "20240905"
 
 # Without replies ping floods with a hundred probes a second, the least of a flood.
+# Older iputils lets only root send faster; newer ones have 2 ms, macOS 100 ms.
+EVERYBODYS_INTERVAL_S = 0.2
 FLOOD_INTERVAL_S = 0.01
 
 # -I and -S leave out site-packages and the environment: it needs neither, and starts faster.
@@ -175,7 +177,12 @@ class Ping(Backend[PingParameters]):
         # iputils counts its probes from 1, the others from 0.
         parser = PingParser(params.probes, params.interval, first_seq=1 if iputils else 0)
         program = _OWN if "own" in flow.tool.features else ("ping",)
-        return Command((*program, *options, flow.address), parser, {"LC_ALL": "C"}, "SIGINT")
+        # Of benchctl's own, the kernel may give an ICMP socket to root alone.
+        wants_root = params.flood or params.interval < EVERYBODYS_INTERVAL_S or program == _OWN
+        return Command(
+            (*program, *options, flow.address), parser, {"LC_ALL": "C"}, "SIGINT",
+            wants_root=wants_root,
+        )  # fmt: skip
 
     def recorded(self, data: bytes) -> Sequence[Recording] | None:
         return recorded(data, MOST_PROBES)

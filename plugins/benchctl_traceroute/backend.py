@@ -139,7 +139,10 @@ class Traceroute(Backend[TracerouteParameters]):
                 tcp=params.protocol == "tcp",
             )  # fmt: skip
             # Options of the user would change the output.
-            return Command((*_mtr(flow), flow.address), parser, {"MTR_OPTIONS": ""})
+            return Command(
+                (*_mtr(flow), flow.address), parser, {"MTR_OPTIONS": ""},
+                wants_root=params.interval < 1.0,
+            )  # fmt: skip
         if params.count > MOST_TEXT_PROBES:
             raise ValueError(
                 f"traceroute sends at most {MOST_TEXT_PROBES} probes to a hop; install mtr for more"
@@ -148,7 +151,9 @@ class Traceroute(Backend[TracerouteParameters]):
         pace_s = params.interval / params.max_hops
         options = _linux(flow, pace_s) if "linux" in flow.tool.features else _bsd(flow, pace_s)
         text = TextParser(flow.address, params.count, params.max_hops, pace_s, params.timeout)
-        return Command(("traceroute", *options, flow.address), text)
+        # What is not UDP takes a raw socket. BSD's program has the set-user-ID bit.
+        wants_root = params.protocol != "udp"
+        return Command(("traceroute", *options, flow.address), text, wants_root=wants_root)
 
     def duration_s(self, params: TracerouteParameters) -> float:
         return params.count * params.interval + params.timeout

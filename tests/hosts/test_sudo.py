@@ -1,13 +1,17 @@
 """What needs root on a host elsewhere gets it by a real sudo, and leaves nothing behind."""
 
+import json
 import os
+import shlex
 import signal
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 import pytest
 from hosts.linked import has_ended, linked
+from waiting import COMMAND_S
 
 from benchctl.errors import HostError
 from benchctl.hosts import ssh
@@ -46,6 +50,50 @@ def login():
 
         login.place = place
         yield login
+
+
+@pytest.mark.tool("ping")
+@pytest.mark.parametrize("sudo", [True, False])
+def test_a_ping_that_is_too_fast_for_other_users_runs_as_root(login, tmp_path, sudo):
+    words = login(FREE)
+    script = tmp_path / "ssh"
+    script.write_text(f'#!/bin/sh\nfor last; do :; done\nexec {shlex.join(words[:-1])} "$last"\n')
+    script.chmod(0o755)
+    profile, out = tmp_path / "p.toml", tmp_path / "out.json"
+    profile.write_text(FAST.format(sudo=str(sudo).lower()))
+    done = subprocess.run(
+        [sys.executable, "-m", "benchctl", "run", str(profile), "--quiet", "-o", str(out),
+         "--store", str(tmp_path / "runs.sqlite")],
+        env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"},
+        capture_output=True, text=True, check=False, timeout=COMMAND_S,
+    )  # fmt: skip
+    assert done.returncode == (0 if sudo else 1), done.stdout + done.stderr
+    ((flow,),) = [trial["flows"] for trial in json.loads(out.read_text())["trials"]]
+    if sudo:
+        assert flow["metrics"]["packets_received"] == 20
+    else:
+        assert "root" in flow["hint"], flow
+
+
+FAST = """
+[hosts.paris]
+ssh = "paris"
+address = "127.0.0.1"
+sudo = {sudo}
+
+[servers.loopback]
+host = "127.0.0.1"
+
+[flows.main]
+backend = "ping"
+from = "paris"
+to = "loopback"
+interval = "1ms"
+count = 20
+
+[run]
+attempts = 1
+"""
 
 
 async def output_of(link, *argv, as_root):
