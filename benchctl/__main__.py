@@ -18,8 +18,10 @@ def main() -> None:
             return
     # Otherwise pydantic searches all installed packages for its plugins, at every start.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
-    from benchctl.cli.main import main as run
-
+    try:
+        from benchctl.cli.main import main as run
+    except KeyboardInterrupt:
+        sys.exit(130)  # as `benchctl.errors.SIGNAL_CODES`, which may not be there yet
     run()
 
 

@@ -17,21 +17,33 @@ from typer.completion import get_completion_inspect_parameters
 from benchctl.errors import BenchctlError
 
 if TYPE_CHECKING:
+    from benchctl.profile.load import Document
     from benchctl.run.record import Run
     from benchctl.store.read import Reader
 
 _BASH = """\
 _benchctl_completion() {
-    local IFS=$'\\n' line word=${COMP_WORDS[COMP_CWORD]}
+    local IFS=$'\\n' line word=${COMP_WORDS[COMP_CWORD]} part joined before
+    local -a words
     COMPREPLY=()
+    # bash takes KEY=VALUE, and what has a colon, for several words.
+    for part in "${COMP_WORDS[@]:0:COMP_CWORD+1}"; do
+        if ((${#words[@]})) && [[ $joined || $part == [=:]* ]]; then
+            words[-1]+=$part
+        else
+            words+=("$part")
+        fi
+        [[ $part == *[=:] ]] && joined=1 || joined=
+    done
+    before=${words[-1]%"${words[-1]##*[=:]}"}
     while read -r line; do
         case $line in
             *$'\\t/')
                 ((${#COMPREPLY[@]})) || compopt -o filenames
                 mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -f -- "$word") ;;
-            ?*) COMPREPLY+=("${line%%$'\\t'*}") ;;
+            ?*) line=${line%%$'\\t'*} COMPREPLY+=("${line#"$before"}") ;;
         esac
-    done < <(COMP_WORDS="${COMP_WORDS[*]}" COMP_CWORD=$COMP_CWORD \\
+    done < <(COMP_WORDS="${words[*]}" COMP_CWORD=$((${#words[@]} - 1)) \\
         _BENCHCTL_COMPLETE=complete_bash "$1")
 }
 complete -o nosort -F _benchctl_completion benchctl
@@ -123,6 +135,47 @@ def hosts(context: Context) -> list[str]:
 
     with suppress(BenchctlError):
         return sorted(names_of(load_topology(find_topology(context.params["topology"]))))
+    return []
+
+
+def values(context: Context) -> list[str]:
+    """Return the values of the axes of the profile that was named before: ``pair=paris:tokyo``."""
+    return _of_profile(context, _values_of)
+
+
+def settings_of_profile(context: Context) -> list[str]:
+    """Return what --set takes that is known: values of the axes, and ends of the flows."""
+    return _of_profile(context, lambda document: [*_values_of(document), *_ends_of(document)])
+
+
+def _values_of(document: Document) -> list[str]:
+    from benchctl.plan.matrix import build_matrix
+    from benchctl.profile.values import as_text
+
+    found = (f"{one.axis}={as_text(one.shown)}" for one in build_matrix(document).values())
+    return [*dict.fromkeys(found)]
+
+
+def _ends_of(document: Document) -> list[str]:
+    from benchctl.run.planned import LOCAL
+
+    model = document.model
+    hosts = [*dict.fromkeys((LOCAL.name, *model.hosts))]
+    ends = {"from": hosts, "to": [*model.servers, *hosts]}
+    flows = (f"flows.{flow}" for flow in model.flows)
+    return [
+        f"{flow}.{end}={name}" for flow in flows for end, names in ends.items() for name in names
+    ]
+
+
+def _of_profile(context: Context, told: Callable[[Document], list[str]]) -> list[str]:
+    from benchctl.profile.load import load_profile
+
+    # Beside an option that still lacks its value, arguments are not told apart.
+    profile = context.params.get("profile") or next(iter(context.args), "")
+    if profile and profile != "-":  # what comes from stdin was not typed yet
+        with suppress(BenchctlError):
+            return told(load_profile(profile))
     return []
 
 

@@ -140,6 +140,7 @@ Assignments = Annotated[
         default_factory=list,
         show_default=False,
         help="Set any value of the profile; repeatable.",
+        autocompletion=completion.settings_of_profile,
     ),
 ]
 Only = Annotated[
@@ -150,6 +151,7 @@ Only = Annotated[
         default_factory=list,
         show_default=False,
         help="Run only points with this value of an axis; repeatable.",
+        autocompletion=completion.values,
     ),
 ]
 Repeats = Annotated[

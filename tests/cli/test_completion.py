@@ -151,3 +151,51 @@ def test_screens_offer_profiles_and_runs(fish, tmp_path):
     name = measured_run(tmp_path / "runs.sqlite", {1: [1e6]})
     assert {name, "quickstart"} <= {each for each, *_ in fish("benchctl tui ")}
     assert [each for each, *_ in fish("benchctl tui --replay ")] == [name]
+
+
+PAIRS = """
+[hosts]
+paris = { ssh = "paris" }
+tokyo = { ssh = "tokyo" }
+[servers.lima]
+host = "192.0.2.1"
+[flows.bulk]
+backend = "simpleperf"
+[axes]
+pair = { mesh = ["paris", "tokyo"] }
+streams = [1, 4]
+"""
+
+
+@pytest.mark.tool("fish")
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("run mesh.toml --only pair=p", {"pair=paris:tokyo"}),
+        ("plan mesh.toml --only ", {
+            "pair=paris:tokyo", "pair=tokyo:paris", "streams=1", "streams=4",
+        }),
+        ("run mesh.toml --set pair=t", {"pair=tokyo:paris"}),
+        ("doctor --hosts mesh.toml --set flows.bulk.from=", {
+            f"flows.bulk.from={name}" for name in ("local", "paris", "tokyo")
+        }),
+        ("plan mesh.toml --set flows.bulk.to=l", {"flows.bulk.to=lima", "flows.bulk.to=local"}),
+        ("plan nothing.toml --only ", set()),
+    ],
+)  # fmt: skip
+def test_the_hosts_and_pairs_of_a_profile_are_offered(fish, tmp_path, line, offered):
+    (tmp_path / "mesh.toml").write_text(PAIRS)
+    assert {name for name, *_ in fish(f"benchctl {line}")} == offered
+
+
+@pytest.mark.parametrize(
+    "shell", [pytest.param(name, marks=pytest.mark.tool(name)) for name in SCRIPTS]
+)
+def test_values_with_signs_at_which_a_shell_splits_words_are_completed(
+    shell_environment, tmp_path, shell
+):
+    (tmp_path / "mesh.toml").write_text(PAIRS)
+    with terminal(shell, shell_environment) as type_until:
+        type_until("benchctl plan mesh.toml --only pair=p\t", "pair=paris:tokyo")
+        type_until("\025benchctl plan mesh.toml --only pair=tokyo:\t", "pair=tokyo:paris")
+        type_until("\025benchctl plan mesh.toml --set flows.bulk.to=li\t", "flows.bulk.to=lima")

@@ -265,3 +265,12 @@ def test_a_bound_has_its_unit_and_what_else_is_wrong_is_counted_once(benchctl, a
     lines = benchctl("plan", benchctl.profile(text), *args).stderr.splitlines()
     assert len(lines) == len(said)
     assert all(part in line for part, line in zip(said, lines, strict=True))
+
+
+def test_ctrl_c_while_the_program_is_still_loaded_ends_it_quietly(tmp_path):
+    (tmp_path / "typer.py").write_text("raise KeyboardInterrupt\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "benchctl", "runs"], capture_output=True, text=True, check=False,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
