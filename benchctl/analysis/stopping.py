@@ -25,15 +25,21 @@ def spent(looked: float) -> float:
     return 2 * _NORMAL.cdf(-_NORMAL.inv_cdf(1 - ERROR / 2) / math.sqrt(looked))
 
 
-def is_known_to(values: Sequence[float], share: float, most: int) -> bool:
-    """Return whether half the interval of the mean is within a share of the mean.
+def half_share(values: Sequence[float], most: int) -> float:
+    """Return half the interval of the mean, as a share of the mean; infinite with one value.
 
     At the confidence that stopping after this many of at most ``most`` values asks for.
     """
     n = len(values)
     if n < 2:
-        return False
+        return math.inf
     # Beyond some 12 digits below 1 a quantile is that of the last float.
     tail = max(spent(min(1.0, n / most)), 1e-12)
     half = t_quantile(1 - tail / 2, n - 1) * math.sqrt(variance(values) / n)
-    return half <= share * abs(fmean(values))
+    mean = abs(fmean(values))
+    return half / mean if mean else math.inf if half else 0.0
+
+
+def is_known_to(values: Sequence[float], share: float, most: int) -> bool:
+    """Return whether half the interval of the mean is within a share of the mean."""
+    return half_share(values, most) <= share

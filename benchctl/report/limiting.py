@@ -12,6 +12,7 @@ from benchctl.analysis.limiting import Limit, Limiter, limit_of, waits_of
 from benchctl.analysis.results import FlowReport
 from benchctl.analysis.summary import point_key
 from benchctl.report.packets_text import waited_text
+from benchctl.report.pivot import Pivot
 from benchctl.report.report import Report
 from benchctl.run.record import RecordedFlow
 from benchctl.units import format_duration, format_ratio, format_value
@@ -71,6 +72,18 @@ def limit_lines(report: Report) -> Iterator[str]:
         example = next((f"{where}: {why}" for one, where, why in told if one is by), "")
         if example:
             yield f"{by}: {counts[by]} of {len(told)}, such as {example}"
+
+
+def limit_table(report: Report) -> Pivot | None:
+    """Return what limited each flow, a row for each point and direction; None of no flow."""
+    axes = report.run.varying
+    rows = [
+        (*(str(point.get(axis, "-")) for axis in axes), flow, direction, str(limit.by),
+         reason(limit))
+        for point, flow, direction, limit in limits(report)
+    ]  # fmt: skip
+    heads = (*axes, "flow", "direction", "limited by", "why")
+    return Pivot(heads, (False,) * len(heads), tuple(rows)) if rows else None
 
 
 def limits_of(one: FlowReport) -> dict[str, Limit]:

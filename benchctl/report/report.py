@@ -88,11 +88,14 @@ def _trials(reader: Reader, run: Run, number: int | None) -> Iterator[Trial]:
 
 def read_report(reader: Reader, run: Run, number: int | None = None) -> Report:
     """Read a run, finished or not, from its store, or only one trial of it. Raises StoreError."""
-    return report_of(run, read_ended(reader, run, number), _baseline(reader, run))
+    return report_of(run, read_ended(reader, run, number), read_baseline(reader, run))
 
 
-def _baseline(reader: Reader, run: Run) -> Iterator[TrialReport]:
-    """Yield the trials of another run that is the baseline, if an expectation refers to it."""
+def read_baseline(reader: Reader, run: Run) -> Iterator[TrialReport]:
+    """Yield the trials of another run that is the baseline, if an expectation refers to it.
+
+    Raises StoreError.
+    """
     bounds = [bound for one in run.settings.expect for bound in (one.least, one.most)]
     if any(bound is not None and bound.of == BASELINE for bound in bounds):
         run_id = reader.baselines().get(run.profile, run.id)

@@ -60,6 +60,12 @@ def rate_text(search: Search, one: Found) -> str:
             return _rate(one.finding.passing_bps)
 
 
+def search_name(search: Search, one: Found) -> str:
+    """Name a search: ``highest rate at path=h1-h4, repeat 2``."""
+    repeat = f", repeat {one.repeat}" * (one.repeat > 1)
+    return f"highest {search.axis}{at_point(one.point)}{repeat}"
+
+
 def search_remarks(report: Report) -> Iterator[str]:
     """Yield what the results of the searches depend on."""
     search = report.run.settings.search

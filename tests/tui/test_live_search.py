@@ -64,7 +64,7 @@ def results(searched):
     with closing(Feed(searched, 1)) as feed:
         while feed.poll(1.0):
             pass
-        yield Results(feed.view, feed.report_at)
+        yield Results(feed.view, feed.report_at, lambda: feed.ends_read)
 
 
 @pytest.mark.parametrize(
@@ -93,13 +93,42 @@ def test_the_result_is_that_of_the_summary_and_on_the_live_screen(searched, resu
     drive(searched, open_replay(searched, 1, Clock(), 45.0), script, size=(120, 40), clock=Clock())
 
 
-def test_a_store_that_cannot_be_read_leaves_the_result_and_is_tried_again(results, monkeypatch):
-    before = results.at(BEGIN + 15)
+def test_the_bracket_narrows_from_try_to_try(results):
+    def goal(at_s):
+        (one,) = results.goals_at(BEGIN + at_s)
+        return str(one.state), one.what, one.trials, one.figures
 
-    def locked(*_):
-        raise StoreError("database is locked", "")
+    assert goal(15) == (
+        "searching", "highest rate", "1 of at most 20",
+        "between 1.00 Mbit/s (not tried) and 31.6 Mbit/s, 31.6 times, 2 % wanted;"
+        " fails by loss 8 %",
+    )  # fmt: skip
+    assert goal(25)[3].startswith("between 29.0 Mbit/s and 31.6 Mbit/s, 8.97 % apart, 2 % wanted")
+    assert goal(45)[0] == "found"
+    assert goal(45)[3].startswith("between 29.0 Mbit/s and 29.5 Mbit/s, 1.72 % apart, 2 % wanted")
 
-    with monkeypatch.context() as patch:
-        patch.setattr(Reader, "trials", locked)
-        assert results.at(BEGIN + 25) is before
-    assert results.at(BEGIN + 25) != before
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)])
+def test_the_bracket_is_on_the_live_screen_at_every_size(searched, size):
+    async def script(pilot):
+        text = shown(pilot)
+        assert "trial 3 of at most 20" in text
+        assert "▶ searching 2 of at most 20, between 29.0 Mbit/s and 31.6 Mbit/s" in text
+
+    drive(searched, open_replay(searched, 1, Clock(), 25.0), script, size=size, clock=Clock())
+
+
+def test_a_store_that_cannot_be_read_is_tried_again_and_no_try_is_lost(searched, monkeypatch):
+    with closing(Feed(searched, 1)) as feed:
+        results = Results(feed.view, feed.report_at, lambda: feed.ends_read)
+
+        def locked(*_, **__):
+            raise StoreError("database is locked", "")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Reader, "trials", locked)
+            with pytest.raises(StoreError):
+                feed.poll(1.0)
+        while feed.poll(1.0):
+            pass
+        assert results.goals_at(BEGIN + 45)[0].trials == "4 of at most 20"

@@ -150,6 +150,7 @@ def test_every_key_of_the_summary_does_what_it_says(three):
         assert "streams=1" in await tell("summary.columns", "C")
         assert "server  streams" in (await press(pilot, "C")).replace("    ", "  ")
         assert "streams  server" in await tell("summary.rows", "R")
+        await tell("summary.list", "l")  # there is no other list
         await tell("summary.compare", "c")
         assert "mark two or more runs" in notices(pilot)
         await tell("summary.history", "h")

@@ -47,6 +47,7 @@ SIGNS = (
     ("expected 28.7", "the dashed line: what the links of the lab allow"),
 )
 """The signs of the plots, explained."""
+UNKNOWN = "a metric of the backend without a description"
 
 Pick = tuple[str, int]
 """A flow and the number of a stream, or ALL for the flow's own line."""

@@ -161,7 +161,10 @@ def standing(view: RunView, playhead: Playhead, *, goes_on: bool = True) -> list
     time = playhead.time()
     spans = [state(view.shown_status_at(time))]
     number = view.current_at(time) + 1
-    if len(view.trials) > 1 and number:
+    most = view.most_trials
+    if number and most is not None and not view.status_at(time).has_ended:
+        spans.append(Span(f"  trial {number} of at most {most}"))
+    elif len(view.trials) > 1 and number:
         spans.append(Span(f"  trial {number}/{len(view.trials)}"))
     begin, end = view.run.started_time or time, view.end_time or time
     place = f"{min(time, end) - begin:.1f}/{end - begin:.1f} s"

@@ -6,17 +6,21 @@ history is read over many calls, and keys are handled in between.
 
 from __future__ import annotations
 
-import math
 import time
+from collections import deque
 from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
 
+from msgspec.structs import replace
+
+from benchctl.analysis.results import FlowReport, TrialReport
 from benchctl.errors import StoreError
-from benchctl.report.report import Report, read_ended, report_of
+from benchctl.report.goals import has_goals
+from benchctl.report.report import Report, read_baseline, read_ended, report_of
 from benchctl.report.traces import TimeWindow, Traces
 from benchctl.store.bulk import Bulk
-from benchctl.store.follow import Follower, RunEvent
+from benchctl.store.follow import Follower, RunEvent, TrialEnded
 from benchctl.store.read import Reader
 from benchctl.tui.model.lines import LastSeen, Lines
 from benchctl.tui.model.runview import PLANNED, RunView
@@ -53,6 +57,12 @@ class Feed:
         """Whether the store has changed since the view was told, and since the lines were."""
         self._is_read = False
         """Whether everything that was to be read was, since the last error."""
+        self._ends: deque[int] = deque()
+        """Positions of trials that have ended, and whose figures are still to be read."""
+        self._ended: dict[int, TrialReport] = {}
+        self._baseline: list[TrialReport] | None = None
+        self.ends_read = 0
+        """How many ends of trials were read."""
         self._looked = 0.0
         self._latest = 0
         """The id of the latest sample that was known."""
@@ -88,9 +98,16 @@ class Feed:
             self._events = self._follower.poll()
         for event in self._events or ():
             self.view.apply(event)
+            if isinstance(event, TrialEnded) and has_goals(self.view.run):
+                self._ends.append(event.trial.position)
             if self._timer() > until:
                 return True
         self._events = None
+        while self._ends:
+            self._read_end(self._ends[0])
+            self._ends.popleft()
+            if self._timer() > until:
+                return True
         if self.view.died and self.view.last_time is None:
             self.view.last_time = self.last_time()
         more = new and self._unread
@@ -108,6 +125,19 @@ class Feed:
         self._behind &= not new
         self._is_read |= not more
         return more
+
+    def _read_end(self, position: int) -> None:
+        """Keep what the goals of a run are judged by, which is more than its view has."""
+        for one in read_ended(self._reader, self.view.run, position + 1):
+            flows = [
+                FlowReport(
+                    replace(each.flow, client=(), server=(), stderr="", captures=(), paired=()),
+                    each.figures, each.events, each.intervals,
+                )
+                for each in one.flows
+            ]  # fmt: skip
+            self._ended[position] = TrialReport(one.trial, flows)
+        self.ends_read += 1
 
     def _has_changed(self) -> bool:
         changes, now = self._reader.changes(), self._timer()
@@ -138,7 +168,8 @@ class Feed:
     def settled(self) -> bool:
         """Whether everything in the store was read."""
         lines = [one for one in (self._whole, self._detail) if one is not None]
-        return self._is_read and self._events is None and all(o.caught_up for o in lines)
+        read = self._is_read and self._events is None and not self._ends
+        return read and all(one.caught_up for one in lines)
 
     @property
     def whole(self) -> TimeWindow:
@@ -189,17 +220,18 @@ class Feed:
         return run.status == PLANNED or self._reader.is_alive(run)
 
     def report_at(self, time: float) -> Report:
-        """Return the report of the trials that had ended at a moment.
-
-        The tries of a search are judged by more than the view keeps.
-        """
+        """Return the report of the trials that had ended at a moment. Raises StoreError."""
         run = self.view.run
-        if run.settings.search is None:
+        if not has_goals(run):
             return self.view.report_at(time)
-        ended = read_ended(self._reader, run)
-        return report_of(
-            run, [one for one in ended if (one.trial.finished_time or math.inf) <= time]
-        )
+        if self._baseline is None:
+            self._baseline = [*read_baseline(self._reader, run)]
+        ended = [
+            self._ended[position]
+            for position in sorted(self._ended)
+            if self.view.trials[position].status_at(time).has_ended
+        ]
+        return report_of(replace(run, status=self.view.status_at(time)), ended, self._baseline)
 
     @property
     def begin(self) -> float:

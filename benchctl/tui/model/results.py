@@ -1,10 +1,11 @@
-"""The table that grows as trials end, with the figures of the command line, at a moment."""
+"""The table that grows as trials end, and the goals of a run, at a moment."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from benchctl.errors import StoreError
+from benchctl.report.goals import Goal, goals_of
 from benchctl.report.pivot import Pivot, pivot
 from benchctl.report.report import Report
 from benchctl.report.searches import search_table
@@ -14,23 +15,41 @@ from benchctl.tui.model.runview import RunView
 class Results:
     """The summary of a run's trials so far; of a search, what it found: its tries are trials."""
 
-    def __init__(self, view: RunView, report_at: Callable[[float], Report]) -> None:
+    def __init__(
+        self,
+        view: RunView,
+        report_at: Callable[[float], Report],
+        known: Callable[[], int] = lambda: 0,
+    ) -> None:
+        """``known`` changes whenever more is known of the trials that have ended."""
         self._view = view
         self._report_at = report_at
-        self._done = 0
+        self._known = known
+        self._seen = (0, 0)
         self._pivot: Pivot | None = None
+        self._goals: Sequence[Goal] = ()
 
     def at(self, time: float) -> Pivot | None:
         """Return the table of the trials that had ended at a moment; None before the first.
 
         A store that cannot be read leaves the table as it was; the next call tries again.
         """
-        done = self._view.done_at(time)
-        if done != self._done:
-            try:
-                report = self._report_at(time)
-            except StoreError:
-                return self._pivot
-            self._done = done
-            self._pivot = (search_table(report) or pivot(report)) if done else None
+        self._look(time)
         return self._pivot
+
+    def goals_at(self, time: float) -> Sequence[Goal]:
+        """Return the goals of the run as the trials that had ended at a moment show them."""
+        self._look(time)
+        return self._goals
+
+    def _look(self, time: float) -> None:
+        done = self._view.done_at(time)
+        if (seen := (done, self._known())) == self._seen:
+            return
+        try:
+            report = self._report_at(time)
+        except StoreError:
+            return
+        self._seen = seen
+        self._pivot = (search_table(report) or pivot(report)) if done else None
+        self._goals = goals_of(report) if done else ()

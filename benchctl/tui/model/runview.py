@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from benchctl.analysis.pace import LATELY, Timing, extra_s
 from benchctl.analysis.results import FlowReport, TrialReport
+from benchctl.report.goals import most_trials
 from benchctl.report.report import Report, report_of
 from benchctl.run.codec import to_json
 from benchctl.run.record import Figure, Figures, Note, RecordedFlow, Run, Trial
@@ -204,6 +205,19 @@ class RunView:
                 self.headlines[flow.name, direction] = metric
         slim = replace(flow, client=(), server=(), effective={}, stderr="")
         return FlowReport(slim, listed)
+
+    @property
+    def most_trials(self) -> int | None:
+        """The most trials that it may have, if they are chosen by the results of others."""
+        search = self.run.settings.search
+        if search is None and self.run.settings.until is None:
+            return None
+        points = [
+            {axis: value for axis, value in view.point.items() if not search or axis != search.axis}
+            for view in self.trials
+        ]
+        repeats = [view.outline.repeat for view in self.trials]
+        return most_trials(self.run, zip(map(to_json, points), repeats, strict=True))
 
     @property
     def can_resume(self) -> bool:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from benchctl.report.goals import has_goals
 from benchctl.tui.screens.page import Surroundings
 from benchctl.tui.screens.plots import PlotPage
 
-LISTS = ("flows", "trials", "results", "remarks")
+LISTED = "Flows, trials, results, goals or remarks"
+LISTS = ("flows", "trials", "results", "goals", "remarks")
 """The ids of the lists. The one that is shown is a class of the screen, as in ``-list-trials``."""
 
 
@@ -42,11 +44,15 @@ class ListsPage(PlotPage):
         self._show_list(before)
         return True
 
+    def has_list(self, name: str) -> bool:
+        """Return whether the run has what a list shows."""
+        return name != "goals" or has_goals(self.view.run)
+
     def action_list(self) -> None:
         """Show the next list."""
-        names: Sequence[str] = LISTS
+        names: Sequence[str] = [name for name in LISTS if self.has_list(name)]
         if self.has_class("-tall") and not self.has_class("-narrow"):  # the first two are shown
-            names = LISTS[2:]
+            names = names[2:]
         place = names.index(self._shown_list) if self._shown_list in names else 0
         self._show_list(names[(place + 1) % len(names)])
 

@@ -13,10 +13,12 @@ from textual.widget import Widget
 
 from benchctl.errors import StoreError
 from benchctl.metrics import title_of
+from benchctl.report.goals import has_goals
 from benchctl.tui.draw import status
-from benchctl.tui.draw.charts import SIGNS, Choice
+from benchctl.tui.draw.charts import SIGNS, UNKNOWN, Choice
 from benchctl.tui.draw.columns import widths
 from benchctl.tui.draw.flowlist import list_flows
+from benchctl.tui.draw.goals import goal_columns, goal_notes, goal_row
 from benchctl.tui.draw.spans import Line, Span
 from benchctl.tui.meanings import AFTER, BEFORE, VIEW
 from benchctl.tui.model.feed import Feed
@@ -24,7 +26,7 @@ from benchctl.tui.model.playhead import Playhead
 from benchctl.tui.model.results import Results
 from benchctl.tui.model.runview import RUNNING, RunView
 from benchctl.tui.model.zoom import window_for
-from benchctl.tui.screens.lists import ListsPage
+from benchctl.tui.screens.lists import LISTED, ListsPage
 from benchctl.tui.screens.page import Surroundings
 from benchctl.tui.screens.plots import PLOT_KEYS
 from benchctl.tui.screens.steering import KEYS
@@ -43,7 +45,6 @@ SEEK_S = 5.0
 # The list below plots and trials, where all are shown, has at most this share of the screen: the
 # plots have what it leaves.
 MOST_BELOW = 0.3
-UNKNOWN = "a metric of the backend without a description"
 
 
 class LiveScreen(ListsPage):
@@ -66,7 +67,7 @@ class LiveScreen(ListsPage):
         Binding("right_square_bracket", "trial(1)", AFTER, show=False, id="live.after"),
         Binding("v", "look", VIEW, show=False, id="live.look"),
         Binding("f", "follow", "Follow the trial that runs", show=False, id="live.follow"),
-        Binding("l", "list", "Flows, trials, results or remarks", show=False, id="live.list"),
+        Binding("l", "list", LISTED, show=False, id="live.list"),
         *KEYS,
     ]
     DEFAULT_CSS = """
@@ -80,7 +81,7 @@ class LiveScreen(ListsPage):
         Table, #remarks { display: none; padding: 0 1; height: 8; }
         #flows { height: 2; max-height: 9; }
         &.-list-flows #flows, &.-list-trials #trials,
-        &.-list-results #results, &.-list-remarks #remarks {
+        &.-list-results #results, &.-list-goals #goals, &.-list-remarks #remarks {
             display: block;
         }
         &.-tall Tiles { height: 4; }
@@ -95,8 +96,7 @@ class LiveScreen(ListsPage):
             #flows { display: block; max-height: 50%; }
             #trials { display: block; height: 1fr; }
             &.-list-flows #results, &.-list-trials #results { display: block; }
-            #results, #remarks { height: 100%; }
-            #results, #remarks { column-span: 2; }
+            #results, #goals, #remarks { height: 100%; column-span: 2; }
         }
         &.-huge.-tall #middle { grid-columns: 1fr 68; }
         &.-tiny {
@@ -127,7 +127,7 @@ class LiveScreen(ListsPage):
         self._playhead = Playhead(around.clock, *span)
         self._playhead.seek(feed.begin + at_s)
         self._following = True
-        self._results = Results(feed.view, feed.report_at)
+        self._results = Results(feed.view, feed.report_at, lambda: feed.ends_read)
         self._problem = ""
         self._urgent = True
         self._could = (False, False, False)
@@ -143,6 +143,7 @@ class LiveScreen(ListsPage):
         self._flows = FlowPicker(id="flows", empty="no flow has begun yet")
         self._trials = Table(id="trials", empty="no trials")
         self._table = Table(id="results", empty="no trial has ended yet")
+        self._goals = Table(id="goals", empty="no trial has ended yet")
         self._remarks = Scrolled(id="remarks")
         self._notes = Notes()
         # The captions of plots are the legend of one or two.
@@ -152,7 +153,7 @@ class LiveScreen(ListsPage):
 
     def body(self) -> Sequence[Widget]:
         side = Container(self._flows, self._trials, id="side")
-        middle = (self._charts, side, self._table, self._remarks)
+        middle = (self._charts, side, self._table, self._goals, self._remarks)
         self._middle = Container(*middle, id="middle")
         return [self._tiles, self._middle, self._notes]
 
@@ -185,13 +186,14 @@ class LiveScreen(ListsPage):
                 return True
 
     def command(self) -> str:
+        run = self.view.run
         if self._playhead.live:
-            return f"benchctl tui --attach {self._feed.view.run.name}"
-        place = self._playhead.time() - (self._feed.view.run.started_time or 0.0)
-        return f"benchctl tui --replay {self._feed.view.run.name} --at {place:.1f}s"
+            return f"benchctl tui --attach {run.name}"
+        place = self._playhead.time() - (run.started_time or 0.0)
+        return f"benchctl tui --replay {run.name} --at {place:.1f}s"
 
     def file_stem(self) -> str:
-        return f"{self._feed.view.run.name}-{self.NAME.lower()}"
+        return f"{self.view.run.name}-{self.NAME.lower()}"
 
     def meanings(self) -> Sequence[tuple[str, str]]:
         traces = self._feed.plotted
@@ -239,10 +241,8 @@ class LiveScreen(ListsPage):
 
     def _show(self) -> None:
         view, time = self._feed.view, self._playhead.time()
-        if self._following:
-            position = view.current_at(time)
-            if position >= 0:
-                self._look_at(position)
+        if self._following and (position := view.current_at(time)) >= 0:
+            self._look_at(position)
         self._show_title()
         traces, position = self._feed.traces, self._feed.position
         self._tiles.show(status.tiles(view, traces, position, time))
@@ -252,6 +252,9 @@ class LiveScreen(ListsPage):
         # The list of remarks has them in full.
         notes = [] if self._remarks.display else status.remarks(view, time, position)
         trial = view.trials[position] if position >= 0 else None
+        if not self._goals.display and has_goals(view.run):
+            point = trial.point if trial is not None else {}
+            notes = [*goal_notes(self._results.goals_at(time), point), *notes]
         if quiet := status.silence(view, traces, trial, time):
             notes.insert(0, [Span(f"! {quiet}", "warn")])
         if self._problem:
@@ -314,13 +317,16 @@ class LiveScreen(ListsPage):
             else:
                 heads, rows = widths(table.heads, table.rows, table.numeric), table.rows
                 self._table.show(heads, len(rows), lambda i: [Span(cell) for cell in rows[i]])
+        if self._goals.display:
+            goals = self._results.goals_at(time)
+            self._goals.show(goal_columns(goals), len(goals), lambda i: goal_row(goals[i]))
         if self._remarks.display:
             none = [[Span("no remarks; n notes one", "dim")]]
             title: Line = [Span("remarks and warnings", "label")]
             notes = status.remarks(view, time, self._feed.position) or none
             self._remarks.show([title, *notes], from_the_top=False)
-        below = self._table.display
-        lines = self._table.count + 1 if below else len(self._remarks.wrapped)
+        below = next((one for one in (self._table, self._goals) if one.display), None)
+        lines = below.count + 1 if below is not None else len(self._remarks.wrapped)
         most = int(MOST_BELOW * self.size.height)
         self._middle.styles.grid_rows = f"1fr {max(2, min(most, lines))}"
 
@@ -377,8 +383,8 @@ class LiveScreen(ListsPage):
         if event.table is self._trials:
             from benchctl.tui.screens.detail import TrialWindow
 
-            run_id, count = self.run_ids[0], len(self.view.trials)
-            self.app.push_screen(TrialWindow(self.around.store, run_id, event.index, count))
+            which = self.run_ids[0], event.index, len(self.view.trials)
+            self.app.push_screen(TrialWindow(self.around.store, *which))
 
     def action_look(self) -> None:
         """Look at the trial under the cursor."""

@@ -11,6 +11,7 @@ from textual.binding import Binding
 from benchctl.metrics import title_of
 from benchctl.tui.draw.charts import Choice
 from benchctl.tui.draw.glyphs import SETS
+from benchctl.tui.meanings import PACKETS
 from benchctl.tui.model.feed import Feed
 from benchctl.tui.model.zoom import Zoom
 from benchctl.tui.screens.page import Surroundings
@@ -46,6 +47,7 @@ PLOT_KEYS = [
         priority=True,
         id="live.cross_on",
     ),
+    Binding("P", "packets", PACKETS, show=False, id="live.packets"),
     Binding("p", "pick", "Flows, to pick lines", show=False, id="live.pick"),
     Binding("g", "log", "Linear or logarithmic", show=False, id="live.log"),
     Binding("M", "smooth", "Means or every value", show=False, id="live.smooth"),
@@ -138,6 +140,13 @@ class PlotPage(SteeringPage):
     async def on_chart_view_turned(self, event: ChartView.Turned) -> None:
         """Do what a key does for which the wheel stands."""
         await self.run_action(event.action)
+    def action_packets(self) -> None:
+        """Show the packets of the trial that is looked at."""
+        from benchctl.tui.screens.packets import PacketsWindow
+
+        around, position = self.around, max(0, self._feed.position)
+        window = PacketsWindow(around.store, self.run_ids[0], position, self._choice.glyphs)
+        self.app.push_screen(window)
 
     def action_log(self) -> None:
         """Switch between linear and logarithmic axes."""

@@ -15,18 +15,26 @@ from textual.widget import Widget
 from benchctl.analysis.summary import at_point
 from benchctl.metrics import title_of
 from benchctl.report.clocks import clock_lines
+from benchctl.report.delays import delay_table
+from benchctl.report.goals import goals_of
+from benchctl.report.limiting import limit_table
+from benchctl.report.pivot import Pivot
 from benchctl.report.report import Report, read_report
 from benchctl.report.searches import unanswered
 from benchctl.run.status import Status
 from benchctl.store.read import Reader
+from benchctl.tui.draw.columns import widths
+from benchctl.tui.draw.goals import goal_columns, goal_row, goal_tally
 from benchctl.tui.draw.heat import INVALID, STEPS, Arrangement, SummaryTable
 from benchctl.tui.draw.spans import Line, Span, state
-from benchctl.tui.meanings import VIEW
+from benchctl.tui.meanings import PACKETS, VIEW
 from benchctl.tui.screens.page import ReportPage, Surroundings
 from benchctl.tui.screens.pick import PickFrom
 from benchctl.tui.widgets.chartview import Grids
 from benchctl.tui.widgets.scrolled import Scrolled
 from benchctl.tui.widgets.table import Table
+
+LISTED = "Other metrics, goals, what limited the flows, or one-way delays"
 
 
 class SummaryScreen(ReportPage):
@@ -37,6 +45,8 @@ class SummaryScreen(ReportPage):
         Binding("m", "metric", "Metric", tooltip="Pick a metric", id="summary.metric"),
         Binding("R", "rows", "Rows", tooltip="Change the row axis", id="summary.rows"),
         Binding("C", "columns", "Cols", tooltip="Change the column axis", id="summary.columns"),
+        Binding("l", "list", "Lists", tooltip=LISTED, id="summary.list"),
+        Binding("P", "packets", PACKETS, show=False, id="summary.packets"),
         Binding("v", "replay", "Replay", tooltip=VIEW, id="summary.replay"),
         Binding("h", "app.show('history')", "History", id="summary.history"),
         Binding("c", "app.show('compare')", "Compare", id="summary.compare"),
@@ -45,8 +55,10 @@ class SummaryScreen(ReportPage):
     SummaryScreen {
         #about { height: 2; padding: 0 1; }
         #grid { max-height: 60%; padding: 0 1; }
-        #others { height: 1fr; padding: 0 1; }
-        &.-tiny #others { display: none; }
+        #others, #goals, #limits, #delays { height: 1fr; padding: 0 1; margin: 1 0 0 0; }
+        #others { margin: 0; }
+        &.-tiny { #others, #goals, #limits, #delays { display: none; } }
+        #row { display: none; height: auto; max-height: 4; padding: 0 1; }
         Notes { padding: 0 1; }
     }
     """
@@ -63,9 +75,19 @@ class SummaryScreen(ReportPage):
         self._about.can_focus = False
         self._grid = Table(id="grid", empty="nothing was measured")
         self._others = Grids(id="others")
+        self._goals = Table(id="goals")
+        self._limits = Table(id="limits")
+        self._delays = Table(id="delays")
+        self._row = Scrolled(id="row")
+        self._row.can_focus = False
+        self._shown: Widget = self._others
+        """The list below the metric at the top."""
 
     def body(self) -> Sequence[Widget]:
-        return [self._about, self._grid, self._others, self.notes]
+        lists = (self._others, self._goals, self._limits, self._delays)
+        for one in lists:
+            one.display = one is self._shown
+        return [self._about, self._grid, *lists, self._row, self.notes]
 
     def on_mount(self) -> None:
         self._grid.focus()
@@ -92,7 +114,9 @@ class SummaryScreen(ReportPage):
         self._summary = SummaryTable(report)
         self._turn = self._turn or self._summary.first_turn()
         failed = [one.trial for one in report.trials if one.trial.status is not Status.OK]
-        notes: list[Line] = [
+        goals = goals_of(report)
+        notes: list[Line] = [goal_tally(goals)] if goals else []
+        notes += [
             [Span(f"✗ {one.told}", "bad") if one.fails() else Span(f"? {one.told}", "warn")]
             for one in report.outcomes
             if not one.is_met
@@ -104,6 +128,13 @@ class SummaryScreen(ReportPage):
             notes.append([state(trial.status), Span(text)])
         self.notes.show(notes)
         counted = Counter(state(trial.status).text[2:] for trial in failed)
+        self._goals.show(goal_columns(goals), len(goals), lambda index: goal_row(goals[index]))
+        for table, told in (
+            (self._limits, limit_table(report)),
+            (self._delays, delay_table(report)),
+        ):
+            if told is not None:
+                _show_all(table, told)
         parts = [f"{len(report.trials)}/{self._run.trials} trials"]
         parts += [f"{count} {word}" for word, count in counted.items()]
         done = Span(f"  {', '.join(parts)}")
@@ -154,6 +185,37 @@ class SummaryScreen(ReportPage):
         if self._summary is not None and self._turn is not None:
             self._change(self._turn.columns(self._summary))
 
+    def action_list(self) -> None:
+        """Show the next list that has something."""
+        tables = (self._goals, self._limits, self._delays)
+        lists: list[Widget] = [self._others, *(table for table in tables if table.count)]
+        self._shown = lists[(lists.index(self._shown) + 1) % len(lists)]
+        for one in (self._others, *tables):
+            one.display = one is self._shown
+        (self._shown if isinstance(self._shown, Table) else self._grid).focus()
+        self.on_table_moved()
+
+    def on_table_moved(self) -> None:
+        """Show the last cell of the row under the cursor in full: it is a sentence."""
+        table = self._shown if self._shown in (self._goals, self._limits) else None
+        self._row.display = isinstance(table, Table) and table.here is not None
+        if isinstance(table, Table) and table.here is not None:
+            text = table.pivot().rows[table.place][-1]
+            self._row.show([[Span(text)]], from_the_top=True)
+            self._row.styles.height = len(self._row.wrapped)
+
+    def action_packets(self) -> None:
+        """Show the packets of the first trial that has some."""
+        from benchctl.tui.screens.packets import PacketsWindow
+
+        around = self.around
+        self.app.push_screen(PacketsWindow(around.store, self._run.id, None, around.glyphs))
+
     def action_replay(self) -> None:
         """Replay the run."""
         self.want("live", self._run.id)
+
+
+def _show_all(table: Table, told: Pivot) -> None:
+    columns = widths(told.heads, told.rows, told.numeric)
+    table.show(columns, len(told.rows), lambda index: [Span(cell) for cell in told.rows[index]])

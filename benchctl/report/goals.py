@@ -1,0 +1,145 @@
+"""What a run is to show, and how far it is: known figures, rates to find, expectations."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import StrEnum
+from typing import Any
+
+from msgspec import Struct
+
+from benchctl.analysis.summary import point_key
+from benchctl.report.pivot import figure_name
+from benchctl.report.report import Report, is_settled
+from benchctl.run.record import Run
+from benchctl.units import format_rate, format_ratio
+
+
+class GoalState(StrEnum):
+    """How far a goal is."""
+
+    MET = "met"
+    NOT_MET = "not met"
+    UNDECIDED = "undecided"
+    KNOWN = "known"
+    NOT_KNOWN = "not known"
+    REPEATING = "repeating"
+    FOUND = "found"
+    NOT_FOUND = "not found"
+    SEARCHING = "searching"
+
+
+class Goal(Struct, frozen=True):
+    """One thing that a run is to show.
+
+    ``trials`` is how many there were, and how many there may be; ``figures`` are what it has, and
+    what is wanted. ``fails`` is whether it makes a run end with code 1.
+    """
+
+    state: GoalState
+    what: str
+    trials: str
+    figures: str
+    point: Mapping[str, Any]
+    fails: bool = False
+
+
+HEADS = ("state", "goal", "trials", "now and wanted")
+
+
+def goals_of(report: Report) -> list[Goal]:
+    """Return the goals of a run with their state after the trials that have ended."""
+    return [*_repeats(report), *_searches(report), *_expectations(report)]
+
+
+def has_goals(run: Run) -> bool:
+    """Return whether a run has goals."""
+    settings = run.settings
+    return bool(settings.until or settings.search or settings.expect)
+
+
+def most_trials(run: Run, planned: Iterable[tuple[str, int]]) -> int | None:
+    """Return the most trials that a run may have, None if their number was planned.
+
+    ``planned`` are the points of its trials, in any one form and without a searched rate, and their
+    repeats.
+    """
+    if run.settings.search is not None:
+        return len(set(planned)) * run.settings.search.most
+    if run.settings.until is not None:
+        return len({point for point, _ in planned}) * run.settings.until.most
+    return None
+
+
+def tally_of(goals: Sequence[Goal]) -> str:
+    """Return how many goals are in each state: ``3 met, 1 not met``."""
+    counts = Counter(goal.state for goal in goals)
+    return ", ".join(f"{counts[state]} {state}" for state in GoalState if counts[state])
+
+
+def _ended(report: Report) -> Counter[Any]:
+    """Return how many trials of each point have ended."""
+    return Counter(point_key(one.trial.point) for one in report.trials)
+
+
+def _repeats(report: Report) -> Iterator[Goal]:
+    until = report.run.settings.until
+    if until is None:
+        return
+    from benchctl.analysis.stopping import half_share
+
+    ended = _ended(report)
+    for row in (row for row in report.summary if row.metric == until.metric):
+        count = ended[point_key(row.point)]
+        half = half_share(row.values, until.most)
+        over = report.run.status.has_ended or count >= until.most
+        state = GoalState.NOT_KNOWN if over else GoalState.REPEATING
+        if is_settled(report.run, row):
+            state = GoalState.KNOWN
+        now = "one value has no interval" if math.isinf(half) else f"±{format_ratio(half)} now"
+        figures = f"{now}, ±{format_ratio(until.share)} wanted"
+        trials = f"{count} of at most {until.most}"
+        yield Goal(state, figure_name(row), trials, figures, row.point)
+
+
+def _searches(report: Report) -> Iterator[Goal]:
+    search = report.run.settings.search
+    if search is None or not report.found:
+        return
+    from benchctl.analysis.search import SearchOutcome
+    from benchctl.report.searches import rate_text, search_name
+
+    for one in report.found:
+        finding = one.finding
+        state = GoalState.FOUND if finding.confirmed else GoalState.SEARCHING
+        over = report.run.status.has_ended or finding.tries >= search.most
+        if over and not finding.confirmed:
+            state = GoalState.NOT_FOUND
+        low, high = finding.passing_bps, finding.failing_bps
+        if finding.outcome in (SearchOutcome.AT_LEAST, SearchOutcome.BELOW):
+            figures = rate_text(search, one)
+        else:
+            ends = low or search.low_bps, high or search.high_bps
+            figures = (
+                f"between {format_rate(ends[0])}{' (not tried)' * (low is None)}"
+                f" and {format_rate(ends[1])}{' (not tried)' * (high is None)},"
+                f" {_apart(ends[1] / ends[0])}, {format_ratio(search.precision)} wanted"
+            )
+        if finding.why:
+            figures += f"; fails by {finding.why}"
+        trials = f"{finding.tries} of at most {search.most}"
+        yield Goal(state, search_name(search, one), trials, figures, one.point)
+
+
+def _apart(ratio: float) -> str:
+    return f"{format_ratio(ratio - 1)} apart" if ratio < 2 else f"{ratio:.3g} times"
+
+
+def _expectations(report: Report) -> Iterator[Goal]:
+    ended = _ended(report)
+    for one in report.outcomes:
+        count = ended[point_key(one.point)]
+        trials = f"{count:,}" if count else "-"
+        yield Goal(GoalState(one.answer), one.text, trials, one.why, one.point, one.fails())
