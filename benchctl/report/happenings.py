@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from benchctl.analysis.summary import at_point
 from benchctl.metrics import title_of
 from benchctl.report.report import Report
+from benchctl.run.planned import Settings
 from benchctl.run.record import FlowEvent, Happening
-from benchctl.units import format_duration, format_ratio, format_value
+from benchctl.units import format_duration, format_rate, format_ratio, format_value
 
 # Beside an event people look for these; the JSON has all.
 BESIDE = ("retransmits", "tcp_rtt_s", "rtt_s", "loss_ratio", "packets_lost", "cwnd_bytes")
@@ -59,6 +60,27 @@ def event_text(event: FlowEvent) -> str:
 def _floor(confidence: float) -> str:
     """Write a confidence; never as certainty."""
     return "above 99.9 %" if confidence > 0.999 else format_ratio(confidence)
+
+
+def lab_changes(settings: Settings, duration_s: float) -> list[tuple[float, str]]:
+    """Return when the lab changes in a trial planned for ``duration_s``, and how.
+
+    In seconds from its start, with words such as ``core 20 Mbit/s``.
+    """
+    found = []
+    for one in settings.lab.changes if settings.lab is not None else ():
+        rate = format_rate(one.rate) if isinstance(one.rate, float) else one.rate
+        parts = [
+            rate,
+            one.delay is not None and format_duration(one.delay),
+            one.jitter is not None and f"jitter {format_duration(one.jitter)}",
+            one.loss is not None and f"loss {format_ratio(one.loss)}",
+        ]
+        ramp_s = one.ramp + one.ramp_share * duration_s
+        over = f" in {format_duration(ramp_s)}" if ramp_s else ""
+        word = f"{one.link} {', '.join(part for part in parts if part)}{over}"
+        found.append((one.at + one.at_share * duration_s, word))
+    return found
 
 
 def tally(report: Report) -> str:

@@ -166,6 +166,8 @@ class Traces(Struct):
     """The start of each flow after that of its trial."""
     events: Sequence[Happened] = ()
     """What happened within the flows; empty until the trial has ended."""
+    changes: Sequence[tuple[float, str]] = ()
+    """When the lab changed in the trial, and how."""
     _series: dict[tuple[str, LineKey], Series] = {}
     _joints: dict[tuple[str, LineKey], _Joint] = {}
     _sinks: dict[int, list[_Sink]] = {}

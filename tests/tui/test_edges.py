@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.tui.draw.edges import Beyond, edge_row
+from benchctl.tui.draw.edges import Beyond, edge_row, event_row
 
 
 def row(*found, width=40):
@@ -34,3 +34,21 @@ def test_no_value_is_without_a_mark_nearby_and_the_farthest_is_told(values):
     assert str(max(values.values())) in told
     for column in values:
         assert told[column] != " "
+
+
+def events(*found, width=40):
+    beyond = [Beyond(column, -at_s, at_s, "r", text) for column, at_s, text in found]
+    return "".join(text for _, text in event_row(beyond, "◆", width))
+
+
+def test_the_words_of_an_event_hide_no_other():
+    assert events((3, 1.0, "drop"), (20, 5.0, "recovery")).rstrip() == (
+        "   ◆drop            ◆recovery"
+    )
+    assert events((3, 1.0, "delay step"), (8, 2.0, "drop"), (9, 3.0, "x")).rstrip() == (
+        "   ◆dela◆◆x"
+    )
+    # Of two at one place the first is shown; the last one's words may stand before it.
+    assert events((3, 1.0, "drop"), (3, 0.5, "stall")).rstrip() == "   ◆stall"
+    assert events((38, 1.0, "drop")) == " " * 34 + "drop◆ "
+    assert events((37, 1.0, "a"), (38, 2.0, "drop")) == " " * 37 + "◆◆d"

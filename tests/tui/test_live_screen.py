@@ -14,6 +14,7 @@ from tui.driving import (
     press,
     settle,
     shown,
+    until,
 )
 from tui.made_runs import BEGIN, MadeRun, whole_run
 
@@ -87,6 +88,9 @@ def test_every_key_of_a_replay_does_what_it_says(store):
         await tell("live.follow", "f")
         assert "A remark about this run" in await tell("live.remark", "n")
         await press(pilot, *"rain", "enter")
+        await tell("live.packets", "P")
+        await until(pilot, lambda: "no packets of it were recorded" in shown(pilot))
+        await press(pilot, "escape")
         assert tried == own_ids(LiveScreen)
 
     drive(store, open_replay(store, 1, clock, 30.0), script, clock=clock)

@@ -16,6 +16,7 @@ from tui.driving import (
     screen_shown,
     settle,
     shown,
+    until,
 )
 from tui.made_runs import BEGIN, MadeRun, whole_run
 
@@ -150,7 +151,13 @@ def test_every_key_of_the_summary_does_what_it_says(three):
         assert "streams=1" in await tell("summary.columns", "C")
         assert "server  streams" in (await press(pilot, "C")).replace("    ", "  ")
         assert "streams  server" in await tell("summary.rows", "R")
-        await tell("summary.list", "l")  # there is no other list
+        first_again = shown(pilot)
+        limits = await tell("summary.list", "l")
+        assert re.search("direction +limited by +why", limits)
+        assert await press(pilot, "l") == first_again
+        await tell("summary.packets", "P")
+        await until(pilot, lambda: "no packets of it were recorded" in shown(pilot))
+        await press(pilot, "escape")
         await tell("summary.compare", "c")
         assert "mark two or more runs" in notices(pilot)
         await tell("summary.history", "h")

@@ -44,6 +44,7 @@ SIGNS = (
     ("mean of 500 ms", "of all samples around each column; the faint band is their whole range"),
     ("median of 8 streams", "the faint band is from the smallest stream to the largest"),
     ("◆drop  ◆b stall", "what was found at the end of a flow; enter on a trial describes it"),
+    ("◆core 20 Mbit/s", "a change of the lab that the profile asks for"),
     ("expected 28.7", "the dashed line: what the links of the lab allow"),
 )
 """The signs of the plots, explained."""
@@ -158,6 +159,8 @@ def charts_of(
     charts = []
     for number, metric in enumerate(shown):
         plot = _plot(traces, metric, keys[metric], choice, smooth_s, expected)
+        if number == 0:  # all plots have one time axis
+            plot = replace(plot, happened=traces.changes)
         last = number == count - 1
         rows = (height - 1) // count
         rows = rows if not last else height - rows * number

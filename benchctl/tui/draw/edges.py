@@ -53,6 +53,27 @@ def edge_row(
     return row
 
 
+def event_row(found: Iterable[Beyond], glyph: str, width: int) -> list[Cell]:
+    """Return a row with a glyph for each event, and as much of its words as has room.
+
+    Of several in one column, the first is shown. No word hides a glyph; that of the last may stand
+    before its own.
+    """
+    first: dict[int, Beyond] = {}
+    for one in sorted(found, key=lambda one: (one.column, one.value)):
+        first.setdefault(one.column, one)
+    row = [(PLAIN, " ")] * width
+    end = 0
+    for (column, one), after in zip(first.items(), [*[*first][1:], width], strict=True):
+        begin, text = column, f"{glyph}{one.text}"
+        if after == width and column + len(text) > width and column - len(one.text) > end:
+            begin, text = column - len(one.text), f"{one.text}{glyph}"
+        text = text[: max(1, after - begin)].rstrip()
+        end = begin + len(text)
+        row[begin:end] = [(one.role, character) for character in text]
+    return row
+
+
 def _groups(farthest: dict[int, Beyond]) -> Sequence[Sequence[Beyond]]:
     """Return the values by groups of columns side by side."""
     columns = sorted(farthest)

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from benchctl.report.series import Series
 from benchctl.tui.draw.axis import PlotAxis
-from benchctl.tui.draw.edges import Beyond, edge_row
+from benchctl.tui.draw.edges import Beyond, edge_row, event_row
 from benchctl.tui.draw.field import Cell, Field
 from benchctl.tui.draw.glyphs import BRAILLE, Glyphs
 from benchctl.tui.draw.ranges import Bounds, bounds_of
@@ -59,7 +59,7 @@ class Plot(Struct, frozen=True):
     """Curves of one metric, and which values are shown: ``bounds``, or what suits the curves.
 
     The axis starts ``from_zero``, or where the values do. It is ``robust`` if a few far values may
-    be beyond it.
+    be beyond it. ``happened`` are the times and the words of what concerns all curves.
     """
 
     metric: str
@@ -68,6 +68,7 @@ class Plot(Struct, frozen=True):
     robust: bool = False
     log: bool = False
     bounds: Bounds | None = None
+    happened: Sequence[tuple[float, str]] = ()
 
     @property
     def expected(self) -> dict[float, list[Curve]]:
@@ -158,8 +159,8 @@ def draw(
     axis = axis_of_plot(plot, drawn, frame.rows)
     edges = frame.rows >= LEAST_ROWS
     above, below = (any(_beyond(plot, drawn, axis, frame, end)) and edges for end in (1, -1))
-    events = [*_events(plot, view, frame)] if frame.rows > LEAST_ROWS else []
-    taken = above + below + bool(events)
+    happened = [*filter(None, _happened(plot, view, frame))] if frame.rows > LEAST_ROWS else []
+    taken = above + below + len(happened)
     if taken > frame.rows - axis.cells:
         axis = axis_of_plot(plot, drawn, frame.rows - taken)
     rows = _rows(plot, drawn, axis, frame)
@@ -171,7 +172,7 @@ def draw(
             [edge_row(found, axis.number, glyph, frame.times.cells + frame.room)] if there else []
         )
     width = frame.times.cells + frame.room
-    marked = [edge_row(events, axis.number, glyphs.event, width)] if events else []
+    marked = [event_row(events, glyphs.event, width) for events in happened]
     spare = [[(PLAIN, " ")] * width] * (frame.rows - axis.cells - taken)
     lines: list[Line] = []
     for number, row in enumerate([*spare, *marked, *ends[0], *rows, *ends[1]]):
@@ -242,18 +243,23 @@ def _beyond(
             yield Beyond(0, end * value - limit, value, _role_of(plot, value), text)
 
 
-def _events(plot: Plot, view: View, frame: PlotFrame) -> Iterator[Beyond]:
-    """Yield the events that are in sight, the first of several side by side as the most important.
+def _happened(plot: Plot, view: View, frame: PlotFrame) -> Iterator[list[Beyond]]:
+    """Yield what is in sight of what concerns all curves, and of the events of single ones.
 
-    A word has its curve's mark if there are other curves.
+    A word of those has its curve's mark if there are other curves.
     """
     cell_s = (frame.times.end_s - view.from_s) / frame.times.cells
-    for curve in plot.curves:
-        whose = f"{curve.mark} " if len(plot.curves) > 1 else ""
-        for at_s, word in curve.happened:
-            if view.from_s <= at_s < min(frame.times.end_s, view.until_s):
-                column = int((at_s - view.from_s) / cell_s)
-                yield Beyond(column, -at_s, at_s, role_of(curve.number), f"{whose}{word}")
+    of_curves = [
+        (at_s, f"{f'{curve.mark} ' * (len(plot.curves) > 1)}{word}", role_of(curve.number))
+        for curve in plot.curves
+        for at_s, word in curve.happened
+    ]
+    for events in ([(at_s, word, "label") for at_s, word in plot.happened], of_curves):
+        yield [
+            Beyond(int((at_s - view.from_s) / cell_s), -at_s, at_s, role, word)
+            for at_s, word, role in events
+            if view.from_s <= at_s < min(frame.times.end_s, view.until_s)
+        ]
 
 
 def _joined(cells: Sequence[Cell]) -> list[Span]:

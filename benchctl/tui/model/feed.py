@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from benchctl.analysis.results import FlowReport, TrialReport
 from benchctl.errors import StoreError
 from benchctl.report.goals import has_goals
+from benchctl.report.happenings import lab_changes
 from benchctl.report.report import Report, read_baseline, read_ended, report_of
 from benchctl.report.traces import TimeWindow, Traces
 from benchctl.store.bulk import Bulk
@@ -193,9 +194,10 @@ class Feed:
         same_trial = self.position == position
         self.position = position
         self._detail = None
-        trial_id = self.view.trials[position].outline.id
+        view, outline = self.view, self.view.trials[position].outline
+        changes = lab_changes(view.run.settings, outline.duration_s)
         self._whole = Lines(
-            self._bulk, trial_id, self.view.vocabulary, self.whole, split, self.view.flows
+            self._bulk, outline.id, view.vocabulary, self.whole, split, view.flows, changes
         )
         if before is not None and same_trial:
             self._whole.show_meanwhile(before.traces)
@@ -210,8 +212,9 @@ class Feed:
         if window != self.whole:
             whole = self._whole
             self._detail = Lines(
-                self._bulk, whole.trial_id, whole.vocabulary, window, whole.split, whole.flows
-            )
+                self._bulk, whole.trial_id, whole.vocabulary, window, whole.split, whole.flows,
+                whole.changes,
+            )  # fmt: skip
 
     @property
     def under_way(self) -> bool:

@@ -28,12 +28,14 @@ class Lines:
         window: TimeWindow,
         split: Collection[str] = (),
         flows: Sequence[str] = (),
+        changes: Sequence[tuple[float, str]] = (),
     ) -> None:
         self.trial_id = trial_id
         self.vocabulary = vocabulary
         self.window = window
         self.split = frozenset(split)
         self.flows = flows
+        self.changes = changes
         self.caught_up = False
         """Whether everything the store held was read, at least once."""
         self._bulk = bulk
@@ -44,7 +46,7 @@ class Lines:
         self._first = self._after = self._last = 0
 
     def _begin(self) -> Traces:
-        return Traces(self.window, self.split, self.vocabulary, self.flows)
+        return Traces(self.window, self.split, self.vocabulary, self.flows, changes=self.changes)
 
     def show_meanwhile(self, traces: Traces) -> None:
         """Show other traces of the same trial until these are complete."""

@@ -27,7 +27,7 @@ from benchctl.report.traced import KEYS, TracedWay, chosen_of, traces_of
 from benchctl.store.read import Reader
 from benchctl.tui.draw.figure import figure_lines
 from benchctl.tui.draw.glyphs import Glyphs
-from benchctl.tui.draw.spans import Line, Span
+from benchctl.tui.draw.spans import Line, Span, wrap
 from benchctl.tui.screens.modals import Dialog
 from benchctl.tui.screens.pick import PickFrom
 from benchctl.tui.widgets.painted import Painted
@@ -56,7 +56,7 @@ class Figure(Painted):
 
     def paint(self, width: int, height: int) -> Sequence[Line]:
         if self.figure is None:
-            return [[], [Span(f"  {self.words}", "dim")]]
+            return [[], *wrap([Span(self.words, "dim")], width, 0)]
         return figure_lines(self.figure, width, height - len(self.figure.notes), self._glyphs)
 
 
