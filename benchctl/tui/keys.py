@@ -9,6 +9,7 @@ from benchctl.tui.app import BenchApp
 from benchctl.tui.registry import SCREENS
 from benchctl.tui.screens.detail import TrialWindow
 from benchctl.tui.screens.modals import Ask, Dialog, Help
+from benchctl.tui.screens.packets import PacketsWindow
 from benchctl.tui.screens.pick import PickFrom
 from benchctl.tui.screens.tables import TablesScreen
 from benchctl.tui.widgets.flowpicker import FlowPicker
@@ -23,6 +24,6 @@ def all_bindings() -> dict[str, Binding]:
         TablesScreen,
         *(entry.load() for entry in SCREENS.values()),
     ]
-    owners += [FlowPicker, Table, Scrolled, Dialog, PickFrom, TrialWindow, Help, Ask]
+    owners += [FlowPicker, Table, Scrolled, Dialog, PickFrom, TrialWindow, PacketsWindow, Help, Ask]
     bindings = [binding for owner in owners for binding in owner.BINDINGS]
     return {one.id: one for one in bindings if isinstance(one, Binding) and one.id is not None}

@@ -6,7 +6,7 @@ from tui.driving import drive, open_page, press, shown, until
 
 from benchctl.imports.packets import keep_trace
 from benchctl.packets.trace import read_trace
-from benchctl.tui.screens.packets import Seen
+from benchctl.tui.screens.packets import PacketView
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def test_a_trace_that_is_gone_is_said_in_words(kept, tmp_path):
 
 
 def test_a_part_of_the_time_is_zoomed_and_moved_within_the_whole():
-    whole = Seen()
+    whole = PacketView()
     assert whole.zoomed(2) == whole
     half = whole.zoomed(0.5)
     assert (half.low, half.high) == (0.25, 0.75)

@@ -39,7 +39,7 @@ LEAST_HEIGHT = 26
 MOST_ZOOM = 2.0**-20
 
 
-class Figure(Painted):
+class PacketFigure(Painted):
     """A figure at the size of the widget."""
 
     figure: Picture | None = None
@@ -60,7 +60,7 @@ class Figure(Painted):
         return figure_lines(self.figure, width, height - len(self.figure.notes), self._glyphs)
 
 
-class Seen(Struct, frozen=True):
+class PacketView(Struct, frozen=True):
     """What the window shows: whose data, which panels, and which share of the time."""
 
     way: int = 0
@@ -68,13 +68,13 @@ class Seen(Struct, frozen=True):
     low: float = 0.0
     high: float = 1.0
 
-    def zoomed(self, factor: float) -> Seen:
+    def zoomed(self, factor: float) -> PacketView:
         """Return another part of the time around the same middle."""
         half = min(0.5, max(MOST_ZOOM, (self.high - self.low) / 2 * factor))
         middle = min(1 - half, max(half, (self.low + self.high) / 2))
         return replace(self, low=middle - half, high=middle + half)
 
-    def moved(self, share: float) -> Seen:
+    def moved(self, share: float) -> PacketView:
         """Return the part before or after, by a share of itself."""
         step = min(1 - self.high, max(-self.low, share * (self.high - self.low)))
         return replace(self, low=self.low + step, high=self.high + step)
@@ -95,7 +95,7 @@ class PacketsWindow(Dialog[None]):
     ]
     DEFAULT_CSS = """
     PacketsWindow > Vertical { width: 100%; height: 100%; max-height: 100%; }
-    PacketsWindow Figure { height: 1fr; }
+    PacketsWindow PacketFigure { height: 1fr; }
     """
 
     def __init__(self, store: Path, run_id: int, position: int | None, glyphs: Glyphs) -> None:
@@ -104,11 +104,11 @@ class PacketsWindow(Dialog[None]):
         self._store, self._run_id, self._position = store, run_id, position
         self._ways: Sequence[TracedWay] = ()
         self._report: Report | None = None
-        self._seen = Seen()
+        self._seen = PacketView()
         self._is_reading = False
         self._span_s: tuple[float, float] | None = None
         """The beginning and the end of the connection; None before it is known."""
-        self._figure = Figure(glyphs)
+        self._figure = PacketFigure(glyphs)
         self._frame = Vertical(self._figure)
 
     def compose(self) -> ComposeResult:
@@ -120,7 +120,7 @@ class PacketsWindow(Dialog[None]):
         """Read the packets."""
         self._show(self._seen)
 
-    def _show(self, seen: Seen) -> None:
+    def _show(self, seen: PacketView) -> None:
         if seen.way != self._seen.way:
             self._span_s = None
         self._seen = seen
@@ -129,7 +129,7 @@ class PacketsWindow(Dialog[None]):
             self._read(seen)
 
     @work(thread=True, group="packets")
-    def _read(self, seen: Seen) -> None:
+    def _read(self, seen: PacketView) -> None:
         figure, words = None, ""
         try:
             with closing(Reader(self._store)) as reader:
@@ -148,7 +148,7 @@ class PacketsWindow(Dialog[None]):
         self._report = replace(report, trials=trials[:1])
         self._ways = [*chosen_of(traces_of(trials[:1]), reader.path, {}, (), every=True)]
 
-    def _made(self, reader: Reader, seen: Seen) -> Picture:
+    def _made(self, reader: Reader, seen: PacketView) -> Picture:
         """Return the figure. Raises UsageError if there are no packets, and StoreError."""
         assert self._report is not None
         only = {}
@@ -168,7 +168,7 @@ class PacketsWindow(Dialog[None]):
         with closing(figures_of(reader, self._report, wanted)) as figures:
             return next(figures)
 
-    def _take(self, seen: Seen, figure: Picture | None, words: str) -> None:
+    def _take(self, seen: PacketView, figure: Picture | None, words: str) -> None:
         self._is_reading = False
         if not self.is_mounted:
             return
@@ -179,7 +179,7 @@ class PacketsWindow(Dialog[None]):
         if seen != self._seen:
             self._show(self._seen)
 
-    def _title(self, seen: Seen) -> str:
+    def _title(self, seen: PacketView) -> str:
         if not self._ways or self._report is None:
             return "Packets"
         way, trial = self._ways[seen.way], self._report.trials[0].trial
@@ -214,7 +214,7 @@ class PacketsWindow(Dialog[None]):
 
         def take(place: int | None) -> None:
             if place is not None:
-                self._show(Seen(place, self._seen.panels))
+                self._show(PacketView(place, self._seen.panels))
 
         rows = [
             (f"{way.flow.name} {way.packets.host}".rstrip(), f"{' → '.join(way.ends)}")

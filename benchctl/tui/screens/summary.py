@@ -45,7 +45,7 @@ class SummaryScreen(ReportPage):
         Binding("m", "metric", "Metric", tooltip="Pick a metric", id="summary.metric"),
         Binding("R", "rows", "Rows", tooltip="Change the row axis", id="summary.rows"),
         Binding("C", "columns", "Cols", tooltip="Change the column axis", id="summary.columns"),
-        Binding("l", "list", "Lists", tooltip=LISTED, id="summary.list"),
+        Binding("l", "list", LISTED, show=False, id="summary.list"),
         Binding("P", "packets", PACKETS, show=False, id="summary.packets"),
         Binding("v", "replay", "Replay", tooltip=VIEW, id="summary.replay"),
         Binding("h", "app.show('history')", "History", id="summary.history"),
