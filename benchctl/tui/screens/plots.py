@@ -140,6 +140,7 @@ class PlotPage(SteeringPage):
     async def on_chart_view_turned(self, event: ChartView.Turned) -> None:
         """Do what a key does for which the wheel stands."""
         await self.run_action(event.action)
+
     def action_packets(self) -> None:
         """Show the packets of the trial that is looked at."""
         from benchctl.tui.screens.packets import PacketsWindow
