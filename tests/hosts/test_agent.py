@@ -16,7 +16,7 @@ from waiting import DEADLINE_S, until
 
 from benchctl.api import Channel
 from benchctl.errors import HostError
-from benchctl.hosts import agent, door, facts, frames, hostlock, ports
+from benchctl.hosts import agent, door, facts, frames, hostlock, ports, ssh
 from benchctl.hosts.programs import agent_text
 
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="waits by pidfd")
@@ -188,6 +188,46 @@ def test_an_agent_of_sudo_gives_root_only_to_what_needs_it(monkeypatch):
         return found, await waiting.wait()
 
     assert linked(main) == ([b"65534\n", b"0\n"], -signal.SIGTERM)
+
+
+# What BSD and macOS lack, in Python and in the kernel's names for it.
+ELSEWHERE = (
+    "import os, selectors, signal, socket, sys; sys.platform = 'darwin'; "
+    "selectors.DefaultSelector = selectors.PollSelector; "
+    "lacks = {os: ('pidfd_open', 'memfd_create', 'sched_getaffinity', 'sched_setaffinity'), "
+    "signal: ('pidfd_send_signal',), "
+    "socket: ('AF_PACKET', 'AF_NETLINK', 'SO_BINDTODEVICE', 'TCP_INFO')}; "
+    "[delattr(of, name) for of, names in lacks.items() for name in names if hasattr(of, name)]; "
+)
+
+
+@linux_only
+@pytest.mark.parametrize("python", PYTHONS)
+def test_an_agent_needs_nothing_that_only_linux_has(python, port):
+    """Its lock is a file there; everything else is as it is here."""
+    name = f"benchctl-test-bsd-{os.getpid()}"
+    file = Path(f"/tmp/{name}.lock")
+    code = f"{ELSEWHERE}{ssh.BOOT}"
+
+    async def main(link):
+        taken = await link.lock("first"), file.exists()
+        about = await link.ask(facts, "collect")
+        free = await link.ask(ports, "first_free", "127.0.0.1", port, 1)
+        process, output = await started(link, "sh", "-c", "echo $$; exec sleep 1000")
+        await until(lambda: output)
+        process.send_signal("SIGINT")
+        ended = await process.wait()
+        waiting = link.start(("sleep", "1000"), {}, print)
+        waiting.begin()
+        await link.ask(facts, "sysctls")  # everything before it is done
+        return taken, about["hostname"], free, ended, waiting.pid, link.about["system"]
+
+    argv = (python, "-I", "-S", "-c", code)
+    taken, hostname, free, ended, left, system = linked(main, argv=argv, lock=name)
+    assert (taken, free, ended, system) == (("", True), [port], -signal.SIGINT, "darwin")
+    assert hostname == facts.collect()["hostname"]
+    assert has_ended(left)
+    assert not file.exists()
 
 
 # --- nothing stays behind ---------------------------------------------------------------------

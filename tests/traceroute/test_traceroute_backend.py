@@ -34,6 +34,13 @@ def argv(tool, *address, **values):
     return shlex.join(command(tool, *address, **values).argv)
 
 
+def test_a_command_wants_root_where_other_users_get_no_probes_out():
+    assert not command(MTR, interval="1s").wants_root
+    assert command(MTR, interval="100ms").wants_root
+    assert not command(LINUX, protocol="udp").wants_root
+    assert command(LINUX, protocol="icmp").wants_root
+
+
 def test_the_command_for_mtr():
     assert argv(MTR) == ("mtr --raw -n -c 10 -i 1.000000 -m 30 -U 30 -Z 2 -G 2 -s 60 192.0.2.1")
     assert argv(
