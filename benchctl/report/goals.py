@@ -6,15 +6,18 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from benchctl.analysis.summary import point_key
+from benchctl.analysis.summary import SummaryRow, point_key
 from benchctl.report.pivot import figure_name
 from benchctl.report.report import Report, is_settled
 from benchctl.run.record import Run
 from benchctl.units import format_rate, format_ratio
+
+if TYPE_CHECKING:  # imported only for runs that have them
+    from benchctl.analysis.outcomes import Outcome
 
 
 class GoalState(StrEnum):
@@ -54,6 +57,16 @@ def goals_of(report: Report) -> list[Goal]:
     return [*_repeats(report), *_searches(report), *_expectations(report)]
 
 
+def _way(one: SummaryRow | Outcome, others: Iterable[SummaryRow | Outcome]) -> str:
+    """Return the direction of a figure whose flow has another one in it, too."""
+    ways = {
+        other.direction
+        for other in others
+        if (other.flow, point_key(other.point)) == (one.flow, point_key(one.point))
+    }
+    return f" ({one.direction})" if len(ways - {""}) > 1 and one.direction else ""
+
+
 def has_goals(run: Run) -> bool:
     """Return whether a run has goals."""
     settings = run.settings
@@ -91,7 +104,8 @@ def _repeats(report: Report) -> Iterator[Goal]:
     from benchctl.analysis.stopping import half_share
 
     ended = _ended(report)
-    for row in (row for row in report.summary if row.metric == until.metric):
+    rows = report.rows_of(until.metric)
+    for row in rows:
         count = ended[point_key(row.point)]
         half = half_share(row.values, until.most)
         over = report.run.status.has_ended or count >= until.most
@@ -101,7 +115,8 @@ def _repeats(report: Report) -> Iterator[Goal]:
         now = "one value has no interval" if math.isinf(half) else f"±{format_ratio(half)} now"
         figures = f"{now}, ±{format_ratio(until.share)} wanted"
         trials = f"{count} of at most {until.most}"
-        yield Goal(state, figure_name(row), trials, figures, row.point)
+        what = f"{figure_name(row)}{_way(row, rows)}"
+        yield Goal(state, what, trials, figures, row.point)
 
 
 def _searches(report: Report) -> Iterator[Goal]:
@@ -142,4 +157,6 @@ def _expectations(report: Report) -> Iterator[Goal]:
     for one in report.outcomes:
         count = ended[point_key(one.point)]
         trials = f"{count:,}" if count else "-"
-        yield Goal(GoalState(one.answer), one.text, trials, one.why, one.point, one.fails())
+        alike = [other for other in report.outcomes if other.figure == one.figure]
+        what = f"{one.text}{_way(one, alike)}"
+        yield Goal(GoalState(one.answer), what, trials, one.why, one.point, one.fails())

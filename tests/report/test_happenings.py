@@ -5,9 +5,10 @@ from msgspec.structs import replace
 from report.sample_report import RUN, TRIALS
 
 from benchctl.report.entries import report_entry
-from benchctl.report.happenings import event_lines, event_text
+from benchctl.report.happenings import event_lines, event_text, lab_changes
 from benchctl.report.remarks import remarks
 from benchctl.report.report import report_of
+from benchctl.run.planned import LabSettings, PlannedChange, Settings
 from benchctl.run.record import FlowEvent, Happening
 
 DROP = FlowEvent(
@@ -78,3 +79,17 @@ def test_the_json_has_the_events_of_each_direction(report):
     assert [one["kind"] for one in entries[0]["events"]] == ["drop", "stall", "stall"]
     assert entries[0]["events"][0]["beside"]["retransmits"] == 45
     assert entries[1]["events"] == []
+
+
+def test_changes_of_the_lab_have_their_times_and_words():
+    changes = (
+        PlannedChange(6.0, "core", rate=20e6),
+        PlannedChange(0.0, "core", ramp=3.0, delay=0.025, loss=0.1, at_share=0.5),
+        PlannedChange(15.0, "edge", rate="unlimited"),
+    )
+    settings = Settings({}, "interleaved", (), lab=LabSettings("x", "", None, True, changes))
+    assert lab_changes(settings, 20.0) == [
+        (6.0, "core 20.0 Mbit/s"), (10.0, "core 25.0 ms, loss 10 % in 3.00 s"),
+        (15.0, "edge unlimited"),
+    ]  # fmt: skip
+    assert lab_changes(Settings({}, "interleaved", ()), 20.0) == []

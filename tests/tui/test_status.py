@@ -211,3 +211,19 @@ def test_both_ways_of_a_flow_have_a_column_and_a_flow_that_a_trial_lacks_has_no_
 @pytest.mark.parametrize(("seconds", "text"), [(0, "0:00"), (75.9, "1:15"), (3730, "1:02:10")])
 def test_times_are_shown_as_a_clock_does(seconds, text):
     assert status.clock(seconds) == text
+
+
+def test_one_way_delays_have_a_figure_for_each_direction(tmp_path, feed_of):
+    made = MadeRun(tmp_path / "runs.sqlite")
+    made.begin()
+    made.begin_trial()
+    for way, owd_s in (("send", 0.012), ("receive", 0.034)):
+        made.recorder.add_sample(
+            made.flows["main"], "server", 0, way, 0.0, 0.5, 0.5, False, {"owd_s": owd_s}
+        )
+    made.recorder.flush()
+    made.close()
+    figures = told(feed_of(position=0), 0, made.now + 1)
+    assert {name: figures[name] for name in figures if "OWD" in name} == {
+        "OWD a send": "12.0 ms", "OWD a receive": "34.0 ms",
+    }  # fmt: skip

@@ -54,6 +54,7 @@ def tiles(view: RunView, traces: Traces | None, position: int, time: float) -> l
     left = clock(view.left_s(time)) if view.status_at(time) == RUNNING else NOTHING
     rates = _chosen(view, trial, traces, of_aspect(Aspect.RATE), add_up=True)
     trips = _chosen(view, trial, traces, of_aspect(Aspect.DELAY))
+    there_and_back = [trips, _chosen(view, trial, traces, (trips.metric,), back=True)]
     resent = _chosen(view, trial, traces, ("retransmits",), add_up=True)
     losses = _losses(traces, until_s)
     loss = max(losses, default=None)
@@ -65,7 +66,11 @@ def tiles(view: RunView, traces: Traces | None, position: int, time: float) -> l
             11,
         ),
         Tile("mean", mean, 11),
-        Tile(trips.named(title_of(trips.metric) or "RTT"), trips.sum(lambda s: s.at(until_s)), 8),
+        *(
+            Tile(way.named(title_of(way.metric) or "RTT"), way.sum(lambda s: s.at(until_s)), 8)
+            for way in there_and_back
+            if way.lines or way is trips
+        ),
         Tile(
             "max loss" if len(losses) > 1 else "loss",
             _value("loss_ratio", loss),
@@ -103,10 +108,12 @@ def _chosen(
     metrics: Sequence[str],
     *,
     add_up: bool = False,
+    back: bool = False,
 ) -> _Chosen:
     """Return the first of the metrics that was measured, of the first flow that has it.
 
-    With ``add_up``, also of the flows that are alike: of the same backend and direction.
+    With ``add_up``, also of the flows that are alike: of the same backend and direction. With
+    ``back``, the other direction of that flow, if it has two.
     """
     for metric in metrics if trial is not None and traces is not None else ():
         assert trial is not None
@@ -117,6 +124,11 @@ def _chosen(
             continue
         keys.sort(key=lambda key: (order[key.flow], key.direction != Direction.SEND))
         first = keys[0]
+        if back:
+            others = (key for key in keys if key.flow == first.flow and key != first)
+            first = next(others, first)
+            if first == keys[0]:
+                break
         alike = [key for key in keys if _kind(trial, key) == _kind(trial, first)]
         shown = alike if add_up else [first]
         of = f"of {len(shown)}" if len(shown) > 1 else letter(view.flows.index(first.flow))
