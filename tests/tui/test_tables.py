@@ -136,6 +136,18 @@ def test_what_is_typed_is_seen_as_it_is_typed(three):
     drive(three, open_page(three, "history"), script, size=(120, 24))
 
 
+def test_while_words_are_typed_the_last_line_says_how_to_end_that(three):
+    async def script(pilot):
+        typed = await press(pilot, "slash", *"tour")
+        assert typed.splitlines()[-1] == " ⏎ Keep  esc All rows  f1 Keys  ^p Palette"
+        kept = await press(pilot, "enter")
+        assert kept.splitlines()[-1].startswith(" / Filter  x Mark")
+        assert "2 of 3 runs" in kept
+        assert "3 runs" in await press(pilot, "slash", "escape")
+
+    drive(three, open_page(three, "history"), script, size=(120, 24))
+
+
 def test_the_cursor_stays_on_a_row_that_a_filter_shows(three):
     async def script(pilot):
         table = pilot.app.page.query_one(Table)

@@ -183,7 +183,7 @@ class LiveScreen(ListsPage):
             case "speed":
                 return not self._playhead.live
             case _:
-                return True
+                return super().matters(binding)
 
     def command(self) -> str:
         run = self.view.run

@@ -94,7 +94,7 @@ class Page(TablesScreen):
 
     def matters(self, binding: Binding) -> bool:
         """Return whether the last line offers a key now that it may show."""
-        return True
+        return binding.action != "filter" or not self.filter_line.has_focus
 
     def back(self) -> bool:
         """Undo what escape undoes on this screen; returns whether there was anything."""

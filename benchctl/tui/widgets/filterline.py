@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from textual import events
+from textual.binding import Binding, BindingType
 from textual.widgets import Input
 
 from benchctl.tui.widgets.table import Table
@@ -12,6 +15,10 @@ from benchctl.tui.widgets.words import Words
 class FilterLine(Input):
     """Words for the table that was in use when it was opened; shown while it has any."""
 
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "submit", "Keep"),
+        Binding("escape", "app.leave", "All rows"),
+    ]
     DEFAULT_CSS = """
     FilterLine { display: none; border: none; height: 1; padding: 0 1; }
     FilterLine:focus { border: none; }
