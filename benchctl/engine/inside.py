@@ -25,11 +25,12 @@ from benchctl.errors import UsageError
 from benchctl.hosts.clocks import ClockSpan
 from benchctl.metrics import Direction
 from benchctl.packets.both import TracePair, TracePlace, pairs_of
-from benchctl.packets.findings import TraceEntry, connection_entry, pair_entry
+from benchctl.packets.findings import connection_entry, pair_entry
 from benchctl.packets.frames import names_of
 from benchctl.packets.pairing import Passages
 from benchctl.packets.tcp import Connection
 from benchctl.packets.trace import StoppedError, Trace, read_trace
+from benchctl.run.packets import PairFound
 from benchctl.run.record import Figure, RecordedPackets
 from benchctl.store.record import Recorder
 
@@ -100,7 +101,7 @@ class Inside(NamedTuple):
     """What the packets of a flow say: of each end, of both together, and of each way."""
 
     captures: Sequence[RecordedPackets]
-    paired: Sequence[TraceEntry]
+    paired: Sequence[PairFound]
     crossed: Mapping[str, Crossed]
     """By the address of the end that they went to."""
     windows: Sequence[StreamWindow]

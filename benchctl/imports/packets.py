@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
 from contextlib import closing
 from itertools import starmap
 from pathlib import Path
 from stat import S_ISREG
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from msgspec.structs import replace
 
@@ -24,10 +24,11 @@ from benchctl.imports.kinds import FileKind
 from benchctl.imports.run import RunBuilder
 from benchctl.imports.session import stem
 from benchctl.metrics import Sample
-from benchctl.packets.findings import TraceEntry, connection_entry
+from benchctl.packets.findings import connection_entry
 from benchctl.packets.frames import names_of
 from benchctl.packets.tcp import Connection
 from benchctl.packets.trace import Trace
+from benchctl.run.packets import ConnectionFound
 from benchctl.run.record import RecordedPackets
 from benchctl.store.captures import trace_path
 from benchctl.store.read import Reader
@@ -140,11 +141,12 @@ def _named(one: Connection, way: int, number: int, taken: Container[str]) -> str
     return f"{name}#{number}" if name in taken else name
 
 
-def _recording(one: Connection, way: int, entry: TraceEntry, began_time: float) -> Recording:
+def _recording(one: Connection, way: int, entry: ConnectionFound, began_time: float) -> Recording:
     mine = entry["directions"][way]
+    rtt_s = cast("Mapping[str, float] | None", mine["rtt_s"])
     figures = {
         "throughput_bps": mine["throughput_bps"],
-        "rtt_s": mine["rtt_s"] and {n: v for n, v in mine["rtt_s"].items() if n != "samples"},
+        "rtt_s": rtt_s and {name: rtt_s[name] for name in rtt_s if name != "samples"},
         "retransmits": mine["retransmissions"]["count"],
         "bytes_sent": mine["unique_bytes"],
     }

@@ -18,6 +18,15 @@ from benchctl.packets.sending import Half
 from benchctl.packets.tcp import Connection, Shut
 from benchctl.packets.trace import Trace
 from benchctl.packets.waiting import Waiting
+from benchctl.run.packets import (
+    ConnectionFound,
+    CrossingFound,
+    PairFound,
+    RetransmissionsFound,
+    SpreadFound,
+    WayFound,
+    ZeroWindowFound,
+)
 
 TraceEntry = dict[str, Any]
 MOST_LOSSES = 1000
@@ -44,60 +53,63 @@ def trace_entry(trace: Trace) -> TraceEntry:
     }
 
 
-def connection_entry(number: int, connection: Connection) -> TraceEntry:
+def connection_entry(number: int, connection: Connection) -> ConnectionFound:
     """Return what is known of a connection; times are seconds since the trace began."""
     names = names_of(connection.ends)
     opener, reset_by = connection.opener, connection.reset_by
     duration_s = connection.last_s - connection.began_s
+    one, other = connection.halves
     return {
         "kind": "connection",
         "number": number,
-        "ends": list(names),
+        "ends": names,
         "opened_by": None if opener is None else names[opener],
         "began_s": connection.began_s,
         "duration_s": duration_s,
         "ending": connection.ending.value,
         "reset_by": None if reset_by is None else names[reset_by],
         "requests": connection.requests,
-        "directions": [
-            _half_entry(names[way], half, duration_s) for way, half in enumerate(connection.halves)
-        ],
+        "directions": (
+            _half_entry(names[0], one, duration_s),
+            _half_entry(names[1], other, duration_s),
+        ),
         "zero_windows": [_shut_entry(names, shut) for shut in connection.shuts],
     }
 
 
 def pair_entry(
     pair: TracePair, *, one_clock: bool, clock_error_s: float | None = None
-) -> TraceEntry:
+) -> PairFound:
     """Return what two traces of a connection say together; times are those of the first.
 
     Delays are true with ``one_clock``. With two clocks they have their offset in them, or, if that
     is known and taken out, are wrong by ``clock_error_s`` at most.
     """
-    connection = pair.connections[0]
-    names = names_of(connection.ends)
+    names = names_of(pair.connections[0].ends)
+
+    def crossed(way: int) -> CrossingFound:
+        shift_s = 0.0 if way == pair.near else pair.shift_s
+        return _crossing_entry(names[way], pair.crossings[way], shift_s)
+
     return {
         "kind": "pair",
-        "numbers": list(pair.numbers),
-        "ends": list(names),
+        "numbers": pair.numbers,
+        "ends": names,
         "one_clock": one_clock,
         "clock_error_s": clock_error_s,
-        "directions": [
-            _crossing_entry(names[way], crossing, 0.0 if way == pair.near else pair.shift_s)
-            for way, crossing in enumerate(pair.crossings)
-        ],
+        "directions": (crossed(0), crossed(1)),
         "zero_windows": [
             {
                 "closed_by": names[1 - way],
-                "at_sender": ours and _shut_entry(names, ours),
-                "at_receiver": theirs and _shut_entry(names, theirs),
+                "at_sender": _shut_entry(names, ours) if ours else None,
+                "at_receiver": _shut_entry(names, theirs) if theirs else None,
             }
             for way, ours, theirs in pair.shuts
         ],
     }
 
 
-def _crossing_entry(name: str, crossing: Crossing, shift_s: float) -> TraceEntry:
+def _crossing_entry(name: str, crossing: Crossing, shift_s: float) -> CrossingFound:
     left = crossing.left
     first = left.numbers[0] if left.numbers else 0
     return {
@@ -138,7 +150,7 @@ def exchange_entry(exchange: Exchange) -> TraceEntry:
     }
 
 
-def _half_entry(name: str, half: Half, duration_s: float) -> TraceEntry:
+def _half_entry(name: str, half: Half, duration_s: float) -> WayFound:
     waiting, retransmissions = half.waiting, half.retransmissions
     return {
         "from": name,
@@ -154,8 +166,8 @@ def _half_entry(name: str, half: Half, duration_s: float) -> TraceEntry:
         "window_scale": half.scale,
         "sack_permitted": half.sack_permitted if half.synchronized else None,
         "timestamps": half.timestamps if half.synchronized else None,
-        "initial_window_bytes": waiting and waiting.initial_bytes,
-        "initial_window_segments": waiting and _segments(waiting),
+        "initial_window_bytes": waiting.initial_bytes if waiting else None,
+        "initial_window_segments": _segments(waiting) if waiting else None,
         "handshake_rtt_s": half.handshake_s,
         "rtt_s": _spread(half.rtt_s),
         "retransmissions": _retransmissions_entry(retransmissions),
@@ -166,14 +178,14 @@ def _half_entry(name: str, half: Half, duration_s: float) -> TraceEntry:
         "sack_acks": half.sack_acks,
         "sack_blocks": half.sack_blocks,
         "dsack_blocks": half.dsacks,
-        "flight_max_bytes": waiting and waiting.flight_bytes,
+        "flight_max_bytes": waiting.flight_bytes if waiting else None,
         "window_min_bytes": half.window_least_bytes,
         "window_max_bytes": half.window_most_bytes,
         "window_full": waiting.full_count if waiting else 0,
         "keep_alives": half.keep_alives,
         "absent_bytes": half.absent_bytes,
         "unseen_bytes": half.unseen_bytes,
-        "waiting_s": waiting and waiting.lasted_s,
+        "waiting_s": waiting.lasted_s if waiting else None,
         "waits": {
             cause.value: {
                 "total_s": share.total_s,
@@ -200,7 +212,7 @@ def _segments(waiting: Waiting) -> int:
     return -(-(waiting.initial_bytes or 0) // waiting.segment_bytes)
 
 
-def _spread(values: Sequence[float]) -> TraceEntry | None:
+def _spread(values: Sequence[float]) -> SpreadFound | None:
     if not values:
         return None
     ordered = sorted(values)
@@ -214,17 +226,20 @@ def _spread(values: Sequence[float]) -> TraceEntry | None:
     }
 
 
-def _retransmissions_entry(retransmissions: Retransmissions | None) -> TraceEntry:
+def _retransmissions_entry(retransmissions: Retransmissions | None) -> RetransmissionsFound:
     found = retransmissions or Retransmissions()
     return {
         "count": found.count(),
         "bytes": sum(found.ends) - sum(found.starts),
-        **{kind.name.lower(): found.count(kind) for kind in Why},
+        "fast": found.count(Why.FAST),
+        "timeout": found.count(Why.TIMEOUT),
+        "probe": found.count(Why.PROBE),
+        "other": found.count(Why.OTHER),
         "spurious": found.count(needless=True),
     }
 
 
-def _shut_entry(names: tuple[str, str], shut: Shut) -> TraceEntry:
+def _shut_entry(names: tuple[str, str], shut: Shut) -> ZeroWindowFound:
     return {
         "closed_by": names[1 - shut.way],
         "began_s": shut.begin_s,

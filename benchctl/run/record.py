@@ -26,6 +26,7 @@ from typing import Annotated, Any, TypedDict
 from msgspec import Meta, Struct
 
 from benchctl.metrics import Vocabulary
+from benchctl.run.packets import ConnectionFound, PairFound
 from benchctl.run.planned import Hook, PlannedTrial, Scalar, Settings
 from benchctl.run.status import Status
 
@@ -202,8 +203,8 @@ class RecordedPackets(Struct, frozen=True):
     ``file`` is relative to the directory of the store; of a trace, whose ``host`` is not known and
     empty, it is absolute, and its size and the Unix time of its last change say whether it still is
     the same. ``dropped`` packets came too fast for the recorder, and ``left_out`` ones were beyond
-    the size that was asked for. ``findings`` are those of its connections, the largest first, as
-    `benchctl.packets.findings` has them; their times count from ``began_time`` (Unix).
+    the size that was asked for. ``findings`` are those of its connections, the largest first;
+    their times count from ``began_time`` (Unix).
     """
 
     host: str
@@ -212,7 +213,7 @@ class RecordedPackets(Struct, frozen=True):
     dropped: int
     left_out: int
     began_time: float = 0.0
-    findings: tuple[Mapping[str, Any], ...] = ()
+    findings: tuple[ConnectionFound, ...] = ()
     size_bytes: int = 0
     changed_time: float = 0.0
 
@@ -233,7 +234,7 @@ class RecordedFlow(Struct, frozen=True):
     ``bottlenecks`` are the links of the lab that limit it by theory, by direction; empty where its
     own rate or window does. ``route`` is the way that its probes took, if it traced it.
     ``captures`` are its packets, by host, if they were recorded; ``paired`` is what those of both
-    ends say together of each connection, as `benchctl.packets.findings` has it.
+    ends say together of each connection.
     """
 
     id: int
@@ -261,7 +262,7 @@ class RecordedFlow(Struct, frozen=True):
     bottlenecks: Mapping[str, str] = {}
     route: tuple[TracedHop, ...] = ()
     captures: tuple[RecordedPackets, ...] = ()
-    paired: tuple[Mapping[str, Any], ...] = ()
+    paired: tuple[PairFound, ...] = ()
 
 
 Figures = Mapping[tuple[str, str], Figure]

@@ -86,7 +86,7 @@ def test_connections_of_other_flows_between_the_same_hosts_are_left_out(tmp_path
     assert (len(every.captures[0].findings), len(every.paired)) == (2, 2)
     assert (len(own.captures[0].findings), len(own.paired)) == (1, 1)
     # Its number is that in the file, where a figure of it looks.
-    assert own.captures[0].findings[0]["ends"] == ["10.0.0.1:40000", "10.0.0.2:5201"]
+    assert own.captures[0].findings[0]["ends"] == ("10.0.0.1:40000", "10.0.0.2:5201")
     assert own.captures[0].findings[0]["number"] == every.captures[0].findings[1]["number"]
     assert own.crossed["10.0.0.2"].figures["packets_sent"].value == 14
     assert {one.stream for one in own.windows} == {0}

@@ -7,10 +7,13 @@ from pathlib import Path
 
 import pytest
 from imports.reports import imported, report, write
+from packets.slow import slow
 from report.whole import whole
 from store.store_support import NOW, add_flow, add_sample, figures, measured_run, new_run
 
 from benchctl.errors import StoreDamagedError
+from benchctl.packets.findings import connection_entry
+from benchctl.packets.trace import read_trace
 from benchctl.report.report import StoredRun
 from benchctl.run.record import FlowEvent, Happening, RecordedPackets
 from benchctl.store.read import Reader
@@ -30,15 +33,16 @@ def stores(tmp_path):
     one, other = tmp_path / "one.sqlite", tmp_path / "other.sqlite"
     for n in range(3):
         measured_run(other, {1: (1e6 + n, 2e6)}, now=NOW - 100 + n)
+    trace = tmp_path / "slow.pcap"
+    trace.write_bytes(slow())
     name = measured_run(one, {1: (95e6, 96e6), 2: (None,)}, tags=("old",), facts={"kernel": "6.1"})
     with closing(Recorder(one, 1)) as recorder:
         flow_id = add_flow(recorder, 2, attempt=2)
         for n in range(5):
             add_sample(recorder, flow_id, n / 10, {"throughput_bps": n + 1 / 3, "tcp_rtt_s": 1e-7})
         recorder.add_figures(flow_id, figures())
-        packets = RecordedPackets(
-            "h1", "one.sqlite.packets/a.pcapng", 7, 0, 0, NOW, ({"number": 1, "directions": []},)
-        )
+        found = [connection_entry(1, read_trace(trace).connections[0])]
+        packets = RecordedPackets("h1", "one.sqlite.packets/a", 7, 0, 0, NOW, tuple(found))
         recorder.update_flow(flow_id, captures=[packets])
         recorder.add_events(
             flow_id, [FlowEvent("send", "throughput_bps", Happening.DROP, 1.0, None, 2.0, 1.0)]
