@@ -1,7 +1,9 @@
-"""What is known of the hosts of a run: their facts, and the versions of the tools there."""
+"""What is known of the hosts of a run: their facts, the versions of the tools, the connections."""
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,7 +11,11 @@ import benchctl
 from benchctl.hosts import facts
 from benchctl.hosts.remote import RemoteHost
 from benchctl.run.planned import LOCAL, Host
+from benchctl.run.record import HostConnection
 from benchctl.store.record import Recorder
+
+# How often a screen learns how far the clocks are apart.
+LOOK_S = 5.0
 
 
 class About:
@@ -20,6 +26,8 @@ class About:
         self._facts: dict[str, dict[str, Any]] = {
             LOCAL.name: {"benchctl": benchctl.__version__, **facts.collect()}
         }
+        self._links: dict[str, tuple[RemoteHost, float]] = {}
+        """The latest to each host, and when it was opened."""
         self._write()
 
     async def greet(self, host: Host, link: RemoteHost) -> None:
@@ -27,6 +35,26 @@ class About:
         known = self._facts.get(host.name, {})
         self._facts[host.name] = {**known, **await link.ask(facts, "collect")}
         self._write()
+        self._links[host.name] = link, time.time()
+        self._look()
+        link.ended.add_done_callback(lambda _: None if link.closes else self._look())
+
+    async def watch(self) -> None:
+        """Record what is known of the connections, again and again."""
+        while True:
+            await asyncio.sleep(LOOK_S)
+            self._look()
+
+    def _look(self) -> None:
+        if self._links:
+            now = time.time()
+            connections = {
+                name: HostConnection(
+                    since_time, link.lost, link.clock.reading(now) if link.clock else None
+                )
+                for name, (link, since_time) in self._links.items()
+            }
+            self._recorder.update_run(connections=connections)
 
     def tools(self, host: Host, versions: Mapping[str, str]) -> None:
         """Record the versions of the tools on a host, by backend."""

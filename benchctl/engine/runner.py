@@ -119,8 +119,9 @@ class Runner:
 
     async def _measure(self, recorder: Recorder, reader: Reader, run: Run, turn: Turn) -> None:
         site = site_of(run.settings, lambda text: _note(recorder, text))
+        about = About(recorder)
+        watching = asyncio.ensure_future(about.watch())
         try:
-            about = About(recorder)
             note = (lambda text: _note(recorder, text)) if self._waits else None
             holding = Holding(run.name, about.greet, note)
             async with Hosts(holding.greet) as hosts:
@@ -135,6 +136,7 @@ class Runner:
                     )
                 await self._measure_on(site, hosts, about, recorder, reader, run, turn)
         finally:
+            await cancel(watching)
             await site.close()
 
     async def _unless_stopped(self, task: asyncio.Future[None]) -> bool:

@@ -121,6 +121,8 @@ class RemoteHost:
         """The host's Python and system."""
         self.lost = ""
         """Why the connection has broken; empty while it works."""
+        self.closes = False
+        """Whether it ends because it is needed no more."""
         self._argv, self._reach, self._settings = tuple(argv), reach, settings
         self._log = command_log()
         self._frames = frames.FrameReader()
@@ -254,6 +256,7 @@ class RemoteHost:
 
     async def close(self) -> None:
         """End the agent, which ends what it started, and the connection."""
+        self.closes = True
         process = self._process
         if process is not None and process.stdin is not None:
             process.stdin.close()

@@ -77,6 +77,31 @@ class RunOutline(Struct, frozen=True):
     tags: tuple[str, ...]
 
 
+class ClockReading(Struct, frozen=True):
+    """The clock of a host elsewhere as it was known at one time.
+
+    It is ``offset_s`` ahead of ours, and ``error_s`` is the most by which that may differ.
+    ``drift`` is how much faster it runs; None if unknown. ``rtt_s`` is the least round trip.
+    """
+
+    offset_s: float
+    error_s: float
+    rtt_s: float
+    drift: float | None = None
+
+
+class HostConnection(Struct, frozen=True):
+    """The connection of a run to a host elsewhere.
+
+    It was opened at ``since_time`` (Unix), and ``lost`` says why it has broken; empty while it
+    works. ``clock`` is None until it is known.
+    """
+
+    since_time: float
+    lost: str = ""
+    clock: ClockReading | None = None
+
+
 class Run(RunOutline, frozen=True):
     """One execution of a profile."""
 
@@ -95,6 +120,8 @@ class Run(RunOutline, frozen=True):
     """What wrote the files that the run was imported from, such as iperf3; empty if measured."""
     hosts: Mapping[str, Facts] = {}
     """The facts of the hosts elsewhere."""
+    connections: Mapping[str, HostConnection] = {}
+    """Those to the hosts elsewhere, as they were last known."""
 
     @property
     def vocabulary(self) -> Vocabulary:
@@ -139,19 +166,6 @@ class FairWindow(Struct, frozen=True):
     start_s: float
     end_s: float
     jain: float
-
-
-class ClockReading(Struct, frozen=True):
-    """The clock of a host elsewhere as it was known at one time.
-
-    It is ``offset_s`` ahead of ours, and ``error_s`` is the most by which that may differ.
-    ``drift`` is how much faster it runs; None if unknown. ``rtt_s`` is the least round trip.
-    """
-
-    offset_s: float
-    error_s: float
-    rtt_s: float
-    drift: float | None = None
 
 
 class Trial(PlannedTrial, frozen=True, kw_only=True):

@@ -31,6 +31,7 @@ ADDED = (
     ("trial", "file_sha256", "TEXT NOT NULL DEFAULT ''"),
     ("trial", "clocks", "TEXT NOT NULL DEFAULT '{}'"),
     ("run", "hosts", "TEXT NOT NULL DEFAULT '{}'"),
+    ("run", "connections", "TEXT NOT NULL DEFAULT '{}'"),
     ("flow", "bottlenecks", "TEXT NOT NULL DEFAULT '{}'"),
     ("flow", "route", "TEXT NOT NULL DEFAULT '[]'"),
     ("flow", "captures", "TEXT NOT NULL DEFAULT '[]'"),
@@ -62,7 +63,8 @@ CREATE TABLE run (
     tags TEXT NOT NULL DEFAULT '[]',    -- JSON list
     hooks TEXT NOT NULL DEFAULT '[]',   -- JSON: the hosts' commands around the run that ran
     origin TEXT NOT NULL DEFAULT '',    -- what wrote the files it was imported from; '' if measured
-    hosts TEXT NOT NULL DEFAULT '{}'    -- JSON: the facts of the hosts elsewhere, by host
+    hosts TEXT NOT NULL DEFAULT '{}',   -- JSON: the facts of the hosts elsewhere, by host
+    connections TEXT NOT NULL DEFAULT '{}' -- JSON: to the hosts elsewhere, as last known, by host
 );
 CREATE INDEX outline_of_run ON run (    -- a list of runs reads no pages of profiles and facts
     id, name, profile, created_time, status, trials, tags

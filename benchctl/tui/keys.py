@@ -8,6 +8,7 @@ from textual.dom import DOMNode
 from benchctl.tui.app import BenchApp
 from benchctl.tui.registry import SCREENS
 from benchctl.tui.screens.detail import TrialWindow
+from benchctl.tui.screens.facts import FactsWindow
 from benchctl.tui.screens.modals import Ask, Dialog, Help
 from benchctl.tui.screens.packets import PacketsWindow
 from benchctl.tui.screens.pick import PickFrom
@@ -24,6 +25,17 @@ def all_bindings() -> dict[str, Binding]:
         TablesScreen,
         *(entry.load() for entry in SCREENS.values()),
     ]
-    owners += [FlowPicker, Table, Scrolled, Dialog, PickFrom, TrialWindow, PacketsWindow, Help, Ask]
+    owners += [
+        FlowPicker,
+        Table,
+        Scrolled,
+        Dialog,
+        PickFrom,
+        TrialWindow,
+        FactsWindow,
+        PacketsWindow,
+        Help,
+        Ask,
+    ]
     bindings = [binding for owner in owners for binding in owner.BINDINGS]
     return {one.id: one for one in bindings if isinstance(one, Binding) and one.id is not None}

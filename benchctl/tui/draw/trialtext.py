@@ -16,6 +16,7 @@ from benchctl.report.pivot import align
 from benchctl.report.routes import hop_table
 from benchctl.run.planned import PlannedFlow
 from benchctl.run.record import Figure, HookOutcome, Note, Run, Trial
+from benchctl.tui.draw.hostlines import clock_line
 from benchctl.tui.draw.spans import PLAIN, Line, Span, state
 from benchctl.units import format_duration, format_value
 
@@ -35,6 +36,8 @@ def trial_lines(detail: TrialDetail) -> Iterator[Line]:
         yield [Span("  imported from ", "label"), Span(trial.file)]
     for hook in trial.hooks:
         yield from hook_lines(hook)
+    for host, clock in trial.clocks.items():
+        yield [Span(f"  {host}: ", "label"), Span(clock_line(clock))]
     planned = {flow.name: flow for flow in trial.flows}
     if not detail.flows:
         for flow in trial.flows:

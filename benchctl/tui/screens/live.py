@@ -19,6 +19,7 @@ from benchctl.tui.draw.charts import SIGNS, UNKNOWN, Choice
 from benchctl.tui.draw.columns import widths
 from benchctl.tui.draw.flowlist import list_flows
 from benchctl.tui.draw.goals import goal_columns, goal_notes, goal_row
+from benchctl.tui.draw.hostlines import host_lines
 from benchctl.tui.draw.spans import Line, Span
 from benchctl.tui.meanings import AFTER, BEFORE, VIEW
 from benchctl.tui.model.feed import Feed
@@ -68,6 +69,7 @@ class LiveScreen(ListsPage):
         Binding("v", "look", VIEW, show=False, id="live.look"),
         Binding("f", "follow", "Follow the trial that runs", show=False, id="live.follow"),
         Binding("l", "list", LISTED, show=False, id="live.list"),
+        Binding("F", "facts", "Facts of the hosts", show=False, id="live.facts"),
         *KEYS,
     ]
     DEFAULT_CSS = """
@@ -145,7 +147,7 @@ class LiveScreen(ListsPage):
         self._table = Table(id="results", empty="no trial has ended yet")
         self._goals = Table(id="goals", empty="no trial has ended yet")
         self._remarks = Scrolled(id="remarks")
-        self._notes = Notes()
+        self._hosts, self._notes = Notes(), Notes()
         # The captions of plots are the legend of one or two.
         self.add_class("-list-flows" if len(feed.view.flows) > 2 else "-list-trials")
         if not live:
@@ -155,7 +157,7 @@ class LiveScreen(ListsPage):
         side = Container(self._flows, self._trials, id="side")
         middle = (self._charts, side, self._table, self._goals, self._remarks)
         self._middle = Container(*middle, id="middle")
-        return [self._tiles, self._middle, self._notes]
+        return [self._tiles, self._middle, self._hosts, self._notes]
 
     def on_mount(self) -> None:
         """Focus the list that is shown."""
@@ -262,6 +264,8 @@ class LiveScreen(ListsPage):
         if not self._playhead.live and not view.ended:
             notes.insert(0, [Span("! the run goes on: Follow shows it live", "warn")])
         self._notes.show(notes)
+        clocks = trial.trial.clocks if trial is not None and trial.trial is not None else {}
+        self._hosts.show(host_lines(view.run, clocks))
         could = (view.can_resume, view.ended, self._playhead.standing)
         if self._could != could:
             self._could = could
@@ -353,6 +357,12 @@ class LiveScreen(ListsPage):
         self._show()
 
     # --- keys -----------------------------------------------------------------------------
+
+    def action_facts(self) -> None:
+        """Show the facts of the hosts."""
+        from benchctl.tui.screens.facts import FactsWindow
+
+        self.app.push_screen(FactsWindow(self.view.run))
 
     def action_freeze(self) -> None:
         """Freeze the screen, or continue."""

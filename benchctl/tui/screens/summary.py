@@ -28,6 +28,7 @@ from benchctl.tui.draw.goals import goal_columns, goal_row, goal_tally
 from benchctl.tui.draw.heat import INVALID, STEPS, Arrangement, SummaryTable
 from benchctl.tui.draw.spans import Line, Span, state
 from benchctl.tui.meanings import PACKETS, VIEW
+from benchctl.tui.screens.facts import FactsWindow
 from benchctl.tui.screens.page import ReportPage, Surroundings
 from benchctl.tui.screens.pick import PickFrom
 from benchctl.tui.widgets.chartview import Grids
@@ -48,6 +49,7 @@ class SummaryScreen(ReportPage):
         Binding("l", "list", LISTED, show=False, id="summary.list"),
         Binding("P", "packets", PACKETS, show=False, id="summary.packets"),
         Binding("v", "replay", "Replay", tooltip=VIEW, id="summary.replay"),
+        Binding("F", "facts", "Facts of the hosts", show=False, id="summary.facts"),
         Binding("h", "app.show('history')", "History", id="summary.history"),
         Binding("c", "app.show('compare')", "Compare", id="summary.compare"),
     ]
@@ -210,6 +212,10 @@ class SummaryScreen(ReportPage):
 
         around = self.around
         self.app.push_screen(PacketsWindow(around.store, self._run.id, None, around.glyphs))
+
+    def action_facts(self) -> None:
+        """Show the facts of the hosts."""
+        self.app.push_screen(FactsWindow(self._run))
 
     def action_replay(self) -> None:
         """Replay the run."""

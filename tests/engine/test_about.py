@@ -1,0 +1,44 @@
+"""What a run records of its hosts and of the connections to them."""
+
+import asyncio
+from types import SimpleNamespace
+
+from hosts.linked import linked
+
+from benchctl.engine.about import About
+from benchctl.run.planned import Host, Reach
+
+FAR = Host("far", "192.0.2.10", reach=Reach("far"))
+
+
+def test_a_connection_is_recorded_with_its_clock_and_why_it_was_lost():
+    written = []
+    recorder = SimpleNamespace(update_run=lambda **columns: written.append(columns))
+
+    async def main(link):
+        about = About(recorder)
+        await about.greet(FAR, link)
+        first = written[-1]["connections"]["far"]
+        await link.timed()
+        link._break("it is gone")
+        await asyncio.sleep(0)  # what is to be done at its end is done
+        return first, written[-1]["connections"]["far"]
+
+    first, last = linked(main)
+    assert (first.lost, last.lost) == ("", "host far: it is gone")
+    assert first.since_time == last.since_time
+    assert abs(last.clock.offset_s) <= last.clock.error_s
+    assert any(columns.get("hosts", {}).get("far", {}).get("system") for columns in written)
+
+
+def test_a_connection_that_is_needed_no_more_is_not_lost():
+    written = []
+    recorder = SimpleNamespace(update_run=lambda **columns: written.append(columns))
+
+    async def main(link):
+        await About(recorder).greet(FAR, link)
+        await link.close()
+        await asyncio.sleep(0)
+
+    linked(main)
+    assert written[-1]["connections"]["far"].lost == ""
