@@ -4,8 +4,7 @@ from contextlib import closing
 
 import pytest
 from msgspec.structs import replace
-from tui.driving import drive, open_page, press
-from tui.made_runs import MadeRun, whole_run
+from tui.made_runs import MadeRun
 
 from benchctl.run.record import ClockReading, HostConnection
 from benchctl.run.status import Status
@@ -60,16 +59,3 @@ def test_the_facts_are_those_of_every_host_this_machine_first(run):
         "oslo", "  clock 3.10 ms ahead, ±200 us; round trip 10.6 ms",
         "  kernel = 5.10", "rome", "  nothing is known",
     ]  # fmt: skip
-
-
-@pytest.mark.parametrize("screen", ["live", "summary"])
-def test_a_key_opens_the_facts(screen, store):
-    whole_run(store)
-
-    async def script(pilot):
-        opened = await press(pilot, "F")
-        assert "Facts of the hosts" in opened
-        assert "hostname = probe-1" in opened
-        assert "Facts of the hosts" not in await press(pilot, "escape")
-
-    drive(store, open_page(store, screen, 1), script, size=(120, 40))

@@ -85,6 +85,8 @@ def test_every_key_of_a_replay_does_what_it_says(store):
         assert "Measure the failed trials again?" in await press(pilot, "r")  # no other is left
         await press(pilot, "n")
         tried.update(("live.skip", "live.stop", "live.resume"))
+        assert "hostname = probe-1" in await tell("live.facts", "F")
+        await press(pilot, "escape")
         await tell("live.follow", "f")
         assert "A remark about this run" in await tell("live.remark", "n")
         await press(pilot, *"rain", "enter")

@@ -151,6 +151,8 @@ def test_every_key_of_the_summary_does_what_it_says(three):
         assert "streams=1" in await tell("summary.columns", "C")
         assert "server  streams" in (await press(pilot, "C")).replace("    ", "  ")
         assert "streams  server" in await tell("summary.rows", "R")
+        assert "hostname = probe-1" in await tell("summary.facts", "F")
+        await press(pilot, "escape")
         first_again = shown(pilot)
         limits = await tell("summary.list", "l")
         assert re.search("direction +limited by +why", limits)
