@@ -51,8 +51,8 @@ ARROWS = {
 }
 # In this order every key has an effect.
 KEYS = (
-    "+", "+", "-", "+", "0", "m", "\r", "g", "g", "B", "B", "B", "l", "p", "\r", "\r",
-    "left", "right", "shift+left", "shift+right", " ", " ",
+    "+", "+", "-", "+", "0", "m", "\r", "g", "g", "D", "D", "D", "B", "B", "B", "l", "p", "\r",
+    "\r", "left", "right", "shift+left", "shift+right", " ", " ",
 )  # fmt: skip
 # Keys that open something, and what shows that it is there.
 OPENING = {"1": "profiles", "3": "rows", "4": "runs in", "2": "FROZEN"}

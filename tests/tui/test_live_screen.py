@@ -72,6 +72,9 @@ def test_every_key_of_a_replay_does_what_it_says(store):
         assert not any("⠀" < c <= "⣿" for c in blocks)
         assert "▀" in blocks or "▄" in blocks or "▗" in blocks
         assert "│" not in (await press(pilot, "B")).splitlines()[5]
+        assert "RTT, CDF of" in await tell("live.shape", "D")
+        assert "RTT, histogram of" in await press(pilot, "D")
+        assert "RTT  " in await press(pilot, "D")
         assert "▶ running  trial 3/8" in await tell("live.after", "right_square_bracket")
         assert "trial 2/8" in await tell("live.before", "left_square_bracket")
         assert "trial 2/8" in await tell("live.look", "v")

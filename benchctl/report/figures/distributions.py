@@ -56,22 +56,10 @@ def distributed(request: PictureRequest, bulk: Bulk) -> Picture | None:
     described = request.run.vocabulary.describe(metric)
     low, high = min(one[0] for _, one, _ in shown), max(one[-1] for _, one, _ in shown)
     values_axis = Axis(title_of(metric), metric, low, high)
-    if request.kind is PictureKind.CDF:
-        lines = [
-            PictureLine(names[number], number, *_cumulated(values, request.columns))
-            for number, values, _ in shown
-        ]
-        share = Axis("share of samples", "share_ratio", 0.0, 1.0, from_zero=True)
-        return request.figure(values_axis, [Panel(share, lines)], names, naming.title, notes)
-    if request.kind is PictureKind.HISTOGRAM:
-        edges = edges_of([values for _, values, _ in shown])
-        lines = [
-            PictureLine(names[number], number, *_outline(edges, counts_in(values, edges)))
-            for number, values, _ in shown
-        ]
-        most = max(max(line.ys) for line in lines)
-        counted = Axis("samples", "", 0.0, most, from_zero=True)
-        return request.figure(values_axis, [Panel(counted, lines)], names, naming.title, notes)
+    if request.kind is not PictureKind.BOX:
+        lines = [(names[number], number, values) for number, values, _ in shown]
+        panel = shape_of(request.kind, lines, request.columns)
+        return request.figure(values_axis, [panel], names, naming.title, notes)
     places = [*dict.fromkeys(str(pool.source.point.get(axis, "")) for _, _, pool in shown)]
     if axis:
         known = [str(value) for value in request.run.values[axis]]
@@ -95,6 +83,22 @@ def distributed(request: PictureRequest, bulk: Bulk) -> Picture | None:
     y = Axis(title_of(metric), metric, low, high, from_zero=from_zero)
     named = (names, naming.title) if axis else ([""], "")
     return request.figure(x, [Panel(y, boxes=boxes)], *named, notes)
+
+
+def shape_of(
+    kind: PictureKind, lines: Sequence[tuple[str, int, Sequence[float]]], most: int
+) -> Panel:
+    """Return the plot of a CDF, of at most ``most`` steps, or else of a histogram.
+
+    Lines are a name, a number and samples in order of value.
+    """
+    if kind is PictureKind.CDF:
+        share = Axis("share of samples", "share_ratio", 0.0, 1.0, from_zero=True)
+        return Panel(share, [PictureLine(n, k, *_cumulated(v, most)) for n, k, v in lines])
+    edges = edges_of([values for _, _, values in lines])
+    drawn = [PictureLine(n, k, *_outline(edges, counts_in(v, edges))) for n, k, v in lines]
+    greatest = max(max(line.ys) for line in drawn)
+    return Panel(Axis("samples", "", 0.0, greatest, from_zero=True), drawn)
 
 
 def _pools(request: PictureRequest, metric: str, bulk: Bulk) -> Iterator[_Pool]:

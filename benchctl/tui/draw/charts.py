@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from benchctl.metrics import Direction, Fold, title_of
+from benchctl.analysis.counted import Counted
+from benchctl.metrics import Aspect, Direction, Fold, of_aspect, title_of
+from benchctl.report.figures.figure import PictureKind
 from benchctl.report.series import Series
 from benchctl.report.traces import ALL, LineKey, Traces
+from benchctl.tui.draw.axis import PlotAxis
 from benchctl.tui.draw.glyphs import BRAILLE, Glyphs
+from benchctl.tui.draw.percentiles import percentiles
 from benchctl.tui.draw.plot import (
     MARGIN,
     Curve,
@@ -46,6 +50,9 @@ SIGNS = (
     ("◆drop  ◆b stall", "what was found at the end of a flow; enter on a trial describes it"),
     ("◆core 20 Mbit/s", "a change of the lab that the profile asks for"),
     ("expected 28.7", "the dashed line: what the links of the lab allow"),
+    ("p50  p95  p99", "percentiles of all samples of the trial so far, and of all streams"),
+    ("CDF", "the share of samples up to each value"),
+    ("histogram", "how many samples are between each two values"),
 )
 """The signs of the plots, explained."""
 UNKNOWN = "a metric of the backend without a description"
@@ -54,6 +61,16 @@ Pick = tuple[str, int]
 """A flow and the number of a stream, or ALL for the flow's own line."""
 Expected = Mapping[tuple[str, str, str], float]
 """The theoretical values by flow, direction and metric."""
+SamplesOf = Callable[[LineKey], Counted | None]
+"""Gives the samples of a line in order of value; None if it has none, or they were not read."""
+SHAPES = (PictureKind.TIME, PictureKind.CDF, PictureKind.HISTOGRAM)
+# The caption of more lines has no room for percentiles.
+FEW_LINES = 2
+
+
+def no_samples(_: LineKey) -> Counted | None:
+    """Know nothing of any line."""
+    return None
 
 
 class Choice(Struct, frozen=True):
@@ -61,7 +78,8 @@ class Choice(Struct, frozen=True):
 
     ``first`` is the place of the first plot among the metrics; ``picked`` names the lines, None for
     every flow's own. ``smooth`` lines are drawn as means over some time. ``bounds`` are the values
-    that plots show, by metric, if not those that suit the lines.
+    that plots show, by metric, if not those that suit the lines. ``shape`` is what is drawn: lines
+    over time, or how the samples of the first metric are distributed.
     """
 
     first: int = 0
@@ -70,6 +88,7 @@ class Choice(Struct, frozen=True):
     smooth: bool = True
     bounds: Mapping[str, Bounds] = {}
     glyphs: Glyphs = BRAILLE
+    shape: PictureKind = PictureKind.TIME
 
     @property
     def split(self) -> Collection[str]:
@@ -124,9 +143,16 @@ def compose(
     width: int,
     height: int,
     expected: Expected = MappingProxyType({}),
+    samples_of: SamplesOf = no_samples,
 ) -> list[Line]:
-    """Return as many plots as fit into the height, with captions."""
-    charts = [] if traces is None else charts_of(traces, choice, view, width, height, expected)
+    """Return as many plots as fit into the height, with captions; or the chosen distribution."""
+    charts = [] if traces is None else charts_of(
+        traces, choice, view, width, height, expected, samples_of
+    )  # fmt: skip
+    if traces is not None and charts and choice.shape is not PictureKind.TIME:
+        from benchctl.tui.draw.shares import draw_shares
+
+        return draw_shares(traces, choice, samples_of, width, height)
     if not charts:
         blank: Line = [Span(" " * width)]
         return [*[blank] * (height // 2), [Span("  no samples", "dim")]]
@@ -141,16 +167,13 @@ def compose(
 
 
 def charts_of(
-    traces: Traces, choice: Choice, view: View, width: int, height: int, expected: Expected
-) -> list[Chart]:
+    traces: Traces, choice: Choice, view: View, width: int, height: int, expected: Expected,
+    samples_of: SamplesOf = no_samples,
+) -> list[Chart]:  # fmt: skip
     """Return as many plots as fit into the height, from the chosen metric on."""
-    metrics = traces.metrics()
-    count = max(1, min(MOST, height // LEAST_HEIGHT, len(metrics)))
-    shown = [metrics[(choice.first + n) % len(metrics)] for n in range(min(count, len(metrics)))]
-    keys = {
-        metric: [key for key in traces.keys(metric) if _is_shown(key, traces, choice)]
-        for metric in shown
-    }
+    shown = shown_metrics(traces, choice, height)
+    count = max(1, len(shown))
+    keys = {metric: keys_of(metric, traces, choice) for metric in shown}
     room = max(
         (len(mark_of(key, some, traces)) for some in keys.values() for key in some), default=1
     )
@@ -158,7 +181,7 @@ def charts_of(
     smooth_s = round_time(SMOOTH_DOTS * (view.to_s - view.from_s) / dots) if choice.smooth else 0.0
     charts = []
     for number, metric in enumerate(shown):
-        plot = _plot(traces, metric, keys[metric], choice, smooth_s, expected)
+        plot = _plot(traces, metric, keys[metric], choice, smooth_s, expected, samples_of)
         if number == 0:  # all plots have one time axis
             plot = replace(plot, happened=traces.changes)
         last = number == count - 1
@@ -168,40 +191,76 @@ def charts_of(
     return charts
 
 
-def _is_shown(key: LineKey, traces: Traces, choice: Choice) -> bool:
-    """Return whether a line was chosen; those of single streams are with their flow."""
-    own = traces.meanings[key.metric].by_stream
-    return choice.shows(key.flow, ALL if own else key.stream)
+def shown_metrics(traces: Traces, choice: Choice, height: int) -> list[str]:
+    """Return the metrics of the plots that fit into the height."""
+    metrics = traces.metrics()
+    count = min(max(1, min(MOST, height // LEAST_HEIGHT)), len(metrics))
+    return [metrics[(choice.first + n) % len(metrics)] for n in range(count)]
+
+
+def keys_of(metric: str, traces: Traces, choice: Choice) -> list[LineKey]:
+    """Return the lines of a metric that were chosen; those of single streams with their flow."""
+    own = traces.meanings[metric].by_stream
+    return [
+        key for key in traces.keys(metric) if choice.shows(key.flow, ALL if own else key.stream)
+    ]
+
+
+def spread_metrics(traces: Traces, choice: Choice, height: int) -> frozenset[str]:
+    """Return the metrics whose samples are wanted in order of value.
+
+    It is the one whose distribution is shown. Over time, it is the plotted delays that have room
+    for percentiles in their captions.
+    """
+    shown = shown_metrics(traces, choice, height)
+    if choice.shape is not PictureKind.TIME:
+        return frozenset(shown[:1])
+    delays = {name for name in shown if name in of_aspect(Aspect.DELAY)}
+    return frozenset(one for one in delays if len(keys_of(one, traces, choice)) <= FEW_LINES)
 
 
 def rescaled(
     traces: Traces, choice: Choice, view: View, width: int, height: int, expected: Expected,
-    how: Literal["zoom", "pan"], steps: int,
+    how: Literal["zoom", "pan"], steps: int, samples_of: SamplesOf = no_samples,
 ) -> Choice:  # fmt: skip
     """Return the choice with a smaller part of the first plot's values, or a higher one.
 
     It has no bounds for a plot of all values.
     """
     automatic = replace(choice, bounds={})
-    charts = charts_of(traces, automatic, view, width, height, expected)
+    if choice.shape is PictureKind.TIME:
+        axis = _first_axis(traces, automatic, view, width, height, expected)
+    else:
+        from benchctl.tui.draw.shares import axis_of_shares
+
+        axis = axis_of_shares(traces, automatic, samples_of, width)
+    if axis is None:
+        return choice
+    change = zoomed if how == "zoom" else panned
+    low, high = change(axis, choice.bounds.get(axis.metric), steps)
+    others = {name: bounds for name, bounds in choice.bounds.items() if name != axis.metric}
+    whole = low <= axis.low and high >= axis.high
+    return replace(choice, bounds=others if whole else {**others, axis.metric: (low, high)})
+
+
+def _first_axis(
+    traces: Traces, choice: Choice, view: View, width: int, height: int, expected: Expected
+) -> PlotAxis | None:
+    """Return the value axis of the first plot; None if it has no room."""
+    charts = charts_of(traces, choice, view, width, height, expected)
     frame = charts and frame_of(
         view, width, charts[0].height - 1, with_times=charts[0].with_times, glyphs=choice.glyphs,
         room=charts[0].room,
     )  # fmt: skip
     if not frame:
-        return choice
+        return None
     plot = charts[0].plot
-    axis = axis_of_plot(plot, strips_of(plot, view, frame), frame.rows)
-    change = zoomed if how == "zoom" else panned
-    low, high = change(axis, choice.bounds.get(plot.metric), steps)
-    others = {name: bounds for name, bounds in choice.bounds.items() if name != plot.metric}
-    whole = low <= axis.low and high >= axis.high
-    return replace(choice, bounds=others if whole else {**others, plot.metric: (low, high)})
+    return axis_of_plot(plot, strips_of(plot, view, frame), frame.rows)
 
 
 def _plot(
     traces: Traces, metric: str, keys: Sequence[LineKey], choice: Choice, smooth_s: float,
-    expected: Expected,
+    expected: Expected, samples_of: SamplesOf,
 ) -> Plot:  # fmt: skip
     fold = traces.meanings[metric].fold
     medians = traces.medians(metric)
@@ -214,10 +273,12 @@ def _plot(
         smooth = fold is not Fold.COUNT and series.spacing_s * SMOOTH_SAMPLES <= smooth_s
         promised = expected.get(key[:3]) if key.stream == ALL else None
         happened = [*traces.happened(key)]
+        samples = samples_of(key)
         curves.append(
             Curve(
-                _name(key, keys), series, traces.number(key.flow), mark_of(key, keys, traces),
+                name_of(key, keys), series, traces.number(key.flow), mark_of(key, keys, traces),
                 smooth_s if smooth else 0.0, smooth or key in medians, promised, happened,
+                percentiles(metric, samples) if samples else (),
             )
         )  # fmt: skip
     return Plot(
@@ -247,7 +308,7 @@ def _title(traces: Traces, plot: Plot, keys: Sequence[LineKey]) -> str:
     return ", ".join(parts) + (" (log)" if plot.log else "")
 
 
-def _name(key: LineKey, among: Sequence[LineKey]) -> str:
+def name_of(key: LineKey, among: Sequence[LineKey]) -> str:
     """Return the name of a line beside its mark."""
     return f"{key.flow} {key.direction}" if _has_both(key, among) else key.flow
 
@@ -264,6 +325,15 @@ def _has_both(key: LineKey, among: Sequence[LineKey]) -> bool:
     return len({other.direction for other in among if other.flow == key.flow}) > 1
 
 
+def _with_percentiles(curves: Sequence[Curve], shown: Sequence[str]) -> Iterator[list[str]]:
+    """Yield what a caption says of every curve, the longest first; nothing if one has nothing."""
+    for told in zip(*(curve.told for curve in curves), strict=False):
+        yield [
+            f"{one.mark} {one.name} {value:<{VALUE_WIDTH}}  {text}  "
+            for one, value, text in zip(curves, shown, told, strict=True)
+        ]
+
+
 def _caption(chart: Chart, view: View, width: int) -> list[Span]:
     """Return a title, and of every line as much as fits for all: mark, name and figure."""
     title = Span(f"{chart.title}  ", "strong")
@@ -276,6 +346,7 @@ def _caption(chart: Chart, view: View, width: int) -> list[Span]:
     ]
     shown = ["-" if value is None else format_value(metric, value) for value in values]
     for texts in (
+        *_with_percentiles(curves, shown),
         [f"{c.mark} {c.name} {s:<{VALUE_WIDTH}}  " for c, s in zip(curves, shown, strict=True)],
         [f"{c.mark} {s:<{VALUE_WIDTH}}  " for c, s in zip(curves, shown, strict=True)],
         [f"{c.mark} {c.name}  " for c in curves],

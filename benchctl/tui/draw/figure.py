@@ -63,8 +63,7 @@ def _panel(
             yield from _over_time(figure, panel, width, height - 1, glyphs)
         case _:
             yield crop([Span(panel.y.title, "strong")], width)
-            lines = _curves(figure, panel, width, height - 1, glyphs)
-            yield from (crop(line, width) for line in lines)
+            yield from curves(figure, panel, width, height - 1, glyphs)
 
 
 def _legend(figure: Picture) -> Iterator[Span]:
@@ -152,8 +151,16 @@ class _Across(NamedTuple):
         return [(self.place(tick.value), tick.text) for tick in self.axis.ticks]
 
 
-def _curves(figure: Picture, panel: Panel, width: int, height: int, glyphs: Glyphs) -> list[Text]:
-    """Draw lines over any axis: the letters are at their values."""
+def mark_of_line(line: PictureLine) -> str:
+    """Return the letter of a measured line."""
+    return letter(line.number or 0)
+
+
+def curves(
+    figure: Picture, panel: Panel, width: int, height: int, glyphs: Glyphs,
+    mark_of: Callable[[PictureLine], str] = mark_of_line,
+) -> list[Text]:  # fmt: skip
+    """Draw lines over any axis: the marks are at their values."""
     columns, rows = width - MARGIN - 1, height - 3
     across = _across(figure.kind, figure.x, columns)
     y = axis_for(
@@ -174,7 +181,7 @@ def _curves(figure: Picture, panel: Panel, width: int, height: int, glyphs: Glyp
             strip = _strip(figure.kind, points, glyphs, y, dashed=line.role is LineRole.EXPECTED)
             field.add_line(role, None, strip)
         sign = {
-            LineRole.MEASURED: letter(line.number or 0), LineRole.REPORTED: REPORTED,
+            LineRole.MEASURED: mark_of(line), LineRole.REPORTED: REPORTED,
             LineRole.INVALID: INVALID,
         }.get(line.role, "")  # fmt: skip
         if sign and figure.kind not in (PictureKind.CDF, PictureKind.HISTOGRAM):
@@ -185,10 +192,11 @@ def _curves(figure: Picture, panel: Panel, width: int, height: int, glyphs: Glyp
                 named = max(points, key=lambda point: point[1])
             marks.append((*named, (role, sign)))
     grid = field.cells()
-    for x, value, cell in marks:
-        row, column = round((1 - y.place(value)) * (y.cells - 1)), round(x)
-        if 0 <= row < y.cells and 0 <= column < across.cells:
-            grid[row][column] = cell
+    for x, value, (role, sign) in marks:
+        row = round((1 - y.place(value)) * (y.cells - 1))
+        for column, one in enumerate(sign, round(x)):
+            if 0 <= row < y.cells and 0 <= column < across.cells:
+                grid[row][column] = (role, one)
     labels = {tick.cell: tick.text for tick in y.ticks}
     lines: list[Text] = []
     for number, drawn in enumerate(grid):
@@ -205,7 +213,7 @@ def _curves(figure: Picture, panel: Panel, width: int, height: int, glyphs: Glyp
     unit = across.ticks.unit if across.ticks is not None else ""
     title = f"{figure.x.title} ({unit})" if unit else figure.x.title
     lines.append([Span(" " * (MARGIN + 1)), Span(title.center(across.cells).rstrip(), "label")])
-    return lines
+    return [[*crop(line, width)] for line in lines]
 
 
 def _across(kind: PictureKind, x: Axis, columns: int) -> _Across:
@@ -226,8 +234,13 @@ def _strip(
     *,
     dashed: bool,
 ) -> Strip:
-    """Return the dots of a line through points: straight between two, or in steps for a CDF."""
+    """Return the dots of a line through points: straight between two, or in steps for a CDF.
+
+    A column has the whole range of its values, as at a step.
+    """
     dots: dict[int, float] = {}
+    lows: dict[int, float] = {}
+    highs: dict[int, float] = {}
     wide = glyphs.columns
     for (x0, y0), (x1, y1) in pairwise(points):
         first, last = round((x0 + 0.5) * wide), round((x1 + 0.5) * wide)
@@ -235,11 +248,13 @@ def _strip(
             share = (dot - first) / (last - first) if last > first else 1.0
             between = y0 if kind is PictureKind.CDF else _between(y0, y1, share, log=y.log)
             dots[dot] = y1 if dot == last else between
+            for value in (between, dots[dot]):
+                lows[dot] = min(lows.get(dot, value), value)
+                highs[dot] = max(highs.get(dot, value), value)
     if dashed:
         dots = {dot: value for dot, value in dots.items() if dot % DASH < DASH // 2}
     places = sorted(dot for dot in dots if dot >= 0)
-    values = [dots[dot] for dot in places]
-    return Strip(places, values, values, values)
+    return Strip(places, *([of[dot] for dot in places] for of in (lows, highs, dots)))
 
 
 def _between(low: float, high: float, share: float, *, log: bool) -> float:

@@ -1,7 +1,7 @@
 """The flows of a trial as a list with figures and sparklines: the legend of all plots. Pure.
 
 A row is a line of the plots: a flow's, or that of one of its streams. It shows the first plotted
-metric that the flow reports.
+metric that the flow reports; beside a CDF or a histogram, the figures of the samples.
 
 Textual's Sparkline is a widget of one line: a change of eight of them takes 16 ms, of the whole
 list with sparklines as text 3 ms (``python bench widgets``).
@@ -15,11 +15,13 @@ from itertools import pairwise
 from msgspec import Struct
 
 from benchctl.metrics import Fold, title_of
+from benchctl.report.figures.figure import PictureKind
 from benchctl.report.series import NOW_S, Series
 from benchctl.report.traces import ALL, LineKey, Traces
-from benchctl.tui.draw.charts import Choice, Pick, mark_of
-from benchctl.tui.draw.columns import GAP, Cells, Column, FreeText
+from benchctl.tui.draw.charts import Choice, Pick, SamplesOf, mark_of, no_samples
+from benchctl.tui.draw.columns import GAP, Cells, Column, FreeText, widths
 from benchctl.tui.draw.field import hole_after
+from benchctl.tui.draw.percentiles import HEADS, told
 from benchctl.tui.draw.plot import role_of
 from benchctl.tui.draw.ranges import GAIN, NOISE
 from benchctl.tui.draw.spans import Span, shorten
@@ -48,6 +50,7 @@ class FlowList(Struct, frozen=True):
     metrics: Sequence[str]
     """Those that some rows show only in columns of their own."""
     width: int
+    samples_of: SamplesOf = no_samples
 
     def toggled(self, index: int) -> Choice:
         """Return the choice with or without the line of a row."""
@@ -68,13 +71,22 @@ class FlowList(Struct, frozen=True):
 
     def columns(self) -> list[Column]:
         """Return the columns: what a row is about, its figures, then the other metrics."""
+        about = Column("flow", self._name_width, fixed=True)
+        if self._is_spread:
+            cells = [self.row(index)[1:] for index in range(len(self.rows))]
+            texts = [[cell.text for cell in row] for row in cells if len(row) == len(HEADS)]
+            return [about, *widths(HEADS, texts, [True] * len(HEADS))]
         return [
-            Column("flow", self._name_width, fixed=True),
+            about,
             Column("now", FIGURE_WIDTH, right=True),
             Column("mean", FIGURE_WIDTH, right=True),
             Column("", self._spark_width, right=True, drawn=True),
             *(Column(title_of(name), FIGURE_WIDTH, right=True) for name in self.metrics),
         ]
+
+    @property
+    def _is_spread(self) -> bool:
+        return self.choice.shape is not PictureKind.TIME
 
     @property
     def _name_width(self) -> int:
@@ -95,6 +107,10 @@ class FlowList(Struct, frozen=True):
         line = self.traces.line(key) if key.metric else None
         if line is None:
             return [name, FreeText("no samples", "dim")]
+        if self._is_spread:
+            samples = self.samples_of(key)
+            figures = told(key.metric, samples) if samples else [NOTHING] * len(HEADS)
+            return [name, *map(Span, figures)]
         return [
             name,
             Span(self._now(key)),
@@ -120,8 +136,9 @@ class FlowList(Struct, frozen=True):
 
 
 def list_flows(
-    begun: Iterable[str], traces: Traces, choice: Choice, view: View, width: int
-) -> FlowList:
+    begun: Iterable[str], traces: Traces, choice: Choice, view: View, width: int,
+    samples_of: SamplesOf = no_samples,
+) -> FlowList:  # fmt: skip
     """Return the list of the flows that have begun, in the order of the run."""
     metrics = traces.metrics()
     first = choice.first % len(metrics) if metrics else 0
@@ -142,7 +159,7 @@ def list_flows(
         for metric in metrics
         if {row.metric for row in rows} != {metric} and not traces.meanings[metric].by_stream
     ]
-    return FlowList(traces, choice, view, rows, names, others, width)
+    return FlowList(traces, choice, view, rows, names, others, width, samples_of)
 
 
 def _name(key: LineKey, among: Sequence[LineKey], traces: Traces, choice: Choice) -> str:

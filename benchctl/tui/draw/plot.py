@@ -42,7 +42,8 @@ class Curve(Struct, frozen=True):
 
     ``smooth_s`` is the time that its means are over, 0 for none. A line ``of_means`` has its range
     as a band behind it. ``expected`` is the theoretical value, and ``happened`` are the times and
-    the words of its events.
+    the words of its events. ``told`` is what a caption may say of its samples, the
+    longest first.
     """
 
     name: str
@@ -53,6 +54,7 @@ class Curve(Struct, frozen=True):
     of_means: bool = False
     expected: float | None = None
     happened: Sequence[tuple[float, str]] = ()
+    told: Sequence[str] = ()
 
 
 class Plot(Struct, frozen=True):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
 
@@ -23,8 +23,10 @@ from benchctl.report.traces import TimeWindow, Traces
 from benchctl.store.bulk import Bulk
 from benchctl.store.follow import Follower, RunEvent, TrialEnded
 from benchctl.store.read import Reader
+from benchctl.store.single import SingleSeries
 from benchctl.tui.model.lines import LastSeen, Lines
 from benchctl.tui.model.runview import PLANNED, RunView
+from benchctl.tui.model.spreads import SpreadOf, Spreads
 
 # A runner that dies does not change the store, so it is checked this often.
 LOOK_S = 1.0
@@ -44,6 +46,7 @@ class Feed:
         with ExitStack() as stores:
             self._reader = stores.enter_context(closing(Reader(path)))
             self._bulk = stores.enter_context(closing(Bulk(path)))
+            self._single = stores.enter_context(closing(SingleSeries(path)))
             self.view = RunView(
                 self._reader.run(run_id),
                 self._bulk.outlines(run_id),
@@ -71,6 +74,8 @@ class Feed:
         """The trial that is looked at; -1 for none."""
         self._whole: Lines | None = None
         self._detail: Lines | None = None
+        self.spreads: Spreads | None = None
+        """The samples in order of value that are wanted of the selected trial."""
 
     def close(self) -> None:
         """Close the store."""
@@ -86,7 +91,7 @@ class Feed:
             return self._poll(self._timer() + budget_s, new=new)
         except StoreError:
             self._events, self._changes, self._is_read = None, -1, False
-            for lines in filter(None, (self._whole, self._detail)):
+            for lines in self._read_on:
                 lines.give_up()
             raise
 
@@ -112,7 +117,7 @@ class Feed:
         if self.view.died and self.view.last_time is None:
             self.view.last_time = self.last_time()
         more = new and self._unread
-        for lines in filter(None, (self._whole, self._detail)):
+        for lines in self._read_on:
             trial = self.view.trials[self.position]
             more |= lines.read(
                 changed=new and self._behind,
@@ -140,6 +145,12 @@ class Feed:
             self._ended[position] = TrialReport(one.trial, flows)
         self.ends_read += 1
 
+    @property
+    def _read_on(self) -> Sequence[Lines | Spreads]:
+        """What is read of the selected trial."""
+        every = (self._whole, self._detail, self.spreads)
+        return [one for one in every if one is not None]
+
     def _has_changed(self) -> bool:
         changes, now = self._reader.changes(), self._timer()
         if changes == self._changes and now - self._looked < LOOK_S:
@@ -162,15 +173,13 @@ class Feed:
     @property
     def share_read(self) -> float:
         """The part of the available data that was read, from 0 to 1."""
-        lines = filter(None, (self._whole, self._detail))
-        return min((one.share_read for one in lines), default=1.0)
+        return min((one.share_read for one in self._read_on), default=1.0)
 
     @property
     def settled(self) -> bool:
         """Whether everything in the store was read."""
-        lines = [one for one in (self._whole, self._detail) if one is not None]
         read = self._is_read and self._events is None and not self._ends
-        return read and all(one.caught_up for one in lines)
+        return read and all(one.caught_up for one in self._read_on)
 
     @property
     def whole(self) -> TimeWindow:
@@ -193,7 +202,7 @@ class Feed:
             return False
         same_trial = self.position == position
         self.position = position
-        self._detail = None
+        self._detail = self.spreads = None
         view, outline = self.view, self.view.trials[position].outline
         changes = lab_changes(view.run.settings, outline.duration_s)
         self._whole = Lines(
@@ -215,6 +224,20 @@ class Feed:
                 self._bulk, whole.trial_id, whole.vocabulary, window, whole.split, whole.flows,
                 whole.changes,
             )  # fmt: skip
+
+    def spread(self, wanted: SpreadOf) -> bool:
+        """Keep samples of the trial in order of value from now on; returns whether to read them."""
+        assert self._whole is not None
+        before, trial_id = self.spreads, self._whole.trial_id
+        if not wanted.metrics:
+            self.spreads = None
+        elif before is None or before.trial_id != trial_id or not before.serves(wanted):
+            self.spreads = Spreads(self._bulk, self._single, trial_id, self.view.vocabulary, wanted)
+        elif before.wanted != wanted:
+            before.wanted = wanted
+        else:
+            return False
+        return self.spreads is not None
 
     @property
     def under_way(self) -> bool:

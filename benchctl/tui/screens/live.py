@@ -26,7 +26,6 @@ from benchctl.tui.model.feed import Feed
 from benchctl.tui.model.playhead import Playhead
 from benchctl.tui.model.results import Results
 from benchctl.tui.model.runview import RUNNING, RunView
-from benchctl.tui.model.zoom import window_for
 from benchctl.tui.screens.lists import LISTED, ListsPage
 from benchctl.tui.screens.page import Surroundings
 from benchctl.tui.screens.plots import PLOT_KEYS
@@ -208,14 +207,16 @@ class LiveScreen(ListsPage):
 
     def tick(self) -> None:
         """Read and show new data; on a frozen screen, neither."""
-        more = not self._reading_on and self._read()
+        self._read_all()
         standing = self._playhead.standing
         if self._playhead.frozen and not self.view.ended:
             self._show_title()
         if not standing or not self._stood or self._urgent:
             self._show()
         self._stood = standing
-        if more:
+
+    def _read_all(self) -> None:
+        if not self._reading_on and self._read():
             self._reading_on = True
             self.set_timer(BREATH_S, self._read_on)
 
@@ -291,20 +292,13 @@ class LiveScreen(ListsPage):
         cut = running and (self._playhead.standing or not self._playhead.live)
         until_s = moment_s if cut else math.inf
         shown = self._zoom.view(span_s, moment_s, until_s)
-        feed.magnify(
-            window_for(shown, self._charts.dots, feed.traces.shortest_s, feed.whole, feed.window)
-        )
-        self._charts.show(
-            feed.plotted,
-            self._choice,
-            shown,
-            trial.expected,
-            self.around.clock(),
-            urgent=self._urgent,
-        )
+        self._show_plots(trial, shown)
         if self._flows.display:
             width = self._flows.size.width
-            self._flows.show_flows(list_flows(trial.flows, feed.traces, self._choice, shown, width))
+            listed = list_flows(
+                trial.flows, feed.traces, self._choice, shown, width, self._samples_of
+            )
+            self._flows.show_flows(listed)
 
     def _show_lists(self, time: float) -> None:
         view = self._feed.view

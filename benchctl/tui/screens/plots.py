@@ -9,11 +9,13 @@ from msgspec.structs import replace
 from textual.binding import Binding
 
 from benchctl.metrics import title_of
-from benchctl.tui.draw.charts import Choice
+from benchctl.tui.draw.charts import SHAPES, Choice, SamplesOf, no_samples, spread_metrics
 from benchctl.tui.draw.glyphs import SETS
 from benchctl.tui.meanings import PACKETS
 from benchctl.tui.model.feed import Feed
-from benchctl.tui.model.zoom import Zoom
+from benchctl.tui.model.runview import TrialView
+from benchctl.tui.model.spreads import SpreadOf
+from benchctl.tui.model.zoom import View, Zoom, window_for
 from benchctl.tui.screens.page import Surroundings
 from benchctl.tui.screens.pick import PickFrom
 from benchctl.tui.screens.steering import SteeringPage
@@ -48,6 +50,7 @@ PLOT_KEYS = [
         id="live.cross_on",
     ),
     Binding("P", "packets", PACKETS, show=False, id="live.packets"),
+    Binding("D", "shape", "Over time, CDF or histogram", show=False, id="live.shape"),
     Binding("p", "pick", "Flows, to pick lines", show=False, id="live.pick"),
     Binding("g", "log", "Linear or logarithmic", show=False, id="live.log"),
     Binding("M", "smooth", "Means or every value", show=False, id="live.smooth"),
@@ -60,6 +63,7 @@ class PlotPage(SteeringPage):
 
     _feed: Feed
     _charts: ChartView
+    _urgent: bool
 
     def __init__(self, around: Surroundings, run_id: int) -> None:
         super().__init__(around, run_id)
@@ -69,6 +73,35 @@ class PlotPage(SteeringPage):
     def _change(self, choice: Choice) -> None:
         """Show another choice."""
         raise NotImplementedError
+
+    def _read_all(self) -> None:
+        """Read what is wanted, the first part of it at once."""
+        raise NotImplementedError
+
+    @property
+    def _samples_of(self) -> SamplesOf:
+        spreads = self._feed.spreads
+        return no_samples if spreads is None else spreads.of
+
+    def _show_plots(self, trial: TrialView, shown: View) -> None:
+        """Show the plots of a trial, and read what they need."""
+        feed = self._feed
+        assert feed.traces is not None
+        feed.magnify(
+            window_for(shown, self._charts.dots, feed.traces.shortest_s, feed.whole, feed.window)
+        )
+        metrics = spread_metrics(feed.traces, self._choice, self._charts.size.height)
+        if feed.spread(SpreadOf(metrics, frozenset(self._choice.split), shown.until_s)):
+            self._read_all()
+        self._charts.show(
+            feed.plotted, self._choice, shown, trial.expected, self._samples_of,
+            self.around.clock(), urgent=self._urgent,
+        )  # fmt: skip
+
+    def action_shape(self) -> None:
+        """Show the first plot's samples as a CDF, as a histogram, and over time again."""
+        place = (SHAPES.index(self._choice.shape) + 1) % len(SHAPES)
+        self._change(replace(self._choice, shape=SHAPES[place]))
 
     def action_zoom(self, steps: int) -> None:
         """Show a smaller or larger part of the trial's time; where the crosshair is, if it is."""

@@ -14,8 +14,17 @@ from textual import events
 from textual.message import Message
 from textual.timer import Timer
 
+from benchctl.report.figures.figure import PictureKind
 from benchctl.report.traces import Traces
-from benchctl.tui.draw.charts import Choice, Expected, charts_of, compose, rescaled
+from benchctl.tui.draw.charts import (
+    Choice,
+    Expected,
+    SamplesOf,
+    charts_of,
+    compose,
+    no_samples,
+    rescaled,
+)
 from benchctl.tui.draw.columns import GAP, see
 from benchctl.tui.draw.crosshair import LEFT, PlotFrames, crossed, plot_frames, values_at
 from benchctl.tui.draw.heat import Grid
@@ -53,6 +62,7 @@ class ChartView(Painted):
     view = View(0.0, 1.0)
     """The part of time that is shown."""
     _expected: Expected = MappingProxyType({})
+    _samples_of: SamplesOf = staticmethod(no_samples)
     _shown_at = -math.inf
     _cost_s = 0.0
     _drawn: tuple[tuple[int, int], Sequence[Line]] | None = None
@@ -71,8 +81,8 @@ class ChartView(Painted):
         return max(1, (self.size.width - MARGIN - 2) * self._choice.glyphs.columns)
 
     def show(
-        self, traces: Traces | None, choice: Choice, view: View, expected: Expected, now: float, *,
-        urgent: bool,
+        self, traces: Traces | None, choice: Choice, view: View, expected: Expected,
+        samples_of: SamplesOf, now: float, *, urgent: bool,
     ) -> None:  # fmt: skip
         """Show lines at a moment of the clock.
 
@@ -84,7 +94,7 @@ class ChartView(Painted):
             if now - self._shown_at < max(dot_s, self._cost_s / MOST_TIME):
                 return
         self._traces, self._choice, self.view, self._shown_at = traces, choice, view, now
-        self._expected = expected
+        self._expected, self._samples_of = expected, samples_of
         self._drawn = None
         self.repaint()
 
@@ -93,12 +103,18 @@ class ChartView(Painted):
         if self._traces is None:
             return self._choice
         size = (self.size.width, self.size.height)
-        return rescaled(self._traces, self._choice, self.view, *size, self._expected, how, steps)
+        return rescaled(
+            self._traces, self._choice, self.view, *size, self._expected, how, steps,
+            self._samples_of,
+        )  # fmt: skip
 
     def paint(self, width: int, height: int) -> Sequence[Line]:
         if self._drawn is None or self._drawn[0] != (width, height):
             begun = time.perf_counter()
-            lines = compose(self._traces, self._choice, self.view, width, height, self._expected)
+            lines = compose(
+                self._traces, self._choice, self.view, width, height, self._expected,
+                self._samples_of,
+            )  # fmt: skip
             self._cost_s = time.perf_counter() - begun
             self._drawn, self._frames = ((width, height), lines), None
         _, plots = self._drawn
@@ -109,7 +125,9 @@ class ChartView(Painted):
     # --- the crosshair --------------------------------------------------------------------
 
     def _where(self, width: int, height: int) -> PlotFrames | None:
-        """Return where the plots are that are drawn; None if there are none."""
+        """Return where the plots over time are that are drawn; None if there are none."""
+        if self._choice.shape is not PictureKind.TIME:
+            return None
         if self._frames is None and self._traces is not None:
             charts = charts_of(self._traces, self._choice, self.view, width, height, self._expected)
             self._frames = plot_frames(charts, self.view, width, self._choice.glyphs)
