@@ -107,6 +107,10 @@ class StoreBusyError(StoreError):
     """Another program is locking the store."""
 
 
+class GoneError(StoreError):
+    """What was being read or written was deleted: a run, or the store itself."""
+
+
 class StoreDamagedError(StoreError):
     """The store contains invalid data."""
 

@@ -21,7 +21,7 @@ from msgspec import Struct
 
 from benchctl.run.codec import from_json
 from benchctl.run.planned import PlannedFlow
-from benchctl.store.database import connect, damaged, store_errors
+from benchctl.store.database import connect, damaged, run_gone, store_errors
 from benchctl.store.schema import COUNTED
 
 T = TypeVar("T")
@@ -227,9 +227,9 @@ class Bulk:
     def sources(self, trial_id: int, attempt: int | None = None) -> dict[int, SeriesSource]:
         """Return the series of an attempt of a trial, or of its last, by id."""
         with store_errors(self._path):
-            (planned,) = self._connection.execute(
-                "SELECT flows FROM trial WHERE id = ?", (trial_id,)
-            ).fetchone()
+            trial = self._connection.execute("SELECT flows FROM trial WHERE id = ?", (trial_id,))
+            if (planned := trial.fetchone()) is None:
+                raise run_gone(self._path)
             flows = self._connection.execute(
                 f"SELECT id, name, backend, requested FROM flow {OF_ATTEMPT}",
                 {"trial": trial_id, "attempt": attempt},
@@ -241,7 +241,7 @@ class Bulk:
                 ).fetchall())
                 for flow in flows
             ]  # fmt: skip
-        delays = {one.name: one.delay_s for one in self._json(planned, tuple[PlannedFlow, ...])}
+        delays = {one.name: one.delay_s for one in self._json(planned[0], tuple[PlannedFlow, ...])}
         found: dict[int, SeriesSource] = {}
         for flow, series in told:
             asked = self._json(flow["requested"], dict[str, Any]).get("streams")

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from benchctl.errors import StoreBusyError, StoreDamagedError, StoreError
+from benchctl.errors import GoneError, StoreBusyError, StoreDamagedError, StoreError
 from benchctl.run.status import Status
 from benchctl.store.schema import ADDED, TABLES, VERSION
 
@@ -44,6 +44,8 @@ def store_errors(path: Path) -> Iterator[None]:
         if kind in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             hint = "another program has locked it; wait, or choose another store with --store"
             raise StoreBusyError(text, hint) from error
+        if code == sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY:
+            raise run_gone(path) from error
         if kind in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR):
             hint = "the file is damaged or not a store; choose another with --store"
             raise StoreDamagedError(text, hint) from error
@@ -57,6 +59,18 @@ _HINTS = {
     sqlite3.SQLITE_READONLY: "check that the directory exists and is writable",
     sqlite3.SQLITE_CANTOPEN: "check that the directory exists and is writable",
 }
+
+
+def run_gone(path: Path) -> GoneError:
+    """Return the error of a run that is not in the store any more."""
+    return GoneError(f"store {path}: the run was deleted", "benchctl runs lists those there are")
+
+
+def file_of(path: Path) -> tuple[int, int]:
+    """Return which file a store is. Raises StoreError if there is none."""
+    _check_is_there(path)
+    found = path.stat()
+    return found.st_dev, found.st_ino
 
 
 def damaged(path: Path, what: str) -> StoreDamagedError:

@@ -9,7 +9,7 @@ from pathlib import Path
 from benchctl.errors import UsageError
 from benchctl.run.record import BASELINE, RunOutline
 from benchctl.store.captures import delete_captures
-from benchctl.store.database import writing
+from benchctl.store.database import run_gone, writing
 from benchctl.store.locks import Liveness
 from benchctl.store.read import tags_in
 
@@ -66,4 +66,5 @@ def delete_run(path: Path, run_id: int) -> None:
 
 def _write(path: Path, statement: str, values: Sequence[object]) -> None:
     with writing(path) as connection:
-        connection.execute(statement, values)
+        if not connection.execute(statement, values).rowcount:
+            raise run_gone(path)

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from benchctl.errors import StoreError, UsageError
+from benchctl.errors import GoneError, StoreError, UsageError
 from benchctl.metrics import Aspect, of_aspect
 from benchctl.run.codec import convert, from_json, from_row
 from benchctl.run.record import (
@@ -33,7 +33,7 @@ from benchctl.run.record import (
     Trial,
 )
 from benchctl.run.status import Status
-from benchctl.store.database import connect, damaged, store_errors
+from benchctl.store.database import connect, damaged, file_of, run_gone, store_errors
 from benchctl.store.locks import Liveness
 from benchctl.store.schema import LAST_ATTEMPT, OPEN, UNFINISHED
 
@@ -156,6 +156,7 @@ class Reader:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._connection = connect(path)
+        self._file = file_of(path)
         self._liveness = Liveness(path)
 
     def close(self) -> None:
@@ -197,7 +198,7 @@ class Reader:
         return {row["name"]: row["id"] for row in rows if isinstance(row["name"], str)}
 
     def run(self, run_id: int) -> Run:
-        """Return one run by id. Raises StoreError when it was deleted."""
+        """Return one run by id. Raises GoneError when it was deleted."""
         return self._told(self._written(Run, run_id))
 
     def _told(self, run: R) -> R:
@@ -211,7 +212,7 @@ class Reader:
     def _written(self, kind: type[R], run_id: int) -> R:
         found = self._all(kind, "SELECT * FROM run WHERE id = ?", run_id)
         if not found:
-            raise StoreError(f"store {self.path}: no run of number {run_id}", "it was deleted")
+            raise run_gone(self.path)
         return found[0]
 
     def tagged(self, tag: str) -> list[tuple[str, int]]:
@@ -393,7 +394,16 @@ class Reader:
         return self._all(Note, query, run_id, after)
 
     def changes(self) -> int:
-        """Return a number that changes after another process has written to the store."""
+        """Return a number that changes after another process has written to the store.
+
+        Raises GoneError if its file was deleted or replaced since it was opened.
+        """
+        try:
+            gone = "another file is in its place" if file_of(self.path) != self._file else ""
+        except StoreError:
+            gone = "the file was deleted"
+        if gone:
+            raise GoneError(f"store {self.path}: {gone}", "what is shown was read before")
         return self._value("PRAGMA data_version")
 
     def _rows(self, query: str, *values: Any) -> Iterator[sqlite3.Row]:

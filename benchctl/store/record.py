@@ -25,7 +25,7 @@ from benchctl.run.planned import PlannedRun, PlannedTrial
 from benchctl.run.record import Figures, FlowEvent
 from benchctl.run.status import Status
 from benchctl.store.captures import captures_of
-from benchctl.store.database import connect, store_errors, transaction, writing
+from benchctl.store.database import connect, run_gone, store_errors, transaction, writing
 from benchctl.store.schema import FAILURES, OPEN, UNFINISHED
 from benchctl.units import format_duration
 
@@ -147,8 +147,10 @@ class Recorder:
     def captures(self) -> Path:
         """The folder of the run's packets."""
         query = "SELECT name FROM run WHERE id = ?"
-        (name,) = self._connection.execute(query, (self._run_id,)).fetchone()
-        return captures_of(self.path, name)
+        run = self._connection.execute(query, (self._run_id,)).fetchone()
+        if run is None:
+            raise run_gone(self.path)
+        return captures_of(self.path, run["name"])
 
     def update_run(self, **columns: Any) -> None:
         """Set columns of the run."""

@@ -236,7 +236,7 @@ def test_a_comparison_with_a_run_that_is_gone_says_so(three):
     async def script(pilot):
         await pilot.app.workers.wait_for_complete()
         await settle(pilot)
-        assert "it was deleted" in shown(pilot)
+        assert "the run was deleted" in shown(pilot)
 
     drive(three, open_page(three, "compare", 1, 99), script)
 

@@ -27,7 +27,7 @@ from benchctl.units import format_count
 
 # What `curves` writes below a plot, and the least that it can draw.
 OF_AXES, LEAST_ROWS = 3, 2
-Drawn = Sequence[tuple[LineKey, Counted]]
+SampledLines = Sequence[tuple[LineKey, Counted]]
 
 
 def draw_shares(
@@ -72,19 +72,19 @@ def axis_of_shares(
 
 def _lines(
     traces: Traces, choice: Choice, samples_of: SamplesOf
-) -> tuple[str, list[LineKey], Drawn]:
+) -> tuple[str, list[LineKey], SampledLines]:
     metrics = traces.metrics()
     metric = metrics[choice.first % len(metrics)]
     keys = keys_of(metric, traces, choice)
     return metric, keys, [(key, samples) for key in keys if (samples := samples_of(key))]
 
 
-def _ends(there: Drawn) -> Bounds:
+def _ends(there: SampledLines) -> Bounds:
     return min(samples[0] for _, samples in there), max(samples[-1] for _, samples in there)
 
 
 def _caption(
-    traces: Traces, choice: Choice, metric: str, keys: Sequence[LineKey], there: Drawn, *,
+    traces: Traces, choice: Choice, metric: str, keys: Sequence[LineKey], there: SampledLines, *,
     legend: bool,
 ) -> Iterator[Span]:  # fmt: skip
     number = format_count(sum(len(samples) for _, samples in there), "sample")
@@ -110,7 +110,7 @@ def _within(line: PictureLine, low: float, high: float) -> PictureLine:
 
 
 def _table(
-    traces: Traces, metric: str, keys: Sequence[LineKey], there: Drawn, width: int
+    traces: Traces, metric: str, keys: Sequence[LineKey], there: SampledLines, width: int
 ) -> Iterator[Line]:
     """Yield the figures of every line, as many as the width has room for."""
     names = [f"{mark_of(key, keys, traces)} {name_of(key, keys)}" for key, _ in there]

@@ -16,7 +16,7 @@ from benchctl.tui.draw.spans import Span
 from benchctl.tui.draw.trialtext import trial_lines
 from benchctl.tui.meanings import AFTER, BEFORE
 from benchctl.tui.screens.modals import Dialog, hints
-from benchctl.tui.screens.page import TICK_S
+from benchctl.tui.screens.page import TICK_S, trouble
 from benchctl.tui.widgets.scrolled import Scrolled
 
 
@@ -40,6 +40,7 @@ class TrialWindow(Dialog[None]):
         self._run_id = run_id
         self._position = position
         self._changes = -1
+        self._reader: Reader | None = None
         self._text = Scrolled()
         self._frame = Vertical(self._text)
 
@@ -53,18 +54,19 @@ class TrialWindow(Dialog[None]):
 
     def on_mount(self) -> None:
         """Open the store, and show what comes to the trial."""
-        self._reader = Reader(self._store)
         self._text.focus()
         self.tick(from_the_top=True)
         self.set_interval(TICK_S, self.tick)
 
     def on_unmount(self) -> None:
         """Close the store."""
-        self._reader.close()
+        if self._reader is not None:
+            self._reader.close()
 
     def tick(self, *, from_the_top: bool = False) -> None:
         """Read the trial again if the store has changed."""
         try:
+            self._reader = self._reader or Reader(self._store)
             changes = self._reader.changes()
             if changes == self._changes and not from_the_top:
                 return
@@ -73,7 +75,7 @@ class TrialWindow(Dialog[None]):
             detail = next(read_details(self._reader, run, self._position))
         except StoreError as error:
             self._changes = -1
-            self._text.show([[Span(f"! {error.message}; trying again", "bad")]], from_the_top=True)
+            self._text.show([[Span(f"! {trouble(error)}", "bad")]], from_the_top=True)
         else:
             self._frame.border_title = f"Trial {self._position + 1} of {self._count}"
             self._text.show([*trial_lines(detail)], from_the_top=from_the_top)

@@ -27,7 +27,7 @@ from benchctl.tui.model.playhead import Playhead
 from benchctl.tui.model.results import Results
 from benchctl.tui.model.runview import RUNNING, RunView
 from benchctl.tui.screens.lists import LISTED, ListsPage
-from benchctl.tui.screens.page import Surroundings
+from benchctl.tui.screens.page import Surroundings, trouble
 from benchctl.tui.screens.plots import PLOT_KEYS
 from benchctl.tui.screens.steering import KEYS
 from benchctl.tui.widgets.chartview import ChartView, Tiles
@@ -227,7 +227,7 @@ class LiveScreen(ListsPage):
             if self._playhead.live:
                 self._playhead.keep_within(self._feed.begin, self.view.end_time)
         except StoreError as error:
-            self._problem, self._urgent = f"{error.message}; trying again", True
+            self._problem, self._urgent = trouble(error), True
             return False
         if self._problem:
             self._problem, self._urgent = "", True
@@ -288,16 +288,14 @@ class LiveScreen(ListsPage):
         trial = feed.view.trials[feed.position]
         moment_s = trial.elapsed_s(time)
         span_s = max(feed.whole.span_s, feed.traces.end_s)
-        running = trial.status_at(time) == RUNNING
-        cut = running and (self._playhead.standing or not self._playhead.live)
+        moves = self._playhead.live and not self._playhead.standing
+        cut = trial.status_at(time) == RUNNING and not moves
         until_s = moment_s if cut else math.inf
         shown = self._zoom.view(span_s, moment_s, until_s)
         self._show_plots(trial, shown)
         if self._flows.display:
-            width = self._flows.size.width
-            listed = list_flows(
-                trial.flows, feed.traces, self._choice, shown, width, self._samples_of
-            )
+            width, of = self._flows.size.width, self._samples_of
+            listed = list_flows(trial.flows, feed.traces, self._choice, shown, width, of)
             self._flows.show_flows(listed)
 
     def _show_lists(self, time: float) -> None:

@@ -15,7 +15,7 @@ from textual.message import Message
 from textual.timer import Timer
 from textual.widget import Widget
 
-from benchctl.errors import BenchctlError, StoreError
+from benchctl.errors import BenchctlError, GoneError, StoreError
 from benchctl.store.read import Reader
 from benchctl.tui.draw.glyphs import BRAILLE, Glyphs
 from benchctl.tui.draw.spans import Span
@@ -25,6 +25,11 @@ from benchctl.tui.widgets.notes import Notes
 
 # Nobody reads figures more often than four times a second.
 TICK_S = 0.25
+
+
+def trouble(error: StoreError) -> str:
+    """Return what a screen says of a store that it cannot read now."""
+    return error.message if isinstance(error, GoneError) else f"{error.message}; trying again"
 
 
 class Surroundings(Struct, frozen=True):
@@ -215,5 +220,8 @@ class ReportPage(Page):
         """Report an error of the store; the next tick tries again."""
         self.again()
         self._answered = True
+        if isinstance(error, GoneError) and not self.run_ids and self._reader is not None:
+            self._reader.close()  # another store may be there by now
+            self._reader = None
         hint = [[Span(f"  {error.hint}")]] if error.hint else []
-        self.notes.show([[Span(f"! {error.message}; trying again", "bad")], *hint])
+        self.notes.show([[Span(f"! {trouble(error)}", "bad")], *hint])
