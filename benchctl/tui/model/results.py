@@ -25,7 +25,7 @@ class Results:
         self._view = view
         self._report_at = report_at
         self._known = known
-        self._seen = (0, 0)
+        self._seen = (0, 0, 0)
         self._pivot: Pivot | None = None
         self._goals: Sequence[Goal] = ()
 
@@ -44,7 +44,9 @@ class Results:
 
     def _look(self, time: float) -> None:
         done = self._view.done_at(time)
-        if (seen := (done, self._known())) == self._seen:
+        # The figures of a trial may come after it is known to have ended.
+        seen = (done, self._view.flows_ended, self._known())
+        if seen == self._seen:
             return
         try:
             report = self._report_at(time)

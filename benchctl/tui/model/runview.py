@@ -129,6 +129,8 @@ class RunView:
         self.trials = [TrialView(outline) for outline in outlines]
         self._planned_s = [0.0, *accumulate(outline.duration_s for outline in outlines)]
         self.notes: list[Note] = []
+        self.flows_ended = 0
+        """How many ends of flows it was told."""
         self.ended = False
         self.left = 0
         """How many trials were still to be measured when the run ended."""
@@ -156,6 +158,7 @@ class RunView:
                 view = self._update(trial)
                 view.flows[flow.name] = self._flow(flow, {})
             case FlowEnded(trial, flow, figures):
+                self.flows_ended += 1
                 view = self._update(trial)
                 report = view.flows[flow.name] = self._flow(flow, figures)
                 known = view.failure.attempt if view.failure is not None else 0
