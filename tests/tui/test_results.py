@@ -8,6 +8,7 @@ from benchctl.tui.model import results
 def test_figures_that_come_after_the_end_of_their_trial_are_in_the_table(monkeypatch):
     monkeypatch.setattr(results, "search_table", lambda report: None)
     monkeypatch.setattr(results, "pivot", lambda report: report)
+    monkeypatch.setattr(results, "goals_of", lambda report: ())
     view = SimpleNamespace(done_at=lambda time: 1, flows_ended=0)
     made = []
 
