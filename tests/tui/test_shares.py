@@ -7,14 +7,15 @@ import pytest
 from msgspec.structs import replace
 from tui.driving import Clock, drive, open_live, open_replay, press, shown, until
 from tui.made_runs import whole_run
-from tui.test_charts import FLOWS, VIEW, traces_of
+from tui.test_charts import FLOWS, traces_of
 
 from benchctl.analysis.counted import Counted
 from benchctl.report.figures.figure import PictureKind
 from benchctl.report.traces import ALL
-from benchctl.tui.draw.charts import Choice, compose, rescaled, spread_metrics
+from benchctl.tui.draw.charts import Choice, no_samples, spread_metrics
 from benchctl.tui.draw.glyphs import ASCII
 from benchctl.tui.draw.percentiles import HEADS
+from benchctl.tui.draw.shares import draw_shares, rescaled_shares
 from benchctl.tui.draw.spans import to_text
 
 CDF = Choice(shape=PictureKind.CDF)
@@ -41,7 +42,7 @@ def count_in(text):
 
 
 def drawn(traces, choice, width=100, height=30, **options):
-    return to_text(compose(traces, choice, VIEW, width, height, {}, samples_of(traces, **options)))
+    return to_text(draw_shares(traces, choice, samples_of(traces, **options), width, height))
 
 
 @pytest.mark.parametrize("choice", [CDF, HISTOGRAM], ids=["cdf", "histogram"])
@@ -96,7 +97,7 @@ def test_values_are_zoomed_and_moved_and_shown_whole_again():
     of = samples_of(traces)
 
     def change(choice, how, steps):
-        return rescaled(traces, choice, VIEW, 100, 30, {}, how, steps, of)
+        return rescaled_shares(traces, choice, of, 100, how, steps)
 
     nearer = change(CDF, "zoom", 1)
     (low, high) = nearer.bounds["rtt_s"]
@@ -104,7 +105,7 @@ def test_values_are_zoomed_and_moved_and_shown_whole_again():
     assert values.min() < low < high < values.max()
     assert change(nearer, "pan", 1).bounds["rtt_s"][0] > low
     assert change(nearer, "zoom", -2).bounds == {}
-    text = to_text(compose(traces, nearer, VIEW, 100, 30, {}, of))
+    text = to_text(draw_shares(traces, nearer, of, 100, 30))
     assert text != drawn(traces, CDF)
     assert max(map(len, text.splitlines())) <= 100
 
@@ -116,7 +117,7 @@ def test_a_logarithmic_axis_is_one_of_values():
 
 def test_without_samples_it_says_so():
     traces = traces_of(FLOWS[:1], ("rtt_s",))
-    assert "no samples yet" in to_text(compose(traces, CDF, VIEW, 78, 11))
+    assert "no samples yet" in to_text(draw_shares(traces, CDF, no_samples, 78, 11))
 
 
 def test_samples_are_wanted_of_what_is_shown_alone():

@@ -145,14 +145,10 @@ def compose(
     expected: Expected = MappingProxyType({}),
     samples_of: SamplesOf = no_samples,
 ) -> list[Line]:
-    """Return as many plots as fit into the height, with captions; or the chosen distribution."""
+    """Return as many plots over time as fit into the height, with captions."""
     charts = [] if traces is None else charts_of(
         traces, choice, view, width, height, expected, samples_of
     )  # fmt: skip
-    if traces is not None and charts and choice.shape is not PictureKind.TIME:
-        from benchctl.tui.draw.shares import draw_shares
-
-        return draw_shares(traces, choice, samples_of, width, height)
     if not charts:
         blank: Line = [Span(" " * width)]
         return [*[blank] * (height // 2), [Span("  no samples", "dim")]]
@@ -221,21 +217,19 @@ def spread_metrics(traces: Traces, choice: Choice, height: int) -> frozenset[str
 
 def rescaled(
     traces: Traces, choice: Choice, view: View, width: int, height: int, expected: Expected,
-    how: Literal["zoom", "pan"], steps: int, samples_of: SamplesOf = no_samples,
+    how: Literal["zoom", "pan"], steps: int,
 ) -> Choice:  # fmt: skip
     """Return the choice with a smaller part of the first plot's values, or a higher one.
 
     It has no bounds for a plot of all values.
     """
     automatic = replace(choice, bounds={})
-    if choice.shape is PictureKind.TIME:
-        axis = _first_axis(traces, automatic, view, width, height, expected)
-    else:
-        from benchctl.tui.draw.shares import axis_of_shares
+    axis = _first_axis(traces, automatic, view, width, height, expected)
+    return choice if axis is None else with_part(choice, axis, how, steps)
 
-        axis = axis_of_shares(traces, automatic, samples_of, width)
-    if axis is None:
-        return choice
+
+def with_part(choice: Choice, axis: PlotAxis, how: Literal["zoom", "pan"], steps: int) -> Choice:
+    """Return the choice with another part of the axis of all values; without bounds for all."""
     change = zoomed if how == "zoom" else panned
     low, high = change(axis, choice.bounds.get(axis.metric), steps)
     others = {name: bounds for name, bounds in choice.bounds.items() if name != axis.metric}

@@ -6,6 +6,7 @@ Both are those of ``benchctl plot``, of this trial alone.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Literal
 
 from msgspec.structs import replace
 
@@ -14,8 +15,15 @@ from benchctl.metrics import title_of
 from benchctl.report.figures.distributions import shape_of
 from benchctl.report.figures.figure import Axis, Picture, PictureLine
 from benchctl.report.traces import LineKey, Traces
-from benchctl.tui.draw.axis import PlotAxis
-from benchctl.tui.draw.charts import LEAST_HEIGHT, Choice, SamplesOf, keys_of, mark_of, name_of
+from benchctl.tui.draw.charts import (
+    LEAST_HEIGHT,
+    Choice,
+    SamplesOf,
+    keys_of,
+    mark_of,
+    name_of,
+    with_part,
+)
 from benchctl.tui.draw.columns import see, widths
 from benchctl.tui.draw.figure import APART, curves
 from benchctl.tui.draw.percentiles import HEADS, told
@@ -37,6 +45,8 @@ def draw_shares(
 
     The rows are left out where the plot would have no room.
     """
+    if not traces.metrics():
+        return [[Span("  no samples yet", "dim")]]
     metric, keys, there = _lines(traces, choice, samples_of)
     rows = len(there) + 1 if height - len(there) - 2 >= LEAST_HEIGHT else 0
     caption = crop([*_caption(traces, choice, metric, keys, there, legend=not rows)], width)
@@ -58,16 +68,18 @@ def draw_shares(
     return [caption, *drawn, *table[:rows]]
 
 
-def axis_of_shares(
-    traces: Traces, choice: Choice, samples_of: SamplesOf, width: int
-) -> PlotAxis | None:
-    """Return the axis of all values of the chosen metric; None without samples."""
+def rescaled_shares(
+    traces: Traces, choice: Choice, samples_of: SamplesOf, width: int,
+    how: Literal["zoom", "pan"], steps: int,
+) -> Choice:  # fmt: skip
+    """Return the choice with a smaller part of the values, or a higher one."""
     metric, _, there = _lines(traces, choice, samples_of)
     if not there:
-        return None
+        return choice
     low, high = _ends(there)
     columns = width - MARGIN - 1
-    return axis_for(metric, low, high, columns, apart=APART, from_zero=False, log=choice.log)
+    axis = axis_for(metric, low, high, columns, apart=APART, from_zero=False, log=choice.log)
+    return with_part(choice, axis, how, steps)
 
 
 def _lines(

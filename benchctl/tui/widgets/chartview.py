@@ -103,24 +103,31 @@ class ChartView(Painted):
         if self._traces is None:
             return self._choice
         size = (self.size.width, self.size.height)
-        return rescaled(
-            self._traces, self._choice, self.view, *size, self._expected, how, steps,
-            self._samples_of,
-        )  # fmt: skip
+        if self._choice.shape is not PictureKind.TIME:
+            from benchctl.tui.draw.shares import rescaled_shares
+
+            of, width = self._samples_of, self.size.width
+            return rescaled_shares(self._traces, self._choice, of, width, how, steps)
+        return rescaled(self._traces, self._choice, self.view, *size, self._expected, how, steps)
 
     def paint(self, width: int, height: int) -> Sequence[Line]:
         if self._drawn is None or self._drawn[0] != (width, height):
             begun = time.perf_counter()
-            lines = compose(
-                self._traces, self._choice, self.view, width, height, self._expected,
-                self._samples_of,
-            )  # fmt: skip
+            lines = self._plots(width, height)
             self._cost_s = time.perf_counter() - begun
             self._drawn, self._frames = ((width, height), lines), None
         _, plots = self._drawn
         if self.cross_s is None or (where := self._where(width, height)) is None:
             return plots
         return crossed(plots, where, self.cross_s)
+
+    def _plots(self, width: int, height: int) -> Sequence[Line]:
+        traces, choice, of = self._traces, self._choice, self._samples_of
+        if traces is not None and choice.shape is not PictureKind.TIME:
+            from benchctl.tui.draw.shares import draw_shares
+
+            return draw_shares(traces, choice, of, width, height)
+        return compose(traces, choice, self.view, width, height, self._expected, of)
 
     # --- the crosshair --------------------------------------------------------------------
 
