@@ -5,7 +5,8 @@ back. No way takes less than no time, so the far clock is at most as far ahead a
 seems to take, and at least as far as the way back seems to gain. The least of many ways there and
 the least of many ways back bound it: their middle is its offset if both take the same time, and it
 is wrong by half of what lies between them at most, half the least round trip or less (RFC 5905, 8).
-Trips grow old as the clocks drift, by no more than 50 ppm until the drift itself is known.
+Trips grow old as the clocks drift. The offset follows the drift that was found, by no more than 50
+ppm until it is known. Its error does not rely on that: either clock may be corrected from now on.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ from msgspec import Struct
 
 from benchctl.run.record import ClockReading
 
-# The crystal of a computer is wrong by less; NTP corrects at most ten times as much (adjtimex(2)).
+# The crystal of a computer is wrong by less.
 MOST_DRIFT = 50e-6
+# NTP's kernel corrects by 500 ppm at most (adjtimex(2)). Whatever moves a clock faster is a step.
+MOST_APART = MOST_DRIFT + 500e-6
 # A drift that was found may change a little with the temperature.
 WANDER = 1e-6
 # At one trip a second, a quarter of an hour: a drift of 50 ppm is 45 ms there.
@@ -57,7 +60,9 @@ class HostClock:
         self.steps = 0
         """How often the clock, or ours, was set while we watched."""
         self._there = self._back = Trip(0.0, 0.0, 0.0)
-        """The trips whose ways there and back say most."""
+        """The trips whose ways there and back say most of the offset."""
+        self._highest = self._lowest = self._there
+        """And those that bound it for certain."""
         self._least_s = 0.0
         self._drift: float | None = 0.0
         self._doubt = 0.0
@@ -77,18 +82,24 @@ class HostClock:
         self._drift, self._doubt = self._drifting()
         self._there = min(self._trips, key=lambda one: self._most_s(one, trip.at_s))
         self._back = max(self._trips, key=lambda one: self._least_ahead_s(one, trip.at_s))
+        self._highest = min(self._trips, key=lambda one: _highest_s(one, trip.at_s))
+        self._lowest = max(self._trips, key=lambda one: _lowest_s(one, trip.at_s))
 
     def __len__(self) -> int:
         return len(self._trips)
 
     def reading(self, at_s: float) -> ClockReading:
         """Return what is known of the clock at a time of ours."""
+        if not self._trips:
+            return ClockReading(0.0, 0.0, 0.0, 0.0)
         most_s = self._most_s(self._there, at_s)
         least_s = self._least_ahead_s(self._back, at_s)
         # An old trip is less sure, but no more likely to err to its own side.
         there_s = most_s - self._unsure_s(self._there, at_s)
         offset_s = (there_s + least_s + self._unsure_s(self._back, at_s)) / 2
-        error_s = max(most_s - offset_s, offset_s - least_s)
+        high_s, low_s = _highest_s(self._highest, at_s), _lowest_s(self._lowest, at_s)
+        offset_s = min(max(offset_s, low_s), high_s)
+        error_s = max(high_s - offset_s, offset_s - low_s)
         return ClockReading(offset_s, error_s, self._least_s, self._drift)
 
     def _most_s(self, trip: Trip, at_s: float) -> float:
@@ -103,8 +114,7 @@ class HostClock:
         return (self._drift or 0.0) * (at_s - trip.at_s)
 
     def _unsure_s(self, trip: Trip, at_s: float) -> float:
-        # The far clock was read at some time of the trip.
-        return self._doubt * (abs(at_s - trip.at_s) + trip.length_s / 2)
+        return self._doubt * _age_s(trip, at_s)
 
     def theirs(self, ours_s: float) -> float:
         """Return what the far clock shows at a time of ours."""
@@ -165,6 +175,21 @@ class ClockSpan(Struct, frozen=True):
         """Return the time of ours at which the far clock showed a time."""
         since_s = theirs_s - self.began_s - self.first.offset_s
         return self.began_s + since_s / (1 + self.drift)
+
+
+def _highest_s(trip: Trip, at_s: float) -> float:
+    """Return the most that the far clock can be ahead at a time, by the way there of a trip."""
+    return trip.theirs_s - trip.left_s + MOST_APART * _age_s(trip, at_s)
+
+
+def _lowest_s(trip: Trip, at_s: float) -> float:
+    """Return the least that it can be ahead, by the way back."""
+    return trip.theirs_s - trip.back_s - MOST_APART * _age_s(trip, at_s)
+
+
+def _age_s(trip: Trip, at_s: float) -> float:
+    # The far clock was read at some time of the trip.
+    return abs(at_s - trip.at_s) + trip.length_s / 2
 
 
 def _length_s(trip: Trip) -> float:

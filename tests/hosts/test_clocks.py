@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from benchctl.hosts.clocks import MOST_DRIFT, OURS, HostClock
+from benchctl.hosts.clocks import MOST_APART, MOST_DRIFT, OURS, HostClock
 
 
 def watch(clock, *, offset_s, drift=0.0, path_s=0.01, jitter_s=0.0, seed=1, begin_s=0.0, trips=20,
@@ -40,7 +40,7 @@ def test_the_least_of_each_way_counts_though_no_trip_had_both():
     clock.add(1.0, 1.100 + 7.0, 1.110)
     reading = clock.reading(1.1)
     assert reading.offset_s == pytest.approx(7.0, abs=1e-4)
-    assert 0.010 <= reading.error_s <= 0.0102
+    assert 0.010 <= reading.error_s <= 0.0107
     assert reading.rtt_s == pytest.approx(0.110)
 
 
@@ -57,7 +57,10 @@ offsets = st.floats(-1000, 1000)
 drifts = st.floats(-MOST_DRIFT, MOST_DRIFT)
 
 
-@given(offsets, drifts, st.floats(1e-5, 0.3), st.floats(0, 0.05), st.integers(0, 99),
+corrected = st.floats(-MOST_APART, MOST_APART)
+
+
+@given(offsets, corrected, st.floats(1e-5, 0.3), st.floats(0, 0.05), st.integers(0, 99),
        st.integers(1, 120), st.floats(0, 60))  # fmt: skip
 @example(offset_s=0, drift=0, path_s=1e-4, jitter_s=0.03125, seed=75, trips=21, later_s=0)
 @example(offset_s=0, drift=0, path_s=1e-4, jitter_s=0.015625, seed=75, trips=27, later_s=0)
@@ -90,6 +93,20 @@ def test_the_drift_is_found_and_followed_through_minutes_without_a_good_trip():
     assert reading.drift == pytest.approx(drift, abs=2e-6)
     later_s = end_s + 100
     assert clock.reading(later_s).offset_s == pytest.approx(5.0 + drift * later_s, abs=3e-4)
+
+
+@pytest.mark.parametrize("slewed", [-500e-6, 500e-6])
+def test_a_clock_that_ntp_begins_to_correct_stays_within_its_error(slewed):
+    clock = HostClock()
+    end_s = watch(clock, offset_s=2.0, drift=10e-6, path_s=1e-3, jitter_s=1e-4, trips=300)
+    at_s = end_s
+    for number in range(200):
+        at_s = end_s + 1 + number
+        true_s = 2.0 + 10e-6 * at_s + slewed * (at_s - end_s)
+        before = clock.reading(at_s)
+        assert abs(before.offset_s - true_s) <= before.error_s
+        clock.add(at_s - 1e-3, at_s + true_s, at_s + 1e-3)
+    assert clock.steps == 0
 
 
 def test_a_full_connection_does_not_move_the_clock():
