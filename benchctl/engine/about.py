@@ -31,7 +31,10 @@ class About:
         self._write()
 
     async def greet(self, host: Host, link: RemoteHost) -> None:
-        """Record the facts of a host elsewhere. Raises HostError."""
+        """Record the facts of a host elsewhere, and what it lacks. Raises HostError."""
+        if link.lacks and host.name not in self._facts:
+            text = f"host {host.name}: {link.lacks}"
+            self._recorder.add_note(text, "warning", time.time(), None, None)
         known = self._facts.get(host.name, {})
         self._facts[host.name] = {**known, **await link.ask(facts, "collect")}
         self._write()

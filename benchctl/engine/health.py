@@ -41,8 +41,10 @@ def of_machine(about: dict[str, Any]) -> list[HealthFinding]:
 
 
 def _system(about: dict[str, Any]) -> Iterator[HealthFinding]:
-    kernel = f"{about['system']} {about['kernel']}, Python {about['python']}"
-    yield HealthFinding("kernel", "ok", kernel)
+    python = f", Python {about['python']}" if "python" in about else ""
+    yield HealthFinding("kernel", "ok", f"{about['system']} {about['kernel']}{python}")
+    if "load_1min" not in about:
+        return
     load, cores = about["load_1min"], about["cpu"]["count"]
     text = f"load {load} on {cores} cores"
     if load > cores * _BUSY_LOAD:

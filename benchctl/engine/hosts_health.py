@@ -15,10 +15,12 @@ from benchctl.engine.network import with_address, with_addresses
 from benchctl.engine.pairs_health import HostPair, examine_pairs
 from benchctl.engine.planning import Planned
 from benchctl.engine.preflight import ROOT_THERE, Toolbox, captured_at
+from benchctl.engine.sessions import check_sessions
 from benchctl.errors import HostError, MissingError, UsageError
 from benchctl.hosts import facts, ports
 from benchctl.hosts.hosts import Hosts
 from benchctl.hosts.remote import RemoteHost
+from benchctl.hosts.ssh import INSTALL
 from benchctl.run.planned import Host, Network
 from benchctl.run.record import ClockReading
 from benchctl.units import format_duration
@@ -107,6 +109,10 @@ async def _examine_host(
         about = await link.ask(facts, "collect")
         trip = f"ssh {host.reach.destination}, round trip {format_duration(clock.rtt_s)}"
         findings = [HealthFinding(REACH, "ok", trip), *of_machine(about), _offset(clock)]
+        if link.lacks:
+            findings.append(HealthFinding("python", "note", link.lacks, INSTALL))
+            subject = "sessions"
+            await check_sessions(hosts, [host], prepared.plan, prepared.network, prepared.registry)
         subject = "address"
         if host.reachable and any(role is Role.SERVER for _, role in ends):
             host = await with_address(host)

@@ -16,6 +16,7 @@ from benchctl.engine.about import About
 from benchctl.engine.holding import Holding, hosts_of_run
 from benchctl.engine.network import with_addresses
 from benchctl.engine.preflight import Toolbox
+from benchctl.engine.sessions import check_sessions
 from benchctl.engine.site import Site
 from benchctl.engine.trial import Signals, TrialRunner
 from benchctl.errors import BenchctlError, HookError, LabError, MissingError, StoreError
@@ -134,6 +135,8 @@ class Runner:
                     site.network = await with_addresses(
                         site.network, elsewhere, hosts, lambda text: _note(recorder, text)
                     )
+                    trials = (one for one in reader.trials(run.id) if one.status.is_open)
+                    await check_sessions(hosts, wanted, trials, site.network, self._registry)
                 await self._measure_on(site, hosts, about, recorder, reader, run, turn)
         finally:
             await cancel(watching)

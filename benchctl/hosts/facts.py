@@ -17,8 +17,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-_PROC_NET = Path("/proc/sys/net")
-_SYSCTLS = {
+PROC_NET = Path("/proc/sys/net")
+SYSCTLS = {
     "tcp_congestion_control": "ipv4/tcp_congestion_control",
     "tcp_available_congestion_control": "ipv4/tcp_available_congestion_control",
     "tcp_rmem": "ipv4/tcp_rmem",
@@ -63,7 +63,7 @@ def collect() -> dict[str, Any]:
 
 def sysctls() -> dict[str, str]:
     """Return the settings of the kernel that shape TCP and UDP."""
-    values = {name: _read(_PROC_NET / path) for name, path in _SYSCTLS.items()}
+    values = {name: _read(PROC_NET / path) for name, path in SYSCTLS.items()}
     return {name: " ".join(text.split()) for name, text in values.items() if text is not None}
 
 

@@ -5,6 +5,8 @@ the pipe closes, because the runner ended in any way, the guardian kills the rem
 parent-death signal alone is not enough: the kernel clears it for programs with file capabilities,
 such as ping on many systems (prctl(2), PR_SET_PDEATHSIG), and only Linux has one.
 
+``+/PATH`` and ``-/PATH`` name a folder of the runner's, which is removed in the same way.
+
 Started as a plain script, so it imports nothing of benchctl and little else.
 """
 
@@ -14,19 +16,21 @@ import sys
 
 
 def guard(lines: "object") -> None:
-    """Read lines until the end, then kill every remaining group."""
-    groups: set[int] = set()
+    """Read lines until the end, then kill every remaining group, and remove the folders."""
+    left: set[bytes] = set()
     for line in lines:  # type: ignore[attr-defined]
-        number = int(line[1:])
-        if line[:1] == b"+":
-            groups.add(number)
-        else:
-            groups.discard(number)
-    for group in groups:
-        try:
-            os.killpg(group, signal.SIGKILL)
-        except ProcessLookupError:
-            continue
+        (left.add if line[:1] == b"+" else left.discard)(line[1:].rstrip(b"\n"))
+    for group in left:
+        if group.isdigit():
+            try:
+                os.killpg(int(group), signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+    for folder in left:
+        if folder.startswith(b"/"):
+            import shutil  # which few runs need
+
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Starts the commands of a run on every host: here and in labs directly, elsewhere by its agent."""
+"""Starts the commands of a run on every host: here and in labs directly, elsewhere over SSH."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from benchctl.hosts.clocks import OURS, HostClock
 from benchctl.hosts.filter import PortPair
 from benchctl.hosts.hostlock import NAME, HostLock
 from benchctl.hosts.remote import RemoteHost, holder, link_to
+from benchctl.hosts.shell import ShellHost
 from benchctl.hosts.spawn import LocalSpawner, OnData, Process
+from benchctl.hosts.ssh import NoPythonError
 from benchctl.run.planned import Host, Reach
 from benchctl.visible import visible
 
@@ -69,16 +71,23 @@ class Hosts:
         assert host.reach is not None
         link = link_to(host.name, host.reach, **self._settings)
         async with self._turns:
-            await link.open()
-        pid = link.pid
-        self._local.guard(pid)
-        link.ended.add_done_callback(lambda _: self._local.forget(pid))
+            try:
+                await link.open()
+            except NoPythonError as error:
+                link = plain = ShellHost(host.name, host.reach, error.message, **self._settings)
+                self._guard(plain.folder, link)
+                await link.open()
+        self._guard(link.pid, link)
         try:
             await self._greet(host, link)
         except BaseException:
             await link.close()
             raise
         return link
+
+    def _guard(self, left: int | str, link: RemoteHost) -> None:
+        self._local.guard(left)
+        link.ended.add_done_callback(lambda _: self._local.forget(left))
 
     async def lock(self, host: Host, run: str) -> str:
         """Take a host for a run; returns who has it, empty if it is taken. Raises HostError.
@@ -102,7 +111,8 @@ class Hosts:
         if host.reach is None:
             return await self._local.start(host, argv, env, on_data)
         try:
-            return (await self.link(host)).start(argv, env, on_data, as_root=host.as_root)
+            link = await self.link(host)
+            return await link.start(argv, env, on_data, as_root=host.as_root)
         except HostError as error:  # as a command that cannot be started
             raise ConnectionError(0, error.message) from None
 

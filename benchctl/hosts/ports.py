@@ -31,18 +31,21 @@ def first_free(address: str, first: int, count: int, last: int | None = None) ->
 
 
 def free_ports(address: str, first: int, last: int | None = None) -> Iterator[int]:
-    """Yield a port and the next ones that are free for TCP and UDP at an address of this machine.
+    """Return a port and the next ones that are free for TCP and UDP at an address of this machine.
 
     With ``last``, those up to it are looked at, else some that every user may listen on.
 
     The kernel gives none of these to connections; one of its own choice it could give to another's
     before the server listens.
     """
+    return (port for port in candidates(first, last) if _is_free(address, port))
+
+
+def candidates(first: int, last: int | None = None) -> list[int]:
+    """Return the ports that `free_ports` looks at, in this order."""
     low = max(first + 1, _UNPRIVILEGED)
     next_ones = range(low, min(low + _LOOKED_AT, 1 << 16))
-    for port in (first, *(next_ones if last is None else range(first + 1, last + 1))):
-        if _is_free(address, port):
-            yield port
+    return [first, *(next_ones if last is None else range(first + 1, last + 1))]
 
 
 def _is_free(address: str, port: int) -> bool:

@@ -28,7 +28,7 @@ from benchctl.hosts.filter import PortPair
 from benchctl.hosts.log import Ended, command_log
 from benchctl.hosts.programs import agent_text, as_sent, module_text, sendable
 from benchctl.hosts.sockets import tcp_ports
-from benchctl.hosts.spawn import OnData
+from benchctl.hosts.spawn import OnData, Process
 from benchctl.hosts.tasks import cancel
 from benchctl.run.planned import Reach
 from benchctl.visible import visible
@@ -123,8 +123,11 @@ class RemoteHost:
         """Why the connection has broken; empty while it works."""
         self.closes = False
         """Whether it ends because it is needed no more."""
-        self._argv, self._reach, self._settings = tuple(argv), reach, settings
-        self._log = command_log()
+        self.lacks = ""
+        """What cannot be done there that an agent can do, for people; empty for an agent."""
+        self.reach = reach
+        self._argv, self._settings = tuple(argv), settings
+        self.log = command_log()
         self._frames = frames.FrameReader()
         self._process: asyncio.subprocess.Process | None = None
         self._stderr = bytearray()
@@ -171,21 +174,25 @@ class RemoteHost:
             raise HostError(what, "install OpenSSH's client") from None
         assert process.stdin
         assert process.stdout
-        text = agent_text(self._settings)
         with suppress(OSError):  # it has ended, and says why
-            process.stdin.write(b"%d\n" % len(text) + text)
+            process.stdin.write(self._first_words())
         hearing = asyncio.ensure_future(self._keep_stderr(process))
         before, rest = await _until_hello(process.stdout)
         if before is None:
             await asyncio.wait([hearing], timeout=1.0)
             code = await process.wait()
-            raise ssh.failure(self.name, self._reach, self._said(), code)
+            raise ssh.failure(self.name, self.reach, self._said(), code)
         self._heard = time.monotonic()
         self._tasks = [
             asyncio.ensure_future(self._hear(process, rest)),
             asyncio.ensure_future(self._keep_alive()),
             hearing,
         ]
+
+    def _first_words(self) -> bytes:
+        """Return what makes a shell there the agent."""
+        text = agent_text(self._settings)
+        return b"%d\n" % len(text) + text
 
     async def _keep_stderr(self, process: asyncio.subprocess.Process) -> None:
         assert process.stderr
@@ -273,8 +280,11 @@ class RemoteHost:
 
     def send(self, head: Mapping[str, Any], body: bytes = b"") -> None:
         """Send a message; nothing if the connection has broken."""
+        self._write(frames.frame(dict(head), body))
+
+    def _write(self, data: bytes) -> None:
         if not self.lost and self._process and self._process.stdin:
-            self._process.stdin.write(frames.frame(dict(head), body))
+            self._process.stdin.write(data)
 
     def _ping(self) -> int:
         """Send a ping; returns its number."""
@@ -331,14 +341,14 @@ class RemoteHost:
 
     # --- what the engine asks for ----------------------------------------------------------
 
-    def start(
+    async def start(
         self,
         argv: Sequence[str],
         env: Mapping[str, str],
         on_data: OnData,
         *,
         as_root: bool = False,
-    ) -> RemoteProcess:
+    ) -> Process:
         """Start a command up to its gate, with sudo ``as_root`` if it needs that.
 
         Nothing waits for an answer: what follows is done there in this order, and one that cannot
@@ -357,9 +367,12 @@ class RemoteHost:
         self._number += 1
         number = self._number
         self.send({"call": "start", "number": number, "argv": words, "env": dict(env), **more})
-        logs = partial(self._log.started, self.name, as_sent(argv))
+        logs = partial(self.log.started, self.name, as_sent(argv))
         process = self._processes[number] = RemoteProcess(self, number, on_data, logs)
         return process
+
+    async def check_room(self, commands: int) -> None:
+        """Raise HostError if so many commands cannot run at once; an agent starts any number."""
 
     async def ask(self, module: ModuleType, function: str, *arguments: Any) -> Any:
         """Call a function of a stand-alone module there; returns its result, as JSON-like data.

@@ -144,7 +144,7 @@ def _death_signal() -> tuple[str, ...]:
     return ("setpriv", "--pdeathsig", "KILL", "--") if shutil.which("setpriv") else ()
 
 
-class _Pipes(asyncio.SubprocessProtocol):
+class Pipes(asyncio.SubprocessProtocol):
     """Delivers output, and reports when the command and its output have both ended."""
 
     def __init__(self, on_data: OnData) -> None:
@@ -176,12 +176,12 @@ class _Pipes(asyncio.SubprocessProtocol):
 
 
 @dataclass(slots=True)
-class _Local:
+class LocalProcess:
     """A command as a child of this process."""
 
     pid: int
     _transport: asyncio.SubprocessTransport
-    _pipes: _Pipes
+    _pipes: Pipes
     _ended: Callable[[int], None]
     _started: Callable[[], Ended]
     _log_end: Ended | None = None
@@ -246,14 +246,14 @@ class LocalSpawner:
     ) -> Process:
         loop = asyncio.get_running_loop()
         transport, pipes = await loop.subprocess_exec(
-            lambda: _Pipes(on_data),
+            lambda: Pipes(on_data),
             *host.prefix, *self._death_signal, *_GATE, *argv,
             env={**os.environ, "LC_ALL": "C", **env}, start_new_session=True,
         )  # fmt: skip
         pid = transport.get_pid()
         self.guard(pid)
         started = partial(self._log.started, host.name, tuple(argv), pid)
-        return _Local(pid, transport, pipes, self.forget, started)
+        return LocalProcess(pid, transport, pipes, self.forget, started)
 
     async def clock_of(self, host: Host) -> HostClock:
         return OURS
@@ -270,13 +270,13 @@ class LocalSpawner:
     def own_ports(self) -> Collection[PortPair]:
         return ()
 
-    def guard(self, group: int) -> None:
-        """Let the guardian kill a process group, too, when this process has ended."""
-        self._tell(f"+{group}\n")
+    def guard(self, left: int | str) -> None:
+        """Let the guardian end a process group, or remove a folder, if this process ends first."""
+        self._tell(f"+{left}\n")
 
-    def forget(self, group: int) -> None:
-        """Note that a process group has ended."""
-        self._tell(f"-{group}\n")
+    def forget(self, left: int | str) -> None:
+        """Note that a process group has ended, or that a folder is removed."""
+        self._tell(f"-{left}\n")
 
     def _tell(self, line: str) -> None:
         assert self._guardian is not None, "use the spawner as an async context manager"

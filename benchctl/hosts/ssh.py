@@ -1,4 +1,4 @@
-"""The ``ssh`` command that starts the agent on a host, and what its failures mean.
+"""The ``ssh`` commands that start the agent on a host, or plain shells, and what failures mean.
 
 OpenSSH's own client honours what people have configured: names, jump hosts, keys, Kerberos. It
 decides on keys alone, and never asks: what it would ask for is an error that says how to mend it.
@@ -22,6 +22,7 @@ _OPTIONS: Mapping[str, str] = {
     "ServerAliveInterval": "5",
     "ServerAliveCountMax": "3",
     "ControlMaster": "no",
+    "ControlPersist": "no",
     "ClearAllForwardings": "yes",
     "ForwardAgent": "no",
     "ForwardX11": "no",
@@ -31,19 +32,50 @@ _OPTIONS: Mapping[str, str] = {
     "LogLevel": "ERROR",
 }
 OLDEST = (3, 9)
+_LEAST = ".".join(map(str, OLDEST))
+INSTALL = f"install Python {_LEAST} or newer there; it may be in the PATH as python{_LEAST}"
 _NEWER = tuple(f"python3.{minor}" for minor in range(20, OLDEST[1] - 1, -1))
 # Where systems keep one that is not in the PATH of a command without a terminal.
 _ASIDE = ("/usr/libexec/platform-python", "/usr/local/bin/python3", "/opt/homebrew/bin/python3")
 # -I and -S leave out site-packages and the environment, and start faster.
 BOOT = "import sys; i=sys.stdin.buffer; exec(i.read(int(i.readline())))"
 _FOUND_NONE = 97
+# A script on one line of stdin, so that no list of processes shows what is in it. Signals go to
+# the process group that it leads; an SSH server that starts none needs setsid.
+_PLAIN = (
+    'kill -0 -$$ 2>/dev/null || exec setsid /bin/sh -c "$0" "$0"; IFS= read -r line; eval "$line"'
+)
+
+
+class NoPythonError(HostError):
+    """A host has no Python that is new enough for the agent."""
 
 
 def command(reach: Reach) -> tuple[str, ...]:
     """Return the command that reads the length and the text of the agent, and becomes it."""
-    options = [word for name, value in _OPTIONS.items() for word in ("-o", f"{name}={value}")]
+    return _command(reach, there(reach.sudo))
+
+
+def plain(reach: Reach, socket: str) -> tuple[str, ...]:
+    """Return the command of a shell that runs one line of its input, and lets others in.
+
+    Those of `session` use its connection, by a ``socket``.
+    """
+    return _command(reach, plain_there(), ControlMaster="yes", ControlPath=socket)
+
+
+def session(reach: Reach, socket: str, *, as_root: bool = False) -> tuple[str, ...]:
+    """Return the command of another such shell on the connection that has a ``socket``."""
+    there = plain_there(as_root and reach.sudo)
+    # Without a session there it would open a connection of its own, past the one that is watched.
+    return _command(reach, there, ControlPath=socket, ProxyCommand="false")
+
+
+def _command(reach: Reach, there: str, **more: str) -> tuple[str, ...]:
+    known = {**_OPTIONS, **more}
+    options = [word for name, value in known.items() for word in ("-o", f"{name}={value}")]
     # A destination is no option, whatever it begins with.
-    return *reach.over, "ssh", *options, *reach.options, "--", reach.destination, there(reach.sudo)
+    return *reach.over, "ssh", *options, *reach.options, "--", reach.destination, there
 
 
 def there(sudo: bool = False) -> str:
@@ -61,6 +93,11 @@ def there(sudo: bool = False) -> str:
         f"echo benchctl: $(python3 -V 2>&1) >&2; exit {_FOUND_NONE}"
     )
     return f"exec /bin/sh -c '{script}'"
+
+
+def plain_there(sudo: bool = False) -> str:
+    """Return what the login shell of a host without Python gets, as `there`."""
+    return f"exec {'sudo -n ' * sudo}/bin/sh -c '{_PLAIN}' '{_PLAIN}'"
 
 
 _KINDS = (
@@ -107,9 +144,7 @@ def failure(host: str, reach: Reach, said: str, code: int | None) -> HostError:
     if code == _FOUND_NONE:
         found = re.search(r"Python (3\.\S+)", said)
         what = f"its Python {found[1]} is too old" if found else "it has no python3"
-        least = ".".join(map(str, OLDEST))
-        hint = f"install Python {least} or newer there; it may be in the PATH as python{least}"
-        return HostError(f"host {host}: {visible(what)}", hint)
+        return NoPythonError(f"host {host}: {visible(what)}", INSTALL)
     for pattern, what, hint in _KINDS:
         if re.search(pattern, said):
             return HostError(f"host {host}: {what}", hint.format(**words))

@@ -37,7 +37,9 @@ def linked(main, python=sys.executable, argv=None, lock=None, **settings):
 async def started(link, *argv, env=None, at=None):
     """Start a command and open its gate; returns it and its output."""
     output = []
-    process = link.start(argv, env or {}, lambda channel, data: output.append((channel, data)))
+    process = await link.start(
+        argv, env or {}, lambda channel, data: output.append((channel, data))
+    )
     process.begin(at)
     return process, output
 

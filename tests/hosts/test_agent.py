@@ -71,7 +71,7 @@ def test_a_command_waits_at_its_gate(tmp_path):
     made = tmp_path / "made"
 
     async def main(link):
-        process = link.start(("touch", str(made)), {}, print)
+        process = await link.start(("touch", str(made)), {}, print)
         other, _ = await started(link, "true")
         await other.wait()
         before = made.exists()
@@ -178,11 +178,11 @@ def test_an_agent_of_sudo_gives_root_only_to_what_needs_it(monkeypatch):
         for as_root in (False, True):
             output = []
             take = lambda _, data, output=output: output.append(data)  # noqa: E731
-            process = link.start(("id", "-u"), {}, take, as_root=as_root)
+            process = await link.start(("id", "-u"), {}, take, as_root=as_root)
             process.begin()
             await process.wait()
             found += output
-        waiting = link.start(("sleep", "1000"), {}, print)
+        waiting = await link.start(("sleep", "1000"), {}, print)
         waiting.begin()
         waiting.send_signal("SIGTERM")  # root may end what is another's
         return found, await waiting.wait()

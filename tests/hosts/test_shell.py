@@ -1,0 +1,301 @@
+"""A host without Python: what runs there by plain shells, and what is said of what is lost."""
+
+import asyncio
+import os
+import shutil
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from hosts.linked import has_ended
+from waiting import until
+
+from benchctl.api import Channel
+from benchctl.errors import HostError
+from benchctl.hosts import facts, ports, scripts
+from benchctl.hosts.hosts import Hosts
+from benchctl.hosts.shell import PlainClock
+from benchctl.run.planned import Host, Reach
+
+PARIS = Host("paris", "192.0.2.1", reach=Reach("ann@paris"))
+PROGRAMS = (
+    "cat", "date", "grep", "id", "ip", "ln", "ls", "rm", "setsid", "sh", "sleep", "touch", "uname",
+)  # fmt: skip
+SHELLS = [
+    pytest.param(shell, id=shell, marks=pytest.mark.tool(shell.split()[0]))
+    for shell in ("dash", "bash --posix", "busybox sh")
+]
+
+
+@pytest.fixture(params=SHELLS)
+def there(request, tmp_path, monkeypatch):
+    """Let ``ssh`` run what the host would, in a shell of it; returns the folder of its programs."""
+    programs, here = tmp_path / "programs", tmp_path / "here"
+    programs.mkdir()
+    here.mkdir()
+    for name in PROGRAMS:
+        (programs / name).symlink_to(shutil.which(name))
+    shell, *words = request.param.split()
+    shell = " ".join((shutil.which(shell), *words))
+    ssh = here / "ssh"
+    sed = shutil.which("sed")
+    ssh.write_text(
+        f"#!/bin/sh\nfor last; do :; done\necho motd; echo motd >&2\n"
+        f"PATH={programs}; [ -e {tmp_path}/refuses ] && case $* in *ProxyCommand=false*) "
+        "echo 'mux_client_request_session: session request failed: "
+        "Session open refused by peer' >&2; exit 255;; esac\n"
+        f'exec {shell} -c "$(echo "$last" | {sed} "s,/bin/sh,{shell},g")"\n'
+    )
+    ssh.chmod(0o755)
+    monkeypatch.setenv("PATH", str(here), prepend=":")
+    return programs
+
+
+def linked(main, **settings):
+    """Run ``main(hosts, link)`` on an open connection; returns what it returns."""
+
+    async def wrapped():
+        async with Hosts(lock=f"benchctl-test-{os.getpid()}", **settings) as hosts:
+            return await main(hosts, await hosts.link(PARIS))
+
+    return asyncio.run(wrapped())
+
+
+async def started(hosts, *argv, env=None, at=None):
+    """Start a command and open its gate; returns it and its output."""
+    output = []
+    process = await hosts.start(
+        PARIS, argv, env or {}, lambda channel, data: output.append((channel, data))
+    )
+    process.begin(at)
+    return process, output
+
+
+def test_a_command_runs_with_its_words_and_its_environment(there):
+    argv = (
+        "sh",
+        "-c",
+        'printf "%s|" "$@" "$SECRET" "$LC_ALL"; echo err >&2; exit 7',
+        "sh",
+        "a b",
+        "'\"$x\n\\",
+    )
+
+    async def main(hosts, _):
+        process, output = await started(hosts, *argv, env={"SECRET": "it's $HOME\n"})
+        return await process.wait(), output
+
+    code, output = linked(main)
+    assert code == 7
+    said = {
+        channel: b"".join(data for one, data in output if one is channel) for channel in Channel
+    }
+    assert said[Channel.STDOUT] == b"a b|'\"$x\n\\|it's $HOME\n|C|"
+    assert said[Channel.STDERR] == b"err\n"
+
+
+def test_a_command_waits_at_its_gate_and_is_ready_there(there, tmp_path):
+    made = tmp_path / "made"
+
+    async def main(hosts, _):
+        process = await hosts.start(PARIS, ("touch", str(made)), {}, print)
+        other, _ = await started(hosts, "true")
+        await other.wait()
+        assert process.pid > 0
+        before = made.exists()
+        process.begin(time.time() + 0.01)
+        return before, await process.wait(), made.exists()
+
+    assert linked(main) == (False, 0, True)
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGKILL"])
+def test_a_signal_reaches_the_tool_and_what_it_started(there, name):
+    async def main(hosts, _):
+        process, output = await started(hosts, "sh", "-c", "sleep 1000 & echo $!; wait")
+        await until(lambda: output)
+        process.send_signal(name)
+        code = await process.wait()
+        return code, int(output[0][1])
+
+    code, child = linked(main)
+    assert code == -signal.Signals[name]
+    assert has_ended(child)
+
+
+def test_a_tool_that_handles_a_signal_ends_as_it_likes(there):
+    async def main(hosts, _):
+        process, output = await started(
+            hosts,
+            "sh",
+            "-c",
+            "trap 'echo summary; exit 3' INT; echo here; while :; do sleep 0.01; done",
+        )
+        await until(lambda: output)
+        process.send_signal("SIGINT")
+        return await process.wait(), b"".join(data for _, data in output)
+
+    assert linked(main) == (3, b"here\nsummary\n")
+
+
+def test_what_holds_the_output_of_a_tool_that_has_ended_is_ended(there):
+    async def main(hosts, _):
+        process, output = await started(hosts, "sh", "-c", "sleep 1000 & echo $!")
+        return await process.wait(), int(output[0][1])
+
+    code, child = linked(main)
+    assert code == 0
+    assert has_ended(child)
+
+
+@pytest.mark.parametrize("begins", [True, False], ids=["running", "at its gate"])
+def test_nothing_is_left_when_the_input_closes(there, begins):
+    async def main(hosts, link):
+        process = await hosts.start(PARIS, ("sleep", "1000"), {}, print)
+        if begins:
+            process.begin()
+        os.kill(link.pid, signal.SIGKILL)
+        process._input.close()  # as ssh does, whose connection has broken
+        return process.pid, await process.wait(), link.lost
+
+    pid, code, lost = linked(main)
+    assert code == 255
+    assert "host paris: " in lost
+    assert has_ended(pid)
+
+
+def test_a_command_ends_when_nobody_speaks_to_it(there, monkeypatch):
+    async def main(hosts, link):
+        process, _ = await started(hosts, "sleep", "1000")
+        monkeypatch.setattr(process, "say", lambda _: None)
+        began = time.monotonic()
+        await process.wait()
+        return time.monotonic() - began
+
+    # The first look may come at once.
+    assert linked(main) > scripts.SILENCE_S / 3 - 0.1
+
+
+def test_a_program_that_is_missing_is_named(there):
+    async def main(hosts, _):
+        process, output = await started(hosts, "iperf3", "-v")
+        return await process.wait(), output
+
+    assert linked(main) == (127, [(Channel.STDERR, b"no program iperf3 in the PATH\n")])
+
+
+def test_what_benchctl_brings_needs_python(there):
+    async def main(hosts, _):
+        process, output = await started(hosts, sys.executable, "-I", facts.__file__, "x")
+        return await process.wait(), output
+
+    code, [(channel, said)] = linked(main)
+    assert (code, channel) == (127, Channel.STDERR)
+    assert said.startswith(b"facts.py needs Python 3.9 or newer there")
+    assert b"iperf3" in said
+
+
+def test_a_server_that_opens_no_more_sessions_is_named(there, tmp_path):
+    async def main(hosts, link):
+        await link.check_room(3)
+        (tmp_path / "refuses").touch()
+        with pytest.raises(ConnectionError, match="paris: its SSH server opens no more sessions"):
+            await started(hosts, "true")
+        with pytest.raises(
+            HostError, match="none beside the first, where a trial needs 3"
+        ) as caught:
+            await link.check_room(3)
+        return caught.value.hint
+
+    assert "MaxSessions 4" in linked(main)
+
+
+def test_a_host_that_lacks_even_the_programs_of_posix_is_refused_with_both_reasons(there):
+    (there / "sleep").unlink()
+    with pytest.raises(HostError, match=r"it has no python3, and .*no program sleep in its PATH"):
+        linked(lambda *_: None)
+
+
+def test_questions_have_the_answers_of_this_machine(there):
+    async def main(_, link):
+        about = await link.ask(facts, "collect")
+        own = [await link.ask(ports, "is_own", one) for one in ("127.0.0.2", "192.0.2.77", "::1")]
+        with pytest.raises(HostError, match=r"ports.free_ports needs Python 3\.9 there"):
+            await link.ask(ports, "free_ports", "127.0.0.1", 1)
+        return about, own, await link.ask(ports, "first_free", "127.0.0.1", 5201, 3, None)
+
+    about, own, free = linked(main)
+    here = facts.collect()
+    for key in ("hostname", "system", "kernel", "machine", "sysctls"):
+        assert about[key] == here[key]
+    assert about["cpu"]["count"] == here["cpu"]["count"]
+    assert about["interfaces"]["lo"]["mtu"] == here["interfaces"]["lo"]["mtu"]
+    assert own == [True, False, True]
+    assert len(free) == 3
+
+
+def test_ports_that_are_listened_on_are_not_free(there):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+
+        async def main(_, link):
+            return await link.ask(ports, "first_free", "127.0.0.1", port, 1, port)
+
+        assert linked(main) == []
+
+
+def test_a_run_has_the_host_until_it_ends(there):
+    async def main(_, link):
+        async with Hosts(lock=f"benchctl-test-{os.getpid()}") as others:
+            other = await others.link(PARIS)
+            first, again = await link.lock("a b"), await link.lock("a b")
+            told = await other.lock("c")
+            link.unlock()
+            await link.why_lost()
+            taken = await other.lock("c")
+            back = await link.lock("a b")
+        return first, again, told, taken, back, await link.lock("a b")
+
+    first, again, told, taken, back, last = linked(main)
+    assert (first, again, taken, last) == ("", "", "", "")
+    assert told.startswith("run a b of ")
+    assert back.startswith("run c of ")
+    assert not Path(f"/tmp/benchctl-test-{os.getpid()}.lock").is_symlink()
+
+
+def test_the_lock_of_a_run_that_was_killed_holds_nobody_up(there):
+    link = Path(f"/tmp/benchctl-test-{os.getpid()}.lock")
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    link.symlink_to(f"{ended.pid}:a run that was killed")
+    assert linked(lambda _, link: link.lock("c")) == ""
+    assert not link.is_symlink()
+
+
+def test_the_folder_of_the_socket_is_ours_alone_and_is_removed(there):
+    async def main(_, link):
+        folder = Path(link.folder)
+        return folder, stat.S_IMODE(folder.stat().st_mode)
+
+    folder, mode = linked(main)
+    assert mode == 0o700
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize("parts", [True, False], ids=["nanoseconds", "whole seconds"])
+@pytest.mark.parametrize("skew_s", [0.0, 1234.56, -0.3])
+def test_what_date_says_bounds_a_clock_truly(skew_s, parts):
+    clock, trip_s = PlainClock(), 0.02
+    for number in range(40):
+        left_s = 1000 + number * 0.13
+        theirs_s = left_s + trip_s / 2 + skew_s
+        shown = f"{theirs_s:.9f}" if parts else f"{int(theirs_s)}.%N\n"
+        clock.add(left_s, clock.shown(shown), left_s + trip_s)
+    reading = clock.reading(1006.0)
+    assert abs(reading.offset_s - skew_s) <= reading.error_s <= (0.6 if not parts else 0.0105)
+    assert reading.rtt_s == pytest.approx(trip_s)
