@@ -1,0 +1,181 @@
+"""A host without Python: sessions of a real SSH server, to and from a host with an agent."""
+
+import os
+import re
+import shutil
+import signal
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from remote.measured import MAIN
+from remote_lab import NEEDS
+from waiting import wait_until
+
+from benchctl.hosts import scripts
+from benchctl.hosts.remote import PING_S
+
+pytestmark = [*NEEDS, pytest.mark.tool("iperf3", "setsid")]
+
+OTHER = "Host paris\nPort 2222"
+PROGRAMS = (
+    "cat", "date", "grep", "ip", "iperf3", "ln", "ls", "ping", "rm", "sh", "sleep", "uname",
+)  # fmt: skip
+IPERF3 = MAIN.replace("simpleperf", "iperf3").replace("100ms", "1s")
+BACK = IPERF3.replace('from = "paris"\nto = "tokyo"', 'from = "tokyo"\nto = "paris"')
+LONG = IPERF3.replace('duration = "1s"', 'duration = "10min"') + "[run]\nattempts = 1\n"
+HOSTS = ("paris", "tokyo")
+# BusyBox in place of /bin/sh, for this server alone.
+BUSYBOX = (
+    "unshare", "--user", "--map-root-user", "--mount", "sh", "-c",
+    'mount --bind "$(command -v busybox)" /bin/sh; '
+    'exec unshare --user --map-user=1000 --map-group=1000 "$@"', "sh",
+)  # fmt: skip
+
+
+@pytest.fixture
+def bare(lab, tmp_path):
+    """Let paris have no Python; returns what starts its server, with more options."""
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    for name in PROGRAMS:
+        (programs / name).symlink_to(shutil.which(name))
+
+    def serve(*options, within=()):
+        words = [word for one in options for word in ("-o", one)]
+        lab.serve("paris", "-o", f"SetEnv=PATH={programs}", *words, within=within)
+        lab.configure(OTHER)
+
+    return serve
+
+
+def left(lab, host):
+    """Return the processes that a run has left on a host, without those of its server itself."""
+    return {pid: line for pid, line in lab.left(host).items() if "sshd -D" not in line}
+
+
+def nothing_is_left(lab, *hosts):
+    # A shell that has ended leaves a sleep for a second.
+    wait_until(
+        lambda: not any(left(lab, host) for host in hosts or HOSTS),
+        lambda: {host: left(lab, host) for host in hosts or HOSTS},
+    )
+
+
+def of_benchctl(lab, host):
+    """Return the same without the server's own processes for a login."""
+    return {pid: line for pid, line in left(lab, host).items() if not line.startswith("sshd: ")}
+
+
+def folder_of(lab):
+    """Return the folder of the socket of a run that measures."""
+    lines = [line for line in lab.left("here").values() if "ControlMaster=yes" in line]
+    [path] = re.findall(r"ControlPath=(/tmp/benchctl-\S+)/", "".join(lines))
+    return Path(path)
+
+
+@pytest.mark.parametrize("text", [IPERF3, BACK], ids=["as the client", "as the server"])
+@pytest.mark.parametrize(
+    "within",
+    [
+        pytest.param((), id="the system's sh"),
+        pytest.param(BUSYBOX, id="busybox", marks=pytest.mark.tool("busybox")),
+    ],
+)
+def test_a_host_without_python_measures_with_one_that_has_it(bare, within, text, lab, measure):
+    bare(within=within)
+    run = measure(text)
+    assert run.end() == 0, run.told()
+    [flow] = run.of("flow_ended")
+    assert flow["status"] == "ok", flow
+    [note] = [one["text"] for one in run.of("note") if "plain sh" in one["text"]]
+    assert note.startswith("host paris: no Python 3.9 or newer there")
+    nothing_is_left(lab)
+
+
+def test_ctrl_c_ends_the_tools_in_order_and_keeps_what_they_measured(bare, lab, measure):
+    bare()
+    run = measure(LONG)
+    run.until("sample", 2)
+    folder = folder_of(lab)
+    os.killpg(run.process.pid, signal.SIGINT)
+    # As 130 is passed on by the shell around the command.
+    assert run.end() == -signal.SIGINT, run.told()
+    [flow] = run.of("flow_ended")
+    assert flow["status"] == "interrupted"
+    # iperf3 prints its summary at SIGINT.
+    assert flow["metrics"]["throughput_bps"] > 0, flow
+    nothing_is_left(lab)
+    assert not folder.exists()
+
+
+def test_a_runner_that_is_killed_leaves_nothing_anywhere(bare, lab, measure):
+    bare()
+    run = measure(LONG)
+    run.until("sample")
+    folder = folder_of(lab)
+    for pid, line in lab.left("here").items():
+        if "benchctl.engine" in line:
+            os.kill(pid, signal.SIGKILL)
+    run.process.kill()
+    run.end()
+    nothing_is_left(lab, "here", *HOSTS)
+    wait_until(lambda: not folder.exists())
+
+
+def test_a_cut_link_ends_what_runs_there_and_the_trial_with_the_reason(bare, lab, measure):
+    bare()
+    run = measure(LONG)
+    run.until("sample", 2)
+    lab.cut("west")
+    began = time.monotonic()
+    wait_until(lambda: not of_benchctl(lab, "paris"), lambda: lab.left("paris"))
+    # Two looks at the processes of a busy machine take a moment.
+    assert time.monotonic() - began < scripts.SILENCE_S + 2 * PING_S
+    assert run.end() == 1
+    [flow] = run.of("flow_ended")
+    assert "host paris: it has been silent for" in flow["error"], flow
+    nothing_is_left(lab, "here", "tokyo")
+
+
+def refused(run, *words):
+    assert run.end() == 3, run.told()
+    said = "".join(run.errors)
+    assert "Traceback" not in said
+    assert said.count("error") <= 1, said
+    for word in words:
+        assert word in said, said
+
+
+def test_what_needs_python_there_is_refused_with_what_does_not(bare, lab, measure):
+    bare()
+    refused(measure(MAIN), "host paris: ", "simpleperf needs Python 3.9", "as iperf3")
+
+
+@pytest.mark.parametrize("most", [1, 2])
+def test_a_server_with_too_few_sessions_is_refused_before_anything_runs(most, bare, lab, measure):
+    bare(f"MaxSessions={most}")
+    two = IPERF3 + IPERF3.partition("[flows.main]")[2].join(("[flows.more]", ""))
+    refused(measure(two), "host paris: without Python", "a trial needs 2", "MaxSessions 3")
+
+
+def test_sessions_that_fit_are_no_matter(bare, lab, measure):
+    bare("MaxSessions=3")
+    two = IPERF3 + IPERF3.partition("[flows.main]")[2].join(("[flows.more]", ""))
+    run = measure(two)
+    assert run.end() == 0, run.told()
+    [trial] = run.of("trial_ended")
+    assert trial["clocks"]["paris"]["error_s"] < 0.1, trial
+    nothing_is_left(lab)
+
+
+def test_doctor_says_what_is_lost_as_a_note(bare, lab, tmp_path):
+    bare()
+    profile = tmp_path / "p.toml"
+    profile.write_text(IPERF3)
+    done = lab.run(sys.executable, "-m", "benchctl", "doctor", "--hosts", str(profile))
+    assert done.returncode == 0, done.stdout + done.stderr
+    paris = done.stdout.partition("tokyo")[0]
+    assert re.search(r"^note +python +no Python 3.9 or newer there, .* lost: ", paris, re.M), paris
+    assert re.search(r"^ok +iperf3 client ", paris, re.M), paris
