@@ -18,7 +18,8 @@ async def check_sessions(
     registry: Registry,
 ) -> None:
     """Raise HostError if a host does not let as many commands run at once as a trial needs."""
-    limited = [link for host in wanted if (link := await hosts.link(host)).lacks]
+    links = [await hosts.link(host) for host in wanted if host.reach]
+    limited = [link for link in links if link.lacks]
     if not limited:
         return
     most: Counter[Reach] = Counter()

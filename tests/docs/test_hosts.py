@@ -49,9 +49,9 @@ def test_two_servers_become_a_table_as_it_is_printed(tmp_path):
 
 
 def test_each_message_is_one_that_is_printed():
-    said = Path(ssh.__file__).read_text()
-    remote = Path(ssh.__file__).with_name("remote.py").read_text()
+    files = (Path(ssh.__file__).with_name(f"{name}.py") for name in ("ssh", "remote", "shell"))
+    said = "".join(file.read_text() for file in files)
     messages = re.findall(r"^\| `host paris: ([^`]+)`", text_of(DOCUMENT), flags=re.M)
-    assert len(messages) == 8
+    assert len(messages) == 9
     for message in messages:
-        assert re.sub(r" for \d+ s", "", message) in said + remote
+        assert re.sub(r" for \d+ s", "", message) in said

@@ -98,7 +98,7 @@ attempts = 1
 
 async def output_of(link, *argv, as_root):
     output = []
-    process = link.start(argv, {}, lambda _, data: output.append(data), as_root=as_root)
+    process = await link.start(argv, {}, lambda _, data: output.append(data), as_root=as_root)
     process.begin()
     await process.wait()
     return b"".join(output).decode().strip()
@@ -111,7 +111,7 @@ def test_only_what_needs_root_gets_it_and_signals_reach_both(login, more):
         users = [await output_of(link, "id", "-u", as_root=one) for one in (False, True)]
         ends = []
         for as_root in (False, True):
-            waiting = link.start(("sleep", "1000"), {}, print, as_root=as_root)
+            waiting = await link.start(("sleep", "1000"), {}, print, as_root=as_root)
             waiting.begin()
             waiting.send_signal("SIGINT")
             ends.append(await waiting.wait())
@@ -125,7 +125,7 @@ def test_only_what_needs_root_gets_it_and_signals_reach_both(login, more):
 @pytest.mark.parametrize("how", ["closed", "killed"])
 def test_what_root_has_started_ends_with_the_connection(login, how):
     async def main(link):
-        process = link.start(("sleep", "1000"), {}, print, as_root=True)
+        process = await link.start(("sleep", "1000"), {}, print, as_root=True)
         process.begin()
         await output_of(link, "true", as_root=False)  # what was asked before is done
         if how == "killed":
