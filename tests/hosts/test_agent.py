@@ -217,7 +217,7 @@ def test_an_agent_needs_nothing_that_only_linux_has(python, port):
         await until(lambda: output)
         process.send_signal("SIGINT")
         ended = await process.wait()
-        waiting = link.start(("sleep", "1000"), {}, print)
+        waiting = await link.start(("sleep", "1000"), {}, print)
         waiting.begin()
         await link.ask(facts, "sysctls")  # everything before it is done
         return taken, about["hostname"], free, ended, waiting.pid, link.about["system"]
