@@ -57,6 +57,24 @@ def test_two_spawners_of_one_process_wait_each_for_its_own_children():
     assert spawned(main) == 0
 
 
+def test_two_threads_wait_each_for_its_own_children():
+    begun = threading.Barrier(2, timeout=DEADLINE_S)
+    codes = []
+
+    async def main(spawner):
+        process, _ = await start(spawner, "true")
+        await asyncio.to_thread(begun.wait)  # both loops are running, and both have a child
+        process.begin()
+        codes.append(await asyncio.wait_for(process.wait(), DEADLINE_S))
+
+    threads = [threading.Thread(target=spawned, args=(main,), daemon=True) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(DEADLINE_S)
+    assert codes == [0, 0]
+
+
 def test_a_command_waits_at_its_gate(tmp_path):
     made = tmp_path / "made"
 
