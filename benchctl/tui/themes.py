@@ -95,6 +95,7 @@ LOOKS = {
     "strong": RoleStyle(emphasis=BOLD),
     "title": RoleStyle("text-accent", emphasis=BOLD),
     "cursor": RoleStyle("block-cursor-foreground", emphasis=BOLD, ground="block-cursor-background"),
+    "chosen": RoleStyle(emphasis=BOLD, ground="panel"),
     "good": RoleStyle("text-success"),
     "bad": RoleStyle("text-error", emphasis=BOLD),
     "warn": RoleStyle("text-warning"),
@@ -111,6 +112,7 @@ LOOKS_ANSI = {
     **dict.fromkeys(("axis", "label", "dim"), RoleStyle("ansi_default", emphasis=FAINT)),
     "strong": RoleStyle("ansi_default", emphasis=BOLD),
     "cursor": RoleStyle("ansi_default", emphasis=SWAPPED, ground="ansi_default"),
+    "chosen": RoleStyle("ansi_default", emphasis=BOLD),
     **{f"faint-curve-{n}": RoleStyle(f"curve-{n}", emphasis=FAINT) for n in range(CURVES)},
 }
 

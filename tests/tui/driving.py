@@ -55,6 +55,7 @@ def drive(store, first, script, *, size=(80, 24), clock=None, **options):
 
 async def settle(pilot):
     """Let the page read all that there is, and show it."""
+    await pilot.pause()
     await waiting.until(lambda: not pilot.app.type_ahead.waits, lambda: "a key is in hand")
     await pilot.pause()
     page = pilot.app.page

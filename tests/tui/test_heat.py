@@ -137,7 +137,7 @@ def test_grids_without_room_below_each_other_stand_side_by_side():
         "paris  94 Mbit/s    paris  94 Mbit/s",
         "", "b", "to          rate", "paris  94 Mbit/s",
     ]  # fmt: skip
-    more = "  ↓ m brings the next metric to the top"
+    more = "  ↓ more; m picks one for the top"
     assert drawn(35, 8) == ["", "a", *rows, "", "b", rows[0], more]
     assert drawn(35, 10) == ["", "a", *rows, "", "b", *rows, more]  # no heading without rows
     assert drawn(36, 4)[-1].endswith(more)

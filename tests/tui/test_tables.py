@@ -226,3 +226,34 @@ def test_a_click_on_the_first_line_shows_another_screen(three):
         assert " 4 History " in shown(pilot)
 
     drive(three, open_page(three, "summary", 1), script)
+
+
+def test_a_figure_is_copied_without_its_bar_and_the_blanks_that_line_it_up(three):
+    async def script(pilot):
+        await press(pilot, "y", *"row", "enter")
+        cells = pilot.app.clipboard.split("\t")
+        assert all(value_of(cell) is not None for cell in cells)
+        assert not any("  " in cell or "▁" in cell or "▇" in cell for cell in cells)
+        assert "▁" in shown(pilot)
+
+    drive(three, open_page(three, "summary", 1), script, size=(120, 24))
+
+
+def marks(table):
+    """Return the roles of the row under the cursor, as it is on the screen."""
+    return {role for text, role in table._lines[1] if text.strip()}
+
+
+def test_the_row_of_the_cursor_is_marked_also_while_other_widgets_have_the_keys(three):
+    async def script(pilot):
+        table = pilot.app.page.table
+        assert marks(table) == {"cursor"}
+        await press(pilot, "slash")
+        assert marks(table) == {"chosen"}
+        await press(pilot, "enter")
+        assert marks(table) == {"cursor"}
+        await press(pilot, "S")
+        picked = pilot.app.screen.query_one(Table)
+        assert marks(picked) == {"cursor"}  # The words above it have the focus.
+
+    drive(three, open_page(three, "history"), script)

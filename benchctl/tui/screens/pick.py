@@ -52,7 +52,7 @@ class PickFrom(Dialog[int]):
         inside = min(WIDTH, self.app.size.width) - FRAME
         named = min(max((len(name) for name, _ in self._rows), default=0), inside)
         columns = [Column("", named, fixed=True), Column("", max(1, inside - named - 2))]
-        self._table.styles.height = min(len(self._rows), MOST_ROWS) + 1
+        self._table.styles.height = max(1, min(len(self._rows), MOST_ROWS)) + 1
         self._table.show(columns, len(self._rows), lambda row: list(map(Span, self._rows[row])))
 
     def action_move(self, rows: int) -> None:

@@ -81,6 +81,8 @@ class PlanScreen(Page):
         #profiles { height: 6; padding: 0 1; }
         #choices { height: auto; max-height: 5; padding: 0 1; border-top: solid $foreground 30%; }
         #text { width: 1fr; height: 1fr; padding: 0 1; }
+        &.-narrow.-choosing #profiles { height: 3; }
+        &.-narrow.-choosing #choices { max-height: 9; }
         &.-wide, &.-huge {
             #middle { layout: horizontal; }
             #left { width: 44; height: 1fr; }
@@ -211,6 +213,7 @@ class PlanScreen(Page):
     def _show_choices(self, rows: Sequence[Settable]) -> None:
         """Show what can be chosen; what was chosen is marked, also if it is wrong."""
         self._rows, chosen = rows, self._here.values
+        heads = [Span(""), Span("choose"), Span("value")]
         cells = [
             [
                 Span("●" if row.key in chosen else " ", "strong"),
@@ -219,10 +222,14 @@ class PlanScreen(Page):
             ]
             for row in rows
         ]
-        named = max([6, *(len(row.name) for row in rows)])
+        named, told = (max(len(row[place].text) for row in [*cells, heads]) for place in (1, 2))
         columns = [Column("", 1, fixed=True), Column("choose", named, fixed=True)]
-        self._choices.show([*columns, Column("value", 60)], len(rows), lambda index: cells[index])
+        self._choices.show([*columns, Column("value", told)], len(rows), lambda row: cells[row])
         self._choices.styles.height = len(rows) + 2
+
+    def on_descendant_focus(self) -> None:
+        """Give the list that is used more room, where there is little."""
+        self.set_class(self._choices.has_focus, "-choosing")
 
     def on_table_moved(self, event: Table.Moved) -> None:
         """Plan the profile that is under the cursor now."""
@@ -250,7 +257,8 @@ class PlanScreen(Page):
 
         value = self._here.values.get(row.key, row.value)
         hint = "several values with commas; empty: as in the profile"
-        self.app.push_screen(Prompt(f"{row.name} ({row.key})", value, hint, row.words), take)
+        title = row.name if row.name == row.key else f"{row.name} ({row.key})"
+        self.app.push_screen(Prompt(title, value, hint, row.words), take)
 
     def action_edit(self) -> None:
         """Open the profile in the editor; of one that comes with benchctl, a copy here."""
@@ -309,8 +317,10 @@ class PlanScreen(Page):
             return
         self.notify(str(path), title="written")
         self._find()
+        self.filter_line.clear_words()
         self._profiles.filter("")
         self._profiles.go_to([each for _, each in self._all].index(path))
+        self._profiles.focus()
 
     def action_run(self) -> None:
         """Run the profile, after a confirmation if it takes long, or leaves this machine."""

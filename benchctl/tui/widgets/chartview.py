@@ -258,7 +258,7 @@ class Grids(Painted):
             room = height - len(columns[-1])
             if len(lines) > room:
                 rows = lines[: room - 1] if room - 1 > len(lines) - len(grid.rows) else []
-                more = Span("  ↓ m brings the next metric to the top", "dim")
+                more = Span("  ↓ more; m picks one for the top", "dim")
                 columns[-1] = [*[*columns[-1], *rows][: height - 1], [more]]
                 break
             columns[-1] += lines

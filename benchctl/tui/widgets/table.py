@@ -20,6 +20,7 @@ from textual.message import Message
 
 from benchctl.report.pivot import Pivot
 from benchctl.tui.draw.columns import Cells, Column, Sight, see
+from benchctl.tui.draw.heat import STEPS
 from benchctl.tui.draw.sorting import in_order
 from benchctl.tui.draw.spans import PLAIN, Line, Span
 from benchctl.tui.widgets.painted import Scrolling
@@ -146,13 +147,17 @@ class Table(Scrolling):
         return self._texts
 
     def pivot(self) -> Pivot:
-        """Return what is shown, with the columns and rows that are out of sight, as text."""
+        """Return what is shown, with the columns and rows that are out of sight, as text.
+
+        The bars of heat are left out.
+        """
         columns = [place for place, column in enumerate(self._columns) if column.head]
         return Pivot(
             tuple(self._columns[place].head for place in columns),
             tuple(self._columns[place].right for place in columns),
             tuple(
-                tuple(self._cell(row, place).strip() for place in columns) for row in self._order
+                tuple(" ".join(self._cell(row, place).lstrip(STEPS).split()) for place in columns)
+                for row in self._order
             ),
         )
 
@@ -221,8 +226,10 @@ class Table(Scrolling):
         return [*heads, Span(place.rjust(free), "dim")] if free >= len(place) else heads
 
     def _line(self, sight: Sight, index: int) -> Line:
-        here = index == self.index and self.has_focus
-        return sight.row(self._row(index), role="cursor" if here else PLAIN)
+        """Return a row; that of the cursor is marked also while the keys go elsewhere."""
+        at_hand = self.has_focus or not self.can_focus
+        here = "cursor" if at_hand else "chosen"
+        return sight.row(self._row(index), role=here if index == self.index else PLAIN)
 
     def action_move(self, rows: int) -> None:
         if self._order:
@@ -238,10 +245,8 @@ class Table(Scrolling):
         if self.here is not None:
             self.post_message(self.Chosen(self, self.index))
 
-    def on_focus(self) -> None:
-        self.repaint()
-
-    def on_blur(self) -> None:
+    def watch_has_focus(self, focused: bool) -> None:
+        super().watch_has_focus(focused)
         self.repaint()
 
     def on_click(self, event: events.Click) -> None:
