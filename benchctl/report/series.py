@@ -134,8 +134,8 @@ class Series:
 
     def _stop(self, until_s: float) -> int:
         """Return how many buckets have begun at a time."""
-        if until_s == math.inf:
-            return len(self._low)
+        if math.isinf(until_s):  # the whole, or a time before the first value
+            return len(self._low) if until_s > 0 else 0
         return max(0, min(len(self._low), int((until_s - self.start_s) / self.width_s) + 1))
 
     def total(self, until_s: float = math.inf) -> float:

@@ -75,6 +75,7 @@ def test_nothing_is_known_before_the_first_value():
     series = Series(0.0, 10.0)
     assert series.mean() is None
     assert series.at(5.0) is None
+    assert series.recent(5.0, 0.5) is None
     assert series.bounds(0.0, 10.0) is None
     assert series.columns(0.0, 10.0, 3) == [None, None, None]
 
