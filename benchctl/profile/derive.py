@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from benchctl.errors import UsageError
+from benchctl.profile.find import shipped_topologies
 from benchctl.profile.load import Document
 from benchctl.toml.source import Key, dotted
+
+# A value that names a file, in the lines of a profile that are not comments.
+_NAMED_FILE = re.compile(
+    r'^(?P<key>[^#\n]*\b(?:extends|topology)\s*=\s*)"(?P<name>[^"\\\n]+)"', re.MULTILINE
+)
 
 
 def derived_profile(document: Document, base: str) -> str:
@@ -39,6 +47,22 @@ def derived_profile(document: Document, base: str) -> str:
     lines = [f"{dotted(key)} = {_toml(value)}" for key, value in written.items()]
     title = f"{document.model.title or document.name}, changed"
     return "\n".join([f"title = {_toml(title)}", f"extends = {_toml(base)}", *lines, ""])
+
+
+def copied_profile(path: Path) -> str:
+    """Return the text of a profile for a file elsewhere: it finds there what it names.
+
+    Topologies that come with benchctl are named. Raises OSError.
+    """
+    shipped = {file.resolve(): name for name, file in shipped_topologies().items()}
+
+    def found(named: re.Match[str]) -> str:
+        file = (path.parent / named["name"]).resolve()
+        if not file.is_file():
+            return named[0]
+        return f"{named['key']}{json.dumps(shipped.get(file, str(file)), ensure_ascii=False)}"
+
+    return _NAMED_FILE.sub(found, path.read_text(encoding="utf-8"))
 
 
 def _at(data: Mapping[str, Any], key: Key) -> Any:

@@ -3,7 +3,8 @@
 import pytest
 
 from benchctl.errors import UsageError
-from benchctl.profile.derive import derived_profile
+from benchctl.profile.derive import copied_profile, derived_profile
+from benchctl.profile.find import find_topology, shipped_profiles
 from benchctl.profile.load import load_profile
 
 BASE = """title = "Base"
@@ -55,3 +56,15 @@ def test_what_a_profile_has_no_place_for_is_refused(tmp_path):
     asked = load_profile(str(tmp_path / "base.toml"), ['flows=["main"]'])
     with pytest.raises(UsageError, match="no place for flows"):
         derived_profile(asked, "base.toml")
+
+
+@pytest.mark.parametrize("name", shipped_profiles())
+def test_a_copy_of_a_shipped_profile_says_elsewhere_what_it_says_at_its_place(name, tmp_path):
+    shipped = shipped_profiles()[name]
+    (tmp_path / "copy.toml").write_text(copied_profile(shipped))
+    here = load_profile(str(tmp_path / "copy.toml"))
+    there = load_profile(str(shipped))
+    labs = [one.model.lab.topology for one in (here, there) if one.model.lab is not None]
+    assert len({find_topology(lab, shipped.parent / lab).resolve() for lab in labs}) <= 1
+    same = {"lab": None, "extends": None}
+    assert here.model.model_copy(update=same) == there.model.model_copy(update=same)

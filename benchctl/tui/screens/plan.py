@@ -276,9 +276,9 @@ class PlanScreen(Page):
 
     def _copy(self, shipped: Path) -> None:
         """Copy a profile into this directory, and select it."""
-        self._add(
-            free_name(Path(), shipped.stem, shipped.suffix), shipped.read_text(encoding="utf-8")
-        )
+        from benchctl.profile.derive import copied_profile
+
+        self._add(free_name(Path(), shipped.stem, shipped.suffix), copied_profile(shipped))
 
     def action_write(self) -> None:
         """Write what was chosen as a new profile in this directory, and select it."""
