@@ -149,6 +149,8 @@ def tui(
     if screenshot is None:
         give_way()
         end_with_terminal(sys.stdin.fileno())
+        for name in ("COLUMNS", "LINES"):  # of a shell that exports them: they do not follow
+            os.environ.pop(name, None)
         app.run()
     else:
         with Output(screenshot, "--screenshot") as out:

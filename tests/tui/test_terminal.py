@@ -2,13 +2,12 @@
 
 import os
 import pty
-import shlex
 import signal
 import subprocess
-import sys
 
 import pytest
-from waiting import DEADLINE_S, wait_until
+from tui.terminal import Terminal, benchctl
+from waiting import DEADLINE_S
 
 PROFILE = """
 [lab]
@@ -33,34 +32,6 @@ wire = { between = ["a", "b"], delay = "5ms" }
 """
 
 
-class Terminal:
-    """A terminal of tmux, with a server of its own."""
-
-    def __init__(self, socket, directory):
-        self._socket = socket
-        self.tmux("new-session", "-d", "-x", "100", "-y", "30", "-c", str(directory), "sh")
-
-    def tmux(self, *arguments):
-        argv = ["tmux", "-S", str(self._socket), "-f", "/dev/null", *arguments]
-        return subprocess.run(argv, capture_output=True, text=True, check=True).stdout
-
-    def run(self, *command):
-        """Type a command."""
-        self.tmux("send-keys", "-l", shlex.join(command))
-        self.press("Enter")
-
-    def press(self, *keys):
-        self.tmux("send-keys", *keys)
-
-    def shown(self):
-        return self.tmux("capture-pane", "-p")
-
-    def until(self, holds):
-        """Wait until something holds of what is shown, and return that."""
-        wait_until(lambda: holds(self.shown()), self.shown)
-        return self.shown()
-
-
 @pytest.fixture
 def terminal(tmp_path, monkeypatch):
     monkeypatch.setenv("BENCHCTL_STORE", str(tmp_path / "runs.sqlite"))
@@ -68,10 +39,6 @@ def terminal(tmp_path, monkeypatch):
     terminal = Terminal(tmp_path / "tmux", tmp_path)
     yield terminal
     terminal.tmux("kill-server")
-
-
-def benchctl(*arguments):
-    return [sys.executable, "-m", "benchctl", *arguments]
 
 
 @pytest.mark.netns
@@ -104,6 +71,16 @@ def test_a_lab_run_is_watched_frozen_and_left_in_a_real_terminal(terminal, tmp_p
     terminal.until(lambda text: "■ end x16" in text and "✓ ok" in text.splitlines()[0])
     terminal.press("q")
     terminal.until(lambda text: "■ end" not in text)
+
+
+@pytest.mark.tool("tmux")
+def test_the_screens_are_as_large_as_the_terminal_whatever_a_shell_exports(terminal):
+    terminal.run("env", "COLUMNS=70", "LINES=20", *benchctl("tui"))
+    terminal.until(lambda text: "? Keys" in text.splitlines()[29])
+    terminal.tmux("resize-window", "-x", "90", "-y", "25")
+    terminal.until(lambda text: "? Keys" in text.splitlines()[24])
+    terminal.press("q")
+    terminal.until(lambda text: "? Keys" not in text)
 
 
 @pytest.mark.parametrize("hang_up", [signal.SIG_DFL, signal.SIG_IGN])
