@@ -220,7 +220,7 @@ def test_every_key_of_the_comparison_does_what_it_says(repeated):
 
         assert "▲ better" in shown(pilot)
         assert "4 better, 12 no difference seen" in shown(pilot)
-        assert "4 figures" in await tell("compare.only", "o")
+        assert "4 of 16 figures" in await tell("compare.only", "o")
         assert "16 figures" in await press(pilot, "o")
         assert "16 figures" in await tell("compare.all", "A")
         assert "B 20261121-022512-11aa" in await tell("compare.next", "right_square_bracket")
@@ -228,7 +228,7 @@ def test_every_key_of_the_comparison_does_what_it_says(repeated):
         assert "▼ worse" in await tell("compare.swap", "w")
         await press(pilot, "home")
         assert "throughput of main at server=paris, streams=1: -11.1 Mbit/s" in shown(pilot)
-        await tell("compare.effect", "E")
+        assert "16 figures by effect" in await tell("compare.effect", "E")
         effects = [abs(one.effect) for one in pilot.app.page._shown if one.effect is not None]
         assert effects == sorted(effects, reverse=True)
         assert pilot.app.page.command().endswith(" --sort effect")
@@ -242,6 +242,16 @@ def test_every_key_of_the_comparison_does_what_it_says(repeated):
         assert tried == own_ids(CompareScreen)
 
     drive(repeated, open_page(repeated, "compare", 1, 2, 3), script, size=(100, 30))
+
+
+def test_a_comparison_without_a_difference_says_so_where_only_differences_are_shown(three):
+    async def script(pilot):
+        text = await press(pilot, "o")
+        assert "0 of 16 figures" in text
+        assert "no figure differs" in text
+        assert "16 figures" in await press(pilot, "o")
+
+    drive(three, open_page(three, "compare", 1, 1), script)
 
 
 def test_what_differs_and_what_the_verdicts_hold_for_stand_beside_the_table(repeated):

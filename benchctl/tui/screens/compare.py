@@ -35,6 +35,8 @@ from benchctl.tui.widgets.table import Table
 
 # So many lines take the repeats of a row and what is said of it, on a screen of a usual width.
 LEAST_SPREAD = 5
+NOTHING_COMMON = "the runs have no metric in common"
+NOTHING_SEEN = "no figure differs as far as the repeats show; o shows all again"
 
 Compared = Sequence[Sequence[Comparison]]
 
@@ -84,7 +86,7 @@ class CompareScreen(ReportPage):
         self._compared: Compared = ()
         self._shown: Sequence[Comparison] = ()
         self._heads = Scrolled(id="runs")
-        self._table = Table(id="table", empty="the runs have no metric in common")
+        self._table = Table(id="table", empty=NOTHING_COMMON)
         self._why = Scrolled(id="why")
         self._why.can_focus = False
         self._spread = Scrolled(id="spread")
@@ -134,7 +136,7 @@ class CompareScreen(ReportPage):
             every=self._everything,
             by_effect=self._by_effect,
         )
-        why = explanation(shown)
+        why, every = explanation(shown), len(shown)
         if self._only:
             shown = [one for one in shown if one.valid and one.verdict in SEEN]
         self._shown = shown
@@ -150,7 +152,10 @@ class CompareScreen(ReportPage):
         self._why.show([[Span(line, "dim")] for line in why], from_the_top=True)
         self._why.styles.height = len(self._why.wrapped)
         count = f"  B is {self._place + 1} of {len(self._runs)}" * (len(self._runs) > 2)
-        self.bar.show(tally(shown), [Span(f"{len(shown)} figures{count}")])
+        figures = f"{len(shown)} of {every}" if self._only else f"{every}"
+        effect = " by effect" * self._by_effect
+        self.bar.show(tally(shown), [Span(f"{figures} figures{effect}{count}")])
+        self._table.empty = NOTHING_SEEN if every else NOTHING_COMMON
         table = comparison_table(shown)
         columns = widths(table.heads, table.rows, table.numeric)
         verdicts = [verdict_of(one) for one in shown]

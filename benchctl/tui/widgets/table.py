@@ -22,7 +22,7 @@ from benchctl.report.pivot import Pivot
 from benchctl.tui.draw.columns import Cells, Column, Sight, see
 from benchctl.tui.draw.heat import STEPS
 from benchctl.tui.draw.sorting import in_order
-from benchctl.tui.draw.spans import PLAIN, Line, Span
+from benchctl.tui.draw.spans import PLAIN, Line, Span, crop
 from benchctl.tui.widgets.painted import Scrolling
 
 # Rows that change several times a second are arranged anew for at most this share of the time.
@@ -69,7 +69,8 @@ class Table(Scrolling):
 
     def __init__(self, *, id: str | None = None, empty: str = "") -> None:  # noqa: A002
         super().__init__(id=id)
-        self._empty = empty
+        self.empty = empty
+        """What is said where there is no row."""
         self._columns: Sequence[Column] = ()
         self._count = 0
         self._row: Callable[[int], Cells] = lambda _: ()
@@ -200,7 +201,7 @@ class Table(Scrolling):
         self._sight = sight
         self.first = sight.before
         if self._count == 0:
-            return [self._head(sight), [Span(self._empty, "dim")]]
+            return [self._head(sight), [Span(self.empty, "dim")]]
         if not self._order:
             return [self._head(sight), [Span(NO_ROW, "dim")]]
         place, count = self.place, self.count
@@ -223,6 +224,9 @@ class Table(Scrolling):
         count = f"{self.count} of {self._count}" if self.words else f"{self._count}"
         place = f" {min(self.place + 1, self.count)}/{count}" if self._count else ""
         free = sight.width - sum(len(span.text) for span in heads)
+        if free < len(place) < sight.free and not sight.columns[-1][1].right:
+            free = len(place)
+            heads = crop(heads, sight.width - free)
         return [*heads, Span(place.rjust(free), "dim")] if free >= len(place) else heads
 
     def _line(self, sight: Sight, index: int) -> Line:
