@@ -18,6 +18,8 @@ from benchctl.visible import width_of
 Cells = Sequence[Span]
 """A cell for every column, or up to one of words."""
 GAP = "  "
+CHOSEN = "chosen"
+"""The role of the row under the cursor while the keys go elsewhere."""
 # A text may be shortened to this, so that an error at the right of a table is read.
 LEAST_TEXT = 8
 
@@ -92,12 +94,16 @@ class Sight(Struct, frozen=True):
         return [*crop(spans, self.width - len(self.hidden)), Span(self.hidden, "warn")]
 
     def row(self, cells: Cells, *, role: str = PLAIN) -> list[Span]:
-        """Return a row in its columns; ``role`` replaces those of the cells, except heat."""
+        """Return a row in its columns; ``role`` replaces those of the cells, except heat.
+
+        `CHOSEN` replaces none: the colours of flows and states stay.
+        """
         spans: list[Span] = []
         free = self.width
         for place, column in self.columns:
             cell = cells[min(place, len(cells) - 1)]
             keeps = column.drawn or cell.role.startswith("heat")
+            keeps = keeps or (role == CHOSEN and bool(cell.role))
             own = cell.role if keeps else role or cell.role
             if isinstance(cell, FreeText):
                 return [*spans, Span(fit(cell.text, free), own)]

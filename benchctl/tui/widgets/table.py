@@ -19,7 +19,7 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 
 from benchctl.report.pivot import Pivot
-from benchctl.tui.draw.columns import Cells, Column, Sight, see
+from benchctl.tui.draw.columns import CHOSEN, Cells, Column, Sight, see
 from benchctl.tui.draw.heat import STEPS
 from benchctl.tui.draw.sorting import in_order
 from benchctl.tui.draw.spans import PLAIN, Line, Span, crop
@@ -232,7 +232,7 @@ class Table(Scrolling):
     def _line(self, sight: Sight, index: int) -> Line:
         """Return a row; that of the cursor is marked also while the keys go elsewhere."""
         at_hand = self.has_focus or not self.can_focus
-        here = "cursor" if at_hand else "chosen"
+        here = "cursor" if at_hand else CHOSEN
         return sight.row(self._row(index), role=here if index == self.index else PLAIN)
 
     def action_move(self, rows: int) -> None:
