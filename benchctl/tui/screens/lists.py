@@ -12,7 +12,6 @@ from benchctl.report.goals import has_goals
 from benchctl.tui.screens.page import Surroundings
 from benchctl.tui.screens.plots import PlotPage
 
-LISTED = "Flows, trials, results, goals or remarks"
 LISTS = ("flows", "trials", "results", "goals", "remarks")
 """The ids of the lists. The one that is shown is a class of the screen, as in ``-list-trials``."""
 

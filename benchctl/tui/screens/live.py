@@ -21,12 +21,12 @@ from benchctl.tui.draw.flowlist import list_flows
 from benchctl.tui.draw.goals import goal_columns, goal_notes, goal_row
 from benchctl.tui.draw.hostlines import host_lines
 from benchctl.tui.draw.spans import Line, Span
-from benchctl.tui.meanings import AFTER, BEFORE, VIEW
+from benchctl.tui.meanings import AFTER, BEFORE, LISTED, VIEW
 from benchctl.tui.model.feed import Feed
 from benchctl.tui.model.playhead import Playhead
 from benchctl.tui.model.results import Results
 from benchctl.tui.model.runview import RUNNING, RunView
-from benchctl.tui.screens.lists import LISTED, ListsPage
+from benchctl.tui.screens.lists import ListsPage
 from benchctl.tui.screens.page import Surroundings, trouble
 from benchctl.tui.screens.plots import PLOT_KEYS
 from benchctl.tui.screens.steering import KEYS

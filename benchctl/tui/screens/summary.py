@@ -27,15 +27,13 @@ from benchctl.tui.draw.columns import widths
 from benchctl.tui.draw.goals import goal_columns, goal_row, goal_tally
 from benchctl.tui.draw.heat import INVALID, STEPS, Arrangement, SummaryTable
 from benchctl.tui.draw.spans import Line, Span, state
-from benchctl.tui.meanings import PACKETS, VIEW
+from benchctl.tui.meanings import LISTED, PACKETS, VIEW
 from benchctl.tui.screens.facts import FactsWindow
 from benchctl.tui.screens.page import ReportPage, Surroundings
 from benchctl.tui.screens.pick import PickFrom
 from benchctl.tui.widgets.chartview import Grids
 from benchctl.tui.widgets.scrolled import Scrolled
 from benchctl.tui.widgets.table import Table
-
-LISTED = "Other metrics, goals, what limited the flows, or one-way delays"
 
 
 class SummaryScreen(ReportPage):
