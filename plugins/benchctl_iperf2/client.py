@@ -21,7 +21,7 @@ from benchctl.api import (
     Summary,
     Warn,
 )
-from benchctl_iperf2.complaints import ended
+from benchctl_iperf2.complaints import DROPPED, REFUSED, ended
 from benchctl_iperf2.parameters import Iperf2Parameters
 from benchctl_iperf2.report import Report
 from benchctl_iperf2.rows import Row
@@ -43,6 +43,11 @@ UNANSWERED = Failure(
     "no answer to the connection request",
     "check the address and the port; a firewall may drop what it does not let through",
 )
+UNHEARD = Failure(FailureKind.UNREACHABLE, "no answer of the server to any datagram", DROPPED)
+_SWALLOWS = (
+    "check that iperf -s -u runs there; for a server that only swallows, set compatible = true"
+)
+_REJECTED = "the server was started there: a firewall may reject the packets, or it has ended"
 SILENT = Failure(
     FailureKind.REFUSED,
     "the server sent nothing",
@@ -60,8 +65,9 @@ class ClientReport(Report):
         yield from super().row(row)
         # Nothing else ends a client that waits for data.
         late_s = (self.flow.params.duration or math.inf) + _LEAST_WAIT_S
-        if self.flow.direction is Direction.RECEIVE and not self.has_data and row.end_s > late_s:
-            yield SILENT
+        receives = Direction.RECEIVE in self.directions
+        if receives and not self.has_received and row.end_s > late_s:
+            yield self._explained(self._silent)
 
     def end(self, exit_code: int) -> Iterator[Event]:
         yield from self.effective()
@@ -69,7 +75,7 @@ class ClientReport(Report):
         if cause is None or cause.kind is FailureKind.PEER:  # that may come after the result
             cause = self._without_result(exit_code)
         if cause is not None:
-            yield cause
+            yield self._explained(cause)
             return
         for way in self.directions:
             figures = self.figures(way)
@@ -96,8 +102,23 @@ class ClientReport(Report):
             return Failure(FailureKind.PEER, message, "the server ended it, or a signal this end")
         if any(not sum(row.bytes for row in rows.values()) for rows in whole.values()):
             nothing = Failure(FailureKind.TOOL, "sent no data")
-            return SILENT if Direction.RECEIVE in whole else nothing
+            return self._silent if Direction.RECEIVE in whole else nothing
+        params, owns = self.flow.params, self.flow.owns_server
+        # A server of ours says itself whether anything arrived.
+        if self.is_unanswered and not (self.relayed or owns or params.compatible):
+            return replace(UNHEARD, hint=f"{UNHEARD.hint}; {_SWALLOWS}")
         return None
+
+    @property
+    def _silent(self) -> Failure:
+        """The failure of a client to which no data came."""
+        return UNHEARD if self.flow.params.protocol == "udp" else SILENT
+
+    def _explained(self, failure: Failure) -> Failure:
+        """Return a failure that names the server, and has the hint for one of ours."""
+        if REFUSED in failure.message and self.flow.owns_server:
+            failure = replace(failure, hint=_REJECTED)
+        return self.at_server(failure)
 
     def _sent(self, figures: Figures) -> Iterator[Event]:
         """Add to the sender's figures what is known of the receiver's."""

@@ -14,6 +14,10 @@ from benchctl.api import Failure, FailureKind
 
 _MOST_WORDS = 300
 
+REFUSED = "Connection refused"
+"""The answer of a host on which nothing listens, or of a firewall that rejects packets."""
+DROPPED = "UDP packets to or from that port are dropped on the way, perhaps by a firewall"
+
 # (pattern, kind, hint): the first match decides. src/PerfSocket.cpp, Settings.cpp, Client.cpp.
 _TABLE = (
     (r"unrecognized option|invalid option|requires an argument", FailureKind.PARAMETER, ""),
@@ -32,7 +36,7 @@ _TABLE = (
     (r"Message too long", FailureKind.PARAMETER, "the datagram is too long: reduce length"),
     (r"Unknown host|Name or service not known|name resolution", FailureKind.UNREACHABLE,
      "the name cannot be resolved, or has no address of the asked ip_version"),
-    (r"Connection refused", FailureKind.UNREACHABLE,
+    (REFUSED, FailureKind.UNREACHABLE,
      "nothing listens on that port: check the port, and that iperf runs there as a server (-s; -u"
      " for UDP)"),
     (r"unreachable|No route to host|timed out|connect failed", FailureKind.UNREACHABLE, ""),

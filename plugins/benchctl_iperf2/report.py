@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from benchctl.api import (
@@ -20,6 +20,7 @@ from benchctl.api import (
     Effective,
     Event,
     Failure,
+    FailureKind,
     Flow,
     LineParser,
     ParserError,
@@ -85,7 +86,10 @@ class Report(LineParser):
         self.settings: dict[str, Any] = {}
         self.failure: Failure | None = None
         self.is_connected = False
-        self.has_data = False
+        self.has_received = False
+        """Whether this end has counted data that arrived."""
+        self.is_unanswered = False
+        """Whether the client waited in vain for a UDP server's report."""
         self.words = ""
         """The first words on stderr that are no known complaint."""
         self.late: dict[str, tuple[float, float]] = {}
@@ -137,7 +141,9 @@ class Report(LineParser):
             # The first one of an end counts.
             if is_final(failure):
                 yield failure
-        elif not lacks_answer(text):
+        elif lacks_answer(text):
+            self.is_unanswered = True
+        else:
             self.words = self.words or text.strip()[:_MOST_WORDS]
 
     # --- rows -----------------------------------------------------------------------------
@@ -150,8 +156,8 @@ class Report(LineParser):
         if relayed:
             _keep(self.relayed, row.label, row)
         else:
-            self.has_data |= row.bytes > 0
             stream = self._stream(row)
+            self.has_received |= stream.side is Side.RECEIVER and row.bytes > 0
             stream.rows += 1
             if row.start_s == 0 and stream.rows > 1:
                 stream.total = row
@@ -222,6 +228,14 @@ class Report(LineParser):
         return "owd_s" if self.flow.params.protocol == "udp" else "write_to_read_s"
 
     # --- the whole run --------------------------------------------------------------------
+
+    def at_server(self, failure: Failure) -> Failure:
+        """Return a failure whose message names the server, if that was not reached."""
+        if failure.kind is not FailureKind.UNREACHABLE:
+            return failure
+        host, port = self.flow.address, self.flow.port
+        where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        return replace(failure, message=f"{where}: {failure.message}")
 
     @property
     def directions(self) -> tuple[Direction, ...]:

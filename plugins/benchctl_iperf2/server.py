@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from benchctl.api import Event, Failure, FailureKind, Flow, Ready, Role, Summary, Warn
-from benchctl_iperf2.complaints import ended
+from benchctl.api import Direction, Event, Failure, FailureKind, Flow, Ready, Role, Summary, Warn
+from benchctl_iperf2.complaints import DROPPED, ended
 from benchctl_iperf2.parameters import Iperf2Parameters
 from benchctl_iperf2.report import Report
 
@@ -38,5 +38,9 @@ class ServerReport(Report):
                 if self.waited_s(way) and "sent_bps" in figures:
                     figures["iperf2_sent_bps"] = figures.pop("sent_bps")
                 yield Summary(figures, way)
+        is_udp = self.flow.params.protocol == "udp"
+        if is_udp and Direction.SEND in self.directions and not self.has_received:
+            words = "no datagram reached the server"
+            yield self.at_server(Failure(FailureKind.UNREACHABLE, words, DROPPED))
         if self.failure:
             yield Warn(f"the server said: {self.failure.message}")

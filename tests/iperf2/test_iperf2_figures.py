@@ -163,12 +163,6 @@ def test_a_wait_for_a_slow_close_is_told():
     assert "0.5 s from the last write" in only(Warn, told)[0].message
 
 
-def test_a_missing_report_of_a_udp_server_is_told():
-    told = events("sink_udp")
-    assert summary(told).keys() == {"sent_bps", "bytes_sent", "packets_sent"}
-    assert "server's report is missing" in only(Warn, told)[0].message
-
-
 def test_a_run_within_its_first_interval_is_one_sample_and_the_result():
     line = b"[  1] 0.0000-0.0163 sec  1000 Bytes  491975 bits/sec  10/0  0  416K/35(20) us  17\n"
     told = replay(ClientReport(flow(bytes="1000B"), 1.0), line)
