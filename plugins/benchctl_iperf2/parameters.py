@@ -116,7 +116,8 @@ class Iperf2Parameters(Parameters):
     compatible: bool = Field(
         False,
         description="send nothing but data (-C), for servers of iperf 1.7 and before, and those"
-        " that only look like iperf; then the reports have bytes and rates only",
+        " that only look like iperf or swallow datagrams; then the reports have bytes and rates"
+        " only, and a UDP server may leave the last datagram unanswered",
     )
 
     @model_validator(mode="after")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import signal
+from dataclasses import replace
 
 from benchctl.api import Failure, FailureKind
 
@@ -155,6 +156,11 @@ SILENT = Failure(
     FailureKind.PEER,
     "the server accepted the connection and did not respond",
     "it may not be an iperf3 server (a web server waits like this), or it may be stuck",
+)
+UDP_SILENT = replace(
+    SILENT,
+    hint="UDP packets to or from its port may be dropped on the way, perhaps by a firewall; or"
+    f" {SILENT.hint}",
 )
 
 

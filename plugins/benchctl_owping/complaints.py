@@ -24,6 +24,13 @@ CLOCKS_HINT = (
     "synchronize them, or set a longer timeout"
 )
 
+# What says which ports an end receives at.
+_PORTS_HERE = "set hosts.NAME.ports of this end, or test_ports, to what its firewall lets in"
+_PORTS_THERE = (
+    "set hosts.NAME.ports of the other end, or testports in the owamp-server.conf of a server of "
+    "others, to what its firewall lets in"
+)
+
 # The first pattern that any message matches decides.
 _CAUSES = tuple(
     (re.compile(pattern), kind, hint)
@@ -100,9 +107,9 @@ def nothing_sent(direction: Direction) -> Failure:
 
 def nothing_arrived(direction: Direction, sent: int) -> Failure:
     """Return the failure of a session whose packets were all lost."""
+    ports = _PORTS_HERE if direction is Direction.RECEIVE else _PORTS_THERE
     return Failure(
         FailureKind.UNREACHABLE,
         f"none of {sent} packets arrived in direction {direction}",
-        "the UDP test ports must be open on both hosts (test_ports here, testports in "
-        f"owamp-server.conf); {CLOCKS_HINT}",
+        f"the UDP test ports must be open on both hosts: {ports}; {CLOCKS_HINT}",
     )

@@ -11,8 +11,8 @@ import re
 import sys
 
 _SHARED = __package__
-OLDEST = (3, 9)
-"""The oldest Python that runs such a file; an older one says so, which all can read."""
+_OLDEST = "oldest"
+"""The module that an older Python reads, too: its text is the first of such a file."""
 _LEFT_OUT = ("__init__", "__main__")
 _IMPORT = re.compile(rf"^from (?:\.|({_SHARED})\.?)(\w*) import", re.MULTILINE)
 
@@ -25,11 +25,9 @@ Python's -I keeps modules of the present directory from being taken for the stan
 Made by `{tool} --self` from the modules of the packages; each is below as it is there.
 """
 
-import sys
-
-if sys.version_info < {oldest}:
-    this = "%d.%d" % sys.version_info[:2]
-    sys.exit("{tool} needs Python {least} or newer, and this is Python " + this)
+{oldest}
+if TOO_OLD:
+    sys.exit("{tool} " + TOO_OLD)
 
 # Python puts the present directory, or that of this file, first. Nothing of ours is there.
 if not (sys.flags.isolated or getattr(sys.flags, "safe_path", False)):
@@ -61,9 +59,10 @@ if __name__ == "__main__":
 def program_text(package: str, about: str) -> str:
     """Return the text of the file of the tool in a package; ``about`` says what it is."""
     tool = package.rpartition(".")[2]
-    least = ".".join(map(str, OLDEST))
-    parts = [_HEAD.format(tool=tool, about=about, oldest=OLDEST, least=least)]
+    parts = [_HEAD.format(tool=tool, about=about, oldest=_text_of(_SHARED, _OLDEST))]
     sources: dict[str, str] = {}
+    for module in ("", _OLDEST):
+        _collect(sources, _SHARED, _SHARED, module)
     _collect(sources, tool, package, "")
     for module in _modules_of(package):
         _collect(sources, tool, package, module)

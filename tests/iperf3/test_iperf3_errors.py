@@ -96,6 +96,14 @@ def test_what_helps_is_said(version, name, hint):
     assert hint in failure.hint
 
 
+def test_a_client_whose_datagrams_get_no_answer_looks_for_a_firewall_first():
+    waiting = b"iperf3: interrupt - the client has terminated\n"
+    for protocol, told in (("udp", True), ("tcp", False)):
+        [failure] = only(Failure, replay(TextClient(flow(protocol=protocol)), b"", waiting, 1))
+        assert ("firewall" in failure.hint) is told
+        assert "web server" in failure.hint
+
+
 @pytest.mark.parametrize("version", ["3.12", "3.21"])
 def test_a_server_too_old_for_both_directions_is_named_as_the_cause(version):
     [failure] = only(Failure, events(f"{version}/both_31_server.client", "both"))

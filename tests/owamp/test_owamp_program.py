@@ -9,7 +9,7 @@ import sys
 
 import pytest
 from needs import OLD_PYTHONS, PYTHONS, python_of
-from owamp.owamp_harness import COMMAND, PLUGINS, client_program, server_program
+from owamp.owamp_harness import COMMAND, PLUGINS, TOOL, client_program, server_program
 from waiting import DEADLINE_S
 
 from benchctl_owamp.simpleowamp import __version__
@@ -170,6 +170,17 @@ def bundle(tmp_path_factory):
     path = tmp_path_factory.mktemp("bundle") / "simpleowamp.py"
     path.write_text(run("--self").stdout)
     return path
+
+
+@pytest.mark.parametrize("version", OLD_PYTHONS)
+def test_the_program_run_by_its_path_says_to_an_old_python_which_it_needs(version):
+    for path, directory in ((TOOL.parent, "/"), (TOOL, "/"), (TOOL.name, TOOL.parent)):
+        done = subprocess.run(
+            [python_of(version), "-B", path, "--version"], cwd=directory, capture_output=True,
+            text=True, check=False, timeout=DEADLINE_S,
+        )  # fmt: skip
+        said = f"simpleowamp needs Python 3.9 or newer, and this is Python {version}\n"
+        assert (done.returncode, done.stdout, done.stderr) == (1, "", said)
 
 
 @pytest.mark.parametrize("version", OLD_PYTHONS)

@@ -19,6 +19,7 @@ from benchctl.api import (
     Summary,
     replay,
 )
+from benchctl_owping.complaints import nothing_arrived
 from benchctl_owping.machine import MachineParser
 
 
@@ -127,6 +128,11 @@ def test_a_session_that_lost_everything_tells_so_and_fails():
     assert "hops" not in summaries(told)[SEND]
     assert told[-1].kind is FailureKind.UNREACHABLE
     assert "none of 100 packets" in told[-1].message
+    assert "hosts.NAME.ports of the other end" in told[-1].hint
+
+
+def test_who_received_nothing_learns_which_ports_to_set():
+    assert "hosts.NAME.ports of this end" in nothing_arrived(RECEIVE, 9).hint
 
 
 def test_reordering_is_counted_where_packets_came_right_after_a_later_one():

@@ -244,6 +244,17 @@ def bundle(tmp_path_factory):
 
 
 @pytest.mark.parametrize("version", OLD_PYTHONS)
+def test_the_program_run_by_its_path_says_to_an_old_python_which_it_needs(version):
+    for path, directory in ((TOOL.parent, "/"), (TOOL, "/"), (TOOL.name, TOOL.parent)):
+        done = subprocess.run(
+            [python_of(version), "-B", path, "--version"], cwd=directory, capture_output=True,
+            text=True, check=False, timeout=DEADLINE_S,
+        )  # fmt: skip
+        said = f"simpleperf needs Python 3.9 or newer, and this is Python {version}\n"
+        assert (done.returncode, done.stdout, done.stderr) == (1, "", said)
+
+
+@pytest.mark.parametrize("version", OLD_PYTHONS)
 def test_the_one_file_form_says_to_an_old_python_which_it_needs(version, bundle):
     command = [python_of(version), "-I", "-", "--version"]
     done = subprocess.run(

@@ -1,13 +1,18 @@
 """Runs simpleowamp, as ``python3 -m ...simpleowamp`` or by the path of this file."""
 
+import os
 import sys
 
 if not __package__:
     # Run by its path: make the packages importable, after everything that Python itself offers.
-    sys.path.append(__file__.rsplit("/", 3)[0])
+    sys.path.append(os.path.abspath(__file__).rsplit("/", 3)[0])
     __package__ = "benchctl_owamp.simpleowamp"
 
-from .cli import main
+from benchctl_standalone.oldest import TOO_OLD
 
 if __name__ == "__main__":
+    if TOO_OLD:
+        sys.exit("simpleowamp " + TOO_OLD)
+    from .cli import main  # An older Python cannot read it.
+
     sys.exit(main())

@@ -34,6 +34,7 @@ _STOP_S = 3.0
 # UDP streams repeat their greeting, since each datagram may be lost.
 _PRESENT_EVERY_S = 0.2
 _PRESENT_S = 5.0
+_CLOSED = "is its port open for UDP too?"
 # The client connects this long before a future start: the server's wait is limited.
 _START_LEAD_S = 5.0
 _READ_BYTES = 1 << 16
@@ -82,6 +83,7 @@ class _ControlClient:
         waker: Waker,
     ) -> None:
         self._target = target
+        self._where = address_text((target.host, target.port))
         self._settings = settings
         self._asked = asked
         self._output = output
@@ -122,7 +124,7 @@ class _ControlClient:
 
         Raises Problem that identifies the server if it does not use this protocol.
         """
-        where = address_text((self._target.host, self._target.port))
+        where = self._where
         said = self._ask(hello, _SILENCE_S + self._delays_s)
         if said is None:
             # For a plain server the hello is payload, and it waits for the end of it.
@@ -220,13 +222,10 @@ class _ControlClient:
                 for sock, preamble in streams:
                     sock.send(preamble)
             except OSError as error:
-                raise Problem("unreachable", f"UDP: {describe_os_error(error)}") from error
+                words = f"UDP to {self._where}: {describe_os_error(error)}"
+                raise Problem("unreachable", words, _CLOSED) from error
             if time.monotonic() > until_s:
-                raise Problem(
-                    "unreachable",
-                    "the server receives no UDP",
-                    "is its port open for UDP too?",
-                )
+                raise Problem("unreachable", f"{self._where} receives no UDP", _CLOSED)
             self._hear(_PRESENT_EVERY_S)
             self._stop_if_interrupted()
         self._await("ready")
