@@ -57,8 +57,9 @@ class End:
 class FlowAttempt(Tally):
     """Runs the two ends of a flow once and passes their events to the store.
 
-    The trial calls, in this order: `start_server` if there is one, `start_client` (up to its gate),
-    `begin`, `finished`, and always `end` and `write`. After a failure it continues with `end`.
+    The trial calls, in this order: `start_server` if there is one, `record`, `start_client` (up to
+    its gate), `begin`, `finished`, and always `end` and `write`. After a failure it continues with
+    `end`.
     """
 
     def __init__(
@@ -114,12 +115,14 @@ class FlowAttempt(Tally):
             text = f"the server {command.argv[0]} was not ready within {READY_S:.0f} s"
             self.fail(Failure(FailureKind.TOOL, text), Role.SERVER)
 
-    async def start_client(self, host: Host, command: Command) -> None:
-        """Start what records its packets, if that is asked for, and the client up to its gate."""
+    async def record(self) -> None:
+        """Start what records its packets, if that is asked for."""
         if self._tap and (why := await self._tap.start()):
             self.fail(Failure(FailureKind.TOOL, why))
-        else:
-            await self._start(Role.CLIENT, host, command)
+
+    async def start_client(self, host: Host, command: Command) -> None:
+        """Start the client up to its gate."""
+        await self._start(Role.CLIENT, host, command)
 
     async def _start(self, role: Role, host: Host, command: Command) -> End:
         end = self._ends[role] = End(role, command)

@@ -26,7 +26,7 @@ from benchctl.hosts.tasks import cancel
 from benchctl.plan.bound import BoundTrial
 from benchctl.run.planned import Settings
 from benchctl.run.record import HookOutcome, Trial
-from benchctl.run.status import Status
+from benchctl.run.status import Status, overall
 from benchctl.store.record import Recorder
 
 # Back-off varies by up to a quarter, so that two clients of one server do not collide again.
@@ -113,7 +113,7 @@ class TrialRunner:
                 continue
             finally:
                 await self.hooks.after()
-            status = _overall(flows)
+            status = overall({flow.status for flow in flows})
             may_succeed = self._may_succeed(places, flows, status)
             starting = self._may_be_starting(places, flows)
             if not (may_succeed or starting):
@@ -243,10 +243,16 @@ class TrialRunner:
         await asyncio.gather(*(self._start_server(place, flow) for place, flow in pairs))
         if any(flow.failure for flow in flows):
             return
-        # Only now is no server in the clients' way.
+        await asyncio.gather(*(flow.record() for flow in flows))
+        if any(flow.failure for flow in flows):
+            return
+        # Some hosts take long to bring a client to its gate.
+        await asyncio.gather(*(self._start_client(*pair) for pair in pairs if not pair[0].waits))
+        # Only now is nothing in the way of those that wait for a time of day.
         ahead_s = lead_s(places)
         starts = self._wall() + ahead_s
-        await asyncio.gather(*(self._start_client(place, flow, starts) for place, flow in pairs))
+        waiting = (self._start_client(*pair, starts) for pair in pairs if pair[0].waits)
+        await asyncio.gather(*waiting)
         if any(flow.failure for flow in flows):
             return
         common_start = starts if ahead_s else self._wall()
@@ -276,9 +282,11 @@ class TrialRunner:
             self._recorder.update_flow(flow.flow_id, server=place.shown(command, place.target))
             await flow.start_server(place.with_rights(place.target, command), command)
 
-    async def _start_client(self, place: FlowPlace, flow: FlowAttempt, starts: float) -> None:
+    async def _start_client(
+        self, place: FlowPlace, flow: FlowAttempt, starts: float | None = None
+    ) -> None:
         start_at_s = None
-        if place.waits:
+        if starts is not None:
             clock = await self._spawner.clock_of(place.source)
             start_at_s = clock.theirs(starts + place.flow.plan.delay_s)
         command = command_of(place, flow, Role.CLIENT, place.flow.backend.client, start_at_s)
@@ -382,17 +390,3 @@ class TrialRunner:
             fair_windows=shares.windows if shares else [],
         )
         return status
-
-
-def _overall(flows: list[FlowAttempt]) -> Status:
-    """Return a trial's status: the worst of its flows counts."""
-    statuses = {flow.status for flow in flows}
-    # After a failure, the others were cut short because of it.
-    return next(
-        (
-            s
-            for s in (Status.FAILED, Status.INTERRUPTED, Status.SKIPPED, Status.TIMED_OUT)
-            if s in statuses
-        ),
-        Status.OK,
-    )

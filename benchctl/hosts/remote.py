@@ -9,13 +9,10 @@ from __future__ import annotations
 import asyncio
 import getpass
 import hashlib
-import os
-import random
 import socket
 import time
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from functools import partial
 from types import ModuleType
 from typing import Any
@@ -26,6 +23,7 @@ from benchctl.hosts import frames, ssh
 from benchctl.hosts.clocks import HostClock
 from benchctl.hosts.filter import PortPair
 from benchctl.hosts.log import Ended, command_log
+from benchctl.hosts.login import Login
 from benchctl.hosts.programs import agent_text, as_sent, module_text, sendable
 from benchctl.hosts.sockets import tcp_ports
 from benchctl.hosts.spawn import OnData, Process
@@ -38,16 +36,10 @@ PING_S = 1.0
 FIRST_TRIPS = 20
 # The agent ends after its own patience, and has then ended what it started.
 PATIENCE_S = frames.PATIENCE_S + 1.0
-# A login over a slow path, with a key in hardware that wants to be touched.
-LOGIN_S = 60.0
-# Of logins at the same time sshd refuses some from the tenth on (MaxStartups, sshd_config(5)).
-TRIES, AGAIN_S = 6, 0.3
 # The exit code of ssh itself when its connection breaks.
 LOST = 255
 # That of a shell for a command that it cannot start.
 NOT_STARTED = 127
-_BANNER = 1 << 16
-_STDERR_KEPT = 4096
 
 
 class RemoteProcess:
@@ -126,11 +118,9 @@ class RemoteHost:
         self.lacks = ""
         """What cannot be done there that an agent can do, for people; empty for an agent."""
         self.reach = reach
-        self._argv, self._settings = tuple(argv), settings
+        self._login, self._settings = Login(name, reach, argv), settings
         self.log = command_log()
         self._frames = frames.FrameReader()
-        self._process: asyncio.subprocess.Process | None = None
-        self._stderr = bytearray()
         self._tasks: list[asyncio.Task[None]] = []
         self._answers: dict[int, asyncio.Future[Any]] = {}
         self._processes: dict[int, RemoteProcess] = {}
@@ -148,75 +138,29 @@ class RemoteHost:
 
     async def open(self) -> None:
         """Log in and start the agent. Raises HostError with the reason and what mends it."""
-        for turn in range(TRIES):
-            try:
-                await asyncio.wait_for(self._log_in(), LOGIN_S)
-                return
-            except TimeoutError:
-                await self.close()
-                raise HostError(
-                    f"host {self.name}: no login within {LOGIN_S:.0f} s", "see what ssh waits for"
-                ) from None
-            except HostError:
-                if turn == TRIES - 1 or not ssh.is_busy(self._said()):
-                    raise
-            await asyncio.sleep(AGAIN_S * 2**turn * random.uniform(0.5, 1.5))
-
-    async def _log_in(self) -> None:
-        self._stderr.clear()
-        try:
-            self._process = process = await asyncio.create_subprocess_exec(
-                *self._argv, start_new_session=True, stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-            )  # fmt: skip
-        except OSError as error:
-            what = f"host {self.name}: {self._argv[0]} cannot be started: {error.strerror}"
-            raise HostError(what, "install OpenSSH's client") from None
-        assert process.stdin
-        assert process.stdout
-        with suppress(OSError):  # it has ended, and says why
-            process.stdin.write(self._first_words())
-        hearing = asyncio.ensure_future(self._keep_stderr(process))
-        before, rest = await _until_hello(process.stdout)
-        if before is None:
-            await asyncio.wait([hearing], timeout=1.0)
-            code = await process.wait()
-            raise ssh.failure(self.name, self.reach, self._said(), code)
+        rest = await self._login.open(self._first_words())
         self._heard = time.monotonic()
         self._tasks = [
-            asyncio.ensure_future(self._hear(process, rest)),
-            asyncio.ensure_future(self._keep_alive()),
-            hearing,
-        ]
+            asyncio.ensure_future(self._hear(rest)), asyncio.ensure_future(self._keep_alive()),
+        ]  # fmt: skip
 
     def _first_words(self) -> bytes:
         """Return what makes a shell there the agent."""
         text = agent_text(self._settings)
         return b"%d\n" % len(text) + text
 
-    async def _keep_stderr(self, process: asyncio.subprocess.Process) -> None:
-        assert process.stderr
-        while data := await process.stderr.read(_STDERR_KEPT):
-            self._stderr += data
-            del self._stderr[:-_STDERR_KEPT]
-
-    def _said(self) -> str:
-        return self._stderr.decode("utf-8", "replace")
-
-    async def _hear(self, process: asyncio.subprocess.Process, data: bytes) -> None:
-        assert process.stdout
+    async def _hear(self, data: bytes) -> None:
         try:
             while True:
                 for head, body in self._frames.feed(data):
                     self._take(head, body)
-                data = await process.stdout.read(1 << 16)
+                data = await self._login.read()
                 if not data:
                     break
                 self._heard = time.monotonic()
         except (ValueError, KeyError, TypeError) as error:
             self._break(f"what its agent says is not understood: {error}")
-        said = [line.strip() for line in self._said().splitlines() if line.strip()]
-        self._break(visible(said[-1]) if said else "the connection was closed")
+        self._break(ssh.last_line(self._login.said) or "the connection was closed")
 
     async def _keep_alive(self) -> None:
         """Send a ping each second, and at first one after the other."""
@@ -241,9 +185,7 @@ class RemoteHost:
         self.ended.set_result(self.lost)
         self._is_timed.set()
         self._answered.set()
-        if self._process is not None and self._process.returncode is None:
-            with suppress(ProcessLookupError):
-                os.killpg(self._process.pid, 9)
+        self._login.kill()
 
     @property
     def ports(self) -> frozenset[PortPair]:
@@ -258,21 +200,12 @@ class RemoteHost:
     @property
     def pid(self) -> int:
         """The process, and the group, of its ``ssh``."""
-        assert self._process is not None
-        return self._process.pid
+        return self._login.pid
 
     async def close(self) -> None:
         """End the agent, which ends what it started, and the connection."""
         self.closes = True
-        process = self._process
-        if process is not None and process.stdin is not None:
-            process.stdin.close()
-            try:
-                await asyncio.wait_for(process.wait(), 2.0)
-            except TimeoutError:
-                with suppress(ProcessLookupError):
-                    os.killpg(process.pid, 9)
-                await process.wait()
+        await self._login.close()
         self._break("the connection was closed")
         await cancel(*self._tasks)
 
@@ -283,8 +216,8 @@ class RemoteHost:
         self._write(frames.frame(dict(head), body))
 
     def _write(self, data: bytes) -> None:
-        if not self.lost and self._process and self._process.stdin:
-            self._process.stdin.write(data)
+        if not self.lost:
+            self._login.write(data)
 
     def _ping(self) -> int:
         """Send a ping; returns its number."""
@@ -408,18 +341,6 @@ class RemoteHost:
         if self.lost:
             raise HostError(self.lost)
         return self.clock
-
-
-async def _until_hello(stream: asyncio.StreamReader) -> tuple[bytes | None, bytes]:
-    """Return what came before the agent's first word and after it; None if that does not come."""
-    data = b""
-    while frames.HELLO not in data:
-        more = await stream.read(1 << 16)
-        if not more or len(data) > _BANNER:
-            return None, data
-        data += more
-    before, _, rest = data.partition(frames.HELLO)
-    return before, rest
 
 
 def link_to(name: str, reach: Reach, **settings: Any) -> RemoteHost:

@@ -14,6 +14,8 @@ from benchctl.errors import HostError
 from benchctl.run.planned import Reach
 from benchctl.visible import visible
 
+LOGGED_IN = b"benchctl: logged in\n"
+"""What comes first once ``ssh`` has logged in; not over a master that a person has opened."""
 # The connection belongs to one run, so it leaves nothing behind; a master that a person has opened
 # is used, since it may have needed a password. What a person forwards would be in use twice.
 _OPTIONS: Mapping[str, str] = {
@@ -26,7 +28,9 @@ _OPTIONS: Mapping[str, str] = {
     "ClearAllForwardings": "yes",
     "ForwardAgent": "no",
     "ForwardX11": "no",
-    "PermitLocalCommand": "no",
+    # Every shell understands it, and none expands it.
+    "PermitLocalCommand": "yes",
+    "LocalCommand": f"echo {LOGGED_IN.decode().strip()}",
     "RemoteCommand": "none",
     "RequestTTY": "no",
     "LogLevel": "ERROR",
@@ -136,9 +140,24 @@ def is_busy(said: str) -> bool:
     return bool(_BUSY.search(said))
 
 
+def last_line(said: str) -> str:
+    """Return the last line that is not empty, for people; empty if there is none."""
+    lines = [visible(line.strip()) for line in said.splitlines() if line.strip()]
+    return lines[-1] if lines else ""
+
+
+def stuck(host: str, reach: Reach, said: str, patience_s: float) -> HostError:
+    """Return that a login works, and nothing starts; ``said`` is what came from there."""
+    printed = last_line(said)
+    its_words = f"its shell prints: {printed}" if printed else "its shell prints nothing"
+    what = f"the login works, but runs no command within {patience_s:.0f} s; {its_words}"
+    hint = f"see what waits there, as a start-up file or a menu of the server: {_by_hand(reach)}"
+    return HostError(f"host {host}: {what}", hint)
+
+
 def failure(host: str, reach: Reach, said: str, code: int | None) -> HostError:
     """Return why no agent started, by what ``ssh`` or the shell there wrote to stderr."""
-    ssh = shlex.join((*reach.over, "ssh", *reach.options, reach.destination, "true"))
+    ssh = _by_hand(reach)
     words = {"ssh": ssh, "name": shlex.quote(reach.destination)}
     words["host"] = words["name"].rpartition("@")[2]
     if code == _FOUND_NONE:
@@ -148,6 +167,10 @@ def failure(host: str, reach: Reach, said: str, code: int | None) -> HostError:
     for pattern, what, hint in _KINDS:
         if re.search(pattern, said):
             return HostError(f"host {host}: {what}", hint.format(**words))
-    lines = [visible(line.strip()) for line in said.splitlines() if line.strip()]
-    what = lines[-1] if lines else f"ssh ended with code {code}"
+    what = last_line(said) or f"ssh ended with code {code}"
     return HostError(f"host {host}: {what}", f"see what ssh says: {ssh}")
+
+
+def _by_hand(reach: Reach) -> str:
+    """Return the command by which people see the same."""
+    return shlex.join((*reach.over, "ssh", *reach.options, reach.destination, "true"))

@@ -13,7 +13,7 @@ is.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from enum import StrEnum
 
 
@@ -50,13 +50,20 @@ class Status(StrEnum):
         return other in TRANSITIONS[self]
 
 
+def overall(statuses: Collection[Status]) -> Status:
+    """Return the status of a trial by those of its flows: the worst of them counts."""
+    # After a failure, the others were cut short because of it.
+    return next((one for one in _WORST if one in statuses), Status.OK)
+
+
 UNFINISHED = (Status.PLANNED, Status.RUNNING)
 OPEN = (*UNFINISHED, Status.INTERRUPTED)
 COUNTED = (Status.OK, Status.TIMED_OUT)
 FAILURES = (Status.FAILED, Status.TIMED_OUT)
 """Of trials that are measured again on request."""
 
-_CUT_SHORT = frozenset({Status.FAILED, Status.TIMED_OUT, Status.INTERRUPTED, Status.SKIPPED})
+_WORST = (Status.FAILED, Status.INTERRUPTED, Status.SKIPPED, Status.TIMED_OUT)
+_CUT_SHORT = frozenset(_WORST)
 _RESUMED = frozenset({Status.PLANNED})
 TRANSITIONS: Mapping[Status, frozenset[Status]] = {
     Status.PLANNED: _CUT_SHORT | {Status.RUNNING},

@@ -52,6 +52,6 @@ def test_each_message_is_one_that_is_printed():
     files = (Path(ssh.__file__).with_name(f"{name}.py") for name in ("ssh", "remote", "shell"))
     said = "".join(file.read_text() for file in files)
     messages = re.findall(r"^\| `host paris: ([^`]+)`", text_of(DOCUMENT), flags=re.M)
-    assert len(messages) == 9
+    assert len(messages) == 10
     for message in messages:
-        assert re.sub(r" for \d+ s", "", message) in said
+        assert re.sub(r" (for|within) \d+ s", "", message) in said

@@ -152,6 +152,26 @@ def test_servers_that_are_slow_to_be_ready_do_not_use_up_the_clients_lead(measur
     assert outcome.trial.started_time == 1000005.5
 
 
+def test_clients_that_are_slow_to_reach_their_gates_start_with_the_others(measure):
+    outcome = measure({"server": SERVER, "client": GOOD}, flow("a"), flow("b"), start_s=3.0)
+    begun = [at for at, what, name in outcome.log if what == "begin" and "client" in name]
+    # Servers and clients take their 3 s each, and the word to begin has half a second.
+    assert begun == pytest.approx([6.51, 6.51])
+    assert outcome.trial.started_time == pytest.approx(1000006.51)
+
+
+def test_a_client_that_waits_for_the_start_is_started_when_others_are_at_their_gates(measure):
+    outcome = measure(
+        {"server": SERVER, "early": GOOD, "client": GOOD}, flow("a"), flow("b", backend="early"),
+        start_s=0.4,
+    )  # fmt: skip
+    starts = {command[-1] for command in outcome.commands if command[0] == "early"}
+    begun = {name.split()[0]: at for at, what, name in outcome.log if what == "begin"}
+    assert begun["client"] == pytest.approx(1.31)
+    assert starts == {f"at={outcome.trial.started_time}"}
+    assert begun["early"] == pytest.approx(1.21)
+
+
 def test_a_lone_client_waits_for_the_start_if_the_network_changes_after_it(measure):
     class Changing(Site):
         def expected(self, trial):

@@ -11,7 +11,7 @@ from hosts.linked import REACH, linked, started
 from needs import OLD_PYTHONS, python_39, python_of
 
 from benchctl.errors import HostError
-from benchctl.hosts import remote, ssh
+from benchctl.hosts import login, remote, ssh
 from benchctl.hosts.hosts import Hosts
 from benchctl.run.planned import Host, Reach
 
@@ -86,7 +86,7 @@ def test_a_failed_login_says_what_mends_it(there, said, message, hint):
 
 
 def test_a_login_that_sshd_refuses_for_their_number_is_tried_again(there, tmp_path, monkeypatch):
-    monkeypatch.setattr(remote, "AGAIN_S", 0.001)
+    monkeypatch.setattr(login, "AGAIN_S", 0.001)
     here = tmp_path / "tried"
     refuses = f"[ -e {here}2 ] || {{ [ -e {here} ] && touch {here}2; touch {here}; "
     refuses += (
@@ -94,6 +94,52 @@ def test_a_login_that_sshd_refuses_for_their_number_is_tried_again(there, tmp_pa
     )
     there(f"{refuses}\n{RUNS}")
     assert reached()["system"] == sys.platform
+
+
+LOGS_IN = f"echo '{ssh.LOGGED_IN.decode().strip()}'"
+
+
+@pytest.mark.parametrize(
+    ("does", "printed"),
+    [
+        (
+            "echo Welcome; echo; printf 'Choose: \\a1) mail\\n\\n'",
+            r"its shell prints: Choose: \x071) mail",
+        ),
+        ("printf 'Project? ' >&2", "its shell prints: Project?"),
+        (":", "its shell prints nothing"),
+    ],
+    ids=["a menu", "a question", "silence"],
+)  # fmt: skip
+def test_a_login_that_runs_no_command_is_told_with_what_it_prints(
+    there, does, printed, monkeypatch
+):
+    monkeypatch.setattr(login, "START_S", 0.3)
+    there(f"{LOGS_IN}; {does}; exec sleep 1000")
+    with pytest.raises(HostError) as caught:
+        reached()
+    what = "host paris: the login works, but runs no command within 0 s"
+    assert caught.value.message == f"{what}; {printed}"
+    assert "ssh ann@paris true" in caught.value.hint
+
+
+def test_a_login_has_the_time_that_a_key_in_hardware_needs(there, monkeypatch):
+    monkeypatch.setattr(login, "START_S", 0.0)
+    there(RUNS)
+    assert reached()["system"] == sys.platform
+
+
+def test_a_login_that_never_comes_ends(there, monkeypatch):
+    monkeypatch.setattr(login, "LOGIN_S", 0.3)
+    there("exec sleep 1000")
+    with pytest.raises(HostError, match="host paris: no login within 0 s"):
+        reached()
+
+
+def test_a_shell_that_ends_without_a_command_is_told_by_what_it_printed(there):
+    there(f"{LOGS_IN}; echo 'This account is currently not available.'; exit 1")
+    with pytest.raises(HostError, match=r"host paris: This account is currently not available\.$"):
+        reached()
 
 
 def test_a_machine_without_ssh_says_so(monkeypatch, tmp_path):
@@ -172,6 +218,7 @@ def test_the_real_ssh_takes_all_the_options():
     assert told["batchmode"] == "yes"
     assert told["serveraliveinterval"] == "5"
     assert told["controlmaster"] == "false"
+    assert told["localcommand"] == f"echo {ssh.LOGGED_IN.decode().strip()}"
 
 
 # --- a connection that breaks -----------------------------------------------------------------
