@@ -16,6 +16,7 @@ from statistics import fmean
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from benchctl.analysis.compare import comparison_key, welch_interval
 from benchctl.analysis.levels import LEAST_LEVELS, PACKETS_OF_LEVEL
@@ -82,11 +83,17 @@ def outcomes_of(
     measured: Sequence[Measured],
     rows: Sequence[SummaryRow],
     baseline: Sequence[Measured] = (),
+    *,
+    ended: bool = True,
 ) -> list[Outcome]:
     """Check a run against expectations, point by point.
 
-    ``rows`` are the summary of ``measured``; ``baseline`` is what its baseline measured.
+    ``rows`` are the summary of ``measured``; ``baseline`` is what its baseline measured. Of a run
+    that has not ``ended``, what was not measured is undecided.
     """
+    silent = Outcome("nothing was measured", False, Answer.NOT_MET)
+    if not ended:
+        silent = Outcome("not yet measured", None, Answer.UNDECIDED)
     outcomes = []
     for wanted in expectations:
         if wanted.events:
@@ -94,9 +101,9 @@ def outcomes_of(
         else:
             found = list(_of_figures(wanted, measured, rows, baseline))
         what = wanted.figure or ", ".join(map(str, wanted.events))
-        nothing = f"{what}: nothing was measured"
+        text = f"{what}: {silent.text}"
         outcomes += found or [
-            Outcome(nothing, False, Answer.NOT_MET, wanted.severity, figure=wanted.figure)
+            replace(silent, text=text, severity=wanted.severity, figure=wanted.figure)
         ]
     return outcomes
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from benchctl.errors import UsageError
-from benchctl.profile.find import shipped_topologies
+from benchctl.profile.find import shipped_profiles, shipped_topologies
 from benchctl.profile.load import Document
 from benchctl.toml.source import Key, dotted
 
@@ -52,17 +52,26 @@ def derived_profile(document: Document, base: str) -> str:
 def copied_profile(path: Path) -> str:
     """Return the text of a profile for a file elsewhere: it finds there what it names.
 
-    Topologies that come with benchctl are named. Raises OSError.
+    Raises OSError.
     """
-    shipped = {file.resolve(): name for name, file in shipped_topologies().items()}
 
     def found(named: re.Match[str]) -> str:
-        file = (path.parent / named["name"]).resolve()
+        file = path.parent / named["name"]
         if not file.is_file():
             return named[0]
-        return f"{named['key']}{json.dumps(shipped.get(file, str(file)), ensure_ascii=False)}"
+        return f"{named['key']}{json.dumps(lasting_name(file), ensure_ascii=False)}"
 
     return _NAMED_FILE.sub(found, path.read_text(encoding="utf-8"))
+
+
+def lasting_name(file: Path) -> str:
+    """Return the name of a profile or topology that comes with benchctl; of others, the whole path.
+
+    A path of these would end with the next version of benchctl.
+    """
+    file = file.resolve()
+    shipped = shipped_profiles() | shipped_topologies()
+    return next((name for name, each in shipped.items() if each.resolve() == file), str(file))
 
 
 def _at(data: Mapping[str, Any], key: Key) -> Any:

@@ -15,8 +15,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from benchctl.errors import ProfileError
-from benchctl.profile.find import find_profile, is_file, shortened
+from benchctl.errors import ProfileError, nearest
+from benchctl.profile.find import find_profile, is_file, shipped_profiles, shortened
 from benchctl.profile.model import Profile
 from benchctl.profile.overrides import Overrides, read_overrides
 from benchctl.toml.source import Key, TomlSource, merge, read_stdin, read_toml
@@ -124,10 +124,14 @@ def _with_bases(source: TomlSource) -> list[TomlSource]:
         if base is None:
             return sources
         if not isinstance(base, str):
-            raise source.error(("extends",), "must be the path of a profile, in quotes")
+            raise source.error(("extends",), "must be the path or the name of a profile, in quotes")
         path = source.path.parent / base
         if not is_file(path):
-            raise source.error(("extends",), f"no file {quoted(base)} beside this profile")
+            known = shipped_profiles()
+            if base not in known:
+                what = f"no file {quoted(base)} beside this profile"
+                raise source.error(("extends",), what, nearest(base, known))
+            path = known[base]
         if any(path.resolve() == seen.path.resolve() for seen in sources):
             raise source.error(
                 ("extends",), f"{quoted(base)} extends this profile: the two form a cycle"

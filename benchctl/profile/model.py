@@ -325,7 +325,10 @@ class Profile(TomlTable):
 
     title: str = Field("", description="one-line title")
     description: str = Field("", description="what is measured and why")
-    extends: str | None = Field(None, description="profile that this one extends")
+    extends: str | None = Field(
+        None,
+        description="profile that this one extends: a path, or a name",
+    )
     servers: dict[Name, ServerTable] = Field({}, description="servers that somebody else runs")
     interfaces: dict[Name, InterfaceTable] = Field(
         {}, description="network interfaces to measure over"

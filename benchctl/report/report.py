@@ -161,7 +161,9 @@ def report_of(
         from benchctl.analysis.outcomes import outcomes_of
 
         before = _measured(one for one in baseline if all(link["kept"] for link in one.trial.links))
-        outcomes = outcomes_of(run.settings.expect, measured, rows, before)
+        outcomes = outcomes_of(
+            run.settings.expect, measured, rows, before, ended=run.status.has_ended
+        )
     return Report(run, trials, rows, outcomes, found, measured, drifts)
 
 

@@ -144,6 +144,13 @@ def test_a_statistic_of_each_repeats_distribution_has_its_own_mean():
     assert (none.text, none.answer) == ("rtt_s.max: nothing was measured", NOT_MET)
 
 
+def test_what_a_run_under_way_has_not_measured_yet_is_undecided():
+    expectation = Expectation(metric="rtt_s", aggregate="max", at_most=1.0)
+    (none,) = outcomes_of([expectation], [], [], ended=False)
+    assert (none.text, none.answer) == ("rtt_s.max: not yet measured", UNDECIDED)
+    assert (none.met, none.fails()) == (None, False)
+
+
 def test_fairness_is_of_a_whole_trial():
     found = [Measured({"n": 2}, "", {("", "fairness_jain"): Figure(0.9, "samples")})]
     (one,) = answers(found, {"metric": "fairness_jain", "at_least": 0.95})

@@ -3,7 +3,7 @@
 import pytest
 
 from benchctl.errors import UsageError
-from benchctl.profile.derive import copied_profile, derived_profile
+from benchctl.profile.derive import copied_profile, derived_profile, lasting_name
 from benchctl.profile.find import find_topology, shipped_profiles
 from benchctl.profile.load import load_profile
 
@@ -68,3 +68,11 @@ def test_a_copy_of_a_shipped_profile_says_elsewhere_what_it_says_at_its_place(na
     assert len({find_topology(lab, shipped.parent / lab).resolve() for lab in labs}) <= 1
     same = {"lab": None, "extends": None}
     assert here.model.model_copy(update=same) == there.model.model_copy(update=same)
+
+
+def test_a_profile_that_comes_with_benchctl_is_named_wherever_it_is_installed(tmp_path):
+    for name, file in shipped_profiles().items():
+        assert lasting_name(file) == name
+        assert f'"{file.parent}' not in copied_profile(file)
+    own = tmp_path / "own.toml"
+    assert lasting_name(own) == str(own.resolve())

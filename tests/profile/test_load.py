@@ -141,10 +141,21 @@ def test_a_mistake_found_when_planning_names_the_base(write, plan):
         plan('extends = "base.toml"\n')
 
 
+def test_a_base_that_comes_with_benchctl_is_named_and_a_file_beside_the_profile_comes_first(write):
+    write("p.toml", 'extends = "quickstart"\n[run]\nrepeats = 7\n')
+    document = load_profile("p.toml")
+    assert document.sources[1].path == find_profile("quickstart")
+    assert document.model.run.repeats == 7
+    write("quickstart", '[flows.main]\nbackend = "ping"\n')
+    assert load_profile("p.toml").sources[1].path == Path("quickstart")
+    write("p.toml", 'extends = "quickstrat"\n')
+    assert refused("p.toml").hint == 'did you mean "quickstart"?'
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("extends = 1", "p.toml:1: extends: must be the path of a profile, in quotes"),
+        ("extends = 1", "p.toml:1: extends: must be the path or the name of a profile, in quotes"),
         ('extends = "no.toml"', 'p.toml:1: extends: no file "no.toml" beside this profile'),
         ('extends = "."', 'p.toml:1: extends: no file "." beside this profile'),
         ('extends = "a\\u0000"', 'p.toml:1: extends: no file "a\\u0000" beside this profile'),

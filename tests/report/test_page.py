@@ -249,6 +249,11 @@ def test_bases_are_files_of_their_own():
         ("c.toml", "x = 1\n"),
     ]  # fmt: skip
     assert options == []
+    text = '# a.toml\nextends = "public/base"\n\n# base.toml\nx = 1\n'
+    files, _ = split_profile(with_profile(text))
+    assert [tuple(one) for one in files] == [
+        ("a.toml", 'extends = "public/base"\n'), ("public/base", "x = 1\n"),
+    ]  # fmt: skip
 
 
 def test_the_opening_comment_is_split_into_paragraphs():

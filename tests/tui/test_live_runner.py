@@ -80,6 +80,52 @@ def stopped_run(store):
     return made
 
 
+def test_a_planned_run_is_resumed_by_a_key_only_if_its_runner_does_not_come(store, alive):
+    made = MadeRun(store)
+    clock = Clock(made.now)
+
+    async def script(pilot):
+        clock.time = pilot.app.page.view.run.created_time + 1
+        await settle(pilot)
+        assert "planned" in shown(pilot)
+        assert "Resume" not in shown(pilot)
+        clock.time += 5
+        await settle(pilot)
+        assert "no runner has started this run" in shown(pilot)
+        assert " r Resume " in shown(pilot)
+
+    drive(store, open_live(store, 1, clock), script, clock=clock)
+    made.close()
+
+
+def test_a_closed_page_reads_nothing_more(store, live, monkeypatch):
+    """What waits for a refresh is called by whichever screen is shown then."""
+
+    async def script(pilot):
+        page = pilot.app.page
+        await press(pilot, "4")
+        pilot.app.uninstall_screen(page)
+        await page.remove()
+        monkeypatch.setattr("benchctl.tui.model.feed.LOOK_S", 0.0)
+        page.tick()
+        page.fit()
+
+    drive(store, open_live(store, 1, Clock(live.now)), script, clock=Clock(live.now))
+
+
+@pytest.mark.parametrize("size", [(80, 24), (40, 12)])
+def test_a_question_is_over_the_messages(store, live, size):
+    async def script(pilot):
+        for _ in range(9):
+            pilot.app.notify("a message of\nthree lines\nor so")
+        text = await press(pilot, "X")
+        assert "Stop the run?" in text
+        assert "y yes   n no" in text
+        assert "a message of" in text
+
+    drive(store, open_live(store, 1, Clock(live.now)), script, size=size)
+
+
 def test_a_run_that_is_resumed_elsewhere_lives_again_on_the_screen(store, live, monkeypatch):
     clock = Clock(live.now)
 

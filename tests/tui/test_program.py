@@ -146,7 +146,7 @@ FOOTERS = {
     "live": "← → Seek  space Freeze  + Zoom  m Metric  T Read  < > Speed  r Resume",
     "summary": "m Metric  R Rows  C Cols  v Replay  h History  c Compare",
     "history": "/ Filter  x Mark  c Compare  t Tag  d Delete  u Summary",
-    "compare": "] Next  w Swap  A All  E Effect  o Only  u Summary",
+    "compare": "w Swap  A All  E Effect  o Only  u Summary",
 }
 """The keys that matter on each screen; of an ended run, none can be skipped or stopped."""
 

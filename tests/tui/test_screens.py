@@ -208,6 +208,14 @@ def repeated(tmp_path):
     return path
 
 
+def test_two_runs_have_no_next_one(repeated):
+    async def script(pilot):
+        assert "] Next" not in shown(pilot)
+        assert "[ ]" not in await press(pilot, "question_mark")
+
+    drive(repeated, open_page(repeated, "compare", 1, 2), script, size=(120, 40))
+
+
 def test_every_key_of_the_comparison_does_what_it_says(repeated):
     tried = set()
 
@@ -224,6 +232,7 @@ def test_every_key_of_the_comparison_does_what_it_says(repeated):
         assert "16 figures" in await press(pilot, "o")
         assert "16 figures" in await tell("compare.all", "A")
         assert "B 20261121-022512-11aa" in await tell("compare.next", "right_square_bracket")
+        assert " ] Next " in shown(pilot)
         await tell("compare.before", "left_square_bracket")
         assert "▼ worse" in await tell("compare.swap", "w")
         await press(pilot, "home")

@@ -54,8 +54,10 @@ def _files(text: str) -> Iterator[PastFile]:
     name = head.removeprefix("# ").strip()
     while True:
         base = _EXTENDS.search(rest)
-        head = f"\n# {PurePath(base[1]).name}\n" if base else ""
-        if base is None or head not in rest:
+        written = PurePath(base[1]).name if base else ""
+        heads = (f"\n# {each}\n" for each in (written, _saved_as(written)))
+        head = next((each for each in heads if each in rest), "")
+        if base is None or not head:
             yield PastFile(name or "profile.toml", rest.strip("\n") + "\n")
             return
         own, _, rest = rest.partition(head)

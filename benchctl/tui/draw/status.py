@@ -34,8 +34,6 @@ MOST_HEAD = 12
 SILENT = 3.0
 # A tool that reports once a second is not silent after half a second.
 LEAST_SILENCE_S = 2.0
-# Longer than a runner takes to start on a busy machine.
-START_S = 5.0
 
 
 def clock(time_s: float) -> str:
@@ -214,7 +212,7 @@ def remarks(view: RunView, time: float, position: int | None = None) -> list[Lin
             lines.append([Span(f"✗ the runner died; {left}", "bad"), how])
         case Status.INTERRUPTED if view.ended:
             lines.append([Span(f"■ the run was stopped; {left}", "warn"), how])
-        case Status.PLANNED if time - view.planned_time > START_S:
+        case Status.PLANNED if view.is_left_alone_at(time):
             lines.append([Span("! no runner has started this run. ", "warn"), how])
     looked_at = view.current_at(time) if position is None else position
     if looked_at >= 0 and (failure := view.failure_at(looked_at, time)):

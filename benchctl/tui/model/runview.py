@@ -36,6 +36,8 @@ from benchctl.store.follow import (
 )
 
 PLANNED, RUNNING, OK, DIED = Status.PLANNED, Status.RUNNING, Status.OK, Status.DIED
+# Longer than a runner takes to start on a busy machine.
+START_S = 5.0
 
 
 class TrialView(Struct):
@@ -222,10 +224,13 @@ class RunView:
         repeats = [view.outline.repeat for view in self.trials]
         return most_trials(self.run, zip(map(to_json, points), repeats, strict=True))
 
-    @property
-    def can_resume(self) -> bool:
-        """Whether a runner could measure more of it, as far as is known."""
-        return self.left + self.failed > 0 if self.ended else self.run.status is PLANNED
+    def can_resume_at(self, time: float) -> bool:
+        """Return whether a runner could measure more of it at a moment, as far as is known."""
+        return self.left + self.failed > 0 if self.ended else self.is_left_alone_at(time)
+
+    def is_left_alone_at(self, time: float) -> bool:
+        """Return whether it had waited for a runner longer than one takes to start."""
+        return self.run.status is PLANNED and time - self.planned_time > START_S
 
     @property
     def failed(self) -> int:

@@ -184,6 +184,9 @@ class CompareScreen(ReportPage):
     def fit(self) -> None:
         self._show()
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        return action != "other" or len(self._order) > 2
+
     def action_other(self, steps: int) -> None:
         """Compare the first run with the next one, or the one before."""
         self._place = (self._place - 1 + steps) % (len(self._order) - 1) + 1

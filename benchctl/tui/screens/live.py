@@ -221,6 +221,8 @@ class LiveScreen(ListsPage):
             self.set_timer(BREATH_S, self._read_on)
 
     def _read(self) -> bool:
+        if not self.is_running:  # closed, but another screen still calls what waited for a refresh
+            return False
         try:
             more = self._feed.poll(BUDGET_S, new=not self._playhead.frozen)
             self._goes_on = self._feed.under_way if self._playhead.frozen else True
@@ -267,7 +269,7 @@ class LiveScreen(ListsPage):
         self._notes.show(notes)
         clocks = trial.trial.clocks if trial is not None and trial.trial is not None else {}
         self._hosts.show(host_lines(view.run, clocks))
-        could = (view.can_resume, view.ended, self._playhead.standing)
+        could = (view.can_resume_at(self.around.clock()), view.ended, self._playhead.standing)
         if self._could != could:
             self._could = could
             self.refresh_bindings()

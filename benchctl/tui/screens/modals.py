@@ -18,6 +18,7 @@ from benchctl.tui.widgets.words import Words
 from benchctl.visible import visible, visible_lines
 
 T = TypeVar("T")
+QUESTION = "_question"
 # Of a small window, where there is room.
 WIDTH = 76
 
@@ -102,8 +103,14 @@ class Ask(Dialog[bool]):
         self._question = question
         self._detail = detail
 
+    @property
+    def layers(self) -> tuple[str, ...]:
+        # Messages of before must not cover it.
+        return (*super().layers, QUESTION)
+
     def compose(self) -> ComposeResult:
         with Vertical() as frame:
+            frame.styles.layer = QUESTION
             frame.border_title = Content(visible(self._question))
             frame.border_subtitle = hints(("y yes", "dismiss(True)"), ("n no", "dismiss(False)"))
             yield Static(visible_lines(self._detail), markup=False)

@@ -282,7 +282,7 @@ class PlanScreen(Page):
 
     def action_write(self) -> None:
         """Write what was chosen as a new profile in this directory, and select it."""
-        from benchctl.profile.derive import derived_profile
+        from benchctl.profile.derive import derived_profile, lasting_name
 
         prepared, base = self._drawn and self._drawn.prepared, self.profile
         if not prepared or base is None:
@@ -293,9 +293,9 @@ class PlanScreen(Page):
             self.notify(f"a profile cannot say {LAB} {NO_LAB}; choose it when you run")
             return
         full = base.resolve()
-        named = full.relative_to(here) if full.is_relative_to(here) else full
+        named = str(full.relative_to(here)) if full.is_relative_to(here) else lasting_name(full)
         try:
-            text = derived_profile(document, str(named))
+            text = derived_profile(document, named)
         except BenchctlError as error:
             self.complain(error)
             return

@@ -36,7 +36,7 @@ class SteeringPage(Page):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         match action:
             case "resume":
-                return self.view.can_resume
+                return self.view.can_resume_at(self.around.clock())
             case "skip" | "stop":
                 return not self.view.ended
             case _:
