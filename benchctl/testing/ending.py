@@ -5,13 +5,23 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from benchctl.api import Channel, Command, Parser, ParserError, Ready, Role
+from benchctl.api import (
+    Channel,
+    Command,
+    Event,
+    Failure,
+    FailureKind,
+    Parser,
+    ParserError,
+    Ready,
+    Role,
+)
 from benchctl.testing.rule import Fault, NotCheckedError
 from benchctl.testing.subject import Subject
 
@@ -27,10 +37,17 @@ _FIRST_OUTPUT_S = 1.0
 # A process that was killed is gone as soon as the kernel has had time for it.
 _GONE_S = 10.0
 _LOOK_S = 0.01
+# Something else may take a port between the look for a free one and the server's start.
+_PORTS = 5
+_NOT_READY = "its parser yields Ready when it listens; is its output flushed?"
 _REMEDY = (
     "start the tool in the foreground: benchctl ends the process group of a command, and what"
     " leaves that is never ended"
 )
+
+
+class _PortTakenError(Exception):
+    """Something else listens at the server's port."""
 
 
 class _End:
@@ -40,6 +57,7 @@ class _End:
         self.command = command
         self.process: Process
         self.ready, self.heard = asyncio.Event(), asyncio.Event()
+        self.failure: Failure | None = None
         self._parser: Parser | None = command.parser
 
     async def start(self, spawner: Spawner, mark: str) -> None:
@@ -51,14 +69,42 @@ class _End:
 
     def _take(self, channel: Channel, data: bytes) -> None:
         self.heard.set()
-        if self._parser is not None:
-            try:
-                events = self._parser.feed(data, channel)
-            except ParserError:
-                self._parser = None
-            else:
-                if any(isinstance(event, Ready) for event in events):
-                    self.ready.set()
+        self._parse(lambda parser: parser.feed(data, channel))
+
+    def _parse(self, step: Callable[[Parser], Sequence[Event]]) -> None:
+        if self._parser is None:
+            return
+        try:
+            events = step(self._parser)
+        except ParserError:
+            self._parser = None
+            return
+        for event in events:
+            if isinstance(event, Ready):
+                self.ready.set()
+            elif isinstance(event, Failure):
+                self.failure = self.failure or event
+
+    async def listens(self) -> Fault | None:
+        """Let a server begin, and wait until it listens; returns what it did instead.
+
+        Raises _PortTakenError.
+        """
+        self.process.begin()
+        from benchctl.hosts.spawn import has_ended
+
+        late = not await has_ended(self.process, _READY_S, unless=self.ready)
+        if self.ready.is_set():
+            return None
+        name = f"the server {self.command.argv[0]}"
+        if late:
+            return Fault(f"{name} was not ready within {_READY_S:g} s", _NOT_READY)
+        code = await self.process.wait()
+        self._parse(lambda parser: parser.close(code))
+        if self.failure and self.failure.kind is FailureKind.BUSY:
+            raise _PortTakenError
+        why = self.failure.message if self.failure else f"exit code {code}"
+        return Fault(f"{name} ended before it was ready: {why}", _NOT_READY)
 
 
 def judge_ends(subject: Subject) -> Iterator[Fault | str]:
@@ -74,8 +120,16 @@ def judge_ends(subject: Subject) -> Iterator[Fault | str]:
     if subject.backend.capabilities.needs_server:
         moments.append("after its server was killed")
     for moment in moments:
-        yield from asyncio.run(_end_at(subject, moment))
+        yield from _ended_at(subject, moment)
     yield f"ended {', '.join(moments)}"
+
+
+def _ended_at(subject: Subject, moment: str) -> list[Fault]:
+    """End a flow at a moment, whose server gets another port if its own was just taken."""
+    for _ in range(_PORTS):
+        with suppress(_PortTakenError):
+            return asyncio.run(_end_at(subject, moment))
+    raise NotCheckedError(f"needs a free port: something else took {_PORTS} of them")
 
 
 async def _end_at(subject: Subject, moment: str) -> list[Fault]:
@@ -91,10 +145,8 @@ async def _end_at(subject: Subject, moment: str) -> list[Fault]:
         try:
             if server := ends.get(Role.SERVER):
                 await server.start(spawner, mark)
-                server.process.begin()
-                await has_ended(server.process, _READY_S, unless=server.ready)
-                if not server.ready.is_set():
-                    return [_not_ready(server.command)]
+                if fault := await server.listens():
+                    return [fault]
             client = ends[Role.CLIENT]
             await client.start(spawner, mark)
             if moment == "at its gate":
@@ -115,13 +167,6 @@ async def _end_at(subject: Subject, moment: str) -> list[Fault]:
         Fault(f"ended {moment}, {words} stays as process {pid}", _REMEDY)
         for pid, words in strays.items()
     ]
-
-
-def _not_ready(command: Command) -> Fault:
-    return Fault(
-        f"the server {command.argv[0]} was not ready within {_READY_S:g} s",
-        "its parser yields Ready when it listens; is its output flushed?",
-    )
 
 
 async def _strays(mark: str) -> Mapping[int, str]:

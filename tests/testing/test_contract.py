@@ -1,5 +1,6 @@
 """Each rule of the contract: a backend that keeps it passes, and one that breaks it is told how."""
 
+import itertools
 import math
 import re
 import subprocess
@@ -24,9 +25,11 @@ from benchctl.api import (
     FailureKind,
     Field,
     Fold,
+    LineParser,
     Metric,
     Parameters,
     Probe,
+    Ready,
     Sample,
     Summary,
 )
@@ -300,6 +303,33 @@ def test_a_server_that_never_says_that_it_listens_is_told(monkeypatch):
 
     told = faults("ends", wrong(server=server))
     assert "/bin/sleep was not ready within" in told[0]
+
+
+def server_that_says(kind, ready_at):
+    """Return a backend whose server ends with a failure, but listens from one start on."""
+    starts = itertools.count(1)
+
+    class Says(LineParser):
+        def line(self, text, channel):
+            listens = text == "ready"
+            yield Ready() if listens else Failure(kind, "Address already in use")
+
+    def server(self, flow):
+        script = "echo ready; exec sleep 60" if next(starts) >= ready_at else "echo no; exit 1"
+        return Command(("/bin/sh", "-c", script), Says(), stop_signal="SIGTERM")
+
+    return wrong(server=server)
+
+
+def test_a_server_whose_port_was_just_taken_is_started_again():
+    subject = subject_of(server_that_says(FailureKind.BUSY, ready_at=2), TRANSCRIPTS)
+    finding = RULES["ends"].finding(subject)
+    assert finding.standing is Standing.OK, finding
+
+
+def test_a_server_that_ends_is_told_with_its_reason_and_not_waited_for():
+    [told, *_] = faults("ends", server_that_says(FailureKind.TOOL, ready_at=math.inf))
+    assert "ended before it was ready: Address already in use" in told
 
 
 # --- the report ------------------------------------------------------------------------------
