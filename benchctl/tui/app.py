@@ -63,6 +63,8 @@ class BenchApp(App[None]):
         """Show ``first``; a theme that is chosen is given to ``remember``, which raises OSError."""
         # Without this, Textual turns colours into greys, and the terminal's own into black.
         super().__init__(ansi_color=True if "NO_COLOR" in os.environ else None)
+        # A key has its whole effect at once, and drawing takes no time between.
+        self.animation_level = "none"
         self._around = around
         self._first = first
         self._remember = remember

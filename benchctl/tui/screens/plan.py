@@ -21,7 +21,7 @@ from benchctl.profile.find import packaged_profiles
 from benchctl.store.read import Reader
 from benchctl.tui.draw.columns import Column
 from benchctl.tui.draw.spans import Span
-from benchctl.tui.meanings import RUN
+from benchctl.tui.meanings import NEXT, RUN
 from benchctl.tui.model.choices import LAB, NO_LAB, Choices, Settable
 from benchctl.tui.screens.modals import Ask, Prompt
 from benchctl.tui.screens.page import Page, Surroundings
@@ -70,7 +70,7 @@ class PlanScreen(Page):
             show=False,
             id="plan.write",
         ),
-        Binding("tab", "app.focus_next", "Focus", key_display="tab", id="plan.focus"),
+        Binding("tab", "app.focus_next", "Focus", tooltip=NEXT, key_display="tab", id="plan.focus"),
         Binding("h", "app.show('history')", "History", id="plan.history"),
         Binding("a", "attach", "Attach", id="plan.attach"),
     ]

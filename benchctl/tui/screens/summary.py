@@ -27,13 +27,13 @@ from benchctl.tui.draw.columns import widths
 from benchctl.tui.draw.goals import goal_columns, goal_row, goal_tally
 from benchctl.tui.draw.heat import INVALID, STEPS, Arrangement, SummaryTable
 from benchctl.tui.draw.spans import Line, Span, state
-from benchctl.tui.meanings import LISTED, PACKETS, VIEW
+from benchctl.tui.meanings import LISTED, NEXT, PACKETS, PREVIOUS, VIEW
 from benchctl.tui.screens.facts import FactsWindow
 from benchctl.tui.screens.page import ReportPage, Surroundings
 from benchctl.tui.screens.pick import PickFrom
-from benchctl.tui.widgets.chartview import Grids
+from benchctl.tui.widgets.grids import Grids, GridTable
 from benchctl.tui.widgets.scrolled import Scrolled
-from benchctl.tui.widgets.table import Table
+from benchctl.tui.widgets.table import Table, Way
 
 
 class SummaryScreen(ReportPage):
@@ -42,6 +42,8 @@ class SummaryScreen(ReportPage):
     NAME = "summary"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("m", "metric", "Metric", tooltip="Pick a metric", id="summary.metric"),
+        Binding("tab", "app.focus_next", NEXT, show=False, id="summary.focus"),
+        Binding("shift+tab", "app.focus_previous", PREVIOUS, show=False, id="summary.focus_back"),
         Binding("R", "rows", "Rows", tooltip="Change the row axis", id="summary.rows"),
         Binding("C", "columns", "Cols", tooltip="Change the column axis", id="summary.columns"),
         Binding("l", "list", LISTED, show=False, id="summary.list"),
@@ -73,11 +75,15 @@ class SummaryScreen(ReportPage):
         """How the summary is turned; None before it is there."""
         self._about = Scrolled(id="about")
         self._about.can_focus = False
-        self._grid = Table(id="grid", empty="nothing was measured")
-        self._others = Grids(id="others")
+        self._ways: dict[str, Way] = {}
+        """How the grid of each title is sorted and filtered, wherever it is shown."""
+        self._grid = GridTable(self._ways, titled=False, id="grid", empty="nothing was measured")
+        self._others = Grids(self._ways, id="others")
         self._goals = Table(id="goals")
         self._limits = Table(id="limits")
         self._delays = Table(id="delays")
+        self._goals.title, self._limits.title = "goals", "limits"
+        self._delays.title = "one-way delays"
         self._row = Scrolled(id="row")
         self._row.can_focus = False
         self._shown: Widget = self._others
@@ -148,15 +154,22 @@ class SummaryScreen(ReportPage):
         self._about.show(
             [[Span(grid.about, "strong"), Span(f"   {grid.axes}", "label")]], from_the_top=True
         )
-        self._grid.styles.height = len(grid.rows) + 1
-        self._grid.show(grid.columns, len(grid.rows), lambda index: grid.rows[index])
+        self._ways |= {table.title: table.way for table in self._grids}
+        self._grid.show_grid(grid, len(grid.rows) + 1)
         others = range(1, len(self._summary.lines))
         turns = [self._turn.metric(self._summary, steps) for steps in others]
-        self._others.show([self._summary.turned(turn) for turn in turns], self._grid.first)
+        self._others.show([self._summary.turned(turn) for turn in turns])
 
-    def on_table_scrolled(self) -> None:
+    @property
+    def _grids(self) -> Sequence[GridTable]:
+        return [self._grid, *self._others.tables]
+
+    def on_table_scrolled(self, event: Table.Scrolled) -> None:
         """Scroll all grids together."""
-        self._show()
+        if event.table in self._grids:
+            for table in self._grids:
+                table.first = event.table.first
+                table.repaint()
 
     def _change(self, turn: Arrangement) -> None:
         self._turn = turn

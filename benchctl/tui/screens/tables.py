@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
@@ -90,7 +92,9 @@ class TablesScreen(Screen[None]):
         if table is not None and table.here is not None:
             shown = table.pivot()
             row = shown.rows[table.place]
-            rows += [("row", ", ".join(filter(None, row))), ("table", f"{len(shown.rows)} rows")]
+            about = f" of {table.title}" if table.title else ""
+            rows += [("row", ", ".join(filter(None, row)))]
+            rows += [("table", f"{len(shown.rows)} rows{about}")]
             texts += [as_row(row), as_rows(shown)]
             cells = [(head, cell) for head, cell in zip(shown.heads, row, strict=True) if cell]
             rows += [(f"cell {head}", cell) for head, cell in cells]
@@ -112,27 +116,31 @@ class TablesScreen(Screen[None]):
 
     def save(self) -> None:
         """Pick what is saved in this directory: a picture of the screen, or the table."""
-        ways: dict[str, tuple[str, Callable[[], str]]] = {
-            ".svg": ("picture of the screen", lambda: svg_of(self.app)),
-            ".txt": ("picture of the screen, as text", lambda: text_of(self.app)),
+        stem = self.file_stem()
+        ways: dict[str, tuple[str, str, Callable[[], str]]] = {
+            ".svg": (stem, "picture of the screen", lambda: svg_of(self.app)),
+            ".txt": (stem, "picture of the screen, as text", lambda: text_of(self.app)),
         }
         table = self.table
         if table is not None and table.count:
             shown = table.pivot()
+            named = "-".join([stem, *re.findall(r"\w+", table.title.casefold())])
             what = f"table as it is shown, {len(shown.rows)} rows"
-            ways |= {end: (what, lambda write=write: write(shown)) for end, write in FORMS.items()}  # type: ignore[misc]
+            for end, write in FORMS.items():
+                ways[end] = (named, what, partial(write, shown))
         ends = list(ways)
 
         def take(place: int | None) -> None:
             if place is not None:
                 # The picture is of the screen, not of this window.
-                self.call_after_refresh(self._save, ends[place], ways[ends[place]][1])
+                named, _, write = ways[ends[place]]
+                self.call_after_refresh(self._save, named, ends[place], write)
 
-        rows = [(free_name(Path.cwd(), self.file_stem(), end).name, ways[end][0]) for end in ends]
+        rows = [(free_name(Path.cwd(), ways[end][0], end).name, ways[end][1]) for end in ends]
         self.app.push_screen(PickFrom("Save", rows), take)
 
-    def _save(self, end: str, write: Callable[[], str]) -> None:
-        path = free_name(Path.cwd(), self.file_stem(), end)
+    def _save(self, stem: str, end: str, write: Callable[[], str]) -> None:
+        path = free_name(Path.cwd(), stem, end)
         try:
             path.write_text(write(), encoding="utf-8")
         except OSError as error:

@@ -1,11 +1,10 @@
-"""Figures as widgets: the plots of a trial, its tiles, and grids of a summary."""
+"""Figures as widgets: the plots of a trial, and its tiles."""
 
 from __future__ import annotations
 
 import math
 import time
 from collections.abc import Sequence
-from itertools import zip_longest
 from types import MappingProxyType
 from typing import Literal
 
@@ -25,17 +24,13 @@ from benchctl.tui.draw.charts import (
     no_samples,
     rescaled,
 )
-from benchctl.tui.draw.columns import GAP, see
 from benchctl.tui.draw.crosshair import LEFT, PlotFrames, crossed, plot_frames, values_at
-from benchctl.tui.draw.heat import Grid
 from benchctl.tui.draw.plot import MARGIN
-from benchctl.tui.draw.spans import Line, Span, crop
+from benchctl.tui.draw.spans import Line
 from benchctl.tui.draw.tiles import TALL, Tile, lay_out_tiles
 from benchctl.tui.model.zoom import View
 from benchctl.tui.widgets.painted import Painted
 
-# Between two grids side by side.
-BETWEEN = "    "
 # If only samples came, drawing takes at most this share of the time.
 MOST_TIME = 0.05
 # A dot covers some time, so drawing more often would show nothing new. But figures are read too.
@@ -233,51 +228,3 @@ class Tiles(Painted):
 
     def paint(self, width: int, height: int) -> Sequence[Line]:
         return lay_out_tiles(self._tiles, width, tall=height > TALL) if self._tiles else []
-
-
-class Grids(Painted):
-    """Grids without a cursor, in as many columns as they need and the width allows."""
-
-    _grids: Sequence[Grid] = ()
-    _first = 0
-
-    def show(self, grids: Sequence[Grid], first: int) -> None:
-        """Show these grids, without the ``first`` of their columns that scroll."""
-        self._grids, self._first = grids, first
-        self.repaint()
-
-    def paint(self, width: int, height: int) -> Sequence[Line]:
-        widest = max((_width(grid) for grid in self._grids), default=width)
-        count = max(1, (width + len(BETWEEN)) // (widest + len(BETWEEN)))
-        each = (width - len(BETWEEN) * (count - 1)) // count
-        columns: list[list[Line]] = [[]]
-        for grid in self._grids:
-            lines = _drawn(grid, each, self._first)
-            if columns[-1] and len(columns[-1]) + len(lines) > height and len(columns) < count:
-                columns.append([])
-            room = height - len(columns[-1])
-            if len(lines) > room:
-                rows = lines[: room - 1] if room - 1 > len(lines) - len(grid.rows) else []
-                more = Span("  ↓ more; m picks one for the top", "dim")
-                columns[-1] = [*[*columns[-1], *rows][: height - 1], [more]]
-                break
-            columns[-1] += lines
-        return [_beside(lines, each) for lines in zip_longest(*columns, fillvalue=())]
-
-
-def _width(grid: Grid) -> int:
-    """Return the width of a grid whose columns are all visible."""
-    cells = sum(column.width for column in grid.columns) + len(GAP) * (len(grid.columns) - 1)
-    return max(len(grid.about), cells)
-
-
-def _drawn(grid: Grid, width: int, first: int) -> list[Line]:
-    sight = see(grid.columns, width, first)
-    title: Line = [Span(grid.about, "strong")]
-    return [[], title, sight.head(), *map(sight.row, grid.rows)]
-
-
-def _beside(lines: Sequence[Line], width: int) -> Line:
-    """Return lines side by side, each of this width but the last."""
-    *before, last = lines
-    return [*(span for line in before for span in (*crop(line, width), Span(BETWEEN))), *last]

@@ -101,6 +101,7 @@ class Scrolling(Painted, can_focus=True):
         self.action_move(pages * max(1, self.size.height - 1))
 
     def _turn(self, event: events.MouseEvent, steps: int) -> None:
+        event.stop()  # it scrolls nothing else
         if event.shift:
             self.action_scroll(steps)
         else:

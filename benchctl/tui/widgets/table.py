@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
+from msgspec import Struct
 from msgspec.structs import replace
 from textual import events
 from textual.binding import Binding, BindingType
@@ -29,6 +30,14 @@ from benchctl.tui.widgets.painted import Scrolling
 MOST_TIME = 0.05
 UP, DOWN = "▲", "▼"
 NO_ROW = "no row has these words"
+
+
+class Way(Struct, frozen=True):
+    """How rows are shown: filtered by words, sorted by a heading, or backwards; and the cursor."""
+
+    words: str = ""
+    sorted_by: tuple[str, bool] | None = None
+    index: int = 0
 
 
 class Table(Scrolling):
@@ -82,6 +91,8 @@ class Table(Scrolling):
         self._arranged_at, self._cost_s = -math.inf, 0.0
         self._sight = see((), 0)
         self._top = 0
+        self.title = ""
+        """What the rows are, where a screen has several tables."""
         self.words = ""
         """What is shown has every word of this, in whatever case."""
         self.sorted_by: tuple[str, bool] | None = None
@@ -195,8 +206,33 @@ class Table(Scrolling):
         """How many rows are shown."""
         return len(self._order)
 
+    @property
+    def way(self) -> Way:
+        """How the rows are shown."""
+        return Way(self.words, self.sorted_by, self.index)
+
+    @way.setter
+    def way(self, way: Way) -> None:
+        self.words, self.sorted_by, self.index = way.words, way.sorted_by, way.index
+        self._arranged_at = -math.inf  # what is shown next is arranged anew
+
+    @property
+    def tells_place(self) -> bool:
+        """Whether the line of headings says where the cursor is."""
+        return True
+
+    def above(self) -> Sequence[Line]:
+        """Return the lines above the headings."""
+        return ()
+
+    def lines(self, height: int) -> int:
+        """Return how many rows a height shows."""
+        return max(0, height - len(self.above()) - 1)
+
     def paint(self, width: int, height: int) -> Sequence[Line]:
-        rows = max(0, height - 1)
+        return [*self.above(), *self._paint(width, self.lines(height))]
+
+    def _paint(self, width: int, rows: int) -> Sequence[Line]:
         sight = see([self._marked(column) for column in self._columns], width, self.first)
         self._sight = sight
         self.first = sight.before
@@ -219,7 +255,7 @@ class Table(Scrolling):
 
     def _head(self, sight: Sight) -> Line:
         heads = sight.head()
-        if sight.hidden:
+        if sight.hidden or not self.tells_place:
             return heads
         count = f"{self.count} of {self._count}" if self.words else f"{self._count}"
         place = f" {min(self.place + 1, self.count)}/{count}" if self._count else ""
@@ -244,6 +280,10 @@ class Table(Scrolling):
         self.repaint()
         self.post_message(self.Scrolled(self, self.index))
 
+    def action_page(self, pages: int) -> None:
+        """Move by pages."""
+        self.action_move(pages * max(1, self.lines(self.size.height)))
+
     def action_choose(self) -> None:
         """Choose the row under the cursor."""
         if self.here is not None:
@@ -255,12 +295,16 @@ class Table(Scrolling):
 
     def on_click(self, event: events.Click) -> None:
         """Move the cursor to a row; a second click chooses it. A heading sorts by its column."""
-        if event.y < 1:
-            place = self._sight.place_at(event.x)
+        offset = event.get_content_offset(self)
+        if offset is None:
+            return
+        x, y = offset.x, offset.y - len(self.above())
+        if y < 1:
+            place = self._sight.place_at(x) if y == 0 else None
             if place is not None and self._columns[place].head:
                 self.sort(self._columns[place].head)
             return
-        place = self._top + event.y - 1
+        place = self._top + y - 1
         if not 0 <= place < self.count:
             return
         index = self._order[place]

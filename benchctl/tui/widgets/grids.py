@@ -1,0 +1,158 @@
+"""The grids of a summary as tables, below each other or side by side, that scroll together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
+
+from msgspec.structs import replace
+from textual import events
+from textual.containers import Container
+from textual.content import Content
+
+from benchctl.report.pivot import Pivot
+from benchctl.tui.draw.columns import GAP
+from benchctl.tui.draw.heat import STEPS, Grid
+from benchctl.tui.draw.spans import Line, Span
+from benchctl.tui.widgets.table import Table, Way
+
+# Between two grids side by side.
+BETWEEN = 4
+# A blank line, the title and the headings of a grid are above its rows.
+ABOVE = 3
+
+
+class GridTable(Table):
+    """A grid. The wheel moves the cursor only if rows are hidden."""
+
+    def __init__(
+        self,
+        ways: Mapping[str, Way],
+        *,
+        titled: bool = True,
+        id: str | None = None,  # noqa: A002
+        empty: str = "",
+    ) -> None:
+        """Show grids in the ways in which they were shown last, by title."""
+        super().__init__(id=id, empty=empty)
+        self._ways = ways
+        self._titled = titled
+
+    def show_grid(self, grid: Grid, height: int) -> None:
+        """Show a grid in so many lines."""
+        if self.title != grid.about:
+            self.title, self.way = grid.about, self._ways.get(grid.about, Way())
+        self.styles.height = height
+        self.show(grid.columns, len(grid.rows), lambda index: grid.rows[index])
+
+    def pivot(self) -> Pivot:
+        """Return what is shown as text, without the bars of heat."""
+        shown = super().pivot()
+        return replace(shown, rows=tuple(tuple(map(_figure, row)) for row in shown.rows))
+
+    def above(self) -> Sequence[Line]:
+        return [[Span(self.title, "strong")]] if self._titled else ()
+
+    @property
+    def tells_place(self) -> bool:
+        return self.has_focus or bool(self.words) or self._hides_rows
+
+    @property
+    def _hides_rows(self) -> bool:
+        return self.count > self.lines(self.size.height)
+
+    def _turn(self, event: events.MouseEvent, steps: int) -> None:
+        if event.shift or self._hides_rows:
+            super()._turn(event, steps)
+
+
+class Grids(Container):
+    """Grids in as few columns as show all of them, or in as many as the width allows."""
+
+    DEFAULT_CSS = f"""
+    Grids {{
+        layout: grid;
+        grid-gutter: 0 {BETWEEN};
+        overflow: hidden auto;
+        scrollbar-size-vertical: 0;
+        border-subtitle-align: left;
+        border-subtitle-color: $text-muted;
+        border-subtitle-background: $background;
+        &.-more {{ border-bottom: blank; }}
+        GridTable {{ margin: 1 0 0 0; }}
+    }}
+    """
+
+    def __init__(self, ways: Mapping[str, Way], *, id: str | None = None) -> None:  # noqa: A002
+        super().__init__(id=id)
+        self._ways = ways
+        self._grids: Sequence[Grid] = ()
+        self._ends: Sequence[int] = ()
+        """The line at which each grid ends."""
+        self.tables: list[GridTable] = []
+        """The tables of the first grids: those that were seen, and a row more."""
+
+    def show(self, grids: Sequence[Grid]) -> None:
+        """Show these grids."""
+        self._grids = grids
+        self._arrange()
+
+    def _arrange(self) -> None:
+        width, height = self.size.width, self.outer_size.height
+        # One that is higher than all that is seen scrolls by itself.
+        most = max(ABOVE + 1, height - 1)
+        lines = [min(ABOVE + len(grid.rows), most) for grid in self._grids]
+        widest = max(map(_width, self._grids), default=width)
+        possible = max(1, (width + BETWEEN) // (widest + BETWEEN))
+        fitting = (n for n in range(1, possible) if sum(_rows(lines, n)) <= height)
+        columns = next(fitting, possible)
+        rows = _rows(lines, columns)
+        ends = [*accumulate(rows)]
+        self._ends = [ends[place // columns] for place in range(len(lines))]
+        seen = sum(end <= self.scroll_offset.y + height for end in self._ends)
+        self._mount(seen + 2 * columns)
+        self.styles.grid_size_columns = columns
+        self.styles.grid_rows = " ".join(map(str, rows)) if rows else None
+        self.set_class(sum(rows) > height, "-more")
+        for table, grid, count in zip(self.tables, self._grids, lines, strict=False):
+            table.show_grid(grid, count - 1)
+        self._tell_more()
+
+    def _mount(self, count: int) -> None:
+        """Have tables for so many grids."""
+        missing = min(count, len(self._grids)) - len(self.tables)
+        new = [GridTable(self._ways) for _ in range(missing)]
+        self.tables += new
+        self.mount_all(new)
+        for place, table in enumerate(self.tables):
+            table.display = place < len(self._grids)
+
+    def _tell_more(self) -> None:
+        end = self.scroll_offset.y + self.outer_size.height - 1
+        more = sum(one > end for one in self._ends) if self.has_class("-more") else 0
+        self.border_subtitle = Content(f"↓ {more} more; tab leads to the next" if more else "")
+
+    def on_resize(self) -> None:
+        """Arrange the grids for another size."""
+        self._arrange()
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        """Have the tables that come next, and say how many are below."""
+        super().watch_scroll_y(old_value, new_value)
+        self._arrange()
+
+
+def _figure(cell: str) -> str:
+    """Return a cell without its bar, and without the blanks that align its parts."""
+    return " ".join(cell[1:].split()) if cell.startswith(tuple(STEPS)) else cell
+
+
+def _rows(lines: Sequence[int], columns: int) -> list[int]:
+    """Return the height of each row of grids, of which so many are side by side."""
+    return [max(lines[place : place + columns]) for place in range(0, len(lines), columns)]
+
+
+def _width(grid: Grid) -> int:
+    """Return the width of a grid whose columns are all visible."""
+    cells = sum(column.width for column in grid.columns) + len(GAP) * (len(grid.columns) - 1)
+    return max(len(grid.about), cells)
