@@ -4,18 +4,14 @@ from tui.made_runs import whole_run
 
 from benchctl.report.report import read_report
 from benchctl.store.read import Reader
-from benchctl.tui.draw.columns import Column
 from benchctl.tui.draw.heat import (
     NO_CELL,
     STEPS,
     Arrangement,
-    Grid,
     GridCell,
     SummaryTable,
     lined_up,
 )
-from benchctl.tui.draw.spans import Span, to_text
-from benchctl.tui.widgets.chartview import Grids
 
 
 def summary(tmp_path):
@@ -116,28 +112,3 @@ def test_marks_and_expected_values_stand_below_each_other_too():
         "▂ 9.5 ms               ",
         "       -               ",
     ]
-
-
-def test_grids_without_room_below_each_other_stand_side_by_side():
-    def grid(name):
-        return Grid(name, "", [Column("to", 5), Column("rate", 9, right=True)],
-                    [[Span("paris"), Span("94 Mbit/s")]])  # fmt: skip
-
-    grids = Grids()
-    grids.show([grid(name) for name in "abc"], 0)
-
-    def drawn(width, height):
-        return [line.rstrip() for line in to_text(grids.paint(width, height)).splitlines()]
-
-    rows = ["to          rate", "paris  94 Mbit/s"]
-    assert drawn(80, 12) == ["", "a", *rows, "", "b", *rows, "", "c", *rows]
-    assert drawn(36, 8) == [
-        "", "a                   c",
-        "to          rate    to          rate",
-        "paris  94 Mbit/s    paris  94 Mbit/s",
-        "", "b", "to          rate", "paris  94 Mbit/s",
-    ]  # fmt: skip
-    more = "  ↓ more; m picks one for the top"
-    assert drawn(35, 8) == ["", "a", *rows, "", "b", rows[0], more]
-    assert drawn(35, 10) == ["", "a", *rows, "", "b", *rows, more]  # no heading without rows
-    assert drawn(36, 4)[-1].endswith(more)

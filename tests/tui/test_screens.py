@@ -157,6 +157,10 @@ def test_every_key_of_the_summary_does_what_it_says(three):
         limits = await tell("summary.list", "l")
         assert re.search("direction +limited by +why", limits)
         assert await press(pilot, "l") == first_again
+        await tell("summary.focus", "tab")
+        assert pilot.app.page.table.title == "RTT of ping (round-trip)"
+        await tell("summary.focus_back", "shift+tab")
+        assert pilot.app.page.table.title == "throughput of main (send)"
         await tell("summary.packets", "P")
         await until(pilot, lambda: "no packets of it were recorded" in shown(pilot))
         await press(pilot, "escape")

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from collections import defaultdict
 from itertools import pairwise
 
@@ -187,7 +188,7 @@ def test_the_table_of_every_screen_is_saved_as_csv_json_and_markdown(
 
     async def script(pilot):
         table = pilot.app.page.table
-        stem = pilot.app.page.file_stem()
+        stem = "-".join([pilot.app.page.file_stem(), *re.findall(r"\w+", table.title)])
         for end in ("csv", "json", "md"):
             await press(pilot, "s", *f".{end}", "enter")
         shown_rows = table.pivot()

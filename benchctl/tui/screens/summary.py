@@ -184,6 +184,8 @@ class SummaryScreen(ReportPage):
         def take(place: int | None) -> None:
             if place is not None:
                 self._change(replace(turn, line=place))
+                self._others.scroll_home()
+                self._grid.focus()
 
         rows = [(title_of(metric), f"{flow} {way}".strip()) for flow, way, metric in summary.lines]
         self.app.push_screen(PickFrom("Metric", rows, turn.line), take)

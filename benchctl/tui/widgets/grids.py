@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
 
-from msgspec.structs import replace
 from textual import events
 from textual.containers import Container
 from textual.content import Content
 
-from benchctl.report.pivot import Pivot
-from benchctl.tui.draw.columns import GAP
-from benchctl.tui.draw.heat import STEPS, Grid
+from benchctl.tui.draw.columns import GAP, Sight
+from benchctl.tui.draw.heat import Grid
 from benchctl.tui.draw.spans import Line, Span
 from benchctl.tui.widgets.table import Table, Way
 
@@ -45,11 +43,6 @@ class GridTable(Table):
         self.styles.height = height
         self.show(grid.columns, len(grid.rows), lambda index: grid.rows[index])
 
-    def pivot(self) -> Pivot:
-        """Return what is shown as text, without the bars of heat."""
-        shown = super().pivot()
-        return replace(shown, rows=tuple(tuple(map(_figure, row)) for row in shown.rows))
-
     def above(self) -> Sequence[Line]:
         return [[Span(self.title, "strong")]] if self._titled else ()
 
@@ -60,6 +53,10 @@ class GridTable(Table):
     @property
     def _hides_rows(self) -> bool:
         return self.count > self.lines(self.size.height)
+
+    def _line(self, sight: Sight, index: int) -> Line:
+        """Return a row; the cursor of many tables is marked only where the keys are."""
+        return super()._line(sight, index) if self.has_focus else sight.row(self._row(index))
 
     def _turn(self, event: events.MouseEvent, steps: int) -> None:
         if event.shift or self._hides_rows:
@@ -140,11 +137,6 @@ class Grids(Container):
         """Have the tables that come next, and say how many are below."""
         super().watch_scroll_y(old_value, new_value)
         self._arrange()
-
-
-def _figure(cell: str) -> str:
-    """Return a cell without its bar, and without the blanks that align its parts."""
-    return " ".join(cell[1:].split()) if cell.startswith(tuple(STEPS)) else cell
 
 
 def _rows(lines: Sequence[int], columns: int) -> list[int]:
