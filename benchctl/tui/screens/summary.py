@@ -33,7 +33,7 @@ from benchctl.tui.screens.page import ReportPage, Surroundings
 from benchctl.tui.screens.pick import PickFrom
 from benchctl.tui.widgets.grids import Grids, GridTable
 from benchctl.tui.widgets.scrolled import Scrolled
-from benchctl.tui.widgets.table import Table, Way
+from benchctl.tui.widgets.table import Table, Listing
 
 
 class SummaryScreen(ReportPage):
@@ -75,10 +75,12 @@ class SummaryScreen(ReportPage):
         """How the summary is turned; None before it is there."""
         self._about = Scrolled(id="about")
         self._about.can_focus = False
-        self._ways: dict[str, Way] = {}
+        self._listings: dict[str, Listing] = {}
         """How the grid of each title is sorted and filtered, wherever it is shown."""
-        self._grid = GridTable(self._ways, titled=False, id="grid", empty="nothing was measured")
-        self._others = Grids(self._ways, id="others")
+        self._grid = GridTable(
+            self._listings, titled=False, id="grid", empty="nothing was measured"
+        )
+        self._others = Grids(self._listings, id="others")
         self._goals = Table(id="goals")
         self._limits = Table(id="limits")
         self._delays = Table(id="delays")
@@ -154,7 +156,7 @@ class SummaryScreen(ReportPage):
         self._about.show(
             [[Span(grid.about, "strong"), Span(f"   {grid.axes}", "label")]], from_the_top=True
         )
-        self._ways |= {table.title: table.way for table in self._grids}
+        self._listings |= {table.title: table.listing for table in self._grids}
         self._grid.show_grid(grid, len(grid.rows) + 1)
         others = range(1, len(self._summary.lines))
         turns = [self._turn.metric(self._summary, steps) for steps in others]

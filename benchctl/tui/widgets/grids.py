@@ -12,7 +12,7 @@ from textual.content import Content
 from benchctl.tui.draw.columns import GAP, Sight
 from benchctl.tui.draw.heat import Grid
 from benchctl.tui.draw.spans import Line, Span
-from benchctl.tui.widgets.table import Table, Way
+from benchctl.tui.widgets.table import Table, Listing
 
 # Between two grids side by side.
 BETWEEN = 4
@@ -25,21 +25,21 @@ class GridTable(Table):
 
     def __init__(
         self,
-        ways: Mapping[str, Way],
+        listings: Mapping[str, Listing],
         *,
         titled: bool = True,
         id: str | None = None,  # noqa: A002
         empty: str = "",
     ) -> None:
-        """Show grids in the ways in which they were shown last, by title."""
+        """Show grids filtered and sorted as they were last, by title."""
         super().__init__(id=id, empty=empty)
-        self._ways = ways
+        self._listings = listings
         self._titled = titled
 
     def show_grid(self, grid: Grid, height: int) -> None:
         """Show a grid in so many lines."""
         if self.title != grid.about:
-            self.title, self.way = grid.about, self._ways.get(grid.about, Way())
+            self.title, self.listing = grid.about, self._listings.get(grid.about, Listing())
         self.styles.height = height
         self.show(grid.columns, len(grid.rows), lambda index: grid.rows[index])
 
@@ -80,9 +80,9 @@ class Grids(Container):
     }}
     """
 
-    def __init__(self, ways: Mapping[str, Way], *, id: str | None = None) -> None:  # noqa: A002
+    def __init__(self, listings: Mapping[str, Listing], *, id: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id)
-        self._ways = ways
+        self._listings = listings
         self._grids: Sequence[Grid] = ()
         self._ends: Sequence[int] = ()
         """The line at which each grid ends."""
@@ -118,7 +118,7 @@ class Grids(Container):
     def _mount(self, count: int) -> None:
         """Have tables for so many grids."""
         missing = min(count, len(self._grids)) - len(self.tables)
-        new = [GridTable(self._ways) for _ in range(missing)]
+        new = [GridTable(self._listings) for _ in range(missing)]
         self.tables += new
         self.mount_all(new)
         for place, table in enumerate(self.tables):

@@ -32,7 +32,7 @@ UP, DOWN = "▲", "▼"
 NO_ROW = "no row has these words"
 
 
-class Way(Struct, frozen=True):
+class Listing(Struct, frozen=True):
     """How rows are shown: filtered by words, sorted by a heading, or backwards; and the cursor."""
 
     words: str = ""
@@ -207,13 +207,13 @@ class Table(Scrolling):
         return len(self._order)
 
     @property
-    def way(self) -> Way:
+    def listing(self) -> Listing:
         """How the rows are shown."""
-        return Way(self.words, self.sorted_by, self.index)
+        return Listing(self.words, self.sorted_by, self.index)
 
-    @way.setter
-    def way(self, way: Way) -> None:
-        self.words, self.sorted_by, self.index = way.words, way.sorted_by, way.index
+    @listing.setter
+    def listing(self, listing: Listing) -> None:
+        self.words, self.sorted_by, self.index = listing.words, listing.sorted_by, listing.index
         self._arranged_at = -math.inf  # what is shown next is arranged anew
 
     @property
