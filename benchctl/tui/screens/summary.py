@@ -33,7 +33,7 @@ from benchctl.tui.screens.page import ReportPage, Surroundings
 from benchctl.tui.screens.pick import PickFrom
 from benchctl.tui.widgets.grids import Grids, GridTable
 from benchctl.tui.widgets.scrolled import Scrolled
-from benchctl.tui.widgets.table import Table, Listing
+from benchctl.tui.widgets.table import Listing, Table
 
 
 class SummaryScreen(ReportPage):

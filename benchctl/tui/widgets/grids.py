@@ -12,7 +12,7 @@ from textual.content import Content
 from benchctl.tui.draw.columns import GAP, Sight
 from benchctl.tui.draw.heat import Grid
 from benchctl.tui.draw.spans import Line, Span
-from benchctl.tui.widgets.table import Table, Listing
+from benchctl.tui.widgets.table import Listing, Table
 
 # Between two grids side by side.
 BETWEEN = 4
