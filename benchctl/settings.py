@@ -8,7 +8,7 @@
     notify = "bell"            # at the end of a run of a minute or more; or a command
     tags = ["lab2"]            # of new runs, unless others are given
     theme = "nord"             # of the screens, as glyphs and keys are
-    glyphs = "blocks"          # braille, blocks or ascii
+    glyphs = "blocks"          # braille, blocks, console or ascii
 
     [programs]                 # where a tool is, if it is not in the PATH
     iperf3 = "/opt/iperf3/bin/iperf3"
@@ -106,7 +106,7 @@ _KNOWN = {
     "notify": _Known(_text, lambda: None),
     "tags": _Known(_texts, tuple),
     "theme": _Known(_text, lambda: None),
-    "glyphs": _Known(_text, lambda: "braille"),
+    "glyphs": _Known(_text, lambda: None),
     "programs": _Known(_paths, dict),
     "keys": _Known(_table, dict),
 }

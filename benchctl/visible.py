@@ -10,7 +10,15 @@ from __future__ import annotations
 import io
 import re
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+
+LIKE_IN_ASCII: Mapping[str, str] = {
+    "─": "-", "│": "|", "±": "+-", "…": "...", "·": ".", "µ": "u", "μ": "u", "✓": "+", "✗": "x",
+    "├": "|", "┤": "|", "▒": "=",
+    **dict(zip("▁▂▃▄▅▆▇█", "_.-:=+*#", strict=True)),
+    **dict(zip("▏▎▍▌▋▊▉", "   ####", strict=True)),
+}  # fmt: skip
+"""What stands for a character of ours where there are none but those of ASCII."""
 
 # C0, DEL and C1 (ECMA-48); marks of direction (UAX #9, table 2) and other characters without a
 # shape (category Cf), but for the joiners, which scripts and emoji need; separators of lines and

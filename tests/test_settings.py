@@ -25,7 +25,7 @@ def write(path, text):
 def test_without_a_file_every_setting_has_its_default(file):
     assert {settings().find(name).origin for name in NAMES} == {"default"}
     assert settings()["store"].name == "runs.sqlite"
-    assert (settings()["glyphs"], settings()["theme"]) == ("braille", None)
+    assert (settings()["glyphs"], settings()["theme"]) == (None, None)
 
 
 def test_a_setting_tells_the_line_that_it_comes_from(tmp_path, monkeypatch):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import shutil
 import sys
 from collections.abc import Iterable
@@ -208,16 +209,15 @@ def _print(figures: Iterable[Picture]) -> None:
     from benchctl.cli.colour import painted
     from benchctl.settings import settings
     from benchctl.tui.draw.figure import figure_lines
-    from benchctl.tui.draw.glyphs import SETS
+    from benchctl.tui.preferences import glyphs_of
 
-    glyphs = SETS[settings()["glyphs"]]
-    if not (sys.stdout.encoding or "").lower().startswith("utf"):
-        glyphs = SETS["ascii"]
+    glyphs = glyphs_of(settings(), sys.stdout.encoding, os.environ.get("TERM", ""))
     width, height = shutil.get_terminal_size(_SIZE)
     for number, figure in enumerate(figures):
         if number:
             print()
-        painted(figure_lines(figure, width, height - 1, glyphs))
+        lines = figure_lines(figure, width, height - 1, glyphs)
+        painted([(glyphs.plain(text), role) for text, role in line] for line in lines)
 
 
 def _write(

@@ -19,15 +19,8 @@ from pathlib import Path
 from typing import TextIO
 
 from benchctl.errors import BenchctlError, NoReaderError, UnwrittenError
-from benchctl.visible import VisibleText
+from benchctl.visible import LIKE_IN_ASCII, VisibleText
 
-# For terminals without better characters.
-_LOOKS_LIKE = {
-    "─": "-", "│": "|", "±": "+-", "…": "...", "·": ".", "µ": "u", "μ": "u", "✓": "+", "✗": "x",
-    "├": "|", "┤": "|", "▒": "=",
-    **dict(zip("▁▂▃▄▅▆▇█", "_.-:=+*#", strict=True)),
-    **dict(zip("▏▎▍▌▋▊▉", "   ####", strict=True)),
-}  # fmt: skip
 _NAME = "benchctl.plainer"
 # The last gap between two columns of a table.
 _GAP = re.compile(r"(.*\S)  ")
@@ -38,7 +31,9 @@ def _plainer(error: UnicodeError) -> tuple[str | bytes, int]:
     if not isinstance(error, UnicodeEncodeError):
         raise error
     missing = error.object[error.start : error.end]
-    known = (_LOOKS_LIKE.get(c) or c.encode("ascii", "backslashreplace").decode() for c in missing)
+    known = (
+        LIKE_IN_ASCII.get(c) or c.encode("ascii", "backslashreplace").decode() for c in missing
+    )
     return "".join(known), error.end
 
 

@@ -133,12 +133,13 @@ def tui(
     from benchctl.tui.screens.page import Surroundings
     from benchctl.tui.themes import DARK
 
-    preferences = preferences_of(settings())
     # At a fixed moment, every picture is the same.
     now = time.time()
     clock = time.time if screenshot is None else lambda: now
     # A picture must not depend on the terminal that orders it.
     of_pictures = DARK.name if screenshot is not None else None
+    terminal = () if screenshot is not None else _terminal()
+    preferences = preferences_of(settings(), *terminal)
     around = Surroundings(store, clock, preferences.glyphs)
     page = _first_page(around, names, attach, replay, _read_seconds(at), screen)
     colours = theme_of(theme) if theme else preferences.theme or of_pictures
@@ -160,6 +161,13 @@ def tui(
                 out.publish()
     if app.return_code:  # it ended by an error of its own, and has shown it
         sys.exit(BenchctlError.exit_code)
+
+
+def _terminal() -> tuple[str, str]:
+    """Return the encoding of stderr, where the screens are drawn, and the kind of terminal."""
+    # A name that has other characters must take the width that it was given.
+    sys.__stderr__.reconfigure(errors="replace")
+    return sys.__stderr__.encoding, os.environ.get("TERM", "")
 
 
 def _first_page(

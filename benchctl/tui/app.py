@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from typing import ClassVar
@@ -11,6 +11,7 @@ from typing import ClassVar
 from textual import events
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
+from textual.filter import LineFilter
 from textual.notifications import SeverityLevel
 from textual.screen import Screen
 from textual.theme import Theme
@@ -18,6 +19,7 @@ from textual.theme import Theme
 from benchctl.errors import BenchctlError
 from benchctl.store.read import Reader
 from benchctl.tui.garbage import REST_S, Garbage
+from benchctl.tui.plainer import Plainer
 from benchctl.tui.registry import SCREENS
 from benchctl.tui.screens.page import Page, Surroundings
 from benchctl.tui.themes import DARK, OURS, PLAIN, variables
@@ -66,6 +68,7 @@ class BenchApp(App[None]):
         # A key has its whole effect at once, and drawing takes no time between.
         self.animation_level = "none"
         self._around = around
+        self._plainer = [Plainer(around.glyphs)] if around.glyphs.stands_for else []
         self._first = first
         self._remember = remember
         self._pages = {first.NAME: first}
@@ -84,6 +87,10 @@ class BenchApp(App[None]):
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         return variables(self.current_theme)
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        """Return what changes every line before it is drawn: also in characters that are there."""
+        return [*super().get_line_filters(), *self._plainer]
 
     def on_mount(self) -> None:
         """Show the first page."""

@@ -9,35 +9,53 @@ from msgspec import Struct
 from benchctl.errors import ProfileError, UsageError, nearest
 from benchctl.settings import UserSettings
 from benchctl.toml.source import Key
-from benchctl.tui.draw.glyphs import BRAILLE, SETS, Glyphs
+from benchctl.tui.draw.glyphs import ASCII, BRAILLE, CONSOLE, SETS, Glyphs
 
 
 class Preferences(Struct, frozen=True):
-    """Theme (None: chosen by the terminal), characters of the plots, keys by their id."""
+    """Theme (None: chosen by the terminal), characters to draw with, keys by their id."""
 
     theme: str | None = None
     glyphs: Glyphs = BRAILLE
     keys: Mapping[str, str] = {}
 
 
-def preferences_of(settings: UserSettings) -> Preferences:
-    """Return the preferences in the settings.
+def preferences_of(
+    settings: UserSettings, encoding: str | None = "utf-8", term: str = ""
+) -> Preferences:
+    """Return the preferences in the settings; for the rest of the arguments see `glyphs_of`.
 
     Raises ProfileError with file and line if a theme, a key or a set of characters is unknown.
     """
     before = settings.path.with_name("tui.toml")
     if before.exists() and not settings.path.exists():
         raise ProfileError(f"{before}: the settings are in {settings.path.name} now", "rename it")
-    theme, glyphs, keys = settings["theme"], settings["glyphs"], settings["keys"]
+    theme, keys = settings["theme"], settings["keys"]
     if theme is not None:
         _check(settings, ("theme",), theme, themes())
-    _check(settings, ("glyphs",), glyphs, list(SETS))
+    glyphs = glyphs_of(settings, encoding, term)
     known = _binding_ids() if keys else []
     for name, key in keys.items():
         _check(settings, ("keys", name), name, known)
         if not isinstance(key, str) or not key:
             raise settings.error(("keys", name), 'is not a key, such as "f1" or "ctrl+x,x"')
-    return Preferences(theme, SETS[glyphs], keys)
+    return Preferences(theme, glyphs, keys)
+
+
+def glyphs_of(settings: UserSettings, encoding: str | None = "utf-8", term: str = "") -> Glyphs:
+    """Return the characters to draw with on a terminal of an encoding and of a kind (``TERM``).
+
+    An encoding without them leaves ASCII; else the settings choose, else the kind of terminal.
+    Raises ProfileError with file and line if the settings name an unknown set.
+    """
+    chosen: str | None = settings["glyphs"]
+    if chosen is not None:
+        _check(settings, ("glyphs",), chosen, list(SETS))
+    if not (encoding or "").lower().startswith("utf"):
+        return ASCII
+    if chosen is not None:
+        return SETS[chosen]
+    return CONSOLE if term == "linux" else BRAILLE
 
 
 def theme_of(name: str) -> str:

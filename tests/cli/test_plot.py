@@ -3,6 +3,7 @@
 from io import StringIO
 
 import pytest
+from console_font import CP437
 from report.pictured_run import pictured_run
 from report.traced_run import traced_run
 
@@ -111,6 +112,13 @@ def test_a_terminal_of_few_characters_gets_ascii(store, monkeypatch):
     import sys
 
     assert "⠤" not in sys.stdout.getvalue()
+
+
+@pytest.mark.parametrize("kind", ["time", "bars", "box", "heat"])
+def test_the_linux_console_gets_what_its_font_has(store, monkeypatch, capsys, kind):
+    monkeypatch.setenv("TERM", "linux")
+    plot(store, "--terminal", "--kind", kind)
+    assert not {*capsys.readouterr().out} - CP437
 
 
 @pytest.mark.parametrize("kind", ["bars", "box", "heat"])

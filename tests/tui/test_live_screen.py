@@ -71,6 +71,9 @@ def test_every_key_of_a_replay_does_what_it_says(store):
         blocks = await tell("live.glyphs", "B")
         assert not any("⠀" < c <= "⣿" for c in blocks)
         assert "▀" in blocks or "▄" in blocks or "▗" in blocks
+        halves = await press(pilot, "B")
+        assert not any(c in "▖▗▘▝▙▚▛▜▞▟" for c in halves)
+        assert "▀" in halves or "▄" in halves
         assert "│" not in (await press(pilot, "B")).splitlines()[5]
         assert "RTT, CDF of" in await tell("live.shape", "D")
         assert "RTT, histogram of" in await press(pilot, "D")

@@ -7,9 +7,9 @@ import pytest
 
 from benchctl.errors import ProfileError
 from benchctl.settings import UserSettings
-from benchctl.tui.draw.glyphs import BLOCKS
+from benchctl.tui.draw.glyphs import ASCII, BLOCKS, BRAILLE, CONSOLE
 from benchctl.tui.keys import all_bindings
-from benchctl.tui.preferences import Preferences, preferences_of
+from benchctl.tui.preferences import Preferences, glyphs_of, preferences_of
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "tui.md"
 
@@ -33,6 +33,27 @@ def test_theme_glyphs_and_keys_are_read(tmp_path):
     assert preferences_of(UserSettings(path)) == Preferences("nord", BLOCKS, {"live.freeze": "f1"})
 
 
+@pytest.mark.parametrize(
+    ("text", "encoding", "term", "glyphs"),
+    [
+        ("", "utf-8", "xterm-256color", BRAILLE),
+        ("", "UTF-8", "linux", CONSOLE),
+        ("", "iso8859-1", "linux", ASCII),
+        ("", "ascii", "xterm", ASCII),
+        ("", None, "xterm", ASCII),
+        ('glyphs = "braille"', "utf-8", "linux", BRAILLE),
+        ('glyphs = "console"', "utf-8", "tmux-256color", CONSOLE),
+        ('glyphs = "blocks"', "iso8859-15", "xterm", ASCII),
+    ],
+)
+def test_the_terminal_has_the_characters_that_are_chosen(tmp_path, text, encoding, term, glyphs):
+    path = tmp_path / "settings.toml"
+    path.write_text(text)
+    found = UserSettings(path)
+    assert glyphs_of(found, encoding, term) is glyphs
+    assert preferences_of(found, encoding, term).glyphs is glyphs
+
+
 def test_the_file_that_had_them_before_is_not_passed_over_in_silence(tmp_path):
     (tmp_path / "tui.toml").write_text('theme = "nord"\n')
     with pytest.raises(ProfileError, match=r"tui\.toml: the settings are in settings\.toml now"):
@@ -43,7 +64,7 @@ def test_the_file_that_had_them_before_is_not_passed_over_in_silence(tmp_path):
     ("text", "told"),
     [
         ('theme = "nrod"', 'settings.toml:1: theme: there is no "nrod"\ndid you mean "nord"?'),
-        ('glyphs = "dots"', 'there is no "dots"\navailable: braille, blocks, ascii'),
+        ('glyphs = "dots"', 'there is no "dots"\navailable: braille, blocks, console, ascii'),
         ('[keys]\n"live.freze" = "x"', 'there is no "live.freze"\ndid you mean "live.freeze"?'),
         ('[keys]\n"live.freeze" = 1', "is not a key"),
     ],

@@ -1,14 +1,21 @@
-"""The characters of plots: braille, blocks or plain ASCII.
+"""The characters of plots and of all else: braille, blocks, those of the Linux console, or ASCII.
 
 A cell of the terminal holds a small grid of dots; each set has a character for every choice of dots
 in its grid. Which dots are set is given as bits, column by column, from the top.
+
+The fonts of the Linux console have the characters of code page 437: its table of default is
+``drivers/tty/vt/cp437.uni`` of the kernel. A set for a terminal of few characters says what stands
+for the others, each as wide as what it replaces.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
+
+from benchctl.visible import LIKE_IN_ASCII
 
 
 class Glyphs(Struct, frozen=True):
@@ -36,6 +43,17 @@ class Glyphs(Struct, frozen=True):
     down: str = "↓"
     """From a text to the line that it is about."""
 
+    @property
+    def stands_for(self) -> Mapping[str, str]:
+        """What is drawn for characters that the terminal lacks; empty if it has all."""
+        return _STANDS_FOR.get(self.name, {})
+
+    def plain(self, text: str) -> str:
+        """Return a text in characters that the terminal has; names from elsewhere stay."""
+        if not self.stands_for or text.isascii():
+            return text
+        return _LACKING[self.name].sub(lambda found: self.stands_for[found[0]], text)
+
 
 def _braille(bits: int) -> str:
     # Unicode numbers the dots 1-3 and 7 in the left column, 4-6 and 8 in the right one.
@@ -49,6 +67,38 @@ _BOX = ("│", "─", "└", "┤", "┬", "▲", "▼", "◆")
 
 BRAILLE = Glyphs("braille", 2, 4, " " + "".join(map(_braille, range(1, 256))), *_BOX)
 BLOCKS = Glyphs("blocks", 2, 2, _QUADRANTS, *_BOX)
+CONSOLE = Glyphs("console", 1, 2, " ▀▄█", *_BOX[:-1], "♦", "_▄█")
 ASCII = Glyphs("ascii", 1, 2, " '.:", "|", "-", "+", "+", "+", "^", "v", "@", "_.-:=+*#", "^", "v")
 
-SETS = {glyphs.name: glyphs for glyphs in (BRAILLE, BLOCKS, ASCII)}
+_IN_CP437 = {
+    "…": "~", "≠": "!", "✓": "√", "✗": "x", "●": "•", "∘": "°", "◆": "♦", "▶": "►", "◀": "◄",
+    "❚": "│", "✎": '"', "▾": "▼", "⏎": "┘", "⌫": "◄", "🔎": "? ", "━": "═", "┃": "║", "▔": "─",
+    "╭": "┌", "╮": "┐", "╰": "└", "╯": "┘",
+    **dict(zip("▁▂▃▅▆▇", "__▄▄██", strict=True)),
+    **dict(zip("▏▎▍▋▊▉", "  ▌▌▌█", strict=True)),
+}  # fmt: skip
+_IN_ASCII = {
+    **{one: like for one, like in _IN_CP437.items() if like.isascii()},
+    **{one: like for one, like in LIKE_IN_ASCII.items() if len(like) == 1},
+    # Beside a figure, its half interval keeps its sign: that of a gap and of the character.
+    " ±": "+-", "±": "~", "…": "~",
+    "√": "+", "●": "*", "•": "*", "○": "o", "∘": "o", "◆": "@", "♦": "@", "▶": ">", "►": ">",
+    "◀": "<", "◄": "<", "❚": "|", "▲": "^", "▼": "v", "▾": "v", "↑": "^", "↓": "v", "←": "<",
+    "→": ">", "⏎": "<", "⌫": "<", "■": "#", "«": "<", "»": ">", "≈": "~", "≤": "<", "≥": ">",
+    "░": "-", "▓": "#", "▀": "'", "▐": "#", "━": "-", "═": "-", "┃": "|", "║": "|", "▔": "-",
+    **dict.fromkeys("┌┐└┘┬┴┼╭╮╰╯", "+"),
+}  # fmt: skip
+_STANDS_FOR = {CONSOLE.name: _IN_CP437, ASCII.name: _IN_ASCII}
+_LACKING = {
+    # Of two that begin alike, the longer one comes first.
+    name: re.compile("|".join(map(re.escape, sorted(similar, reverse=True))))
+    for name, similar in _STANDS_FOR.items()
+}
+SETS = {glyphs.name: glyphs for glyphs in (BRAILLE, BLOCKS, CONSOLE, ASCII)}
+"""From the one that shows most to the one that needs least."""
+
+
+def plainer_from(glyphs: Glyphs) -> list[Glyphs]:
+    """Return a set and those that need less of the terminal."""
+    sets = [*SETS.values()]
+    return sets[sets.index(glyphs) :]

@@ -10,7 +10,7 @@ from textual.binding import Binding
 
 from benchctl.metrics import title_of
 from benchctl.tui.draw.charts import SHAPES, Choice, SamplesOf, no_samples, spread_metrics
-from benchctl.tui.draw.glyphs import SETS
+from benchctl.tui.draw.glyphs import plainer_from
 from benchctl.tui.meanings import PACKETS
 from benchctl.tui.model.feed import Feed
 from benchctl.tui.model.runview import TrialView
@@ -54,7 +54,7 @@ PLOT_KEYS = [
     Binding("p", "pick", "Flows, to pick lines", show=False, id="live.pick"),
     Binding("g", "log", "Linear or logarithmic", show=False, id="live.log"),
     Binding("M", "smooth", "Means or every value", show=False, id="live.smooth"),
-    Binding("B", "glyphs", "Braille, blocks or ASCII", show=False, id="live.glyphs"),
+    Binding("B", "glyphs", "Braille, blocks, halves or ASCII", show=False, id="live.glyphs"),
 ]
 
 
@@ -201,9 +201,9 @@ class PlotPage(SteeringPage):
 
     def action_glyphs(self) -> None:
         """Use the next set of characters."""
-        names = list(SETS)
-        after = names[(names.index(self._choice.glyphs.name) + 1) % len(names)]
-        self._change(replace(self._choice, glyphs=SETS[after]))
+        sets = plainer_from(self.around.glyphs)
+        after = sets[(sets.index(self._choice.glyphs) + 1) % len(sets)]
+        self._change(replace(self._choice, glyphs=after))
 
     def on_flow_picker_picked(self, event: FlowPicker.Picked) -> None:
         """Draw other lines."""
