@@ -165,9 +165,11 @@ def tui(
 
 def _terminal() -> tuple[str, str]:
     """Return the encoding of stderr, where the screens are drawn, and the kind of terminal."""
+    drawn_on = sys.__stderr__
+    assert drawn_on is not None, "it is a terminal"
     # A name that has other characters must take the width that it was given.
-    sys.__stderr__.reconfigure(errors="replace")
-    return sys.__stderr__.encoding, os.environ.get("TERM", "")
+    drawn_on.reconfigure(errors="replace")
+    return drawn_on.encoding, os.environ.get("TERM", "")
 
 
 def _first_page(

@@ -165,7 +165,7 @@ def locked(self):
 
 # Each leads back to where it began.
 LOOKS = (
-    ("plus", "0"), ("g", "g"), ("B", "B", "B"), ("l", "l", "l", "l"), ("p", "i", "i"),
+    ("plus", "0"), ("g", "g"), ("B", "B", "B", "B"), ("l", "l", "l", "l"), ("p", "i", "i"),
     ("p", "o", "o"), ("p", "enter", "enter"), ("left", "right"), ("shift+left", "shift+right"),
 )  # fmt: skip
 
