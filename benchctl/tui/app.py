@@ -19,11 +19,11 @@ from textual.theme import Theme
 from benchctl.errors import BenchctlError
 from benchctl.store.read import Reader
 from benchctl.tui.garbage import REST_S, Garbage
-from benchctl.tui.plainer import Plainer
 from benchctl.tui.registry import SCREENS
 from benchctl.tui.screens.page import Page, Surroundings
 from benchctl.tui.themes import DARK, OURS, PLAIN, variables
 from benchctl.tui.typeahead import TypeAhead, Typed
+from benchctl.tui.widgets.plainer import Plainer
 from benchctl.visible import visible_lines
 
 # Rich's name for terminals of 8 or 16 colours; it has none for monochrome ones.
