@@ -21,10 +21,11 @@ _CAP_NET_ADMIN = 12
 _CAP_SYS_ADMIN = 21
 
 _PROC_SYS = Path("/proc/sys")
-_PROGRAMS = {
+PROGRAMS = {
     "unshare": "util-linux", "nsenter": "util-linux", "setpriv": "util-linux",
     "ip": "iproute2", "tc": "iproute2",
 }  # fmt: skip
+"""The programs that a lab needs, and the packages that have them."""
 
 # Settings that forbid user namespaces on some systems: the value that forbids, and the systems.
 _FORBIDDING = {
@@ -84,7 +85,7 @@ def remedy() -> str:
 
 
 def _examine() -> Iterator[Ability]:
-    for program, package in _PROGRAMS.items():
+    for program, package in PROGRAMS.items():
         if not program_path(program):
             yield Ability("lab", False, f"no program {program}", f"install {package}")
             return

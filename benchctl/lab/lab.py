@@ -72,6 +72,12 @@ class _KeeperProcess:
                 (*launcher.argv, *keeper), stdin=subprocess.DEVNULL, stdout=self._log,
                 stderr=self._log, pass_fds=[theirs.fileno()], start_new_session=True,
             )  # fmt: skip
+        except FileNotFoundError as error:
+            program = launcher.argv[0]
+            package = capability.PROGRAMS.get(program, program)
+            raise LabError(
+                f"the lab cannot be built: no program {program} in the PATH", f"install {package}"
+            ) from error
         except OSError as error:
             raise LabError(
                 f"the lab cannot be built: {error.filename or 'a process'}: {error.strerror}"

@@ -326,6 +326,13 @@ def test_who_may_have_no_namespaces_is_told_what_to_do(monkeypatch):
     assert told.value.hint == remedy()
 
 
+def test_a_program_that_a_lab_needs_and_that_is_missing_is_named_with_its_package(monkeypatch):
+    monkeypatch.setenv("PATH", "/nonexistent")
+    with pytest.raises(LabError, match="no program unshare in the PATH") as told:
+        Lab.build(topology("[hosts.a]"))
+    assert told.value.hint == "install util-linux"
+
+
 def test_two_interfaces_on_one_switch_have_routes_and_an_initial_window():
     text = """
 [hosts]
