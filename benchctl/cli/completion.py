@@ -122,7 +122,7 @@ def topologies(incomplete: str) -> list[str]:
 
 def labs(incomplete: str) -> list[str]:
     """Return what ``--lab`` takes: topologies, and none."""
-    from benchctl.engine.planning import NO_LAB
+    from benchctl.profile.find import NO_LAB
 
     return [NO_LAB, *topologies(incomplete)]
 

@@ -16,7 +16,7 @@ from benchctl.hosts.ports import is_own
 from benchctl.plan.bound import BoundFlow
 from benchctl.plan.network import planned_network
 from benchctl.plan.plan import MOST_TRIALS, Plan, make_plan
-from benchctl.profile.find import find_any, find_topology
+from benchctl.profile.find import NO_LAB, find_any, find_topology
 from benchctl.profile.load import Document, load_profile
 from benchctl.run.planned import Hook, Network, Outside
 from benchctl.toml.source import TomlSource, read_stdin, read_toml
@@ -79,9 +79,6 @@ def check_file(name: str) -> None:
     else:
         _laid_out(load_profile(source), (), None, yes=False, asks=False)
 
-
-NO_LAB = "none"
-"""Instead of a topology: in the real network, whatever the profile says."""
 
 _TOPOLOGY_KEYS = {"links", "routers", "switches", "local", "sysctl"}
 """Keys that no profile has."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from benchctl.errors import UsageError
-from benchctl.profile.find import shipped_profiles, shipped_topologies
+from benchctl.profile.find import NO_LAB, shipped_profiles, shipped_topologies
 from benchctl.profile.load import Document
 from benchctl.toml.source import Key, dotted
 
@@ -19,10 +19,11 @@ _NAMED_FILE = re.compile(
 )
 
 
-def derived_profile(document: Document, base: str) -> str:
+def derived_profile(document: Document, base: str, *, lab: bool = True) -> str:
     """Return a profile that extends the one at ``base`` by the ``--set`` values of its document.
 
-    Raises UsageError for a value that a profile has no place for.
+    Without ``lab``, that of the base is left out. Raises UsageError for a value that a profile has
+    no place for.
     """
     data = document.overrides.data
     written: dict[Key, Any] = {}
@@ -44,6 +45,8 @@ def derived_profile(document: Document, base: str) -> str:
             raise UsageError(
                 f"a profile has no place for {dotted(key)}={value}", "choose it when you run"
             )
+    if not lab:
+        written["lab", "topology"] = NO_LAB
     lines = [f"{dotted(key)} = {_toml(value)}" for key, value in written.items()]
     title = f"{document.model.title or document.name}, changed"
     return "\n".join([f"title = {_toml(title)}", f"extends = {_toml(base)}", *lines, ""])

@@ -8,6 +8,9 @@ from pathlib import Path
 
 from benchctl.errors import ProfileError, nearest
 
+NO_LAB = "none"
+"""Instead of a topology: in the real network, whatever a profile or its base says."""
+
 PACKAGE = Path(__file__).resolve().parent.parent
 
 

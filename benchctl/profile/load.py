@@ -7,7 +7,7 @@ and key.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -16,7 +16,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from benchctl.errors import ProfileError, nearest
-from benchctl.profile.find import find_profile, is_file, shipped_profiles, shortened
+from benchctl.profile.find import NO_LAB, find_profile, is_file, shipped_profiles, shortened
 from benchctl.profile.model import Profile
 from benchctl.profile.overrides import Overrides, read_overrides
 from benchctl.toml.source import Key, TomlSource, merge, read_stdin, read_toml
@@ -80,7 +80,7 @@ def load_profile(
     data: dict[str, Any] = {}
     for source in reversed(sources):
         data = merge(data, source.data)
-    if not lab:
+    if not lab or _at_lab(data) == NO_LAB:
         data.pop("lab", None)
     overrides = read_overrides(assignments, data)
     try:
@@ -93,6 +93,12 @@ def load_profile(
             hint = 'put a name with dots in quotes, as in "main.window" = […]'
         raise _locate(overrides, sources, key).error(key, what, hint) from None
     return Document(model, tuple(sources), overrides)
+
+
+def _at_lab(data: Mapping[str, Any]) -> object:
+    """Return the topology that data name, if they do."""
+    lab = data.get("lab")
+    return lab.get("topology") if isinstance(lab, dict) else None
 
 
 def _locate(overrides: Overrides, sources: Sequence[TomlSource], key: Key) -> TomlSource:

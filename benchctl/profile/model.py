@@ -309,7 +309,10 @@ class ChangeTable(TomlTable):
 class LabTable(TomlTable):
     """The virtual network in which the flows run."""
 
-    topology: str = Field(min_length=1, description="topology file, relative to this profile")
+    topology: str = Field(
+        min_length=1,
+        description='topology file, relative to this profile; "none": no lab, nor that of the base',
+    )
     emulator: Literal["auto", "kernel", "user"] | None = Field(
         None, description="emulator that delays and drops packets; default: that of the topology"
     )

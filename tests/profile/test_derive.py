@@ -51,6 +51,17 @@ def test_a_derived_profile_says_what_the_options_said(tmp_path, sets):
     assert written == by_option
 
 
+def test_a_derived_profile_without_the_lab_of_its_base_measures_the_real_network(tmp_path):
+    (tmp_path / "base.toml").write_text(f'{BASE}[lab]\ntopology = "pair"\nverify = false\n')
+    new = tmp_path / "new.toml"
+    new.write_text(
+        derived_profile(load_profile(str(tmp_path / "base.toml")), "base.toml", lab=False)
+    )
+    assert load_profile(str(new)).model.lab is None
+    again = load_profile(str(new), ["lab.topology=pair"])
+    assert again.model.lab.topology == "pair"
+
+
 def test_what_a_profile_has_no_place_for_is_refused(tmp_path):
     (tmp_path / "base.toml").write_text(BASE)
     asked = load_profile(str(tmp_path / "base.toml"), ['flows=["main"]'])

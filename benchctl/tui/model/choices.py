@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
+from benchctl.profile.find import NO_LAB
+
 if TYPE_CHECKING:
     from benchctl.plan.plan import Plan
 
-FLOWS, NO_LAB = "flows", "none"
+FLOWS = "flows"
 LAB = "--lab"
 """The key of the topology, which has an option of its own."""
 

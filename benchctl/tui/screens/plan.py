@@ -17,12 +17,12 @@ from textual.widget import Widget
 
 from benchctl.errors import BenchctlError
 from benchctl.hosts.priority import at_full_priority
-from benchctl.profile.find import packaged_profiles
+from benchctl.profile.find import NO_LAB, packaged_profiles
 from benchctl.store.read import Reader
 from benchctl.tui.draw.columns import Column
 from benchctl.tui.draw.spans import Span
 from benchctl.tui.meanings import NEXT, RUN
-from benchctl.tui.model.choices import LAB, NO_LAB, Choices, Settable
+from benchctl.tui.model.choices import Choices, Settable
 from benchctl.tui.screens.modals import Ask, Prompt
 from benchctl.tui.screens.page import Page, Surroundings
 from benchctl.tui.screens.tables import SHOWN_FILTER, free_name
@@ -289,13 +289,10 @@ class PlanScreen(Page):
             self.notify("there is no plan to write", severity="warning")
             return
         document, here = prepared.plan.document, Path.cwd()
-        if self._here.lab == NO_LAB:
-            self.notify(f"a profile cannot say {LAB} {NO_LAB}; choose it when you run")
-            return
         full = base.resolve()
         named = str(full.relative_to(here)) if full.is_relative_to(here) else lasting_name(full)
         try:
-            text = derived_profile(document, named)
+            text = derived_profile(document, named, lab=self._here.lab != NO_LAB)
         except BenchctlError as error:
             self.complain(error)
             return
