@@ -28,6 +28,8 @@ from benchctl.visible import visible_lines
 
 # Rich's name for terminals of 8 or 16 colours; it has none for monochrome ones.
 FEW_COLOURS = ("standard", None)
+# Until a message that has had its time is off the screen.
+_GONE_S = 0.2
 
 
 class BenchApp(App[None]):
@@ -128,6 +130,9 @@ class BenchApp(App[None]):
         """Show a message for a while, never as markup, since it may quote anything."""
         text = visible_lines(message)
         super().notify(text, title=title, severity=severity, timeout=timeout, markup=False)
+        # When messages that filled the screen have gone, Textual leaves their picture.
+        shown_s = self.NOTIFICATION_TIMEOUT if timeout is None else timeout
+        self.set_timer(shown_s + _GONE_S, self.refresh)
 
     @property
     def page(self) -> Page:

@@ -29,9 +29,9 @@ def test_a_share_of_a_colour_lies_between_it_and_the_ground():
     assert style_of("label", DARK) == Style.from_color(between.rich_color)
 
 
-def test_only_a_cursor_and_heat_have_a_ground_of_their_own():
+def test_only_a_cursor_with_or_without_the_keys_and_heat_have_a_ground_of_their_own():
     grounded = {role for role in LOOKS if style_of(role, DARK).bgcolor is not None}
-    assert grounded == {"cursor", *(f"heat-{step}" for step in range(7))}
+    assert grounded == {"cursor", "chosen", *(f"heat-{step}" for step in range(7))}
 
 
 def test_a_theme_that_was_chosen_is_remembered_and_a_full_disk_is_no_end(three):
