@@ -227,6 +227,7 @@ class LocalSpawner:
         self._death_signal = _death_signal()
         self._log = command_log()
         self._guardian: asyncio.subprocess.Process | None = None
+        self._running: dict[int, LocalProcess] = {}
 
     async def __aenter__(self) -> LocalSpawner:
         wait_without_threads()
@@ -237,6 +238,11 @@ class LocalSpawner:
         return self
 
     async def __aexit__(self, *exception: object) -> None:
+        # An error may have left some, such as that of a store that cannot be written any more.
+        left = [*self._running.values()]
+        for process in left:
+            process.send_signal("SIGKILL")
+        await asyncio.gather(*(process.wait() for process in left), return_exceptions=True)
         if self._guardian is not None and self._guardian.stdin is not None:
             self._guardian.stdin.close()
             await self._guardian.wait()
@@ -253,7 +259,9 @@ class LocalSpawner:
         pid = transport.get_pid()
         self.guard(pid)
         started = partial(self._log.started, host.name, tuple(argv), pid)
-        return LocalProcess(pid, transport, pipes, self.forget, started)
+        process = LocalProcess(pid, transport, pipes, self._ended, started)
+        self._running[pid] = process
+        return process
 
     async def clock_of(self, host: Host) -> HostClock:
         return OURS
@@ -269,6 +277,10 @@ class LocalSpawner:
 
     def own_ports(self) -> Collection[PortPair]:
         return ()
+
+    def _ended(self, pid: int) -> None:
+        del self._running[pid]
+        self.forget(pid)
 
     def guard(self, left: int | str) -> None:
         """Let the guardian end a process group, or remove a folder, if this process ends first."""

@@ -154,6 +154,19 @@ def test_a_child_left_behind_does_not_hold_up_the_end():
     assert spawned(main) == (0, True)
 
 
+def test_a_command_that_nobody_waited_for_has_ended_with_its_spawner():
+    left = []
+
+    async def main(spawner):
+        process, _ = await start(spawner, "sleep", "100")
+        process.begin()
+        left.append(process.pid)
+
+    spawned(main)
+    with pytest.raises(ProcessLookupError):
+        os.kill(left[0], 0)
+
+
 def test_a_probe_that_hangs_is_ended():
     async def main(spawner):
         with pytest.raises(TimeoutError):
