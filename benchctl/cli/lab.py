@@ -226,6 +226,7 @@ def _lines(names: list[str]) -> Iterator[str]:
         readline.set_completer(complete)
         readline.parse_and_bind("tab: complete")
         prompt = "lab> "
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # each ends one line
     while True:
         try:
             line = input(prompt)

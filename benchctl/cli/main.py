@@ -25,6 +25,8 @@ from benchctl.cli.command import PlainCommand, PlainGroup, command_of, help_of, 
 from benchctl.errors import SIGNAL_CODES, BenchctlError, NoReaderError, surroundings
 from benchctl.visible import visible
 
+_INTERRUPTED = SIGNAL_CODES[signal.SIGINT]
+
 COMMANDS = (
     "run", "quick", "init", "plan", "check", "tui", "runs", "show", "compare", "baseline", "trend",
     "plot", "report", "import", "export", "packets", "resume", "serve", "backends", "doctor",
@@ -135,9 +137,16 @@ def main() -> None:
     _agree_on_colour()
     streams.prepare()
     completion.prepare()
-    code = _end_of(lambda: app.main(prog_name="benchctl", standalone_mode=False))
+    code = _end_of(_command)
     # The text in the buffer may be the first that stdout rejects.
     sys.exit(_end_of(sys.stdout.flush) or code)
+
+
+def _command() -> object:
+    code = app.main(prog_name="benchctl", standalone_mode=False)
+    if code == _INTERRUPTED:  # which typer makes of it, without a word
+        raise KeyboardInterrupt
+    return code
 
 
 def _end_of(step: Callable[[], object]) -> int:
@@ -154,8 +163,8 @@ def _end_of(step: Callable[[], object]) -> int:
         code = error.exit_code
     except BenchctlError as error:
         return _report(error.message, error.hint, error.exit_code)
-    except typer.Abort:
-        code = SIGNAL_CODES[signal.SIGINT]
+    except (KeyboardInterrupt, typer.Abort):
+        return _report("interrupted", "", _INTERRUPTED)
     except Exception as error:
         if what := surroundings(error):
             return _report(what, "", BenchctlError.exit_code)

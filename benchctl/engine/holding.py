@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from benchctl.errors import HostError, UsageError
 from benchctl.hosts.hosts import Greet, Hosts, greet_nobody
 from benchctl.hosts.remote import RemoteHost, holder
+from benchctl.hosts.tasks import run_to_end
 from benchctl.run.planned import LOCAL, Hook, Host, Network, PlannedFlow
 from benchctl.run.record import Run
 from benchctl.run.status import FAILURES, OPEN
@@ -60,7 +61,7 @@ def check_free_hosts(hosts: Iterable[Host]) -> None:
         async with Hosts() as own:
             await Holding("", greet_nobody, None).take(own, hosts)
 
-    asyncio.run(look())
+    run_to_end(look())
 
 
 class Holding:

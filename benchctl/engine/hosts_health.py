@@ -21,6 +21,7 @@ from benchctl.hosts import facts, ports
 from benchctl.hosts.hosts import Hosts
 from benchctl.hosts.remote import RemoteHost
 from benchctl.hosts.ssh import INSTALL
+from benchctl.hosts.tasks import run_to_end
 from benchctl.run.planned import Host, Network
 from benchctl.run.record import ClockReading
 from benchctl.units import format_duration
@@ -43,7 +44,7 @@ def examine_hosts(prepared: Planned) -> Mapping[str, Sequence[HealthFinding]]:
         raise UsageError("no host of this profile has ssh", "benchctl doctor checks this machine")
     if prepared.topology is not None:
         raise UsageError("the hosts of a lab exist only during a run", "add --lab none")
-    return asyncio.run(_examine(prepared))
+    return run_to_end(_examine(prepared))
 
 
 async def _examine(prepared: Planned) -> dict[str, list[HealthFinding]]:

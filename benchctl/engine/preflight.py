@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import shutil
 import sys
@@ -16,6 +15,7 @@ from benchctl.hosts import recorder
 from benchctl.hosts.programs import located
 from benchctl.hosts.remote import NOT_STARTED
 from benchctl.hosts.spawn import LocalSpawner, Spawner, run
+from benchctl.hosts.tasks import run_to_end
 from benchctl.plan.bound import BoundFlow, BoundTrial
 from benchctl.run.planned import LOCAL, Host, Network, PlannedFlow
 from benchctl.visible import visible
@@ -173,7 +173,7 @@ def likely(registry: Registry, ends: Iterable[tuple[str, Role]]) -> Tools:
 
 def look(registry: Registry, ends: Iterable[tuple[str, Role]]) -> Tools:
     """Look for the programs of backends."""
-    return asyncio.run(_look(registry, sorted(ends)))
+    return run_to_end(_look(registry, sorted(ends)))
 
 
 async def _look(

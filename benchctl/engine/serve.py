@@ -20,7 +20,7 @@ from benchctl.engine.signals import STOPPING
 from benchctl.errors import MissingError, UsageError
 from benchctl.hosts.programs import located
 from benchctl.hosts.spawn import LocalSpawner, Spawner, has_ended, stop
-from benchctl.hosts.tasks import cancel
+from benchctl.hosts.tasks import cancel, run_to_end
 from benchctl.run.planned import LOCAL
 
 # A server that cannot keep up must not keep the machine busy with its starts.
@@ -74,7 +74,7 @@ def serve(servers: Sequence[Served], lasts_s: float | None, audience: Audience) 
 
     Raises MissingError if one does not listen.
     """
-    asyncio.run(_serve(servers, lasts_s, audience))
+    run_to_end(_serve(servers, lasts_s, audience))
 
 
 async def _serve(servers: Sequence[Served], lasts_s: float | None, audience: Audience) -> None:

@@ -1,9 +1,48 @@
-"""Ends tasks of the event loop that nobody waits for any more."""
+"""Runs an event loop to its end, and ends tasks that nobody waits for any more."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+import signal
+import threading
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+def run_to_end(main: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine as `asyncio.run` does; an interrupt cancels it, and further ones do nothing.
+
+    `asyncio.run` itself breaks off at the second one, and leaves tasks and processes behind. When
+    all has ended, SIGINT's handler is called: it raises KeyboardInterrupt.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        return asyncio.run(main)
+    interrupted = False
+    task: asyncio.Task[T] | None = None
+
+    def interrupt(*_: object) -> None:
+        nonlocal interrupted
+        if task is not None and not interrupted and not task.done():
+            task.get_loop().call_soon_threadsafe(task.cancel)
+        interrupted = True
+
+    async def cancellable() -> T:
+        nonlocal task
+        task = asyncio.current_task()
+        if interrupted and task is not None:
+            task.cancel()
+        return await main
+
+    signal.signal(signal.SIGINT, interrupt)
+    try:
+        return asyncio.run(cancellable())
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if interrupted:
+            before(signal.SIGINT, None)
 
 
 async def cancel(*tasks: asyncio.Future[Any]) -> None:

@@ -25,6 +25,7 @@ from benchctl.errors import MissingError, UsageError
 from benchctl.hosts.programs import located
 from benchctl.hosts.secrets import read_secrets
 from benchctl.hosts.spawn import LocalSpawner, Process, Spawner, has_ended, stop
+from benchctl.hosts.tasks import run_to_end
 from benchctl.run.planned import LOCAL
 from benchctl.testing.loopback import ends_of, said
 from benchctl.testing.transcript import Piece, Stop, StoppedBy, Transcript
@@ -63,7 +64,7 @@ def record(job: Job) -> list[Transcript]:
     Raises UsageError if the backend does not accept the flow, MissingError if a program is missing
     or the plugin fails, OSError.
     """
-    return asyncio.run(_record(job))
+    return run_to_end(_record(job))
 
 
 async def _record(job: Job) -> list[Transcript]:

@@ -1,0 +1,47 @@
+"""Ctrl-C ends a command once: further ones do not cut its end short.
+
+Python raises `KeyboardInterrupt` at each, wherever it is, so also in what puts things in order
+after the first.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+
+# What takes longer has swallowed the first, such as a plugin with a bare `except`.
+_END_S = 5.0
+# Until the code that cannot be interrupted has been left.
+_AGAIN_S = 0.01
+
+
+class _Interrupt:
+    """Handles SIGINT."""
+
+    def __init__(self) -> None:
+        self._deaf_until_s = 0.0
+        self._unraisable = sys.unraisablehook
+
+    def __call__(self, number: int, _: object) -> None:
+        now_s = time.monotonic()
+        if now_s >= self._deaf_until_s:
+            self._deaf_until_s = now_s + _END_S
+            raise KeyboardInterrupt
+
+    def unraisable(self, told: sys.UnraisableHookArgs) -> None:
+        """Raise it again soon, if it came where Python can raise nothing: in a destructor."""
+        if told.exc_type is not KeyboardInterrupt:
+            self._unraisable(told)
+            return
+        self._deaf_until_s = 0.0
+        signal.setitimer(signal.ITIMER_REAL, _AGAIN_S)
+
+
+def interrupt_once() -> None:
+    """Let SIGINT raise `KeyboardInterrupt` once, from now on; one that is ignored stays so."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        interrupt = _Interrupt()
+        signal.signal(signal.SIGALRM, interrupt)
+        signal.signal(signal.SIGINT, interrupt)
+        sys.unraisablehook = interrupt.unraisable
