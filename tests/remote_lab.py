@@ -146,7 +146,10 @@ class RemoteLab:
 
     def left(self, node):
         """Return the processes of a node but those of its servers: what a run may leave there."""
-        return {pid: line for pid, line in self.processes(node).items() if "[listener]" not in line}
+        found = self.processes(node).items()
+        return {
+            pid: line for pid, line in found if "[listener]" not in line and "sshd -D" not in line
+        }
 
     def guard(self, node, *, tcp=(), udp=()):
         """Let a packet filter drop what comes to a node, but answers and what comes to these ports.

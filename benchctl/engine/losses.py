@@ -9,9 +9,24 @@ from benchctl.api import Failure, FailureKind
 from benchctl.engine.flow import FlowAttempt
 from benchctl.engine.place import FlowPlace
 from benchctl.engine.site import Site
+from benchctl.errors import HostError
 from benchctl.hosts.clocks import OURS
 from benchctl.hosts.spawn import Spawner
 from benchctl.run.record import ClockReading
+
+
+async def reach_hosts(
+    places: Sequence[FlowPlace], flows: Sequence[FlowAttempt], spawner: Spawner
+) -> None:
+    """Log in to the hosts of flows where a connection was lost, and fail flows if that fails."""
+    await asyncio.gather(*(_reach(*pair, spawner) for pair in zip(places, flows, strict=True)))
+
+
+async def _reach(place: FlowPlace, flow: FlowAttempt, spawner: Spawner) -> None:
+    try:
+        await asyncio.gather(*map(spawner.clock_of, place.hosts))
+    except HostError as error:
+        flow.fail(Failure(FailureKind.PEER, error.message, error.hint))
 
 
 async def watch_hosts(place: FlowPlace, flow: FlowAttempt, spawner: Spawner) -> None:

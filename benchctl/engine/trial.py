@@ -14,7 +14,7 @@ from benchctl.engine.command import command_of
 from benchctl.engine.flow import FlowAttempt
 from benchctl.engine.hooks import Hooks
 from benchctl.engine.inside import keep_inside
-from benchctl.engine.losses import blame_lost, clocks_at, watch_hosts
+from benchctl.engine.losses import blame_lost, clocks_at, reach_hosts, watch_hosts
 from benchctl.engine.network import FreePorts, ports_of
 from benchctl.engine.place import FlowPlace, Shares, first_sent, lead_s, loads, next_port, server_of
 from benchctl.engine.preflight import Toolbox
@@ -91,7 +91,6 @@ class TrialRunner:
             placing = asyncio.ensure_future(self._places(trial_id, trial, turns))
             try:
                 if not await self._until_asked(placing):
-                    await cancel(placing)
                     return self._finish(trial_id, trial, places, flows, self._cut_short())
                 places = placing.result()
                 flows = await self._attempt(trial_id, trial, places, number)
@@ -135,19 +134,21 @@ class TrialRunner:
             number += 1
 
     async def _until_asked(self, task: asyncio.Future[Any], timeout_s: float | None = None) -> bool:
-        """Wait for a task, until the user or the time ends the wait.
+        """Wait for a task, until the user or the time ends it.
 
-        Returns whether the task is done; it is not cancelled.
+        Returns whether it was done by then; if not, it is cancelled.
         """
         waits = [asyncio.ensure_future(e.wait()) for e in (self._signals.stop, self._signals.skip)]
         try:
-            await asyncio.wait(
+            done, _ = await asyncio.wait(
                 [task, *waits], timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED
             )
         finally:
             for wait in waits:
                 wait.cancel()
-        return task.done()
+        if task not in done:
+            await cancel(task)
+        return task in done
 
     async def _places(
         self, trial_id: int, trial: BoundTrial, turns: Mapping[str, int]
@@ -183,18 +184,22 @@ class TrialRunner:
     ) -> list[FlowAttempt]:
         self._recorder.update_trial(trial_id, status=Status.RUNNING, started_time=self._wall())
         flows = [self._flow(trial_id, place, number) for place in places]
-        measuring = asyncio.ensure_future(self._measure(trial_id, places, flows))
+        # A login after a connection was lost takes nothing of the deadline.
+        task = asyncio.ensure_future(reach_hosts(places, flows, self._spawner))
+        is_done = await self._until_asked(task)
+        if is_done and not any(flow.failure for flow in flows):
+            task = asyncio.ensure_future(self._measure(trial_id, places, flows))
+            is_done = await self._until_asked(task, trial.plan.deadline_s + lead_s(places))
         status: Status | None = None
         reason = ""
-        if not await self._until_asked(measuring, trial.plan.deadline_s + lead_s(places)):
+        if not is_done:
             status = self._cut_short()
             reason = (
                 f"exceeded its deadline of {trial.plan.deadline_s:g} s"
                 if status is Status.TIMED_OUT
                 else f"{status} by the user"
             )
-            await cancel(measuring)
-        error = None if measuring.cancelled() else measuring.exception()
+        error = None if task.cancelled() else task.exception()
         if error is not None:
             status, reason = Status.INTERRUPTED, str(error)
         self._recorder.update_trial(trial_id, clocks=clocks_at(flows, self._wall()))
@@ -203,9 +208,7 @@ class TrialRunner:
         # Build all of them first: if one fails, no other is running.
         unwritten = [end for end in await asyncio.gather(*ends, return_exceptions=True) if end]
         await self._keep_links(trial_id, trial)
-        blaming = asyncio.ensure_future(blame_ways(places, flows, self._spawner))
-        if not await self._until_asked(blaming):
-            await cancel(blaming)
+        await self._until_asked(asyncio.ensure_future(blame_ways(places, flows, self._spawner)))
         for one in (error, *unwritten):
             if one is not None:
                 raise one

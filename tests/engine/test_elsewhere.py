@@ -24,14 +24,21 @@ class FarSpawner(FakeSpawner):
     losses = ()
     """When the host is lost, in order, in seconds after the epoch."""
     refusals = 0
+    logins_s = ()
+    """How long each login takes, in order: the first, and those after a loss."""
 
     def __init__(self, *args):
         super().__init__(*args)
         self.clock = HostClock()
         self.clock.add(EPOCH, EPOCH + PATH_S + AHEAD_S, EPOCH + 2 * PATH_S)
         self._lost, self._losses = None, list(self.losses)
+        self._logins_s, self._is_in, self._turn = list(self.logins_s), False, asyncio.Lock()
 
     async def clock_of(self, host):
+        async with self._turn:
+            if not self._is_in and self._logins_s:
+                await asyncio.sleep(self._logins_s.pop(0))
+            self._is_in = True
         if self.refusals:
             self.refusals -= 1
             raise HostError("host paris: it does not answer")
@@ -42,14 +49,18 @@ class FarSpawner(FakeSpawner):
         if self._lost is None or self._lost.done():
             self._lost = loop.create_future()
             if self._losses:
-                loop.call_at(self._losses.pop(0), self._lost.set_result, "host paris: it is gone")
+                loop.call_at(self._losses.pop(0), self._lose)
         return self._lost
+
+    def _lose(self):
+        self._lost.set_result("host paris: it is gone")
+        self._is_in = False
 
 
 @pytest.fixture
 def far(measure, monkeypatch):
-    def run(scripts, *flows, losses=(), refusals=0, **options):
-        members = {"losses": losses, "refusals": refusals}
+    def run(scripts, *flows, losses=(), refusals=0, logins_s=(), **options):
+        members = {"losses": losses, "refusals": refusals, "logins_s": logins_s}
         monkeypatch.setattr(virtual, "FakeSpawner", type("Far", (FarSpawner,), members))
         return measure(scripts, *flows, site=SITE, **options)
 
@@ -110,3 +121,20 @@ def test_a_host_that_cannot_be_reached_again_fails_the_trial_after_its_attempts(
     assert outcome.status == "failed"
     assert outcome.trial.error == "main: host paris: it does not answer"
     assert len(outcome.flows) == 3
+
+
+def test_a_login_again_takes_nothing_of_an_attempts_deadline(far):
+    scripts = {"server": [SERVER, SERVER], "client": [HANGS, GOOD]}
+    outcome = far(scripts, losses=[0.5], attempts=2, deadline_s=2.0, logins_s=[0.0, 30.0])
+    assert [one.status for one in outcome.flows] == ["failed", "ok"]
+    assert outcome.trial.started_time >= EPOCH + 0.5 + 30.0
+
+
+@pytest.mark.parametrize(("name", "status"), [("stop", "interrupted"), ("skip", "skipped")])
+def test_a_login_again_can_be_cut_short(far, name, status):
+    scripts = {"server": SERVER, "client": HANGS}
+    during = (10.0, lambda signals: getattr(signals, name).set())
+    outcome = far(scripts, losses=[0.5], attempts=2, logins_s=[0.0, 30.0], during=during)
+    assert outcome.status == outcome.last.status == status
+    assert outcome.trial.finished_time == pytest.approx(EPOCH + 10.0, abs=0.1)
+    assert len(outcome.processes) == 2  # those of the first attempt

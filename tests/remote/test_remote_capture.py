@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 from contextlib import ExitStack, closing, contextmanager
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
@@ -115,13 +116,20 @@ def packets_of(path, *, network_at=0):
     return found, capture.dropped
 
 
+MARK = b"the last packet"
+
+
 @contextmanager
 def tcpdump(lab, host, file, expression):
-    """Record on a host with tcpdump, whose packets have an Ethernet head of 14 bytes."""
+    """Record on a host with tcpdump, whose packets have an Ethernet head of 14 bytes.
+
+    At a signal it ends without the packets that it has not read yet, so it is ended when it has
+    written one that comes after all others, by `mark_the_end`.
+    """
     prefix = lab.lab.nodes[host].prefix
-    argv = ["tcpdump", "-n", "-i", "eth1", "-s", "110", "-B", "8192", "--nano", "-Z", "root", "-w"]
+    argv = ["tcpdump", "-n", "-i", "eth1", "-s", "110", "-B", "8192", "--nano", "-Z", "root", "-U"]
     with subprocess.Popen(
-        [*prefix, *argv, str(file), *expression.split()],
+        [*prefix, *argv, "-w", str(file), *expression.split()],
         stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True, text=True,
     ) as process:  # fmt: skip
         for line in process.stderr:
@@ -129,10 +137,18 @@ def tcpdump(lab, host, file, expression):
                 break
         try:
             yield
+            wait_until(lambda: MARK in file.read_bytes(), file.stat)
         finally:
             os.killpg(process.pid, signal.SIGINT)
             said = process.stderr.read()
         assert "0 packets dropped by kernel" in said, said
+
+
+def mark_the_end(lab):
+    """Send a last packet on the measured way, through both hosts."""
+    script = f"import socket; socket.socket(type=2).sendto({MARK}, ('{TARGET}', 9))"
+    argv = [*lab.lab.nodes["paris"].prefix, sys.executable, "-c", script]
+    subprocess.run(argv, check=True, start_new_session=True)
 
 
 def lost_on(lab):
@@ -168,9 +184,11 @@ def test_packets_are_those_of_tcpdump_at_the_same_host(most, lab, measure, tmp_p
         for host in ("paris", "tokyo"):
             recording.enter_context(tcpdump(lab, host, tmp_path / f"{host}.pcap", "host " + TARGET))
         flow, files, notes = ended(measure(text))
+        mark_the_end(lab)
     for one in flow.captures:
         ours, missing = packets_of(files[one.host])
         theirs, _ = packets_of(tmp_path / f"{one.host}.pcap", network_at=14)
+        theirs = [*takewhile(lambda packet: MARK not in packet[1], theirs)]
         assert len(ours) == one.packets > 0
         assert ours == theirs[: len(ours)]
         assert one.packets + one.left_out == len(theirs)

@@ -76,6 +76,23 @@ def test_a_trial_whose_host_is_lost_at_any_moment_is_measured_again(victim, lab,
     nothing_is_left(lab)
 
 
+def test_a_host_that_takes_long_to_log_in_again_takes_nothing_of_the_deadline(
+    lab, measure, tmp_path
+):
+    slow, deadline_s = tmp_path / "slow", 4
+    words = f'[ ! -e {slow} ] || sleep {deadline_s + 1}; exec sh -c "$SSH_ORIGINAL_COMMAND"'
+    lab.serve("tokyo", "-o", f"ForceCommand={words}")
+    lab.configure("Host tokyo\nPort 2222")
+    run = measure(f"{MAIN}[run]\nattempts = 2\nbackoff = '100ms'\ndeadline = '{deadline_s}s'\n")
+    run.until("sample")
+    slow.touch()
+    for pid in agents(lab, "tokyo"):
+        os.kill(pid, signal.SIGKILL)
+    assert run.end() == 0, run.told()
+    assert [flow["status"] for flow in run.of("flow_ended")] == ["failed", "ok"]
+    nothing_is_left(lab)
+
+
 def of_benchctl(lab, host):
     """Return what the run has on a host, without the server's own processes for its login."""
     return {pid: line for pid, line in lab.left(host).items() if not line.startswith("sshd: ")}

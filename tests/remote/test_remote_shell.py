@@ -50,22 +50,17 @@ def bare(lab, tmp_path):
     return serve
 
 
-def left(lab, host):
-    """Return the processes that a run has left on a host, without those of its server itself."""
-    return {pid: line for pid, line in lab.left(host).items() if "sshd -D" not in line}
-
-
 def nothing_is_left(lab, *hosts):
     # A shell that has ended leaves a sleep for a second.
     wait_until(
-        lambda: not any(left(lab, host) for host in hosts or HOSTS),
-        lambda: {host: left(lab, host) for host in hosts or HOSTS},
+        lambda: not any(lab.left(host) for host in hosts or HOSTS),
+        lambda: {host: lab.left(host) for host in hosts or HOSTS},
     )
 
 
 def of_benchctl(lab, host):
     """Return the same without the server's own processes for a login."""
-    return {pid: line for pid, line in left(lab, host).items() if not line.startswith("sshd: ")}
+    return {pid: line for pid, line in lab.left(host).items() if not line.startswith("sshd: ")}
 
 
 def folder_of(lab):
