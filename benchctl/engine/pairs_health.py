@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -17,8 +17,10 @@ from benchctl.hosts import door, ports
 from benchctl.hosts.spawn import Process, Spawner, has_ended, run, stop
 from benchctl.run.planned import Host
 
-# To start an interpreter on a busy host, and all tries of one port.
+# To start an interpreter on a busy host, and all tries of ports, which are at the same time.
 _READY_S, _KNOCKING_S = 10.0, 30.0
+# Of a range. A run uses the first free ones, as many as flows run at the same time.
+MOST_TRIED = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,7 @@ class HostPair:
     address: str
     first_port: int
     last_port: int | None
+    """None if it takes another port where the first one is in use."""
 
 
 async def examine_pairs(
@@ -70,11 +73,11 @@ def remedy(name: str, closed: str) -> str:
 
 
 class _Door:
-    """A port that is open for as long as others try it."""
+    """Ports that are open for as long as others try them."""
 
     def __init__(self, pair: HostPair) -> None:
         self._pair = pair
-        self.port = 0
+        self.ports: Sequence[int] = ()
         self.problem = ""
         self._process: Process | None = None
 
@@ -91,15 +94,14 @@ class _Door:
                 ready.set()
 
         try:
-            asked = at, pair.first_port, 1, pair.last_port
-            free = await spawner.ask(pair.target, ports, "first_free", *asked)
-            if not free:
+            most = 1 if pair.last_port is None else MOST_TRIED
+            asked = at, pair.first_port, most, pair.last_port
+            self.ports = await spawner.ask(pair.target, ports, "first_free", *asked)
+            if not self.ports:
                 self.problem = f"no port is free at {at}"
                 return
-            self.port = free[0]
-            self._process = await spawner.start(
-                pair.target, _words("listen", at, self.port), {}, take
-            )
+            words = _words("listen", ((at, port) for port in self.ports))
+            self._process = await spawner.start(pair.target, words, {}, take)
         except HostError as error:
             self.problem = error.message
             return
@@ -116,8 +118,9 @@ class _Door:
             await stop(self._process, "SIGKILL")
 
 
-def _words(what: str, *places: object) -> list[str]:
-    return [sys.executable, "-I", "-S", str(door.__file__), what, *map(str, places)]
+def _words(what: str, places: Iterable[tuple[str, int]]) -> list[str]:
+    words = (word for address, port in places for word in (address, str(port)))
+    return [sys.executable, "-I", "-S", str(door.__file__), what, *words]
 
 
 async def _knock(pairs: Sequence[tuple[HostPair, _Door]], spawner: Spawner) -> list[HealthFinding]:
@@ -131,8 +134,9 @@ async def _knock(pairs: Sequence[tuple[HostPair, _Door]], spawner: Spawner) -> l
         elif not found:
             last = (said.strip().splitlines() or ["it did not end"])[-1]
             findings.append(_untried(pair, f"{pair.source.name} could not try it: {last}"))
-    told = zip(opened, found, strict=False)
-    return findings + [_judged(pair, one.port, entry) for (pair, one), entry in told]
+    told = iter(found)
+    of_ports = [(pair, dict(zip(one.ports, told, strict=False))) for pair, one in opened]
+    return findings + [_judged(pair, entries) for pair, entries in of_ports if entries]
 
 
 async def _try(
@@ -142,9 +146,9 @@ async def _try(
     said = ""
     if opened:
         source = opened[0][0].source
-        places = (word for pair, one in opened for word in (pair.address, one.port))
+        places = ((pair.address, port) for pair, one in opened for port in one.ports)
         with suppress(OSError, ValueError):  # it took too long, or the host is lost
-            _, said = await run(spawner, source, _words("knock", *places), _KNOCKING_S)
+            _, said = await run(spawner, source, _words("knock", places), _KNOCKING_S)
             return json.loads(said), said
     return [], said
 
@@ -153,20 +157,56 @@ def _untried(pair: HostPair, why: str) -> HealthFinding:
     return HealthFinding(f"to {pair.target.name}", "note", f"not tried: {why}")
 
 
-def _judged(pair: HostPair, port: int, found: Mapping[str, Any]) -> HealthFinding:
+def _judged(pair: HostPair, found: Mapping[int, Mapping[str, Any]]) -> HealthFinding:
+    """Return in one finding what was found at ports."""
     subject, name = f"to {pair.target.name}", pair.target.name
-    failed = {kind.upper(): found[kind] for kind in ("tcp", "udp") if found[kind]}
-    if failed:
-        reasons = ", ".join(f"{kind} {why}" for kind, why in failed.items())
-        text = f"{pair.address} port {port}: {reasons}"
-        return HealthFinding(subject, "note", text, remedy(name, " and ".join(failed)))
-    text = f"{pair.address} port {port} by TCP and UDP"
-    if "mtu_bytes" not in found:
+    closed: dict[str, list[int]] = {}
+    kinds: dict[str, None] = {}
+    for port, entry in found.items():
+        failed = {kind.upper(): entry[kind] for kind in ("tcp", "udp") if entry[kind]}
+        if failed:
+            reasons = ", ".join(f"{kind} {why}" for kind, why in failed.items())
+            closed.setdefault(reasons, []).append(port)
+            kinds.update(dict.fromkeys(failed))
+    passed = [port for port, entry in found.items() if not (entry["tcp"] or entry["udp"])]
+    parts = [f"{_written(passed)} by TCP and UDP"] if passed else []
+    parts += [f"{_written(at)}: {reasons}" for reasons, at in closed.items()]
+    text = f"{pair.address} {'; '.join(parts)}{_tried(pair, found)}"
+    if closed:
+        return HealthFinding(subject, "note", text, remedy(name, " and ".join(sorted(kinds))))
+    known = [entry for entry in found.values() if "mtu_bytes" in entry]
+    if not known:
         return HealthFinding(subject, "ok", text)
-    mtu = f"{found['mtu_bytes']} bytes"
-    if not found["mtu_holds"]:
+    worst = min(known, key=lambda entry: (entry["mtu_holds"], entry["mtu_bytes"]))
+    mtu = f"{worst['mtu_bytes']} bytes"
+    if not worst["mtu_holds"]:
         return HealthFinding(
             subject, "note", f"{text}, but packets of {mtu} are lost, and nothing says so",
             "let ICMP pass, or lower the MTU of the device to that of the path",
         )  # fmt: skip
     return HealthFinding(subject, "ok", f"{text}, path MTU {mtu}")
+
+
+def _tried(pair: HostPair, found: Collection[int]) -> str:
+    """Return how many ports of a range were tried, and which were not because they are in use."""
+    if pair.last_port is None or pair.last_port == pair.first_port:
+        return ""
+    looked_at = range(pair.first_port, pair.last_port + 1)
+    count = len(looked_at)
+    if len(found) == MOST_TRIED:
+        looked_at = range(pair.first_port, max(found) + 1)
+    used = [port for port in looked_at if port not in found]
+    in_use = f"; in use: {_written(used)}" if used else ""
+    return f" ({len(found)} of {count} tried{in_use})"
+
+
+def _written(ports: Sequence[int]) -> str:
+    """Return ports in words: ``port 5201``, ``ports 5201-5203, 5210``."""
+    parts: list[list[int]] = []
+    for port in ports:
+        if parts and port == parts[-1][-1] + 1:
+            parts[-1].append(port)
+        else:
+            parts.append([port])
+    words = (f"{one[0]}-{one[-1]}" if len(one) > 1 else f"{one[0]}" for one in parts)
+    return f"port{'s' * (len(ports) > 1)} {', '.join(words)}"

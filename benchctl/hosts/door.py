@@ -1,8 +1,9 @@
 """Tries whether a host lets another one in, by TCP and by UDP, and which packets get through.
 
-``python3 door.py listen ADDRESS PORT`` opens a port for some seconds and answers each datagram.
-``python3 door.py knock ADDRESS PORT [ADDRESS PORT ...]`` tries such ports, all at the same time,
-and prints a JSON list with what it found at each. Python 3.9 and the standard library only.
+``python3 door.py listen ADDRESS PORT [ADDRESS PORT ...]`` opens ports for some seconds and answers
+each datagram. ``python3 door.py knock ADDRESS PORT [ADDRESS PORT ...]`` tries such ports, all at
+the same time, and prints a JSON list with what it found at each. Python 3.9 and the standard
+library only.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ import select
 import socket
 import sys
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import Any
 
 LISTENING = "listening"
@@ -31,27 +33,30 @@ _NO_FRAGMENTS = 2
 _LONGEST = 65507
 
 
-def listen(address: str, port: int) -> None:
-    """Open a port for `OPEN_S`, and say so."""
-    family = _family(address)
-    with (
-        socket.socket(family, socket.SOCK_STREAM) as tcp,
-        socket.socket(family, socket.SOCK_DGRAM) as udp,
-    ):
-        tcp.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        tcp.bind((address, port))
-        tcp.listen()
-        udp.bind((address, port))
+def listen(places: Sequence[tuple[str, int]]) -> None:
+    """Open ports for `OPEN_S`, and say so. Raises OSError."""
+    with ExitStack() as opened:
+        tcps, udps = [], []
+        for address, port in places:
+            family = _family(address)
+            tcp = opened.enter_context(socket.socket(family, socket.SOCK_STREAM))
+            udp = opened.enter_context(socket.socket(family, socket.SOCK_DGRAM))
+            tcp.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            tcp.bind((address, port))
+            tcp.listen()
+            udp.bind((address, port))
+            tcps.append(tcp)
+            udps.append(udp)
         print(LISTENING, flush=True)
         end = time.monotonic() + OPEN_S
         while (left_s := end - time.monotonic()) > 0:
-            for ready in select.select([tcp, udp], [], [], left_s)[0]:
-                if ready is tcp:
-                    tcp.accept()[0].close()
+            for ready in select.select([*tcps, *udps], [], [], left_s)[0]:
+                if ready in tcps:
+                    ready.accept()[0].close()
                     continue
                 with suppress(OSError):  # an earlier answer was refused
-                    data, sender = udp.recvfrom(1 << 16)
-                    udp.sendto(data[:1], sender)
+                    data, sender = ready.recvfrom(1 << 16)
+                    ready.sendto(data[:1], sender)
 
 
 def knock(address: str, port: int) -> dict[str, Any]:
@@ -129,7 +134,7 @@ def main(words: list[str]) -> str | None:
             print(json.dumps(list(pool.map(lambda place: knock(*place), places))))
         return None
     try:
-        listen(*places[0])
+        listen(places)
     except OSError as error:
         return _why(error)
     return None

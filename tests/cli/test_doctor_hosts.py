@@ -1,6 +1,7 @@
 """``benchctl doctor --hosts``: every host of a profile that SSH reaches, and what to mend there."""
 
 import json
+import subprocess
 import sys
 
 import pytest
@@ -89,20 +90,20 @@ MENDED = (
 @pytest.mark.parametrize(
     ("rules", "text", "remedy"),
     [
-        ([], "10.0.2.1 port 5300 by TCP and UDP, path MTU 1500 bytes", ""),
+        ([], "10.0.2.1 ports 5300-5301 by TCP and UDP (2 of 2 tried), path MTU 1500 bytes", ""),
         (
             [("rule", "add", "to", TO_TOKYO, "ipproto", "tcp", "dport", "5300", "blackhole")],
-            "10.0.2.1 port 5300: TCP no answer",
+            "10.0.2.1 port 5301 by TCP and UDP; port 5300: TCP no answer (2 of 2 tried)",
             MENDED.format("TCP"),
         ),
         (
-            [("rule", "add", "to", TO_TOKYO, "ipproto", "udp", "dport", "5300", "prohibit")],
-            "10.0.2.1 port 5300: UDP No route to host",
+            [("rule", "add", "to", TO_TOKYO, "ipproto", "udp", "dport", "5300-5301", "prohibit")],
+            "10.0.2.1 ports 5300-5301: UDP No route to host (2 of 2 tried)",
             MENDED.format("UDP"),
         ),
         (
             [("route", "change", TO_TOKYO, "dev", "eth2", "mtu", "lock", "1300")],
-            "10.0.2.1 port 5300 by TCP and UDP, path MTU 1300 bytes",
+            "10.0.2.1 ports 5300-5301 by TCP and UDP (2 of 2 tried), path MTU 1300 bytes",
             "",
         ),
         (
@@ -110,8 +111,8 @@ MENDED = (
                 ("route", "change", TO_TOKYO, "dev", "eth2", "mtu", "lock", "1300"),
                 ("rule", "add", "to", "10.0.1.1", "ipproto", "icmp", "blackhole"),
             ],
-            "10.0.2.1 port 5300 by TCP and UDP, but packets of 1500 bytes are lost, and nothing "
-            "says so",
+            "10.0.2.1 ports 5300-5301 by TCP and UDP (2 of 2 tried), but packets of 1500 bytes are "
+            "lost, and nothing says so",
             "let ICMP pass, or lower the MTU of the device to that of the path",
         ),
     ],
@@ -140,3 +141,44 @@ def test_the_way_between_this_machine_and_a_host_is_tried_too(lab, tmp_path):
     assert [(one["host"], one["level"]) for one in found if one["subject"] == "to tokyo"] == [
         ("local", "ok")
     ]
+
+
+def to_tokyo(lab, tmp_path, ports):
+    """Return what is found of these ports from paris."""
+    path = tmp_path / "p.toml"
+    text = PROFILE.replace('[hosts.moon]\nssh = "moon"\n', "").replace("5300-5301", ports)
+    path.write_text(text)
+    done = doctor(lab, str(path), "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    (there,) = [one for one in found if (one["host"], one["subject"]) == ("paris", "to tokyo")]
+    return there["level"], there["text"]
+
+
+LISTEN = "import socket; s = socket.create_server(('', 5306)); print(flush=True); input()"
+
+
+def test_the_ports_of_a_range_that_pass_are_told_apart_from_those_that_do_not(tmp_path):
+    with remote_lab(tmp_path) as lab:
+        for kind, ports in (("tcp", "5301-5302"), ("udp", "5301-5303")):
+            words = ("to", TO_TOKYO, "ipproto", kind, "dport", ports, "blackhole")
+            lab.administer("middle", "ip", "rule", "add", *words)
+        with subprocess.Popen(
+            [*lab.lab.nodes["tokyo"].prefix, sys.executable, "-c", LISTEN],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True,
+        ) as other:  # fmt: skip
+            assert other.stdout.readline() == b"\n"
+            found = to_tokyo(lab, tmp_path, "5301-5310")
+            other.communicate(b"\n")
+    assert found == (
+        "note",
+        "10.0.2.1 ports 5304-5305, 5307-5310 by TCP and UDP; ports 5301-5302: TCP no answer, UDP "
+        "no answer; port 5303: UDP no answer (9 of 10 tried; in use: port 5306)",
+    )
+
+
+def test_of_a_wide_range_no_more_than_the_first_free_ports_are_tried(lab, tmp_path):
+    assert to_tokyo(lab, tmp_path, "5301-5400") == (
+        "ok",
+        "10.0.2.1 ports 5301-5316 by TCP and UDP (16 of 100 tried), path MTU 1500 bytes",
+    )

@@ -19,8 +19,8 @@ def words(python, *further):
 
 
 @contextmanager
-def opened(python, address, port):
-    process = subprocess.Popen(words(python, "listen", address, port), stdout=subprocess.PIPE)
+def opened(python, *places):
+    process = subprocess.Popen(words(python, "listen", *places), stdout=subprocess.PIPE)
     try:
         assert process.stdout.readline().decode().strip() == door.LISTENING
         yield
@@ -44,6 +44,15 @@ def test_an_open_port_and_a_closed_one_are_told_apart(python, address, lend_port
         first, second = knocked(python, address, port, address, closed)
     assert (first["tcp"], first["udp"], first.get("mtu_holds", True)) == ("", "", True)
     assert second == {"tcp": CLOSED, "udp": CLOSED}
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+def test_several_ports_are_open_at_the_same_time(python, lend_port):
+    ports = [lend_port() for _ in range(3)]
+    places = [word for port in ports for word in ("127.0.0.1", port)]
+    with opened(python, *places[:4]):
+        found = knocked(python, *places)
+    assert [one["tcp"] or one["udp"] for one in found] == ["", "", CLOSED]
 
 
 def test_a_port_that_is_taken_is_an_error_in_one_line(port):
