@@ -24,6 +24,8 @@ SIZE = (40, 120)
 QUIET_S = 0.1
 # What comes new is a fifth of that, a history many times as much.
 SETTLED_BPS = 2_000_000
+# What is awaited longer does not come.
+LONGEST_S = 30
 # The time between two moves of the mouse.
 MOVE_S = 0.02
 
@@ -36,6 +38,8 @@ class Screen:
         self._argv = [sys.executable, "-m", "benchctl", "tui", "--store", str(store), *arguments]
         self.said: list[tuple[float, bytes]] = []
         self._new = threading.Condition()
+        self._key = ""
+        """The keys that were pressed last."""
 
     def __enter__(self) -> Screen:
         self._terminal, end = pty.openpty()
@@ -66,22 +70,27 @@ class Screen:
                 self.said.append((time.monotonic(), text))
                 self._new.notify_all()
 
-    def _wait(self, holds: Callable[[], bool]) -> None:
+    def _wait(self, holds: Callable[[], bool], awaited: str) -> None:
         with self._new:
-            if not self._new.wait_for(holds, 30):
-                raise TimeoutError(f"{self._argv} does not go on")
+            if not self._new.wait_for(holds, LONGEST_S):
+                key = f"after key {self._key!r}" if self._key else "from its start"
+                raise TimeoutError(f"{awaited} in {LONGEST_S} s {key}: {' '.join(self._argv)}")
 
     def press(self, keys: str) -> int:
         """Press keys; returns how much was said before."""
         with self._new:
             before = len(self.said)
+        self._key = keys
         os.write(self._terminal, keys.encode())
         return before
 
     def seen(self, text: str, after: int = 0) -> float:
         """Wait until a text is written, and return the time since the start."""
         wanted = text.encode()
-        self._wait(lambda: wanted in b"".join(said for _, said in self.said[after:][-50:]))
+        self._wait(
+            lambda: wanted in b"".join(said for _, said in self.said[after:][-50:]),
+            f"{text!r} was not written",
+        )
         return self.said[-1][0] - self._begun
 
     def rest(self) -> None:
@@ -99,10 +108,7 @@ class Screen:
         if text:
             self.seen(text, before)
             return self.said[-1][0] - begun
-        try:
-            self._wait(lambda: len(self.said) > before)
-        except TimeoutError as error:
-            raise TimeoutError(f"key {key!r} has no reaction") from error
+        self._wait(lambda: len(self.said) > before, "nothing was written")
         return self.said[before][0] - begun
 
     @contextmanager

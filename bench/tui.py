@@ -3,7 +3,8 @@
 The program is observed from outside, in a pseudo terminal. The run has 8 flows of 8 streams, each
 reported ten times a second, and ten minutes of history; a separate process continues writing it.
 The mouse moves over its plots fifty times a second in one part. The history has ten thousand runs.
-The memory is that with an hour of history. A frozen screen writes nothing by itself while it reads
+The summary has four metrics of each flow at sixteen points. The memory is that with an hour of
+history. A frozen screen writes nothing by itself while it reads
 on, so what it writes after a key is the reaction to that key.
 """
 
@@ -18,15 +19,16 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping, Sequence
 from contextlib import closing
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 
 import table
 from screen import Screen
 
 from benchctl.metrics import Direction
-from benchctl.run.planned import PlannedFlow, PlannedRun, PlannedTrial, Settings
+from benchctl.run.planned import PlannedFlow, PlannedRun, PlannedTrial, Scalar, Settings
 from benchctl.run.record import Figure
 from benchctl.store.locks import Liveness
 from benchctl.store.record import Recorder, create_run
@@ -42,22 +44,29 @@ WATCHED_S = 20
 FRAMES = 5
 HOUR_S = 3600
 RUNS = 10_000
+# The points of the summary.
+AXES = {"loss": (0.0, 0.001, 0.01, 0.1), "rtt": ("1ms", "10ms", "50ms", "100ms")}
 # Escape sequences of xterm.
 ARROWS = {
     "left": "\x1b[D",
     "right": "\x1b[C",
+    "shift+up": "\x1b[1;2A",
+    "shift+down": "\x1b[1;2B",
     "shift+left": "\x1b[1;2D",
     "shift+right": "\x1b[1;2C",
 }
 # In this order every key has an effect.
 KEYS = (
-    "+", "+", "-", "+", "0", "m", "\r", "g", "g", "D", "D", "D", "B", "B", "B", "l", "p", "\r",
-    "\r", "left", "right", "shift+left", "shift+right", " ", " ",
+    "+", "+", "-", "+", "0", "z", "z", "shift+up", "shift+down", "Z", "0", "m", "\r", "g", "g",
+    "M", "M", "D", "D", "D", "B", "B", "B", "T", "left", "right", "T", "l", "p", "i", "i", "o", "o",
+    "\r", "\r", "left", "right", "shift+left", "shift+right", " ", " ",
 )  # fmt: skip
 # Keys that open something, and what shows that it is there.
-OPENING = {"1": "profiles", "3": "rows", "4": "runs in", "2": "FROZEN"}
-WINDOWS = ("?", "n", "X", "K")
+OPENING = {"1": "profiles", "3": "nothing was measured", "4": "run in", "2": "FROZEN"}
+WINDOWS = ("?", "n", "X", "K", "F", "P", "y", "s", "S", "/")
 PRESSES = 25
+# Presses of each of the keys, of which there are many.
+EACH = 12
 TIMER_S = 0.01
 # The first of a store.
 RUN = TRIAL = 1
@@ -75,6 +84,7 @@ def main() -> None:
         _replay(Path(folder) / "ended.sqlite")
         _live(Path(folder) / "running.sqlite")
         _hour(Path(folder) / "hour.sqlite")
+        _summary(Path(folder) / "points.sqlite")
         _history(Path(folder) / "runs.sqlite")
 
 
@@ -128,7 +138,7 @@ def _keys(screen: Screen, where: str = "") -> None:
     took: dict[str, list[float]] = {}
     screen.press(" ")
     screen.rest()
-    for _ in range(PRESSES):
+    for _ in range(EACH):
         for key in KEYS:
             took.setdefault(key, []).append(screen.reaction_s(ARROWS.get(key, key)))
         for key, text in OPENING.items():
@@ -155,6 +165,21 @@ def _hour(store: Path) -> None:
         table.row("greatest memory with an hour of it (VmHWM)", screen.peak_mb(), 100, "MB")
 
 
+def _summary(store: Path) -> None:
+    begin = time.time() - 1
+    recorder = _create(store, begin, AXES)
+    for trial_id in range(TRIAL, TRIAL + math.prod(map(len, AXES.values()))):
+        _end_trial(recorder, trial_id, _begin_trial(recorder, trial_id, begin), 1 / trial_id)
+    _end(recorder)
+    opened: list[float] = []
+    for _ in range(FRAMES):
+        with Screen(store, "--screen", "plan") as screen:
+            screen.seen("ready")
+            opened.append(screen.reaction_s("3", "of flow1"))
+    table.row(f"key 3 to a Summary of {FLOWS} flows, median of {FRAMES}",
+              statistics.median(opened), 0.3, "s")  # fmt: skip
+
+
 def _history(store: Path) -> None:
     _ended(store)
     # The parents of the first rows, and how many of those there are.
@@ -177,7 +202,7 @@ def _history(store: Path) -> None:
     for _ in range(FRAMES):
         with Screen(store, "--screen", "plan") as screen:
             screen.seen("ready")
-            opened.append(screen.reaction_s("4", "Gbit/s"))
+            opened.append(screen.reaction_s("4", "Mbit/s"))
             screen.seen(f"{RUNS:,} runs in")
             screen.settle()
             screen.reaction_s("/")
@@ -191,10 +216,21 @@ def _history(store: Path) -> None:
 def _ended(store: Path, history_s: float = 1.0) -> None:
     """Write a run that has ended."""
     recorder, flows = _record(store, time.time() - history_s, history_s)
+    _end_trial(recorder, TRIAL, flows)
+    _end(recorder)
+
+
+def _end_trial(recorder: Recorder, trial_id: int, flows: Sequence[int], share: float = 1) -> None:
+    """End a trial with the figures of its flows, so large a share of the greatest."""
+    metrics = _metrics(share)
+    figures = {("send", name): Figure(value, "tool") for name, value in metrics.items()}
     for flow_id in flows:
-        recorder.add_figures(flow_id, {("send", "throughput_bps"): Figure(9.4e8, "tool")})
+        recorder.add_figures(flow_id, figures)
         recorder.update_flow(flow_id, status="ok")
-    recorder.update_trial(TRIAL, status="ok", finished_time=time.time())
+    recorder.update_trial(trial_id, status="ok", finished_time=time.time())
+
+
+def _end(recorder: Recorder) -> None:
     recorder.update_run(status="ok", finished_time=time.time())
     recorder.close()
 
@@ -217,25 +253,8 @@ def _replay(store: Path) -> None:
 
 def _record(store: Path, begin: float, history_s: float = HISTORY_S) -> tuple[Recorder, list[int]]:
     """Begin a run of one trial in a new store, and write all of its history."""
-    flows = tuple(
-        PlannedFlow(f"flow{n}", "iperf3", "local", "local", None, Direction.SEND, 0.0, {})
-        for n in range(FLOWS)
-    )
-    duration_s = 2.0 * history_s
-    trial = PlannedTrial(0, 1, {}, flows, {}, duration_s, duration_s)
-    run = PlannedRun("bench", "", 1, Settings({}, "sequential", ()), [trial], "")
-    create_run(store, run, begin)
-    recorder = Recorder(store, RUN)
-    recorder.update_run(status="running", started_time=begin, runner_pid=os.getpid())
-    recorder.update_trial(TRIAL, status="running", started_time=begin)
-    flows = [
-        recorder.add_flow(
-            TRIAL, attempt=1, name=f"flow{n}", backend="iperf3", source="local", target="local",
-            direction="send", status="running", client=[], server=[],
-            requested={"streams": STREAMS},
-        )
-        for n in range(FLOWS)
-    ]  # fmt: skip
+    recorder = _create(store, begin, {}, 2.0 * history_s)
+    flows = _begin_trial(recorder, TRIAL, begin)
     for number in range(round(history_s / STEP_S)):
         _tell(recorder, flows, number)
         if number % 1000 == 0:
@@ -244,17 +263,55 @@ def _record(store: Path, begin: float, history_s: float = HISTORY_S) -> tuple[Re
     return recorder, flows
 
 
-def _tell(recorder: Recorder, flows: list[int], number: int) -> None:
+def _create(
+    store: Path, begin: float, axes: Mapping[str, Sequence[Scalar]], duration_s: float = 1.0
+) -> Recorder:
+    """Begin a run in a new store: a trial for each combination of the axes."""
+    flows = tuple(
+        PlannedFlow(f"flow{n}", "iperf3", "local", "local", None, Direction.SEND, 0.0, {})
+        for n in range(FLOWS)
+    )
+    points = (dict(zip(axes, values, strict=True)) for values in product(*axes.values()))
+    trials = [
+        PlannedTrial(position, 1, point, flows, {}, duration_s, duration_s)
+        for position, point in enumerate(points)
+    ]
+    settings = Settings({axis: tuple(values) for axis, values in axes.items()}, "sequential", ())
+    create_run(store, PlannedRun("bench", "", 1, settings, trials, ""), begin)
+    recorder = Recorder(store, RUN)
+    recorder.update_run(status="running", started_time=begin, runner_pid=os.getpid())
+    return recorder
+
+
+def _begin_trial(recorder: Recorder, trial_id: int, begin: float) -> list[int]:
+    """Begin a trial; returns the ids of its flows."""
+    recorder.update_trial(trial_id, status="running", started_time=begin)
+    return [
+        recorder.add_flow(
+            trial_id, attempt=1, name=f"flow{n}", backend="iperf3", source="local", target="local",
+            direction="send", status="running", client=[], server=[],
+            requested={"streams": STREAMS},
+        )
+        for n in range(FLOWS)
+    ]  # fmt: skip
+
+
+def _tell(recorder: Recorder, flows: Sequence[int], number: int) -> None:
     """Write one interval of every stream."""
     start, end = number * STEP_S, (number + 1) * STEP_S
     for place, flow_id in enumerate(flows):
         for stream in range(STREAMS):
             noise = (number * 7919 + place * 104729 + stream * 1299709) % 1000 / 1000
-            metrics = {
-                "throughput_bps": 1e8 + 2e7 * noise, "cwnd_bytes": 1e6 + 5e5 * noise,
-                "tcp_rtt_s": 0.02 + 0.002 * noise, "retransmits": float(noise > 0.99),
-            }  # fmt: skip
+            metrics = _metrics(noise)
             recorder.add_sample(flow_id, "client", stream, "send", start, end, end, False, metrics)
+
+
+def _metrics(share: float) -> dict[str, float]:
+    """Return the measurements of one interval, so large a share of their ranges."""
+    return {
+        "throughput_bps": 1e8 + 2e7 * share, "cwnd_bytes": 1e6 + 5e5 * share,
+        "tcp_rtt_s": 0.02 + 0.002 * share, "retransmits": float(share > 0.99),
+    }  # fmt: skip
 
 
 def _feed(store: Path, history_s: float) -> None:

@@ -200,3 +200,16 @@ def test_values_are_zoomed_and_panned_and_all_of_them_come_back():
     shown = to_text(compose(traces, closer, VIEW, 110, 40))
     assert "▲8" in shown
     assert "▼1" in shown
+
+
+@pytest.mark.parametrize("height", range(8, 24))
+@pytest.mark.parametrize("log", [False, True])
+def test_every_zoom_and_pan_of_the_values_is_seen(height, log):
+    traces = traces_of(FLOWS)
+    choices = [Choice(log=log)]
+    for how, steps in [("zoom", 1)] * 4 + [("pan", 1), ("pan", -1)] * 2 + [("zoom", -1)] * 8:
+        before = choices[-1]
+        choices.append(rescaled(traces, before, VIEW, 110, height, {}, how, steps))
+        seen = [compose(traces, one, VIEW, 110, height) for one in choices[-2:]]
+        assert seen[0] != seen[1] or not (before.bounds or choices[-1].bounds), (how, steps)
+    assert not choices[-1].bounds

@@ -22,12 +22,11 @@ from benchctl.tui.draw.plot import (
     MARGIN,
     Curve,
     Plot,
-    axis_of_plot,
     draw,
     frame_of,
+    lay_out,
     letter,
     role_of,
-    strips_of,
 )
 from benchctl.tui.draw.ranges import Bounds, panned, zoomed
 from benchctl.tui.draw.spans import Line, Span, crop
@@ -38,6 +37,8 @@ from benchctl.units import format_value
 # The minimum height of a plot: five rows of curve, the axis, the caption.
 LEAST_HEIGHT = 8
 MOST = 3
+# If an axis is the same after so many steps, it cannot be changed.
+MOST_TIMES = 4
 # As wide as "94.1 Mbit/s", so that a caption does not move while its figures change.
 VALUE_WIDTH = 11
 # A smoothed line has means of this many dots, if there are as many samples in each.
@@ -223,24 +224,41 @@ def rescaled(
 
     It has no bounds for a plot of all values.
     """
-    automatic = replace(choice, bounds={})
-    axis = _first_axis(traces, automatic, view, width, height, expected)
-    return choice if axis is None else with_part(choice, axis, how, steps)
+
+    def drawn(choice: Choice) -> PlotAxis | None:
+        return _first_axis(traces, choice, view, width, height, expected)
+
+    axis = drawn(replace(choice, bounds={}))
+    return choice if axis is None else with_part(choice, axis, drawn, how, steps)
 
 
-def with_part(choice: Choice, axis: PlotAxis, how: Literal["zoom", "pan"], steps: int) -> Choice:
-    """Return the choice with another part of the axis of all values; without bounds for all."""
+def with_part(
+    choice: Choice, axis: PlotAxis, drawn: Callable[[Choice], PlotAxis | None],
+    how: Literal["zoom", "pan"], steps: int,
+) -> Choice:  # fmt: skip
+    """Return the choice with another part of the axis of all values; without bounds for all.
+
+    As ``drawn``, an axis has round ends: if the next part has the same ones, the part is the one
+    after it.
+    """
     change = zoomed if how == "zoom" else panned
-    low, high = change(axis, choice.bounds.get(axis.metric), steps)
     others = {name: bounds for name, bounds in choice.bounds.items() if name != axis.metric}
-    whole = low <= axis.low and high >= axis.high
-    return replace(choice, bounds=others if whole else {**others, axis.metric: (low, high)})
+    whole, seen = replace(choice, bounds=others), drawn(choice)
+    outward = how == "zoom" and steps < 0
+    for times in range(1, MOST_TIMES + 1):
+        low, high = change(axis, choice.bounds.get(axis.metric), steps * times)
+        part = replace(choice, bounds={**others, axis.metric: (low, high)})
+        if (low <= axis.low and high >= axis.high) or (outward and drawn(part) == axis):
+            return whole
+        if drawn(part) != seen:
+            return part
+    return choice
 
 
 def _first_axis(
     traces: Traces, choice: Choice, view: View, width: int, height: int, expected: Expected
 ) -> PlotAxis | None:
-    """Return the value axis of the first plot; None if it has no room."""
+    """Return the value axis of the first plot as it is drawn; None if it has no room."""
     charts = charts_of(traces, choice, view, width, height, expected)
     frame = charts and frame_of(
         view, width, charts[0].height - 1, with_times=charts[0].with_times, glyphs=choice.glyphs,
@@ -248,8 +266,7 @@ def _first_axis(
     )  # fmt: skip
     if not frame:
         return None
-    plot = charts[0].plot
-    return axis_of_plot(plot, strips_of(plot, view, frame), frame.rows)
+    return lay_out(charts[0].plot, view, frame).axis
 
 
 def _plot(

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
 from string import ascii_lowercase
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -127,7 +128,35 @@ def strips_of(plot: Plot, view: View, frame: PlotFrame) -> list[Strip]:
     ]
 
 
-def axis_of_plot(plot: Plot, drawn: Sequence[Strip], rows: int) -> PlotAxis:
+class Layout(NamedTuple):
+    """What is drawn in a frame: the curves, their axis, and what has a row besides it."""
+
+    drawn: Sequence[Strip]
+    axis: PlotAxis
+    above: bool
+    below: bool
+    happened: Sequence[list[Beyond]]
+
+    @property
+    def taken(self) -> int:
+        """How many rows are not the axis's."""
+        return self.above + self.below + len(self.happened)
+
+
+def lay_out(plot: Plot, view: View, frame: PlotFrame) -> Layout:
+    """Return what is drawn in a frame; what lies beyond the axis has a row at its end."""
+    drawn = strips_of(plot, view, frame)
+    axis = _axis_of_plot(plot, drawn, frame.rows)
+    edges = frame.rows >= LEAST_ROWS
+    above, below = (any(_beyond(plot, drawn, axis, frame, end)) and edges for end in (1, -1))
+    happened = [*filter(None, _happened(plot, view, frame))] if frame.rows > LEAST_ROWS else []
+    layout = Layout(drawn, axis, above, below, happened)
+    if layout.taken <= frame.rows - axis.cells:
+        return layout
+    return layout._replace(axis=_axis_of_plot(plot, drawn, frame.rows - layout.taken))
+
+
+def _axis_of_plot(plot: Plot, drawn: Sequence[Strip], rows: int) -> PlotAxis:
     """Return the value axis, in at most ``rows`` cells."""
     bounds, from_zero = plot.bounds, False
     if bounds is None:
@@ -157,14 +186,8 @@ def draw(
     frame = frame_of(view, width, height, with_times=with_times, glyphs=glyphs, room=room)
     if frame is None:
         return [[Span(" " * width)] for _ in range(height)]
-    drawn = strips_of(plot, view, frame)
-    axis = axis_of_plot(plot, drawn, frame.rows)
-    edges = frame.rows >= LEAST_ROWS
-    above, below = (any(_beyond(plot, drawn, axis, frame, end)) and edges for end in (1, -1))
-    happened = [*filter(None, _happened(plot, view, frame))] if frame.rows > LEAST_ROWS else []
-    taken = above + below + len(happened)
-    if taken > frame.rows - axis.cells:
-        axis = axis_of_plot(plot, drawn, frame.rows - taken)
+    layout = lay_out(plot, view, frame)
+    drawn, axis, above, below, happened = layout
     rows = _rows(plot, drawn, axis, frame)
     labels = {tick.cell: tick.text for tick in axis.ticks}
     ends = []
@@ -175,7 +198,7 @@ def draw(
         )
     width = frame.times.cells + frame.room
     marked = [event_row(events, glyphs.event, width) for events in happened]
-    spare = [[(PLAIN, " ")] * width] * (frame.rows - axis.cells - taken)
+    spare = [[(PLAIN, " ")] * width] * (frame.rows - axis.cells - layout.taken)
     lines: list[Line] = []
     for number, row in enumerate([*spare, *marked, *ends[0], *rows, *ends[1]]):
         cell = frame.rows - below - 1 - number

@@ -15,6 +15,7 @@ from benchctl.metrics import title_of
 from benchctl.report.figures.distributions import shape_of
 from benchctl.report.figures.figure import Axis, Picture, PictureLine
 from benchctl.report.traces import LineKey, Traces
+from benchctl.tui.draw.axis import PlotAxis
 from benchctl.tui.draw.charts import (
     LEAST_HEIGHT,
     Choice,
@@ -76,10 +77,13 @@ def rescaled_shares(
     metric, _, there = _lines(traces, choice, samples_of)
     if not there:
         return choice
-    low, high = _ends(there)
-    columns = width - MARGIN - 1
-    axis = axis_for(metric, low, high, columns, apart=APART, from_zero=False, log=choice.log)
-    return with_part(choice, axis, how, steps)
+
+    def drawn(choice: Choice) -> PlotAxis:
+        low, high = choice.bounds.get(metric) or _ends(there)
+        cells = width - MARGIN - 1
+        return axis_for(metric, low, high, cells, apart=APART, from_zero=False, log=choice.log)
+
+    return with_part(choice, drawn(replace(choice, bounds={})), drawn, how, steps)
 
 
 def _lines(
