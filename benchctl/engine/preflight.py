@@ -21,7 +21,10 @@ from benchctl.run.planned import LOCAL, Host, Network, PlannedFlow
 from benchctl.visible import visible
 
 PROBE_TIMEOUT_S = 10.0
-ROOT_THERE = "recording needs Linux and root there: set sudo=true for the host, or log in as root"
+ROOT_THERE = (
+    "recording needs Linux, Python 3.9 and root there: set sudo=true for the host, or log in as "
+    "root"
+)
 
 
 class Toolbox:

@@ -12,7 +12,7 @@ from itertools import islice
 from types import ModuleType
 from typing import Any
 
-from benchctl.hosts import facts, ports
+from benchctl.hosts import facts, ports, recorder
 
 _OF_INTERFACES = "/sys/class/net"
 _FILES = ("/proc/loadavg", *(f"{facts.PROC_NET}/{path}" for path in facts.SYSCTLS.values()))
@@ -95,5 +95,6 @@ QUESTIONS: Mapping[tuple[ModuleType, str], tuple[str, Callable[..., Any]]] = {
     (facts, "collect"): (_FACTS, _facts),
     (ports, "is_own"): (_ADDRESSES, _is_own),
     (ports, "first_free"): (_SOCKETS, _first_free),
+    (recorder, "why_not"): (":", lambda _: "it has no Python 3.9 or newer"),
 }
 """By the function of a module that is asked for: the script, and what reads its output."""

@@ -10,7 +10,9 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
+from benchctl.hosts import door
 from benchctl.hosts.frames import HELLO
 from benchctl.hosts.programs import as_sent
 from benchctl.hosts.remote import NOT_STARTED
@@ -19,6 +21,8 @@ _TICK_S, _TICKS = 2, 3
 SILENCE_S = _TICK_S * _TICKS
 """The longest time without a word from us that a command outlives."""
 _NEEDED = ("date", "grep", "ln", "ls", "rm", "sleep")
+# What benchctl itself starts there, for people.
+_OURS = {Path(str(door.__file__)).name: "a try of ports"}
 _HELLO = HELLO.decode().replace("\0", r"\000").replace("\n", r"\n")
 
 # The shell outlives the signals to its group, which are for the tool: in that, what was trapped is
@@ -112,10 +116,13 @@ def gated(argv: Sequence[str], env: Mapping[str, str]) -> bytes:
     missing = ""
     if argv[0] == sys.executable:
         words = (word for word in as_sent(argv)[1:] if not word.startswith("-"))
+        name = next(words, "this")
         missing = (
-            f"{next(words, 'this')} needs Python 3.9 or newer there, which this host does not "
-            "have; a program that is installed there needs none, as iperf3"
+            f"{_OURS.get(name, name)} needs Python 3.9 or newer there, which this host does not "
+            "have"
         )
+        if name not in _OURS:
+            missing += "; a program that is installed there needs none, as iperf3"
     known = "false" if missing else f"command -v {shlex.quote(argv[0])} >/dev/null"
     missing = shlex.quote(missing or f"no program {argv[0]} in the PATH")
     exports = (f"export {name}={shlex.quote(value)}\n" for name, value in env.items())

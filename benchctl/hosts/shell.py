@@ -30,6 +30,7 @@ from benchctl.hosts import ssh
 from benchctl.hosts.clocks import HostClock
 from benchctl.hosts.frames import HELLO, FrameReader
 from benchctl.hosts.log import Ended
+from benchctl.hosts.login import START_S
 from benchctl.hosts.posix import QUESTIONS
 from benchctl.hosts.programs import as_sent
 from benchctl.hosts.remote import LOST, RemoteHost
@@ -70,6 +71,10 @@ class PlainClock(HostClock):
         return replace(found, rtt_s=found.rtt_s - self._grain_s)
 
 
+class _NoSessionError(HostError):
+    """The SSH server opens no further session on the connection."""
+
+
 class _Answers(FrameReader):
     """Takes what the first shell says, as the messages of an agent."""
 
@@ -108,7 +113,10 @@ class ShellProcess:
         self._killed = self._is_over = False
 
     async def start(self, argv: Sequence[str], first_words: bytes) -> None:
-        """Open the session, and wait until the command is at its gate. Raises HostError."""
+        """Open the session, and wait until the command is at its gate.
+
+        Raises HostError, after `START_S` at the latest.
+        """
         transport, pipes = await asyncio.get_running_loop().subprocess_exec(
             lambda: Pipes(self._take), *argv, start_new_session=True
         )
@@ -119,14 +127,17 @@ class ShellProcess:
         )
         self.exited = pipes.exited
         try:
-            await asyncio.wait([self.is_ready, pipes.exited], return_when=asyncio.FIRST_COMPLETED)
-        except BaseException:
-            transport.kill()
-            raise
+            await asyncio.wait(
+                [self.is_ready, pipes.exited],
+                timeout=START_S, return_when=asyncio.FIRST_COMPLETED,
+            )  # fmt: skip
+        finally:
+            if not self.is_ready.done():
+                is_stuck = not pipes.exited.done()
+                self._ssh.send_signal("SIGKILL")
         if not self.is_ready.done():
             await self._ssh.wait()
-            said = self._early[Channel.STDERR].decode("utf-8", "replace")
-            raise HostError(self._link.lost or self._link.why_not(said))
+            raise self._link.why_not(self._early, is_stuck=is_stuck)
 
     def _take(self, channel: Channel, data: bytes) -> None:
         if channel in self._early:
@@ -205,6 +216,18 @@ class ShellHost(RemoteHost):
         except BaseException:
             self._remove_folder()
             raise
+        if self.reach.sudo:
+            await self._check_sudo()
+
+    async def _check_sudo(self) -> None:
+        """Raise HostError if sudo does not serve: the first shell needs none."""
+        try:
+            process = await self.start(("true",), {}, lambda *_: None, as_root=True)
+        except BaseException:
+            await self.close()
+            raise
+        process.send_signal("SIGKILL")
+        await process.wait()
 
     def _first_words(self) -> bytes:
         return keeper(self._lock)
@@ -254,14 +277,21 @@ class ShellHost(RemoteHost):
         process.exited.add_done_callback(lambda _: self._sessions.discard(process))
         return process
 
-    def why_not(self, said: str) -> str:
-        """Return why a session was not opened, by what ``ssh`` said."""
-        if _REFUSED in said:
-            return (
+    def why_not(self, early: Mapping[Channel, bytes], *, is_stuck: bool) -> HostError:
+        """Return why a command did not come to its gate, by what ``ssh`` and the host said."""
+        if self.lost:
+            return HostError(self.lost)
+        said = {channel: data.decode("utf-8", "replace") for channel, data in early.items()}
+        told = said.get(Channel.STDERR, "").strip()
+        if _REFUSED in told:
+            return _NoSessionError(
                 f"host {self.name}: its SSH server opens no more sessions at once (MaxSessions in "
                 "its sshd_config), and without Python each command there needs one"
             )
-        return ssh.failure(self.name, self.reach, said, None).message
+        if is_stuck:
+            printed = told or said.get(Channel.STDOUT, "")
+            return ssh.stuck(self.name, self.reach, printed, START_S)
+        return ssh.failure(self.name, self.reach, told, None)
 
     async def check_room(self, commands: int) -> None:
         """Raise HostError if the SSH server does not let so many commands run at once."""
@@ -271,6 +301,9 @@ class ShellHost(RemoteHost):
         for process in opened:
             process.begin()
             await process.wait()
+        for one in started:
+            if isinstance(one, BaseException) and not isinstance(one, _NoSessionError):
+                raise one
         if len(opened) < commands and not self.lost:
             most = f"{len(opened)} at once" if opened else "none beside the first"
             raise HostError(

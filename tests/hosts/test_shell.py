@@ -17,7 +17,7 @@ from waiting import until
 
 from benchctl.api import Channel
 from benchctl.errors import HostError
-from benchctl.hosts import facts, ports, scripts
+from benchctl.hosts import facts, ports, scripts, shell
 from benchctl.hosts.clocks import MOST_APART
 from benchctl.hosts.hosts import Hosts
 from benchctl.hosts.shell import PlainClock
@@ -50,6 +50,8 @@ def there(request, tmp_path, monkeypatch):
         f"PATH={programs}; [ -e {tmp_path}/refuses ] && case $* in *ProxyCommand=false*) "
         "echo 'mux_client_request_session: session request failed: "
         "Session open refused by peer' >&2; exit 255;; esac\n"
+        f"[ -e {tmp_path}/hangs ] && case $* in *ProxyCommand=false*) "
+        f"echo $$ >>{tmp_path}/hung; exec sleep 1000;; esac\n"
         f'exec {shell} -c "$(echo "$last" | {sed} "s,/bin/sh,{shell},g")"\n'
     )
     ssh.chmod(0o755)
@@ -214,6 +216,26 @@ def test_a_server_that_opens_no_more_sessions_is_named(there, tmp_path):
         return caught.value.hint
 
     assert "MaxSessions 4" in linked(main)
+
+
+def test_a_session_in_which_nothing_starts_is_named_after_some_time(there, tmp_path, monkeypatch):
+    monkeypatch.setattr(shell, "START_S", 1.0)
+    (tmp_path / "hangs").touch()
+
+    async def main(hosts, link):
+        words = (
+            "host paris: the login works, but runs no command within 1 s; its shell prints: motd"
+        )
+        with pytest.raises(ConnectionError, match=words):
+            await started(hosts, "true")
+        with pytest.raises(HostError, match=words) as caught:
+            await link.check_room(2)
+        return caught.value.hint
+
+    assert "ssh ann@paris true" in linked(main)
+    hung = (tmp_path / "hung").read_text().split()
+    assert len(hung) == 3
+    assert all(has_ended(int(pid)) for pid in hung)
 
 
 def test_a_host_that_lacks_even_the_programs_of_posix_is_refused_with_both_reasons(there):

@@ -1,8 +1,10 @@
 """What needs root on a host elsewhere gets it by a real sudo, and leaves nothing behind."""
 
+import asyncio
 import json
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,10 +13,14 @@ from pathlib import Path
 
 import pytest
 from hosts.linked import has_ended, linked
-from waiting import COMMAND_S
+from msgspec.structs import replace
+from waiting import COMMAND_S, until
 
 from benchctl.errors import HostError
 from benchctl.hosts import ssh
+from benchctl.hosts.hosts import Hosts
+from benchctl.hosts.remote import LOST
+from benchctl.run.planned import Host, Reach
 
 pytestmark = [
     pytest.mark.tool("sudo", "unshare", "setpriv"),
@@ -29,6 +35,7 @@ FREE = "ALL ALL=(ALL) NOPASSWD: ALL\n"
 LOGIN = """
 mount -n -t tmpfs none /etc/sudoers.d
 mount -n --bind "$0" /etc/sudoers
+{more}
 exec setpriv --reuid={user} --regid={user} --clear-groups env -i "PATH=$1" /bin/sh -c "$2"
 """
 
@@ -41,11 +48,11 @@ def login():
         place = Path(directory)
         place.chmod(0o755)
 
-        def login(sudoers, path="/usr/bin:/bin"):
+        def login(sudoers, path="/usr/bin:/bin", more=""):
             file = place / "sudoers"
             file.write_text(f"Defaults !syslog\n{sudoers}")
             file.chmod(0o440)
-            script = LOGIN.format(user=NOBODY)
+            script = LOGIN.format(user=NOBODY, more=more)
             return ("unshare", "--mount", "sh", "-ec", script, str(file), path, ssh.there(True))
 
         login.place = place
@@ -171,3 +178,99 @@ def test_root_gets_the_python_that_was_found_whatever_sudo_has_in_its_path(login
         return await output_of(link, "/usr/bin/id", "-u", as_root=True)
 
     assert linked(main, argv=argv) == "0"
+
+
+# --- hosts without Python ---------------------------------------------------------------------
+
+SHELLS = [
+    pytest.param(shell, id=shell, marks=pytest.mark.tool(shell))
+    for shell in ("dash", "bash", "busybox")
+]
+PROGRAMS = ("date", "grep", "id", "ln", "ls", "rm", "setsid", "sh", "sleep", "sudo")
+PLAIN = Host("far", "192.0.2.1", reach=Reach("far", sudo=True))
+AS_ROOT = replace(PLAIN, as_root=True)
+
+
+@pytest.fixture(params=SHELLS)
+def bare(request, login, tmp_path, monkeypatch):
+    """Return what runs ``main(hosts)`` where ``ssh`` logs in to a host without Python, which has a
+    text in its sudoers, and this for ``/bin/sh``."""
+    programs = login.place / "programs"
+    programs.mkdir()
+    for name in PROGRAMS:
+        (programs / name).symlink_to(shutil.which(name))
+
+    def run(main, sudoers):
+        shell = f"mount -n --bind {shutil.which(request.param)} /bin/sh"
+        words = login(sudoers, path=str(programs), more=shell)[:-1]
+        script = tmp_path / "ssh"
+        script.write_text(f'#!/bin/sh\nfor last; do :; done\nexec {shlex.join(words)} "$last"\n')
+        script.chmod(0o755)
+        monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+
+        async def wrapped():
+            async with Hosts(lock=f"benchctl-test-{os.getpid()}") as hosts:
+                await hosts.link(PLAIN)
+                return await main(hosts)
+
+        return asyncio.run(wrapped())
+
+    return run
+
+
+async def by_plain_shell(hosts, host, *argv):
+    output = []
+    process = await hosts.start(host, argv, {}, lambda _, data: output.append(data))
+    process.begin()
+    return process, output
+
+
+@pytest.mark.parametrize("more", ["", "Defaults use_pty\n"], ids=["plain", "use_pty"])
+def test_without_python_only_what_needs_root_gets_it_and_signals_reach_both(bare, more):
+    async def main(hosts):
+        users, ends = [], []
+        for host in (PLAIN, AS_ROOT):
+            process, output = await by_plain_shell(hosts, host, "id", "-u")
+            users.append((await process.wait(), b"".join(output)))
+            for name in ("SIGINT", "SIGTERM", "SIGKILL"):
+                argv = ("sh", "-c", "echo here; exec sleep 1000")
+                process, output = await by_plain_shell(hosts, host, *argv)
+                await until(lambda output=output: output)
+                process.send_signal(name)
+                ends.append((await process.wait(), has_ended(process.pid)))
+        return users, ends
+
+    users, ends = bare(main, more + FREE)
+    assert users == [(0, b"%d\n" % NOBODY), (0, b"0\n")]
+    assert ends == [(-2, True), (-15, True), (-9, True)] * 2
+
+
+@pytest.mark.parametrize("more", ["", "Defaults use_pty\n"], ids=["plain", "use_pty"])
+@pytest.mark.parametrize("begins", [True, False], ids=["running", "at its gate"])
+def test_without_python_what_root_has_started_ends_with_the_connection(bare, begins, more):
+    async def main(hosts):
+        process = await hosts.start(AS_ROOT, ("sleep", "1000"), {}, print)
+        if begins:
+            process.begin()
+        os.kill((await hosts.link(PLAIN)).pid, signal.SIGKILL)
+        process._input.close()  # as ssh does, whose connection has broken
+        return process.pid, await process.wait()
+
+    pid, code = bare(main, more + FREE)
+    assert code == LOST
+    assert has_ended(pid)
+
+
+@pytest.mark.parametrize(
+    ("sudoers", "message", "hint"),
+    [
+        ("ALL ALL=(ALL) ALL\n", "sudo would ask for a password", "NOPASSWD"),
+        (f"Defaults requiretty\n{FREE}", "sudo wants a terminal", "requiretty"),
+    ],
+    ids=["a password", "a terminal"],
+)
+def test_without_python_a_sudo_that_does_not_serve_says_why_at_once(bare, sudoers, message, hint):
+    with pytest.raises(HostError) as caught:
+        bare(None, sudoers)
+    assert caught.value.message == f"host far: {message}"
+    assert hint in caught.value.hint

@@ -23,15 +23,26 @@ PROGRAMS = (
     "cat", "date", "grep", "ip", "iperf3", "ln", "ls", "ping", "rm", "sh", "sleep", "uname",
 )  # fmt: skip
 IPERF3 = MAIN.replace("simpleperf", "iperf3").replace("100ms", "1s")
+MESH = IPERF3.replace('from = "paris"\nto = "tokyo"\n', "capture = true\n")
+MESH += '[axes]\npair = { mesh = ["paris", "tokyo"] }\n'
 BACK = IPERF3.replace('from = "paris"\nto = "tokyo"', 'from = "tokyo"\nto = "paris"')
 LONG = IPERF3.replace('duration = "1s"', 'duration = "10min"') + "[run]\nattempts = 1\n"
 HOSTS = ("paris", "tokyo")
-# BusyBox in place of /bin/sh, for this server alone.
-BUSYBOX = (
-    "unshare", "--user", "--map-root-user", "--mount", "sh", "-c",
-    'mount --bind "$(command -v busybox)" /bin/sh; '
-    'exec unshare --user --map-user=1000 --map-group=1000 "$@"', "sh",
-)  # fmt: skip
+
+
+def with_sh(program):
+    """Return the words before a server for which alone a program is ``/bin/sh``."""
+    return (
+        "unshare", "--user", "--map-root-user", "--mount", "sh", "-c",
+        f'mount --bind "$(command -v {program})" /bin/sh; '
+        'exec unshare --user --map-user=1000 --map-group=1000 "$@"', "sh",
+    )  # fmt: skip
+
+
+SHELLS = [
+    pytest.param(with_sh(program), id=program, marks=pytest.mark.tool(program))
+    for program in ("dash", "bash", "busybox")
+]
 
 
 @pytest.fixture
@@ -71,13 +82,7 @@ def folder_of(lab):
 
 
 @pytest.mark.parametrize("text", [IPERF3, BACK], ids=["as the client", "as the server"])
-@pytest.mark.parametrize(
-    "within",
-    [
-        pytest.param((), id="the system's sh"),
-        pytest.param(BUSYBOX, id="busybox", marks=pytest.mark.tool("busybox")),
-    ],
-)
+@pytest.mark.parametrize("within", SHELLS)
 def test_a_host_without_python_measures_with_one_that_has_it(bare, within, text, lab, measure):
     bare(within=within)
     run = measure(text)
@@ -165,12 +170,36 @@ def test_sessions_that_fit_are_no_matter(bare, lab, measure):
     nothing_is_left(lab)
 
 
-def test_doctor_says_what_is_lost_as_a_note(bare, lab, tmp_path):
-    bare()
+def lines_of(text, host):
+    """Return what doctor says of a host: the words of each line by its subject."""
+    part = re.search(rf"^{host}\n(.*?)(?:\n\n|\Z)", text, re.MULTILINE | re.DOTALL)[1]
+    found = re.findall(r"^(ok|note) +(\S+(?: \S+)*?)  +(.*)\n?(?:    +(.*))?", part, re.MULTILINE)
+    return {subject: (level, said, remedy) for level, subject, said, remedy in found}
+
+
+@pytest.mark.parametrize("within", SHELLS)
+def test_doctor_says_what_is_lost_and_what_it_cannot_try(within, bare, lab, tmp_path):
+    bare(within=within)
     profile = tmp_path / "p.toml"
-    profile.write_text(IPERF3)
+    profile.write_text(MESH)
     done = lab.run(sys.executable, "-m", "benchctl", "doctor", "--hosts", str(profile))
-    assert done.returncode == 0, done.stdout + done.stderr
-    paris = done.stdout.partition("tokyo")[0]
-    assert re.search(r"^note +python +no Python 3.9 or newer there, .* lost: ", paris, re.M), paris
-    assert re.search(r"^ok +iperf3 client ", paris, re.M), paris
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
+    paris, tokyo = lines_of(done.stdout, "paris"), lines_of(done.stdout, "tokyo")
+    assert paris["python"][0] == "note"
+    assert re.match("no Python 3.9 or newer there, .* lost: ", paris["python"][1])
+    assert paris["iperf3 client"][0] == paris["iperf3 server"][0] == "ok"
+    level, said, remedy = paris["packets"]
+    assert (level, said) == ("note", "it has no Python 3.9 or newer")
+    assert remedy.startswith("recording needs Linux, Python 3.9 and root there")
+    needs = "a try of ports needs Python 3.9 or newer there, which this host does not have"
+    assert paris["to tokyo"][:2] == ("note", f"not tried: paris could not try it: {needs}")
+    assert tokyo["to paris"][:2] == (
+        "note", f"not tried: no server could be started there: {needs}",
+    )  # fmt: skip
+
+
+def test_packets_of_a_host_without_python_are_refused_before_anything_is_sent(bare, measure):
+    bare()
+    run = measure(f'{IPERF3}capture = {{ hosts = ["from"] }}\n')
+    refused(run, "flow main: packets cannot be recorded on paris: it has no Python 3.9 or newer")
+    assert not run.of("sample")
