@@ -42,7 +42,6 @@ def plan(
     Trials, their order, the exact commands and the total time.
     """
     from benchctl.engine.planning import planned
-    from benchctl.engine.preflight import first_missing
     from benchctl.tui.draw.plantext import plan_lines
     from benchctl.tui.draw.spans import to_text
 
@@ -53,7 +52,7 @@ def plan(
     else:
         for line in plan_lines(prepared, most=None if every else SHOWN):
             print(visible(to_text([line])))
-    if missing := first_missing(prepared.tools):
+    if missing := prepared.missing:
         sys.stdout.flush()
         raise missing
 

@@ -113,12 +113,11 @@ def _planned(wanted: Quick, save: Path | None, *, alone: bool) -> tuple[str, Pla
 
     from benchctl.backends import installed
     from benchctl.engine.planning import planned
-    from benchctl.engine.preflight import first_missing
     from benchctl.toml.source import parse_toml
 
     found = _with_directions(wanted, installed())
     prepared = planned(parse_toml(found.text, save or Path("quick.toml")), (), (), None, yes=False)
-    if missing := first_missing(prepared.tools):
+    if missing := prepared.missing:
         if alone or wanted.backend == "simpleperf":
             raise missing
         return _planned(replace(wanted, backend="simpleperf"), save, alone=True)

@@ -70,7 +70,6 @@ def run(
     from benchctl.engine.holding import needed_hosts
     from benchctl.engine.launch import check_free, free_host
     from benchctl.engine.planning import planned
-    from benchctl.engine.preflight import first_missing
     from benchctl.engine.prepare import record_plan
     from benchctl.engine.traffic import expected_traffic
     from benchctl.report.output import Output
@@ -110,7 +109,7 @@ def run(
         prepared = planned(profile, assignments, only, repeats, yes, lab)
         plan = prepared.plan
         options.check_format(shown, len(plan), plan.until or plan.search)
-        if missing := first_missing(prepared.tools):
+        if missing := prepared.missing:
             raise missing
         if no_wait:
             in_lab = prepared.topology is not None

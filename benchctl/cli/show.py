@@ -90,6 +90,8 @@ def _print_trials(reader: Reader, run: Run) -> None:
     from benchctl.tui.draw.spans import to_text
     from benchctl.tui.draw.trialtext import hook_lines, trial_lines
 
+    if run.error:
+        print(visible(f"the run failed: {run.error}"))
     for hook in run.hooks:
         for line in hook_lines(hook):
             print(visible(to_text([line])))

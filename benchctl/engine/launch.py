@@ -78,8 +78,8 @@ class RunnerProcess:
 def left_to_resume(reader: Reader, run: Run, *, trust: bool, failed: bool = False) -> int:
     """Return how many trials a stopped or dead run has left; with ``failed``, and how many failed.
 
-    Raises UsageError if there are none or if it is in progress, and ProfileError without ``trust``
-    if others may control its services.
+    Raises UsageError if there are none or if it is in progress, LabError if its lab cannot be built
+    here, and ProfileError without ``trust`` if others may control its services.
     """
     if reader.is_alive(run):
         raise UsageError(f"run {run.name} is in progress", "wait until it ends")
@@ -93,6 +93,11 @@ def left_to_resume(reader: Reader, run: Run, *, trust: bool, failed: bool = Fals
         again = not failed and any(one in FAILURES for one in statuses)
         hint = "--failed measures its failed trials again" if again else "see benchctl show"
         raise UsageError(f"run {run.name} has nothing left to measure", hint)
+    if run.settings.lab is not None:
+        from benchctl.lab import capability  # which few need
+
+        if lab_fault := capability.fault():
+            raise lab_fault
     if not trust and (why := distrust_run(run.settings, reader.path)):
         raise untrusted(reader.path, why)
     return left

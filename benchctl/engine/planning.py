@@ -11,7 +11,7 @@ from benchctl.backends import Registry, installed
 from benchctl.engine.network import check_interfaces
 from benchctl.engine.reaching import check_hosts, check_ways, reached
 from benchctl.engine.trust import distrust_hooks, distrust_services
-from benchctl.errors import MissingError
+from benchctl.errors import LabError, MissingError
 from benchctl.hosts.ports import is_own
 from benchctl.plan.bound import BoundFlow
 from benchctl.plan.network import planned_network
@@ -34,6 +34,7 @@ class Planned:
     ``outside`` is the one of the profile.
     ``likely_there`` are what further programs on hosts elsewhere are taken to be.
     ``services`` are the lab's hosts and the commands that run there while the lab exists.
+    ``lab_fault`` is why the lab cannot be built on this machine.
     ``distrust`` says why other users may have written them or the commands of the profile's hosts,
     in the file ``distrusted``.
     """
@@ -42,6 +43,7 @@ class Planned:
     network: Network
     outside: Outside
     topology: TomlSource | None
+    lab_fault: LabError | None
     registry: Registry
     tools: Tools
     likely_there: Tools
@@ -53,6 +55,12 @@ class Planned:
     def hooks(self) -> tuple[Hook, ...]:
         """The commands that run on hosts before and after trials and the run."""
         return self.plan.document.model.hooks
+
+    @property
+    def missing(self) -> LabError | MissingError | None:
+        """The error of what is missing on this machine: the lab, or the first program."""
+        lacking = (tool for tool in self.tools.values() if isinstance(tool, MissingError))
+        return self.lab_fault or next(lacking, None)
 
 
 class _Layout(NamedTuple):
@@ -109,7 +117,12 @@ def planned(
     document = replace(document, options=tuple(options))
     layout = _laid_out(document, only or (), repeats, yes=yes, asks=True)
     plan, network, outside, topology, source, registry = layout
-    if topology is None:
+    lab_fault = None
+    if topology is not None:
+        from benchctl.lab import capability
+
+        lab_fault = capability.fault()
+    else:
         check_interfaces(network)
         _check_sources(document, network)
         check_root(registry, plan.routes, network)
@@ -122,7 +135,9 @@ def planned(
     file = topology.path if topology else None
     if not doubt:
         file, doubt = distrust_hooks(document) or (None, "")
-    return Planned(plan, network, outside, source, registry, tools, there, services, doubt, file)
+    return Planned(
+        plan, network, outside, source, lab_fault, registry, tools, there, services, doubt, file
+    )
 
 
 def _laid_out(

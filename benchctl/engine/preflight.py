@@ -195,11 +195,6 @@ async def _look(
     return found
 
 
-def first_missing(tools: Tools) -> MissingError | None:
-    """Return the error of the first missing program, if any."""
-    return next((tool for tool in tools.values() if isinstance(tool, MissingError)), None)
-
-
 def captured_at(flow: PlannedFlow, network: Network) -> list[Host]:
     """Return the hosts on which the packets of a flow are recorded."""
     if flow.capture is None:

@@ -97,7 +97,9 @@ class Runner:
         except StoreError:
             raise  # which cannot be written
         except Exception as error:
-            what = error.message if isinstance(error, BenchctlError) else f"a bug: {error!r}"
+            what = f"a bug: {error!r}"
+            if isinstance(error, BenchctlError):
+                what = "; ".join(filter(None, [error.message, error.hint]))
             recorder.update_run(status=Status.FAILED, error=what, finished_time=time.time())
             raise
         finally:

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchctl.errors import LabError
 from benchctl.lab.devices import program_path
 
 # linux/capability.h
@@ -68,9 +69,16 @@ def launcher() -> Launcher:
 
 def examine() -> list[Ability]:
     """Return what this machine lets a lab do."""
-    if sys.platform != "linux":
-        return [Ability("lab", False, "needs Linux", "run benchctl in a Linux virtual machine")]
+    if why_not := _why_not():
+        return [why_not]
     return list(_examine())
+
+
+def fault() -> LabError | None:
+    """Return why no lab can be built here; None if one can, as far as this is quickly seen."""
+    if why_not := _why_not():
+        return LabError(f"the lab cannot be built: {why_not.text}", why_not.remedy)
+    return None
 
 
 def remedy() -> str:
@@ -84,23 +92,35 @@ def remedy() -> str:
     return "run as root; in a container, start it with --privileged"
 
 
-def _examine() -> Iterator[Ability]:
+def _why_not() -> Ability | None:
+    if sys.platform != "linux":
+        return Ability("lab", False, "it needs Linux", "run benchctl in a Linux virtual machine")
     for program, package in PROGRAMS.items():
         if not program_path(program):
-            yield Ability("lab", False, f"no program {program}", f"install {package}")
-            return
-    how = launcher()
-    argv = (*how.argv, "unshare", "--net", "--", sys.executable, "-P", "-m", __name__)
-    result = subprocess.run(argv, capture_output=True, text=True, check=False)
-    whose = "as an ordinary user, in a user namespace" if how.user_namespace else "as root"
+            return Ability("lab", False, f"no program {program} in the PATH", f"install {package}")
+    result = _inside("unshare", "--version")  # which is there
     if result.returncode:
-        yield Ability(
-            "lab", False, f"cannot create namespaces {whose}: {result.stderr.strip()}", remedy()
-        )
-        return
-    yield Ability("lab", True, f"namespaces {whose}")
+        text = f"cannot create namespaces {_whose()}: {result.stderr.strip()}"
+        return Ability("lab", False, text, remedy())
+    return None
+
+
+def _examine() -> Iterator[Ability]:
+    yield Ability("lab", True, f"namespaces {_whose()}")
+    result = _inside(sys.executable, "-P", "-m", __name__)
+    result.check_returncode()
     for found in json.loads(result.stdout):
         yield Ability(**found)
+
+
+def _inside(*command: str) -> subprocess.CompletedProcess[str]:
+    """Run a command in namespaces of its own, as those of a lab."""
+    argv = (*launcher().argv, "unshare", "--net", "--", *command)
+    return subprocess.run(argv, capture_output=True, text=True, check=False)
+
+
+def _whose() -> str:
+    return "as an ordinary user, in a user namespace" if launcher().user_namespace else "as root"
 
 
 def _is_root() -> bool:

@@ -25,9 +25,12 @@ from benchctl.visible import visible
 def remarks(report: Report, *, tables: bool = False) -> list[str]:
     """Return the remarks below a table, after an empty line.
 
-    With ``tables``, packets, events and expectations have sections of their own, and no remark.
+    With ``tables``, the run's own error, packets, events and expectations have a place of their
+    own, and no remark.
     """
     lines = [*search_remarks(report)]
+    if report.run.error and not tables:
+        lines.append(f"the run failed: {report.run.error}")
     hints: set[str] = set()
     for trial, flows in ((one.trial, one.flows) for one in report.trials):
         name = f"trial {trial.position + 1}{at_point(trial.point, ' ({})')}, repeat {trial.repeat}"

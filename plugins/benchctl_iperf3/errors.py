@@ -157,11 +157,13 @@ SILENT = Failure(
     "the server accepted the connection and did not respond",
     "it may not be an iperf3 server (a web server waits like this), or it may be stuck",
 )
+# The client waits for the answer to its first datagram, which it does not repeat
+# (iperf_udp_connect).
 UDP_SILENT = replace(
     SILENT,
-    hint="UDP packets to or from its port may be dropped on the way, perhaps by a firewall; or"
-    f" {SILENT.hint}",
+    hint="UDP packets to or from its port may be dropped on the way, perhaps by a firewall",
 )
+UDP_SILENT_PEER = replace(SILENT, hint=f"{UDP_SILENT.hint}; or {SILENT.hint}")
 
 
 def classify(message: str) -> Failure:

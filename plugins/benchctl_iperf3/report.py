@@ -32,7 +32,14 @@ from benchctl.api import (
     Summary,
     Warn,
 )
-from benchctl_iperf3.errors import CLIENT_ENDED, SILENT, UDP_SILENT, classify, ended
+from benchctl_iperf3.errors import (
+    CLIENT_ENDED,
+    SILENT,
+    UDP_SILENT,
+    UDP_SILENT_PEER,
+    classify,
+    ended,
+)
 from benchctl_iperf3.faults import NO_BIDIR
 from benchctl_iperf3.parameters import Iperf3Parameters, ends_late, interval_s
 from benchctl_iperf3.weigh import Final, weigh
@@ -276,7 +283,9 @@ class ReportParser(LineParser):
     def _explained(self, failure: Failure) -> Failure:
         """Return a failure with the context of the flow added to the tool's message."""
         if CLIENT_ENDED in failure.message and not self.streams:
-            return UDP_SILENT if self.flow.params.protocol == "udp" else SILENT
+            if self.flow.params.protocol != "udp":
+                return SILENT
+            return UDP_SILENT if self.flow.owns_server else UDP_SILENT_PEER
         if self.flow.direction is Direction.BOTH and self.streams and not self._has_received:
             hint = f"perhaps {NO_BIDIR.told}: use two flows, or a newer server"
             return replace(failure, kind=FailureKind.REFUSED, hint=hint)

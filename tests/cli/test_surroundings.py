@@ -59,6 +59,34 @@ def test_a_machine_without_programs_is_looked_at_all_the_same(benchctl):
     assert "Traceback" not in lab.stderr
 
 
+IN_A_LAB = (
+    '[lab]\ntopology = "pair"\n[flows.main]\nbackend = "toy"\nfrom = "sender"\nto = "receiver"\n'
+)
+
+
+@pytest.mark.netns
+@pytest.mark.tool("sh")
+def test_who_cannot_build_a_lab_is_told_before_anything_begins(benchctl, tmp_path):
+    profile, everything = benchctl.profile(IN_A_LAB), benchctl.environment["PATH"]
+    (tmp_path / "sh").symlink_to("/bin/sh")
+    benchctl.environment["PATH"] = str(tmp_path)
+    missing = (
+        "benchctl: the lab cannot be built: no program unshare in the PATH\n  install util-linux\n"
+    )
+    run = benchctl("run", profile)
+    assert (run.returncode, run.stdout, run.stderr) == (3, "", missing)
+    assert not benchctl.store.exists()
+    plan = benchctl("plan", profile)
+    assert (plan.returncode, plan.stderr) == (3, missing)
+    assert "missing  lab: the lab cannot be built: no program unshare in the PATH" in plan.stdout
+    benchctl.environment["PATH"] = everything
+    failed = benchctl("run", profile, "--set", "flows.main.plan=fail")
+    assert failed.returncode == 1
+    benchctl.environment["PATH"] = str(tmp_path)
+    resume = benchctl("resume", "--failed")
+    assert (resume.returncode, resume.stdout, resume.stderr) == (3, "", missing)
+
+
 @pytest.mark.netns
 def test_a_run_that_fills_the_disk_says_so_and_leaves_a_store_that_opens(benchctl):
     small = benchctl.directory / "small"

@@ -102,6 +102,10 @@ def test_a_client_whose_datagrams_get_no_answer_looks_for_a_firewall_first():
         [failure] = only(Failure, replay(TextClient(flow(protocol=protocol)), b"", waiting, 1))
         assert ("firewall" in failure.hint) is told
         assert "web server" in failure.hint
+    ours = flow(protocol="udp", owns_server=True)
+    [failure] = only(Failure, replay(TextClient(ours), b"", waiting, 1))
+    assert "firewall" in failure.hint
+    assert "web server" not in failure.hint
 
 
 @pytest.mark.parametrize("version", ["3.12", "3.21"])

@@ -19,8 +19,24 @@ def test_an_ordinary_user_gets_a_user_namespace(monkeypatch):
 def test_a_program_that_is_missing_is_named_with_its_package(monkeypatch):
     monkeypatch.setattr(shutil, "which", lambda name, path="": None if name == "ip" else name)
     assert capability.examine() == [
-        capability.Ability("lab", False, "no program ip", "install iproute2")
+        capability.Ability("lab", False, "no program ip in the PATH", "install iproute2")
     ]
+    fault = capability.fault()
+    assert fault.message == "the lab cannot be built: no program ip in the PATH"
+    assert fault.hint == "install iproute2"
+
+
+@pytest.mark.netns
+def test_who_may_have_no_namespaces_is_told_so_before_a_lab_is_built(monkeypatch):
+    assert capability.fault() is None
+    refused = capability.Launcher(("sh", "-c", "echo no way >&2; exit 1", "sh"), True)
+    monkeypatch.setattr(capability, "launcher", lambda: refused)
+    fault = capability.fault()
+    assert fault.message == (
+        "the lab cannot be built: cannot create namespaces as an ordinary user, in a user"
+        " namespace: no way"
+    )
+    assert fault.hint == capability.remedy()
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,13 @@ def test_a_run_without_results_says_so():
     assert text("table", empty) == "nothing was measured\n\n4 of 4 trials were not measured\n"
 
 
+@pytest.mark.parametrize("form", ["table", "md"])
+def test_a_run_that_failed_as_a_whole_says_why(form):
+    run = replace(RUN, status="failed", error="the lab cannot be built: no namespaces")
+    told = text(form, replace(REPORT, run=run, summary=[], trials=[], outcomes=[]))
+    assert told.count("the lab cannot be built: no namespaces") == 1
+
+
 def test_the_senders_count_stands_in_where_the_receivers_is_not_known():
     shown = pivot(with_rows(row(TWO, "sent_bps", 5e6, flow="other")))
     assert "sent" in shown.heads

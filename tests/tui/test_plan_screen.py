@@ -141,7 +141,7 @@ def test_a_profile_that_is_wrong_or_lacks_its_program_does_not_run(monkeypatch):
         assert "there is no plan to run" in notices(pilot)
         missing = MissingError("no toy here", "install one")
         monkeypatch.setattr("benchctl.tui.screens.drawn.Drawn.can_run", False)
-        monkeypatch.setattr("benchctl.tui.screens.drawn.first_missing", lambda tools: missing)
+        monkeypatch.setattr("benchctl.engine.planning.Planned.missing", missing)
         OWN.write_text(PROFILE)
         await until(pilot, lambda: "✗ something is missing" in shown(pilot))
         await press(pilot, "r")

@@ -13,7 +13,7 @@ from benchctl.engine.planning import Planned
 from benchctl.engine.preflight import commands_of
 from benchctl.engine.traffic import Amount, Traffic, expected_traffic
 from benchctl.engine.trust import user_name
-from benchctl.errors import MissingError
+from benchctl.errors import BenchctlError, MissingError
 from benchctl.hosts.programs import as_sent
 from benchctl.plan.bound import BoundTrial
 from benchctl.plan.plan import Plan
@@ -144,11 +144,12 @@ def _until(plan: Plan) -> str:
 
 
 def _checks(prepared: Planned, findings: Sequence[HealthFinding]) -> Iterator[Line]:
+    if prepared.lab_fault is not None:
+        yield from _missing("lab", prepared.lab_fault)
     for (name, role), tool in prepared.tools.items():
         end = "" if role is Role.CLIENT else " (server)"
         if isinstance(tool, MissingError):
-            yield [Span("✗ missing  ", "bad"), Span(f"{name}{end}: {tool.message}")]
-            yield [Span(f"           {tool.hint}", "warn")]
+            yield from _missing(f"{name}{end}", tool)
         else:
             yield [Span("✓ ok       ", "good"), Span(f"{name}{end} {tool.version}".rstrip())]
     if prepared.outside.elsewhere:
@@ -160,6 +161,11 @@ def _checks(prepared: Planned, findings: Sequence[HealthFinding]) -> Iterator[Li
         yield [Span("! note     ", "warn"), Span(f"{finding.subject}: {finding.text}")]
         if finding.remedy:
             yield [Span(f"           {finding.remedy}", "dim")]
+
+
+def _missing(what: str, error: BenchctlError) -> Iterator[Line]:
+    yield [Span("✗ missing  ", "bad"), Span(f"{what}: {error.message}")]
+    yield [Span(f"           {error.hint}", "warn")]
 
 
 def _detection(prepared: Planned, search: Search) -> Iterator[Line]:

@@ -12,7 +12,6 @@ from msgspec import Struct
 
 from benchctl.engine.health import HealthFinding, examine
 from benchctl.engine.planning import Planned, planned
-from benchctl.engine.preflight import first_missing
 from benchctl.errors import BenchctlError
 from benchctl.profile.find import shipped_topologies
 from benchctl.tui.draw.plantext import plan_lines
@@ -30,7 +29,7 @@ class Drawn(Struct, frozen=True):
     @property
     def can_run(self) -> bool:
         """Whether everything the plan needs is available."""
-        return self.prepared is not None and first_missing(self.prepared.tools) is None
+        return self.prepared is not None and self.prepared.missing is None
 
 
 def draw_plan(profile: str, chosen: Choices | None = None) -> Drawn:
@@ -74,6 +73,7 @@ def opening_comment(text: str) -> list[str]:
 
 def _concerns(finding: HealthFinding, prepared: Planned) -> bool:
     """Return whether a note is relevant to a plan, whose own tools are checked separately."""
-    of_labs = finding.subject.startswith("lab") and prepared.topology is None
+    no_lab = prepared.topology is None or prepared.lab_fault is not None
+    of_labs = finding.subject.startswith("lab") and no_lab
     of_tools = finding.subject in prepared.registry.candidates
     return finding.level != "ok" and not of_labs and not of_tools

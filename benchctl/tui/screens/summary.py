@@ -123,7 +123,8 @@ class SummaryScreen(ReportPage):
         self._turn = self._turn or self._summary.first_turn()
         failed = [one.trial for one in report.trials if one.trial.status is not Status.OK]
         goals = goals_of(report)
-        notes: list[Line] = [goal_tally(goals)] if goals else []
+        notes: list[Line] = [[Span(f"✗ {report.run.error}", "bad")]] if report.run.error else []
+        notes += [goal_tally(goals)] if goals else []
         notes += [
             [Span(f"✗ {one.told}", "bad") if one.fails() else Span(f"? {one.told}", "warn")]
             for one in report.outcomes
