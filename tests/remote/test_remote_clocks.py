@@ -33,8 +33,9 @@ def test_what_is_said_of_a_clock_is_true(skew_s, lab):
 
     reading = asyncio.run(main())
     assert abs(reading.offset_s - skew_s) <= reading.error_s
-    # Each way takes 5 ms.
-    assert 0.010 <= reading.rtt_s <= 2 * reading.error_s + 1e-4
+    # Each way takes 5 ms or more, which no way there or back can tell from a clock that is ahead.
+    assert reading.rtt_s >= 0.010
+    assert reading.error_s >= 0.005
 
 
 def test_commands_on_clocks_that_differ_wait_for_the_same_moment(lab):
