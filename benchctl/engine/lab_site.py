@@ -133,6 +133,11 @@ class LabSite(Site):
         except LabError:
             return ()  # it failed, as its flows report
 
+    async def counters(self, node: str) -> Mapping[str, Any]:
+        if self._lab is None:
+            return await super().counters(node)
+        return await asyncio.to_thread(self._lab.node_counters, node)
+
     async def fallen(self) -> str:
         try:
             if self._lab is not None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from benchctl.errors import LabError
 from benchctl.plan.bound import BoundTrial
 from benchctl.run.planned import Network
 
@@ -40,6 +41,13 @@ class Site:
     async def carried(self, trial: BoundTrial) -> Sequence[Carried]:
         """Return what the links of the trial's flows carried since it was prepared."""
         return ()
+
+    async def counters(self, node: str) -> Mapping[str, Any]:
+        """Return what a node of the lab has counted, as `benchctl.hosts.counters.read`.
+
+        Raises LabError.
+        """
+        raise LabError("there is no lab")
 
     async def fallen(self) -> str:
         """Return why the prepared network has failed; empty if it works."""

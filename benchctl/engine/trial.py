@@ -11,6 +11,7 @@ from benchctl.analysis.figures import FlowFold
 from benchctl.api import FailureKind, Role
 from benchctl.engine.capture import recorder_of
 from benchctl.engine.command import command_of
+from benchctl.engine.counting import HostReadings
 from benchctl.engine.flow import FlowAttempt
 from benchctl.engine.hooks import Hooks
 from benchctl.engine.inside import keep_inside
@@ -184,11 +185,12 @@ class TrialRunner:
     ) -> list[FlowAttempt]:
         self._recorder.update_trial(trial_id, status=Status.RUNNING, started_time=self._wall())
         flows = [self._flow(trial_id, place, number) for place in places]
+        counts = HostReadings(places, self._spawner, self._site, self._wall)
         # A login after a connection was lost takes nothing of the deadline.
         task = asyncio.ensure_future(reach_hosts(places, flows, self._spawner))
         is_done = await self._until_asked(task)
         if is_done and not any(flow.failure for flow in flows):
-            task = asyncio.ensure_future(self._measure(trial_id, places, flows))
+            task = asyncio.ensure_future(self._measure(trial_id, places, flows, counts))
             is_done = await self._until_asked(task, trial.plan.deadline_s + lead_s(places))
         status: Status | None = None
         reason = ""
@@ -202,7 +204,8 @@ class TrialRunner:
         error = None if task.cancelled() else task.exception()
         if error is not None:
             status, reason = Status.INTERRUPTED, str(error)
-        self._recorder.update_trial(trial_id, clocks=clocks_at(flows, self._wall()))
+        counters, clocks = await counts.end(), clocks_at(flows, self._wall())
+        self._recorder.update_trial(trial_id, clocks=clocks, counters=counters)
         await blame_lost(places, flows, self._spawner, self._site)
         ends = [self._end(flow, status, reason) for flow in flows]
         # Build all of them first: if one fails, no other is running.
@@ -236,7 +239,7 @@ class TrialRunner:
             await flow.end(Status.INTERRUPTED, "ended because another flow of its trial failed")
 
     async def _measure(
-        self, trial_id: int, places: list[FlowPlace], flows: list[FlowAttempt]
+        self, trial_id: int, places: list[FlowPlace], flows: list[FlowAttempt], counts: HostReadings
     ) -> None:
         """Bring all flows to their gates, open them together, and wait until all have ended.
 
@@ -255,7 +258,7 @@ class TrialRunner:
         ahead_s = lead_s(places)
         starts = self._wall() + ahead_s
         waiting = (self._start_client(*pair, starts) for pair in pairs if pair[0].waits)
-        await asyncio.gather(*waiting)
+        await asyncio.gather(counts.begin(starts), *waiting)
         if any(flow.failure for flow in flows):
             return
         common_start = starts if ahead_s else self._wall()

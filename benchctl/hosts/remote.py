@@ -252,8 +252,8 @@ class RemoteHost:
                 process.take(Channel.STDERR, f"{head['error']}\n".encode(), None)
                 process.take_end(NOT_STARTED)
         elif "answer" in head:
-            answer = self._answers[head["answer"]]
-            if not answer.done():
+            answer = self._answers.get(head["answer"])
+            if answer is not None and not answer.done():  # else nobody waits for it any more
                 if "error" in head:
                     what = f"host {self.name}: {visible(head['error'])}"
                     answer.set_exception(HostError(what))

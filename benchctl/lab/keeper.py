@@ -19,12 +19,14 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NoReturn
 
+from benchctl.hosts import counters
 from benchctl.lab.devices import BuildError
 from benchctl.lab.emulator import run_direction
 from benchctl.lab.kernel import KernelLinks, LinkPlace, refusal, several_processors, unpunctual
 from benchctl.lab.link import Change
 from benchctl.lab.messages import (
     AskCounters,
+    AskNode,
     Broken,
     Built,
     ChangeLinks,
@@ -118,6 +120,9 @@ class Keeper:
                 return self._kernel.counters(directions)
             case AskCounters(directions):
                 return self._ask_emulators(dict.fromkeys(directions))
+            case AskNode(node):
+                enter_network(self._namespaces.descriptors[node])  # of which /proc/net is then
+                return counters.read()
             case _:
                 self._reap()
         return None

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from multiprocessing import Pipe
+from threading import Lock
 from types import MappingProxyType
 from typing import Any
 
@@ -20,6 +21,7 @@ from benchctl.lab.capability import Launcher
 from benchctl.lab.link import Change
 from benchctl.lab.messages import (
     AskCounters,
+    AskNode,
     AskStanding,
     Broken,
     Built,
@@ -137,6 +139,7 @@ class Lab:
             {name: _host(topology, name, built, launcher) for name in topology.nodes}
         )
         self._keeper = keeper
+        self._asking = Lock()
 
     @classmethod
     def build(cls, topology: Topology, emulator: Emulator | None = None) -> Lab:
@@ -204,6 +207,14 @@ class Lab:
         counters: list[DirectionCounters] = self._ask(AskCounters(directions))
         return counters
 
+    def node_counters(self, node: str) -> dict[str, Any]:
+        """Return what the kernel has counted on a node, as `benchctl.hosts.counters.read`.
+
+        The processors are the machine's. Raises LabError if the lab has failed.
+        """
+        counted: dict[str, Any] = self._ask(AskNode(node))
+        return counted
+
     def check(self) -> None:
         """Raise LabError, with the reason, if the lab has failed."""
         # By a request, because the connection of a killed keeper closes only with the last of the
@@ -212,8 +223,9 @@ class Lab:
 
     def _ask(self, request: Request) -> Any:
         try:
-            self._keeper.tell(request)
-            return self._keeper.hear(_ANSWER_TIMEOUT_S)
+            with self._asking:  # threads ask, too
+                self._keeper.tell(request)
+                return self._keeper.hear(_ANSWER_TIMEOUT_S)
         except _GoneError as error:
             raise LabError(f"the lab failed: {error}") from None
 

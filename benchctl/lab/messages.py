@@ -58,11 +58,18 @@ class AskCounters:
 
 
 @dataclass(frozen=True, slots=True)
+class AskNode:
+    """Requests what the kernel has counted on a node, as `benchctl.hosts.counters.read`."""
+
+    node: str
+
+
+@dataclass(frozen=True, slots=True)
 class AskStanding:
     """Requests None, which only a working lab answers."""
 
 
-Request = ChangeLinks | AskCounters | AskStanding
+Request = ChangeLinks | AskCounters | AskNode | AskStanding
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from msgspec import to_builtins
 from msgspec.structs import asdict
 
 from benchctl.analysis.results import FlowReport, TrialReport
@@ -145,6 +146,7 @@ def trial_entry(trial: Trial) -> Entry:
         "links_kept": all(link["kept"] for link in trial.links) if trial.links else None,
         "file": trial.file,
         "clocks": {name: asdict(clock) for name, clock in trial.clocks.items()},
+        "counters": to_builtins(trial.counters),
     }
 
 

@@ -11,6 +11,7 @@ from benchctl.analysis.summary import at_point
 from benchctl.metrics import Aspect, of_aspect, title_of
 from benchctl.report.captured import packet_lines
 from benchctl.report.clocks import clock_lines
+from benchctl.report.counters import counter_lines
 from benchctl.report.happenings import tally
 from benchctl.report.pivot import figure_name, with_interval
 from benchctl.report.report import Report, is_repeated, is_settled
@@ -45,6 +46,7 @@ def remarks(report: Report, *, tables: bool = False) -> list[str]:
         if broken:
             text = "not valid for this lab: the emulator did not keep up on"
             lines.append(f"{name}: {text} {', '.join(broken)}")
+    lines += counter_lines(report)
     lines += _sharing(report)
     lines += clock_lines(report)
     lines += route_lines(report)

@@ -10,7 +10,7 @@ gets both when it is next written to. Before that, readers find the default, or 
   key of its settings, for resume;
 - facts of another host: ``hosts`` of the run. ``facts`` are those of host ``local``, where the
   runner is;
-- a clock with its error: ``clocks`` of the trial, by host;
+- a clock with its error: ``clocks`` of the trial, by host; ``counters`` likewise;
 - a file of a run (a trace, a figure): a table by run, with its name, type and bytes;
 
 An imported run has an ``origin``. Its trials have their status from the start, and never a runner;
@@ -157,6 +157,48 @@ LinkTraffic = TypedDict(
 """
 
 
+class InterfaceCounters(Struct, frozen=True):
+    """What passed an interface, and what it dropped."""
+
+    rx_bytes: int
+    rx_packets: int
+    rx_errors: int
+    rx_dropped: int
+    tx_bytes: int
+    tx_packets: int
+    tx_errors: int
+    tx_dropped: int
+
+
+class CpuUse(Struct, frozen=True):
+    """How busy the processors of a host were: of all ``cores``, and core ``busiest``.
+
+    Of the time of that core, software interrupts had ``softirq_ratio``, and the hypervisor took
+    ``steal_ratio``.
+    """
+
+    cores: int
+    busy_ratio: float
+    busiest: int
+    busiest_ratio: float
+    softirq_ratio: float
+    steal_ratio: float
+
+
+class HostCounters(Struct, frozen=True):
+    """What the kernel of a host counted in ``lasted_s`` from before a trial's start to its end.
+
+    ``interfaces`` are those that something passed; ``counts`` have the names of
+    `benchctl.hosts.counters`. ``unread`` says why there are none; empty if there are.
+    """
+
+    lasted_s: float
+    interfaces: Mapping[str, InterfaceCounters] = {}
+    counts: Mapping[str, int] = {}
+    cpu: CpuUse | None = None
+    unread: str = ""
+
+
 class FairWindow(Struct, frozen=True):
     """Jain's index of a trial's flows in a part of the time that all of them share.
 
@@ -187,6 +229,8 @@ class Trial(PlannedTrial, frozen=True, kw_only=True):
     file_sha256: str = ""
     clocks: Mapping[str, ClockReading] = {}
     """Those of the hosts elsewhere, at the end of its last attempt."""
+    counters: Mapping[str, HostCounters] = {}
+    """What the hosts at the ends of its flows counted during its last attempt."""
 
 
 class Figure(Struct, frozen=True):

@@ -36,6 +36,7 @@ ADDED = (
     ("flow", "route", "TEXT NOT NULL DEFAULT '[]'"),
     ("flow", "captures", "TEXT NOT NULL DEFAULT '[]'"),
     ("flow", "paired", "TEXT NOT NULL DEFAULT '[]'"),
+    ("trial", "counters", "TEXT NOT NULL DEFAULT '{}'"),
 )
 """Columns that stores of earlier programs of this version lack until they are written to.
 
@@ -91,6 +92,7 @@ CREATE TABLE trial (
     file TEXT NOT NULL DEFAULT '',      -- of an imported trial
     file_sha256 TEXT NOT NULL DEFAULT '',
     clocks TEXT NOT NULL DEFAULT '{}',  -- JSON: the clocks of hosts elsewhere, and their errors
+    counters TEXT NOT NULL DEFAULT '{}', -- JSON: what the hosts of its flows counted, by host
     UNIQUE (run_id, position)
 );
 CREATE INDEX trial_of_file ON trial (file_sha256) WHERE file_sha256 != '';

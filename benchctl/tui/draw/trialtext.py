@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from benchctl.analysis.results import FlowReport
 from benchctl.report.captured import packets_text
 from benchctl.report.clocks import clock_text, clocks_in
+from benchctl.report.counters import counters_text, doubts
 from benchctl.report.detail import TrialDetail, asked_of, in_force_of, trial_title, unlike_asked
 from benchctl.report.happenings import event_text
 from benchctl.report.limiting import limit_text, limits_of
@@ -38,6 +39,8 @@ def trial_lines(detail: TrialDetail) -> Iterator[Line]:
         yield from hook_lines(hook)
     for host, clock in trial.clocks.items():
         yield [Span(f"  {host}: ", "label"), Span(clock_line(clock))]
+    for host, counted in trial.counters.items():
+        yield [Span(f"  {host} counted ", "label"), Span(counters_text(counted))]
     planned = {flow.name: flow for flow in trial.flows}
     if not detail.flows:
         for flow in trial.flows:
@@ -47,6 +50,8 @@ def trial_lines(detail: TrialDetail) -> Iterator[Line]:
     if broken := dict.fromkeys(link["link"] for link in trial.links if not link["kept"]):
         text = f"  not valid for this lab: the emulator did not keep up on {', '.join(broken)}"
         yield [Span(text, "bad")]
+    for doubt in doubts(trial, in_lab=detail.run.settings.lab is not None):
+        yield [Span(f"  {doubt.text}", "warn")]
     for note in detail.notes:
         yield _note(note, trial.started_time)
 

@@ -1,0 +1,95 @@
+"""What a host counted between two readings of its counters, and what makes figures doubtful.
+
+The readings are those of `benchctl.hosts.counters`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from benchctl.run.record import CpuUse, HostCounters, InterfaceCounters
+
+BUSY_RATIO = 0.95
+"""A processor with more is the limit, or nearly: what is left is the time between two tasks."""
+STRAY_PER_S = 1.0
+"""Frames of protocols that a host does not speak count as dropped when received (net/core/dev.c,
+__netif_receive_skb_core): switches send such, as LLDP, by less than one a second."""
+DROPS = {
+    "udp_receive_buffer_errors": "UDP datagrams at full receive buffers",
+    "udp_send_buffer_errors": "UDP datagrams at full send buffers",
+    "tcp_segments_dropped": "TCP segments at full receive buffers",
+    "tcp_connections_dropped": "TCP connections at full listen queues",
+}
+"""The counts of what a host itself drops, in words; beside that of its processors' input queues."""
+_WORD = 1 << 32
+
+
+def between(before: Mapping[str, Any], after: Mapping[str, Any]) -> HostCounters:
+    """Return what was counted from one reading to a later one.
+
+    An interface that came in between, or whose counters began anew, has what it counted since;
+    one that went has none.
+    """
+    interfaces = {
+        name: _grown(before["interfaces"].get(name, [0] * len(counts)), counts)
+        for name, counts in after["interfaces"].items()
+    }
+    names = [name for name in after["counts"] if name in before["counts"]]
+    old, new = ([reading["counts"][name] for name in names] for reading in (before, after))
+    return HostCounters(
+        after["time_s"] - before["time_s"],
+        {name: InterfaceCounters(*grown) for name, grown in interfaces.items() if any(grown)},
+        dict(zip(names, _grown(old, new), strict=True)),
+        _cpu(before["cores"], after["cores"]),
+    )
+
+
+def drops(counted: HostCounters) -> dict[str, int]:
+    """Return what a host itself dropped, by where that was, in words."""
+    found = {words: counted.counts.get(name, 0) for name, words in DROPS.items()}
+    for name, one in counted.interfaces.items():
+        stray = STRAY_PER_S * counted.lasted_s
+        found[f"packets received by {name}"] = one.rx_dropped if one.rx_dropped > stray else 0
+        found[f"packets to be sent by {name}"] = one.tx_dropped
+        found[f"packets with errors at {name}"] = one.rx_errors + one.tx_errors
+    return {words: count for words, count in found.items() if count}
+
+
+def is_busy(cpu: CpuUse) -> bool:
+    """Return whether a processor of a host had hardly any time left."""
+    return cpu.busiest_ratio > BUSY_RATIO
+
+
+def _grown(before: Sequence[int], after: Sequence[int]) -> list[int]:
+    """Return by how much counters grew; each may have 32 bits.
+
+    If one fell that had not reached half of these, they began anew.
+    """
+    pairs = list(zip(before, after, strict=True))
+    if any(new < old and not _WORD // 2 <= old < _WORD for old, new in pairs):
+        return list(after)
+    return [new - old if new >= old else new - old + _WORD for old, new in pairs]
+
+
+def _cpu(before: Mapping[str, Sequence[int]], after: Mapping[str, Sequence[int]]) -> CpuUse | None:
+    """Return how busy the processors were; None if too little time passed to tell."""
+    used: dict[str, list[int]] = {}
+    for name in before.keys() & after.keys():
+        # That of waiting for the disk is no reliable count and may fall (proc(5)).
+        grown = [max(0, new - old) for old, new in zip(before[name], after[name], strict=True)]
+        if grown[0] + grown[1]:
+            used[name] = grown
+    if not used:
+        return None
+    busiest = max(used, key=lambda name: (_share(used[name]), -int(name)))
+    busy, idle, softirq, steal = used[busiest]
+    every = [sum(column) for column in zip(*used.values(), strict=True)]
+    return CpuUse(
+        len(used), _share(every), int(busiest), _share(used[busiest]),
+        softirq / (busy + idle), steal / (busy + idle),
+    )  # fmt: skip
+
+
+def _share(ticks: Sequence[int]) -> float:
+    return ticks[0] / (ticks[0] + ticks[1])

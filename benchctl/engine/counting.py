@@ -1,0 +1,83 @@
+"""Reads the counters of the hosts at the ends of a trial's flows, before and after an attempt."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from benchctl.analysis.counting import between
+from benchctl.engine.place import FlowPlace
+from benchctl.engine.site import Site
+from benchctl.errors import HostError, LabError
+from benchctl.hosts import counters
+from benchctl.hosts.spawn import Spawner
+from benchctl.hosts.tasks import cancel
+from benchctl.run.planned import Host
+from benchctl.run.record import HostCounters
+
+# Where there is time before the common start, a reading begins as late as it may: the shares of
+# processors are those of the time between the readings. It takes some milliseconds, and what the
+# connection takes.
+READ_S = 0.1
+NOT_LINUX = "its counters are read on Linux only"
+
+
+class HostReadings:
+    """The counters of the hosts of some flows, around one attempt."""
+
+    def __init__(
+        self,
+        places: Iterable[FlowPlace],
+        spawner: Spawner,
+        site: Site,
+        wall_clock: Callable[[], float],
+    ) -> None:
+        self._hosts = {host.name: host for place in places for host in place.hosts}
+        self._spawner = spawner
+        self._site = site
+        self._wall = wall_clock
+        self._first: asyncio.Future[list[Mapping[str, Any]]] | None = None
+
+    async def begin(self, start_time: float) -> None:
+        """Read them shortly before a start that is to come, in Unix time; wait only if it is due.
+
+        A start must not be late because a host answers late.
+        """
+        is_due = start_time <= self._wall()
+        self._first = asyncio.ensure_future(self._read_all(start_time))
+        if is_due:
+            await asyncio.wait([self._first])
+
+    async def end(self) -> dict[str, HostCounters]:
+        """Read them again, and return what they have counted, by host; nothing if none began."""
+        if self._first is None or not self._first.done():
+            await cancel(*filter(None, [self._first]))
+            return {}
+        pairs = zip(self._hosts, self._first.result(), await self._read_all(), strict=True)
+        return {name: _counted(before, after) for name, before, after in pairs}
+
+    async def _read_all(self, start_time: float = 0.0) -> list[Mapping[str, Any]]:
+        return await asyncio.gather(*(self._read(one, start_time) for one in self._hosts.values()))
+
+    async def _read(self, host: Host, start_time: float = 0.0) -> Mapping[str, Any]:
+        """Return a reading as late as it may be, or why there is none, as ``unread``."""
+        try:
+            if (lost := self._spawner.lost(host)).done():  # to ask would connect again
+                return {"unread": lost.result()}
+            clock = await self._spawner.clock_of(host)
+            now = self._wall()
+            due_s = start_time - now - READ_S - 2 * clock.reading(now).rtt_s
+            await asyncio.sleep(max(0.0, due_s))
+            if host.prefix:
+                found = await self._site.counters(host.name)
+            else:
+                found = await self._spawner.ask(host, counters, "read")
+        except (HostError, LabError) as error:
+            return {"unread": error.message}
+        return found or {"unread": NOT_LINUX}
+
+
+def _counted(before: Mapping[str, Any], after: Mapping[str, Any]) -> HostCounters:
+    why = before.get("unread") or after.get("unread")
+    return HostCounters(0.0, unread=why) if why else between(before, after)

@@ -1,0 +1,108 @@
+"""What the hosts of a trial counted, in words: a line for each, and what makes figures doubtful."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from benchctl.analysis.counting import drops, is_busy
+from benchctl.analysis.summary import at_point
+from benchctl.report.report import Report
+from benchctl.run.record import CpuUse, HostCounters, InterfaceCounters, Trial
+from benchctl.units import format_count, format_ratio, format_size
+
+_TCP = {
+    "tcp_segments_sent": "TCP segments sent",
+    "tcp_segments_retransmitted": "retransmitted",
+    "tcp_timeouts": "timeouts",
+    "tcp_spurious_timeouts": "of these spurious",
+}
+_UDP = {
+    "udp_datagrams_sent": "UDP datagrams sent",
+    "udp_datagrams_received": "received",
+    "udp_no_port": "to ports that nobody had",
+}
+# A share of software interrupts that says where the time went.
+_WORTH_SAYING = 0.1
+
+
+class Doubt(NamedTuple):
+    """Why a host, or the machine of a lab, makes the figures of a trial doubtful."""
+
+    host: str
+    reason: str
+    text: str
+
+
+def doubts(trial: Trial, *, in_lab: bool) -> list[Doubt]:
+    """Return what makes the figures of a trial doubtful, a sentence for each host and reason.
+
+    The hosts of a lab share the processors of this machine.
+    """
+    found: dict[tuple[str, str], str] = {}
+    for host, counted in trial.counters.items():
+        machine = "this machine" if in_lab else host
+        if dropped := drops(counted):
+            what = ", ".join(f"{count:,} {words}" for words, count in dropped.items())
+            found[host, "drops"] = f"{host} dropped {what}: the host lost these, not the network"
+        if late := counted.counts.get("softnet_dropped"):
+            what = f"{late:,} packets at full input queues of its processors"
+            found[machine, "queues"] = f"{machine} dropped {what}: it lost these, not the network"
+        if counted.cpu is not None and is_busy(counted.cpu):
+            what = f"on {machine}, {_busy(counted.cpu)}"
+            found[machine, "busy"] = f"{what}: the host, not the network, may be the limit"
+    return [Doubt(*where, text) for where, text in found.items()]
+
+
+def counters_text(counted: HostCounters) -> str:
+    """Return what a host counted, in one line."""
+    if counted.unread:
+        return f"not read: {counted.unread}"
+    parts = [_passed(name, one) for name, one in counted.interfaces.items()]
+    parts += filter(None, (_counts(names, counted.counts) for names in (_TCP, _UDP)))
+    if squeezed := counted.counts.get("softnet_squeezed"):
+        parts.append(f"input queues {squeezed:,} times left before they were empty")
+    if counted.cpu is not None:
+        parts.append(_busy(counted.cpu))
+    return "; ".join(parts)
+
+
+def counter_lines(report: Report) -> Iterator[str]:
+    """Yield what makes the figures of a run doubtful: a line for each host and reason.
+
+    It is that of the first such trial, with the number of the others.
+    """
+    in_lab = report.run.settings.lab is not None
+    seen: dict[tuple[str, str], list[tuple[Trial, str]]] = {}
+    for trial in (one.trial for one in report.trials):
+        for doubt in doubts(trial, in_lab=in_lab):
+            seen.setdefault((doubt.host, doubt.reason), []).append((trial, doubt.text))
+    for found in seen.values():
+        trial, text = found[0]
+        where = f"trial {trial.position + 1}{at_point(trial.point, ' ({})')}, repeat {trial.repeat}"
+        more = len(found) - 1
+        others = f"; likewise {format_count(more, 'other trial')}" if more else ""
+        yield f"{where}: {text}{others}"
+
+
+def _passed(name: str, one: InterfaceCounters) -> str:
+    rx = f"received {format_size(one.rx_bytes)} in {format_count(one.rx_packets, 'packet')}"
+    tx = f"sent {format_size(one.tx_bytes)} in {format_count(one.tx_packets, 'packet')}"
+    lost = {"dropped": one.rx_dropped + one.tx_dropped, "errors": one.rx_errors + one.tx_errors}
+    told = [f"{what} {count:,}" for what, count in lost.items() if count]
+    return ", ".join([f"{name} {rx}", tx, *told])
+
+
+def _counts(names: Mapping[str, str], counts: Mapping[str, int]) -> str:
+    """Return counts in words; empty if the protocol was not used."""
+    told = [f"{counts[name]:,} {words}" for name, words in names.items() if counts.get(name)]
+    return ", ".join(told)
+
+
+def _busy(cpu: CpuUse) -> str:
+    """Return how busy the processors were, and by what the busiest."""
+    parts = {"software interrupts": cpu.softirq_ratio, "the hypervisor": cpu.steal_ratio}
+    by = [f"{format_ratio(share)} {who}" for who, share in parts.items() if share > _WORTH_SAYING]
+    within = f" ({', '.join(by)})" if by else ""
+    rest = f", all {cpu.cores} cores {format_ratio(cpu.busy_ratio)}" if cpu.cores > 1 else ""
+    return f"core {cpu.busiest} was {format_ratio(cpu.busiest_ratio)} busy{within}{rest}"
