@@ -13,9 +13,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-_DEVICES, _SOFTNET, _STAT = "/proc/net/dev", "/proc/net/softnet_stat", "/proc/stat"
+_DEVICES, _SOFTNET, STAT = "/proc/net/dev", "/proc/net/softnet_stat", "/proc/stat"
 _SNMP, _SNMP6, _NETSTAT = "/proc/net/snmp", "/proc/net/snmp6", "/proc/net/netstat"
-FILES = (_DEVICES, _SNMP, _SNMP6, _NETSTAT, _SOFTNET, _STAT)
+FILES = (_DEVICES, _SNMP, _SNMP6, _NETSTAT, _SOFTNET)
+"""All but that of the processors, `STAT`, which has many more lines."""
 SUMS = {
     "tcp_segments_sent": ("Tcp OutSegs",),
     "tcp_segments_received": ("Tcp InSegs",),
@@ -48,7 +49,7 @@ def read() -> dict[str, Any]:
     if sys.platform != "linux":
         return {}
     files = {}
-    for path in FILES:
+    for path in (*FILES, STAT):
         with suppress(OSError):
             files[path] = Path(path).read_text()
     return parsed(files, time.monotonic())
@@ -78,7 +79,7 @@ def parsed(files: Mapping[str, str], time_s: float) -> dict[str, Any]:
         counts["softnet_dropped"] = sum(int(words[1], 16) for words in softnet) % _WORD
         counts["softnet_squeezed"] = sum(int(words[2], 16) for words in softnet) % _WORD
     cores = {}
-    for line in files.get(_STAT, "").splitlines():
+    for line in files.get(STAT, "").splitlines():
         name, *words = line.split()
         if name.startswith("cpu") and name != "cpu":
             # user, nice, system, idle, iowait, irq, softirq, steal; guests are within user and nice

@@ -1,4 +1,4 @@
-"""What a host without Python answers: its facts, addresses and free ports, by programs of POSIX.
+"""What a host without Python answers, by programs of POSIX: facts, counters, addresses, ports.
 
 Each question is a script for ``sh`` there, and a function here that reads what it prints.
 """
@@ -12,7 +12,7 @@ from itertools import islice
 from types import ModuleType
 from typing import Any
 
-from benchctl.hosts import facts, ports, recorder
+from benchctl.hosts import counters, facts, ports, recorder
 
 _OF_INTERFACES = "/sys/class/net"
 _FILES = ("/proc/loadavg", *(f"{facts.PROC_NET}/{path}" for path in facts.SYSCTLS.values()))
@@ -28,6 +28,11 @@ _LISTENING, _UNCONNECTED = "0A", "07"
 _SOCKETS = (
     f'grep -s -e " {_LISTENING} " -e " {_UNCONNECTED} " /dev/null /proc/net/tcp /proc/net/tcp6 '
     "/proc/net/udp /proc/net/udp6 || netstat -an; :"
+)
+_UPTIME = "/proc/uptime"
+_COUNTERS = (
+    f'grep -s "" /dev/null {_UPTIME} {" ".join(counters.FILES)}; '
+    f'grep -s "^cpu" /dev/null {counters.STAT}; :'
 )
 _OWN = re.compile(r"inet6? (?:addr: ?)?([0-9A-Fa-f.:]+)")
 _OF_LINUX = re.compile(
@@ -78,6 +83,17 @@ def _facts(text: str) -> dict[str, Any]:
     }
 
 
+def _counters(text: str) -> dict[str, Any]:
+    """Return the counters as `counters.read` does; empty on other systems than Linux."""
+    files = dict[str, str]()
+    for line in text.splitlines():
+        file, _, said = line.partition(":")
+        files[file] = f"{files.get(file, '')}{said}\n"
+    if _UPTIME not in files:
+        return {}
+    return counters.parsed(files, float(files.pop(_UPTIME).split()[0]))
+
+
 def _is_own(text: str, address: str) -> bool:
     """Return whether an address is one of the host's; also if nothing there shows them."""
     own = {ip_address(one) for one in _OWN.findall(text)}
@@ -93,6 +109,7 @@ def _first_free(text: str, _: str, first: int, count: int, last: int | None = No
 
 QUESTIONS: Mapping[tuple[ModuleType, str], tuple[str, Callable[..., Any]]] = {
     (facts, "collect"): (_FACTS, _facts),
+    (counters, "read"): (_COUNTERS, _counters),
     (ports, "is_own"): (_ADDRESSES, _is_own),
     (ports, "first_free"): (_SOCKETS, _first_free),
     (recorder, "why_not"): (":", lambda _: "it has no Python 3.9 or newer"),

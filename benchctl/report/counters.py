@@ -8,7 +8,7 @@ from typing import NamedTuple
 from benchctl.analysis.counting import drops, is_busy
 from benchctl.analysis.summary import at_point
 from benchctl.report.report import Report
-from benchctl.run.record import CpuUse, HostCounters, InterfaceCounters, Trial
+from benchctl.run.record import CpuUse, HostCounters, InterfaceCounters, Run, Trial
 from benchctl.units import format_count, format_ratio, format_size
 
 _TCP = {
@@ -34,11 +34,14 @@ class Doubt(NamedTuple):
     text: str
 
 
-def doubts(trial: Trial, *, in_lab: bool) -> list[Doubt]:
+def doubts(trial: Trial, run: Run) -> list[Doubt]:
     """Return what makes the figures of a trial doubtful, a sentence for each host and reason.
 
-    The hosts of a lab share the processors of this machine.
+    The hosts of a lab share the processors of this machine. A flow within one machine always keeps
+    them busy.
     """
+    in_lab, network = run.settings.lab is not None, run.settings.network.network
+    is_between = in_lab or not all(network.is_one_machine(f.source, f.to) for f in trial.flows)
     found: dict[tuple[str, str], str] = {}
     for host, counted in trial.counters.items():
         machine = "this machine" if in_lab else host
@@ -48,8 +51,8 @@ def doubts(trial: Trial, *, in_lab: bool) -> list[Doubt]:
         if late := counted.counts.get("softnet_dropped"):
             what = f"{late:,} packets at full input queues of its processors"
             found[machine, "queues"] = f"{machine} dropped {what}: it lost these, not the network"
-        if counted.cpu is not None and is_busy(counted.cpu):
-            what = f"on {machine}, {_busy(counted.cpu)}"
+        if is_between and counted.cpu is not None and is_busy(counted.cpu):
+            what = _busy(counted.cpu, f" of {machine}")
             found[machine, "busy"] = f"{what}: the host, not the network, may be the limit"
     return [Doubt(*where, text) for where, text in found.items()]
 
@@ -72,10 +75,9 @@ def counter_lines(report: Report) -> Iterator[str]:
 
     It is that of the first such trial, with the number of the others.
     """
-    in_lab = report.run.settings.lab is not None
     seen: dict[tuple[str, str], list[tuple[Trial, str]]] = {}
     for trial in (one.trial for one in report.trials):
-        for doubt in doubts(trial, in_lab=in_lab):
+        for doubt in doubts(trial, report.run):
             seen.setdefault((doubt.host, doubt.reason), []).append((trial, doubt.text))
     for found in seen.values():
         trial, text = found[0]
@@ -99,10 +101,10 @@ def _counts(names: Mapping[str, str], counts: Mapping[str, int]) -> str:
     return ", ".join(told)
 
 
-def _busy(cpu: CpuUse) -> str:
+def _busy(cpu: CpuUse, of: str = "") -> str:
     """Return how busy the processors were, and by what the busiest."""
     parts = {"software interrupts": cpu.softirq_ratio, "the hypervisor": cpu.steal_ratio}
     by = [f"{format_ratio(share)} {who}" for who, share in parts.items() if share > _WORTH_SAYING]
     within = f" ({', '.join(by)})" if by else ""
     rest = f", all {cpu.cores} cores {format_ratio(cpu.busy_ratio)}" if cpu.cores > 1 else ""
-    return f"core {cpu.busiest} was {format_ratio(cpu.busiest_ratio)} busy{within}{rest}"
+    return f"core {cpu.busiest}{of} {format_ratio(cpu.busiest_ratio)} busy{within}{rest}"

@@ -26,7 +26,7 @@ _BY_THE_CLOCK = re.compile(r"\d{8}-\d{6}-[0-9a-f]{6}|\d{4}-\d\d-\d\dT[\d:.]+")
 # A busy machine adds a line that says so, and so does a run beside another, which may take a port
 # before the server that it was free for.
 BUSY = re.compile(
-    "the emulator did not keep up on|another run is being measured here"
+    "the emulator did not keep up on|another run is being measured here|, not the network"
     r"|attempt \d+, .*Address already in use"
 )
 # With its unit, after a name, or alone; and what has no letter at all.

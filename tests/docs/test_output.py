@@ -15,6 +15,7 @@ from benchctl.analysis.compare import Comparison, Verdict
 from benchctl.api import METRICS
 from benchctl.backends import installed
 from benchctl.cli.watch import SIGNAL_CODES
+from benchctl.hosts.counters import SUMS
 from benchctl.lab.messages import DirectionCounters
 from benchctl.lab.strain import Carried
 from benchctl.metrics import Vocabulary
@@ -22,7 +23,7 @@ from benchctl.report import formats
 from benchctl.report.clocks import clock_entry, over_entry
 from benchctl.report.entries import EVENT_KEYS, OUTCOME_KEYS, SCHEMA_VERSION, comparison_entry
 from benchctl.report.exports.jsonl import event_lines
-from benchctl.run.record import Note
+from benchctl.run.record import CpuUse, HostCounters, InterfaceCounters, Note
 from benchctl.store.follow import Noted
 from benchctl.units import unit_of, without_unit
 
@@ -69,6 +70,22 @@ def events(directory):
 def test_every_key_of_the_json_is_described(document, heading, pick):
     rows = table(section(DOCUMENT, heading))
     assert sorted(names_in(rows)) == sorted(pick(document))
+
+
+def test_every_counter_of_a_host_is_described(request):
+    rows = table(section(DOCUMENT, "### trials[].counters"))
+    assert names_in(rows) == [*HostCounters.__struct_fields__]
+    described = dict(zip(names_in(rows), [row[1] for row in rows], strict=True))
+    assert set(CpuUse.__struct_fields__) <= set(names_in([[described["cpu"]]]))
+    told = names_in([[described["interfaces"]]])
+    ways = {f"{way}{what}" for way in ("rx_", "tx_") for what in told}
+    assert set(InterfaceCounters.__struct_fields__) <= ways
+    lines = ["| count | counters of the kernel |", "|---|---|"]
+    for name, sources in SUMS.items():
+        lines.append(f"| `{name}` | {', '.join(f'`{one}`' for one in sources)} |")
+    lines.append("| `softnet_dropped`, `softnet_squeezed` | second and third column of "
+                 "`/proc/net/softnet_stat`, of all processors |")  # fmt: skip
+    filled(DOCUMENT, "host counts", lines, request.config.getoption("--update-golden"))
 
 
 def test_expectations_and_the_version_are_as_described():

@@ -50,7 +50,7 @@ def trial_lines(detail: TrialDetail) -> Iterator[Line]:
     if broken := dict.fromkeys(link["link"] for link in trial.links if not link["kept"]):
         text = f"  not valid for this lab: the emulator did not keep up on {', '.join(broken)}"
         yield [Span(text, "bad")]
-    for doubt in doubts(trial, in_lab=detail.run.settings.lab is not None):
+    for doubt in doubts(trial, detail.run):
         yield [Span(f"  {doubt.text}", "warn")]
     for note in detail.notes:
         yield _note(note, trial.started_time)
