@@ -16,14 +16,15 @@ from waiting import DEADLINE_S, until
 
 from benchctl.api import Channel
 from benchctl.errors import HostError
-from benchctl.hosts import agent, door, facts, frames, hostlock, ports, ssh
+from benchctl.hosts import agent, counters, door, facts, frames, hostlock, ports, ssh
 from benchctl.hosts.programs import agent_text
+from benchctl.hosts.tasks import cancel
 
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="waits by pidfd")
 
 
 @pytest.mark.parametrize(
-    "module", [agent, door, frames, hostlock, facts, ports], ids=lambda m: m.__name__
+    "module", [agent, counters, door, frames, hostlock, facts, ports], ids=lambda m: m.__name__
 )
 def test_what_runs_elsewhere_is_written_for_python_3_9(module):
     ast.parse(Path(module.__file__).read_text(), feature_version=(3, 9))
@@ -159,6 +160,28 @@ def test_the_facts_and_the_free_ports_of_a_host_are_asked_of_it(python, port):
     about, free = linked(main, python)
     assert about["hostname"] == facts.collect()["hostname"]
     assert free == [port]
+
+
+@linux_only
+@pytest.mark.parametrize("python", PYTHONS)
+def test_the_counters_of_a_host_are_asked_of_it(python):
+    before = counters.read()
+    there = linked(lambda link: link.ask(counters, "read"), python)
+    after = counters.read()
+    assert before["time_s"] <= there["time_s"] <= after["time_s"]
+    assert before["cores"].keys() == there["cores"].keys()
+    for name, count in there["counts"].items():
+        assert before["counts"][name] <= count <= after["counts"][name], name
+
+
+def test_a_question_that_nobody_waits_for_any_more_does_not_break_the_connection():
+    async def main(link):
+        asking = asyncio.ensure_future(link.ask(ports, "is_own", "127.0.0.1"))
+        await asyncio.sleep(0)  # it is asked
+        await cancel(asking)
+        return await link.why_lost()
+
+    assert linked(main) == ""
 
 
 def test_a_question_that_fails_there_says_why():

@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from hosts.linked import linked
 
 from benchctl.hosts import counters
 
@@ -98,25 +97,3 @@ def test_a_datagram_that_nobody_waits_for_is_counted():
     assert after["interfaces"]["lo"][5] > before["interfaces"]["lo"][5]
     cores = [line for line in Path("/proc/stat").read_text().splitlines() if "cpu" in line]
     assert len(after["cores"]) == len(cores) - 1
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc of Linux")
-def test_an_agent_answers_as_this_machine_does():
-    async def main(link):
-        return await link.ask(counters, "read")
-
-    here, there = counters.read(), linked(main)
-    assert there.keys() == here.keys()
-    assert there["counts"].keys() == here["counts"].keys()
-    assert there["cores"].keys() == here["cores"].keys()
-
-
-def test_a_question_that_nobody_waits_for_any_more_does_not_end_the_connection():
-    async def main(link):
-        number, answer = link._new()
-        answer.cancel()
-        link._take({"answer": number, "value": 1}, b"")
-        await link.ask(counters, "read")
-        return link.lost
-
-    assert linked(main) == ""

@@ -17,9 +17,10 @@ from waiting import until
 
 from benchctl.api import Channel
 from benchctl.errors import HostError
-from benchctl.hosts import facts, ports, scripts, shell
+from benchctl.hosts import counters, facts, ports, scripts, shell
 from benchctl.hosts.clocks import MOST_APART
 from benchctl.hosts.hosts import Hosts
+from benchctl.hosts.posix import QUESTIONS
 from benchctl.hosts.shell import PlainClock
 from benchctl.run.planned import Host, Reach
 
@@ -260,6 +261,27 @@ def test_questions_have_the_answers_of_this_machine(there):
     assert about["interfaces"]["lo"]["mtu"] == here["interfaces"]["lo"]["mtu"]
     assert own == [True, False, True]
     assert len(free) == 3
+
+
+def test_the_counters_are_those_of_this_machine(there):
+    before = counters.read()
+    found = linked(lambda _, link: link.ask(counters, "read"))
+    after = counters.read()
+    assert found.keys() == before.keys()
+    assert found["cores"].keys() == before["cores"].keys()
+    for name, count in found["counts"].items():
+        assert before["counts"][name] <= count <= after["counts"][name], name
+    for known in (before, found):
+        assert len(known["interfaces"]["lo"]) == 8
+
+
+def test_a_host_that_is_not_linux_has_no_counters(there):
+    script, read = QUESTIONS[counters, "read"]
+    assert read("") == {}
+    # Its grep finds none of the files, and says nothing.
+    elsewhere = script.replace("/proc/", "/missing/")
+    done = subprocess.run(["sh", "-c", elsewhere], capture_output=True, check=True)
+    assert (done.stdout, done.stderr) == (b"", b"")
 
 
 def test_ports_that_are_listened_on_are_not_free(there):

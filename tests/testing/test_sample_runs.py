@@ -11,7 +11,7 @@ from benchctl.exporter import Exporter
 from benchctl.report.promised import promised
 from benchctl.report.report import StoredRun
 from benchctl.run.planned import PlannedRun, PlannedTrial, Settings
-from benchctl.run.record import Figure
+from benchctl.run.record import CpuUse, Figure, HostCounters, InterfaceCounters
 from benchctl.store.read import Reader
 from benchctl.store.record import Recorder, create_run
 from benchctl.testing.sample_runs import FILE, sample_runs
@@ -19,6 +19,15 @@ from benchctl.testing.sample_runs import FILE, sample_runs
 TITLE = 'Odd "texts", <tags> & \x1b[31mcolours\x1b[0m; 速度\n=1+1'
 AXES = {"streams": (1, 2), "queue, of = a": ("fq codel", 'µ"1"\\')}
 NAME = "20261121-002512-7f3a9c"
+COUNTERS = {
+    "local": HostCounters(
+        0.6,
+        {"wg0": InterfaceCounters(1 << 33, 6_000_000, 0, 12, 9000, 90, 0, 0)},
+        {"udp_receive_buffer_errors": 3, "tcp_segments_retransmitted": 0},
+        CpuUse(2, 0.5, 1, 1.0, 0.25, 0.0),
+    ),
+    "paris": HostCounters(0.0, unread="host paris: it is gone"),
+}
 
 
 class Format(Exporter):
@@ -48,6 +57,7 @@ def write_run(store):
             recorder.update_trial(
                 trial_id, status=status, error=error, finished_time=NOW + trial_id + 0.5
             )
+        recorder.update_trial(1, counters=COUNTERS)
         recorder.add_note("it rained", "remark", NOW + 1, 1, None)
         recorder.update_run(status="interrupted", finished_time=NOW + 9)
     return name
