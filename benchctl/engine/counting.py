@@ -65,10 +65,10 @@ class HostReadings:
         try:
             if (lost := self._spawner.lost(host)).done():  # to ask would connect again
                 return {"unread": lost.result()}
-            clock = await self._spawner.clock_of(host)
-            now = self._wall()
-            due_s = start_time - now - READ_S - 2 * clock.reading(now).rtt_s
-            await asyncio.sleep(max(0.0, due_s))
+            if start_time > (now := self._wall()):
+                clock = await self._spawner.clock_of(host)
+                wait_s = start_time - now - READ_S - 2 * clock.reading(now).rtt_s
+                await asyncio.sleep(max(0.0, wait_s))
             if host.prefix:
                 found = await self._site.counters(host.name)
             else:
