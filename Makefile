@@ -7,6 +7,9 @@ LOCK ?= requirements.lock
 DEV_LOCK ?= requirements-dev.lock
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+# Containers often set it. Then each of the thousands of processes that the tests start would compile
+# benchctl anew, and each pytest all tests: a fourth of all the time.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: run test test-together test-pythons test-lowest test-newest test-core test-kernel explore \
     check fix cov bench docs dist lock clean
