@@ -5,6 +5,7 @@ reads requests from stdin, one line of JSON each, and answers each with the exit
 stderr.
 """
 
+import gc
 import json
 import os
 import selectors
@@ -95,6 +96,8 @@ def _serve():
     import benchctl.tui.app  # noqa: F401
     from benchctl.__main__ import main
 
+    # A fork that collects garbage would write to, and so copy, all that is imported.
+    gc.freeze()
     for line in sys.stdin:
         print(json.dumps(_run(main, **json.loads(line))), flush=True)
 
