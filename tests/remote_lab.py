@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from lab.lab_support import topology
+from remote import as_root
 from waiting import COMMAND_S, wait_until
 
 from benchctl.lab import ssh
@@ -18,6 +19,9 @@ from benchctl.lab.services import WITH_FEWER_PRIVILEGES
 
 NEEDS = [pytest.mark.netns, pytest.mark.tool("ssh", "sshd")]
 """The marks of a test that uses these labs."""
+
+PORT = 2222
+"""Of the servers that `RemoteLab.serve` starts."""
 
 TWO = """
 [hosts]
@@ -103,7 +107,7 @@ class RemoteLab:
         self._ended.callback(process.communicate)
         return process
 
-    def serve(self, node, *options, port=2222, within=()):
+    def serve(self, node, *options, port=PORT, within=()):
         """Start another server on a node, with more ``options`` of sshd; returns its process.
 
         ``within`` are words before it. It ends with the lab.
@@ -121,7 +125,23 @@ class RemoteLab:
         assert process.poll() is None, self.log(node, port)
         return process
 
-    def log(self, node, port=2222):
+    def serve_as_root(self, node, *words):
+        """Start another server on a node, whose logins are root's.
+
+        ``words``, such as those of a shell, come before the text of what a login asks for.
+        """
+        path = str(self._directory / f"{node}.root")
+        prefix = self.lab.nodes[node].prefix[: -len(WITH_FEWER_PRIVILEGES)]
+        root = subprocess.Popen(
+            [*prefix, sys.executable, as_root.__file__, "serve", path, *words],
+            stdout=subprocess.PIPE, start_new_session=True,
+        )  # fmt: skip
+        self._ended.enter_context(root)
+        assert root.stdout.readline() == b"ready\n"
+        asks = f'{sys.executable} {as_root.__file__} {path} "$SSH_ORIGINAL_COMMAND"'
+        self.serve(node, "-o", f"ForceCommand={asks}")
+
+    def log(self, node, port=PORT):
         """Return what a server that was started so has said."""
         return self._log(node, port).read_text()
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from hosts.linked import has_ended, linked
 from msgspec.structs import replace
+from sudo_login import FREE, NOBODY, sudo_login
 from waiting import COMMAND_S, until
 
 from benchctl.errors import HostError
@@ -29,16 +30,6 @@ pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="only root can be a host with several users"),
 ]
 
-NOBODY = 65534
-FREE = "ALL ALL=(ALL) NOPASSWD: ALL\n"
-# What a login does, with a file in the place of sudoers: -n of mount leaves no trace in /etc/mtab.
-LOGIN = """
-mount -n -t tmpfs none /etc/sudoers.d
-mount -n --bind "$0" /etc/sudoers
-{more}
-exec setpriv --reuid={user} --regid={user} --clear-groups env -i "PATH=$1" /bin/sh -c "$2"
-"""
-
 
 @pytest.fixture
 def login():
@@ -48,12 +39,8 @@ def login():
         place = Path(directory)
         place.chmod(0o755)
 
-        def login(sudoers, path="/usr/bin:/bin", more=""):
-            file = place / "sudoers"
-            file.write_text(f"Defaults !syslog\n{sudoers}")
-            file.chmod(0o440)
-            script = LOGIN.format(user=NOBODY, more=more)
-            return ("unshare", "--mount", "sh", "-ec", script, str(file), path, ssh.there(True))
+        def login(sudoers, path="/usr/bin:/bin"):
+            return *sudo_login(place, sudoers, path), ssh.there(True)
 
         login.place = place
         yield login
@@ -202,7 +189,7 @@ def bare(request, login, tmp_path, monkeypatch):
 
     def run(main, sudoers):
         shell = f"mount -n --bind {shutil.which(request.param)} /bin/sh"
-        words = login(sudoers, path=str(programs), more=shell)[:-1]
+        words = sudo_login(login.place, sudoers, str(programs), shell)
         script = tmp_path / "ssh"
         script.write_text(f'#!/bin/sh\nfor last; do :; done\nexec {shlex.join(words)} "$last"\n')
         script.chmod(0o755)

@@ -1,5 +1,7 @@
-"""Logins of root, for a lab in which sshd cannot give them: ``as_root.py serve SOCKET`` runs on a
-host as its root, and starts what ``as_root.py SOCKET COMMAND``, which sshd has started, asks for.
+"""Logins of root, for a lab in which sshd cannot give them.
+
+``as_root.py serve SOCKET WORD ...`` runs on a host as its root. It starts, by these words, what
+``as_root.py SOCKET COMMAND`` asks for, which sshd has started.
 """
 
 import json
@@ -11,22 +13,22 @@ import sys
 import threading
 
 
-def serve(path):
+def serve(path, words):
     """Start commands on the streams that come with each of them, until the host ends."""
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(path)
         listener.listen()
         print("ready", flush=True)
         while True:
-            threading.Thread(target=run, args=(listener.accept()[0],), daemon=True).start()
+            threading.Thread(target=run, args=(listener.accept()[0], words), daemon=True).start()
 
 
-def run(asking):
+def run(asking, words):
     with asking:
         text, streams, _, _ = socket.recv_fds(asking, 1 << 16, 3)
         command, connection = json.loads(text)
         process = subprocess.Popen(
-            ["/bin/sh", "-c", command], stdin=streams[0], stdout=streams[1], stderr=streams[2],
+            [*words, command], stdin=streams[0], stdout=streams[1], stderr=streams[2],
             env={**os.environ, "SSH_CONNECTION": connection}, start_new_session=True,
         )  # fmt: skip
         for stream in streams:
@@ -47,5 +49,5 @@ def ask(path, command):
 
 if __name__ == "__main__":
     if sys.argv[1] == "serve":
-        serve(sys.argv[2])
+        serve(sys.argv[2], sys.argv[3:])
     ask(*sys.argv[1:])

@@ -1,0 +1,169 @@
+"""Hosts where who logs in is nobody, and what needs root gets it by a real sudo."""
+
+import os
+import random
+import shutil
+import signal
+import tempfile
+import time
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+from remote.captured import (
+    CAPTURED,
+    HOSTS,
+    TARGET,
+    TOPOLOGY,
+    as_tcpdump_records,
+    ended,
+    packets_of,
+)
+from remote.measured import Measured
+from remote_lab import NEEDS, PORT, remote_lab
+from sudo_login import FREE, NOBODY, sudo_login
+from waiting import wait_until
+
+pytestmark = [
+    *NEEDS,
+    pytest.mark.tool("sudo", "setpriv", "unshare"),
+    pytest.mark.skipif(os.geteuid() != 0, reason="only root can be a host with several users"),
+]
+
+WITH_SUDO = CAPTURED.replace("\nssh = ", "\nsudo = true\nssh = ")
+LONG = WITH_SUDO.replace('duration = "1s"', 'duration = "10min"') + "[run]\nattempts = 1\n"
+SEED = 20261123
+PROGRAMS = (
+    "date", "grep", "ip", "ln", "ls", "ping", "rm", "setsid", "sh", "sleep", "sudo", "uname",
+)  # fmt: skip
+# Faster than other users may.
+PING = f"""
+[hosts.paris]
+sudo = true
+ssh = "paris"
+
+[servers.tokyo]
+host = "{TARGET}"
+
+[flows.main]
+backend = "ping"
+from = "paris"
+to = "tokyo"
+interval = "1ms"
+duration = "10min"
+"""
+
+
+@contextmanager
+def sudo_lab(tmp_path, sudoers, programs=None):
+    """Build a lab whose hosts have these sudoers, and for users only these programs."""
+    # Not in pytest's own directory, which nobody else may enter.
+    with tempfile.TemporaryDirectory() as directory, remote_lab(tmp_path, TOPOLOGY) as lab:
+        place = Path(directory)
+        place.chmod(0o755)
+        path = "/usr/bin:/bin"
+        if programs:
+            path = str(place / "programs")
+            Path(path).mkdir()
+            for name in programs:
+                Path(path, name).symlink_to(shutil.which(name))
+        words = sudo_login(place, sudoers, path)
+        for host in HOSTS:
+            lab.serve_as_root(host, *words)
+        lab.configure(f"Host {' '.join(HOSTS)}\nPort {PORT}")
+        yield lab
+
+
+@pytest.fixture(params=["", "Defaults use_pty\n"], ids=["plain", "use_pty"])
+def lab(request, tmp_path):
+    with sudo_lab(tmp_path, request.param + FREE) as lab:
+        yield lab
+
+
+def those(lab, host, word):
+    """Return the processes of a host that have a word in their command lines."""
+    return [pid for pid, line in lab.left(host).items() if word in line]
+
+
+def user_of(pid):
+    return Path(f"/proc/{pid}").stat().st_uid
+
+
+@pytest.mark.tool("tcpdump")
+def test_packets_are_those_of_tcpdump_and_only_their_recorders_are_roots(lab, measure, tmp_path):
+    with as_tcpdump_records(lab, tmp_path) as check:
+        run = measure(WITH_SUDO.replace('"1s"', '"3s"'))
+        run.until("sample", 4)
+        recorders = [pid for host in HOSTS for pid in those(lab, host, "--snaplen")]
+        tools = [pid for host in HOSTS for pid in those(lab, host, "--events")]
+        users = [[user_of(pid) for pid in pids] for pids in (recorders, tools)]
+        flow, files, notes = ended(run)
+        check(flow, files)
+    assert users == [[0, 0], [NOBODY, NOBODY]]
+    assert set(files) == set(HOSTS)
+    assert not notes
+
+
+def runner(lab):
+    [pid] = those(lab, "here", "benchctl.engine")
+    return pid
+
+
+def nothing_is_left(lab, before):
+    def left():
+        here = lab.left("here")
+        return {host: lab.left(host).keys() - before[host] for host in HOSTS} | {"here": here}
+
+    wait_until(lambda: not any(left().values()), left)
+
+
+# 130 is passed on as a signal by the shell around the command. Only the command knows of Ctrl-C.
+@pytest.mark.parametrize(("whose", "code"), [("command", -signal.SIGINT), ("runner", 1)])
+def test_ctrl_c_leaves_no_process_anywhere_and_keeps_the_packets(whose, code, lab, measure):
+    before = {host: lab.left(host).keys() for host in HOSTS}
+    run = measure(LONG)
+    run.until("sample", 4)
+    os.killpg(run.process.pid if whose == "command" else runner(lab), signal.SIGINT)
+    flow, files, _ = ended(run, code)
+    assert flow.status == "interrupted"
+    assert all(packets_of(files[host])[0] for host in HOSTS)
+    nothing_is_left(lab, before)
+
+
+def kill_all_here(lab, run):
+    for pid in those(lab, "here", "benchctl.engine"):
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    run.process.kill()
+    run.end()
+
+
+def test_a_runner_that_is_killed_at_any_moment_leaves_no_process_anywhere(lab, measure):
+    before = {host: lab.left(host).keys() for host in HOSTS}
+    moments = random.Random(SEED)
+    for _ in range(3):
+        run = measure(f"{WITH_SUDO}[run]\nrepeats = 9\n")
+        time.sleep(moments.uniform(0.5, 6.0))
+        kill_all_here(lab, run)
+        nothing_is_left(lab, before)
+
+
+@pytest.mark.tool("ping", "setsid")
+@pytest.mark.parametrize("how", ["Ctrl-C", "SIGKILL"])
+def test_without_python_what_root_has_started_does_not_stay_either(how, tmp_path):
+    with sudo_lab(tmp_path, FREE, PROGRAMS) as lab:
+        before = {host: lab.left(host).keys() for host in HOSTS}
+        file = tmp_path / "p.toml"
+        file.write_text(PING)
+        run = Measured(lab, file, ())
+        run.until("sample", 4)
+        [ping] = those(lab, "paris", "ping -")
+        assert user_of(ping) == 0
+        if how == "Ctrl-C":
+            os.killpg(run.process.pid, signal.SIGINT)
+            assert run.end() == -signal.SIGINT, run.told()
+            [flow] = run.of("flow_ended")
+            assert flow["metrics"]["packets_received"] > 0, flow
+        else:
+            kill_all_here(lab, run)
+        nothing_is_left(lab, before)
