@@ -6,7 +6,6 @@ from engine.fakes import FakeBackend, FakeParameters, ProbedBackend
 from benchctl.api import Direction
 from benchctl.backends import Registry
 from benchctl.engine.planning import planned
-from benchctl.engine.preflight import first_missing
 from benchctl.errors import MissingError, ProfileError
 from benchctl.plugins import Candidate
 
@@ -107,7 +106,7 @@ def test_a_value_of_the_command_line_is_the_one_to_blame(plan):
 
 def test_a_tool_that_is_missing_is_not_asked(plan):
     made = plan('[flows.main]\nbackend = "absent"\n')
-    assert "it is too old" in first_missing(made.tools).message
+    assert "it is too old" in made.missing.message
 
 
 def test_a_plugin_that_fails_is_named_and_no_traceback(plan):
