@@ -11,8 +11,8 @@ STAMP := $(VENV)/.installed
 # benchctl anew, and each pytest all tests: a fourth of all the time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test test-together test-pythons test-lowest test-newest test-core test-kernel explore \
-    check fix cov bench docs dist lock clean
+.PHONY: run test test-together test-again test-pythons test-lowest test-newest test-core test-kernel \
+    explore check fix cov bench docs dist lock clean
 
 run: $(STAMP)  ## set everything up and run the quickstart profile
 	$(BIN)/benchctl run quickstart
@@ -23,12 +23,15 @@ test: test-together  ## set everything up and run all tests; those that time a n
 test-together: $(STAMP)-dev  ## all tests but those that time a network
 	$(BIN)/pytest -n $(JOBS) -m "not quiet"
 
+test-again: $(STAMP)-dev  ## those of test-together that another Python or other versions may break
+	$(BIN)/pytest -n $(JOBS) -m "not (quiet or once)"
+
 test-pythons:  ## the tests with every Python that is here
 	set -e; for python in $$(.ci/pythons); do \
 	    $(MAKE) test PYTHON=$$python VENV=.venvs/$${python##*/}; done
 
-test-lowest:  ## test-together with the lowest versions that pyproject.toml allows
-	$(MAKE) test-together VENV=.venvs/lowest LOCK=requirements-lowest.lock DEV_LOCK=requirements-lowest.lock
+test-lowest:  ## test-again with the lowest versions that pyproject.toml allows
+	$(MAKE) test-again VENV=.venvs/lowest LOCK=requirements-lowest.lock DEV_LOCK=requirements-lowest.lock
 
 test-newest:  ## the tests with the newest versions that there are
 	$(PYTHON) -m venv --clear .venvs/newest

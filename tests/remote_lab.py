@@ -17,7 +17,7 @@ from benchctl.lab.lab import Lab
 from benchctl.lab.link import Change
 from benchctl.lab.services import WITH_FEWER_PRIVILEGES
 
-NEEDS = [pytest.mark.netns, pytest.mark.tool("ssh", "sshd")]
+NEEDS = [pytest.mark.netns, pytest.mark.tool("ssh", "sshd"), pytest.mark.once]
 """The marks of a test that uses these labs."""
 
 PORT = 2222

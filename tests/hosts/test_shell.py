@@ -29,8 +29,11 @@ PROGRAMS = (
     "cat", "date", "grep", "id", "ip", "ln", "ls", "rm", "setsid", "sh", "sleep", "touch", "uname",
 )  # fmt: skip
 SHELLS = [
-    pytest.param(shell, id=shell, marks=pytest.mark.tool(shell.split()[0]))
-    for shell in ("dash", "bash --posix", "busybox sh")
+    pytest.param("dash", id="dash", marks=pytest.mark.tool("dash")),
+    *(
+        pytest.param(shell, id=shell, marks=[pytest.mark.tool(shell.split()[0]), pytest.mark.once])
+        for shell in ("bash --posix", "busybox sh")
+    ),
 ]
 
 

@@ -25,6 +25,7 @@ from benchctl.run.planned import Host, Reach
 
 pytestmark = [
     pytest.mark.tool("sudo", "unshare", "setpriv"),
+    pytest.mark.once,
     pytest.mark.skipif(sys.platform != "linux", reason="waits by pidfd, and mounts"),
     # A user namespace of an ordinary user has no other user whom sudo could serve.
     pytest.mark.skipif(os.geteuid() != 0, reason="only root can be a host with several users"),

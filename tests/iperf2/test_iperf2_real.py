@@ -18,6 +18,7 @@ from benchctl_iperf2 import BACKEND
 
 pytestmark = [
     pytest.mark.tool("iperf"),
+    pytest.mark.once,
     pytest.mark.skipif(sys.platform != "linux", reason="TCP_INFO and socket buffers as on Linux"),
 ]
 

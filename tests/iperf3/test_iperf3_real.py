@@ -25,6 +25,7 @@ from benchctl_iperf3 import BACKEND
 
 pytestmark = [
     pytest.mark.tool("iperf3"),
+    pytest.mark.once,
     pytest.mark.skipif(sys.platform != "linux", reason="TCP_INFO and socket buffers as on Linux"),
 ]
 

@@ -16,6 +16,8 @@ from packets.written import trace_of
 from benchctl.packets.findings import connection_entry
 from benchctl.packets.trace import read_trace
 
+pytestmark = pytest.mark.once
+
 _LOSSES = frozenset({(50, 0), (120, 0), (121, 0), (200, 0), (200, 1)})
 TRACES = {
     "every cause": slow,

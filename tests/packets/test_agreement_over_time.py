@@ -10,6 +10,8 @@ from packets.test_agreement import TRACES
 
 from benchctl.packets.trace import read_trace
 
+pytestmark = pytest.mark.once
+
 STEP_S = 0.064
 EDGE_S = 1e-7
 FIELDS = (

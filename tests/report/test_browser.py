@@ -17,7 +17,7 @@ from benchctl.report.page.blocks import (
 from benchctl.report.page.html import caption_of, html_of
 from benchctl.report.pivot import Pivot
 
-pytestmark = pytest.mark.tool("chromium")
+pytestmark = [pytest.mark.tool("chromium"), pytest.mark.once]
 
 RATES = ("94.1 Mbit/s ±0.31", "1.20 Gbit/s", "-", "800 kbit/s", "unlimited")
 TABLE = Pivot(

@@ -17,7 +17,7 @@ from waiting import COMMAND_S
 from benchctl.lab.topology import load_topology
 from benchctl.profile.find import shipped_topologies
 
-pytestmark = [pytest.mark.netns, pytest.mark.tool("mtr", "traceroute")]
+pytestmark = [pytest.mark.netns, pytest.mark.tool("mtr", "traceroute"), pytest.mark.once]
 
 # Enough that some probe arrives everywhere, in two seconds.
 SHORT = ("--set", "count=10", "--set", "lab.verify=false", "--set", "timeout=1s")

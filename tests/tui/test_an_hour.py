@@ -94,7 +94,14 @@ def commands():
 
 @pytest.mark.tool("tmux")
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)], ids=lambda size: size[0])
+@pytest.mark.parametrize(
+    "size",
+    [
+        pytest.param((80, 24), id="80", marks=pytest.mark.once),
+        pytest.param((120, 40), id="120"),
+        pytest.param((200, 60), id="200", marks=pytest.mark.once),
+    ],
+)
 def test_an_hour_of_work_on_the_screens(size, tmp_path, monkeypatch, port):
     directory = tmp_path / "work"
     directory.mkdir()
