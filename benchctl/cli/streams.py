@@ -55,6 +55,20 @@ class _PlainerText(VisibleText):
         return shown
 
 
+class _ConsoleText(io.TextIOWrapper):
+    """A text file in the characters of the Linux console."""
+
+    def write(self, text: str) -> int:
+        from benchctl.tui.draw.glyphs import CONSOLE  # which few need
+
+        super().write(CONSOLE.plain(text))
+        return len(text)
+
+
+class _VisibleConsoleText(_ConsoleText, VisibleText):
+    """Such a file that shows every character of its lines."""
+
+
 class _Said(io.FileIO):
     """stderr."""
 
@@ -96,9 +110,9 @@ def prepare() -> None:
 
 def terminal() -> TextIO:
     """Return stderr for programs that draw there by control characters; see `prepare`."""
-    return io.TextIOWrapper(
-        io.BufferedWriter(_Said(2, "w", closefd=False)), sys.stderr.encoding, errors=_NAME
-    )
+    raw = _Said(2, "w", closefd=False)
+    kind = _ConsoleText if _is_console(raw) else io.TextIOWrapper
+    return kind(io.BufferedWriter(raw), sys.stderr.encoding, errors=_NAME)
 
 
 def page() -> None:
@@ -130,5 +144,12 @@ def page() -> None:
 
 def _text(raw: io.FileIO, before: object) -> io.TextIOWrapper:
     encoding = getattr(before, "encoding", None)  # None where the shell had closed it
-    kind = VisibleText if "─".encode(encoding or "utf-8", "ignore") else _PlainerText
+    kind: type[VisibleText] = _PlainerText
+    if "─".encode(encoding or "utf-8", "ignore"):
+        kind = _VisibleConsoleText if _is_console(raw) else VisibleText
     return kind(io.BufferedWriter(raw), encoding, errors=_NAME, line_buffering=raw.isatty())
+
+
+def _is_console(raw: io.FileIO) -> bool:
+    """Whether a file is the console of Linux, which has the characters of code page 437."""
+    return os.environ.get("TERM") == "linux" and raw.isatty()

@@ -1,11 +1,13 @@
 """Commands whose stdout or stderr is closed, full, gone, or knows few characters."""
 
 import os
+import re
 import shlex
 import subprocess
 import sys
 
 import pytest
+from console_font import CP437
 from waiting import COMMAND_S
 
 OK = '[flows.main]\nbackend = "toy"\n[axes]\nplan = ["ok"]\n[run]\nrepeats = 2\n'
@@ -94,6 +96,26 @@ def test_a_text_that_no_encoding_has_is_shown_by_its_codes(benchctl):
     told = shell(benchctl, f"benchctl plan {profile}", PYTHONIOENCODING="ascii")
     assert told.stdout.splitlines()[0] == rb"p Ankara \u2192 \u0130zmir"
     assert b"\n+ ok       toy" in told.stdout
+
+
+@pytest.mark.tool("script")
+@pytest.mark.parametrize(
+    "command",
+    ["run p.toml", "plan p.toml", "show --trials", "show --events", "compare last last", "doctor"],
+)
+def test_the_linux_console_gets_the_characters_of_its_font(benchctl, command):
+    benchctl("run", benchctl.profile(OK), "-q")
+    told = shell(benchctl, f"script -qec 'benchctl {command}' /dev/null </dev/null", TERM="linux")
+    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", told.stdout.decode().replace("\r", ""))
+    assert told.returncode == 0, text
+    assert not {*text} - CP437
+    if command.startswith("plan"):
+        assert "\n√ ok       toy" in text
+
+
+def test_a_file_gets_all_characters_also_from_the_linux_console(benchctl):
+    told = shell(benchctl, f"benchctl plan {benchctl.profile(OK)} | cat", TERM="linux")
+    assert "\n✓ ok       toy" in told.stdout.decode()
 
 
 @pytest.mark.tool("script")

@@ -61,7 +61,7 @@ WINDOWS = {
     summary: [["m"], ["enter"], ["F"], ["y"], ["s"]],
     history: [["x", "down", "x"], ["t"], ["slash"], ["d"], ["S"]],
     compare: [["down"], ["enter"], ["y"], ["E"]],
-    plan: [["enter"], ["r"], ["tab", "enter"], ["a"]],
+    plan: [["enter"], ["tab", "enter"], ["a"], ["r"]],
 }
 
 
