@@ -1,7 +1,7 @@
 """Tries whether a host lets another one in, by TCP and by UDP, and which packets get through.
 
 ``python3 door.py listen ADDRESS PORT [ADDRESS PORT ...]`` opens ports for some seconds and answers
-each datagram. ``python3 door.py knock ADDRESS PORT [ADDRESS PORT ...]`` tries such ports, all at
+each datagram. ``python3 door.py knock ADDRESS PORT [ADDRESS PORT ...]`` tries such ports, many at
 the same time, and prints a JSON list with what it found at each. Python 3.9 and the standard
 library only.
 """
@@ -25,6 +25,8 @@ OPEN_S = 30.0
 CONNECT_S = 3.0
 # Of datagrams some may be lost.
 _TRIES, _TRY_S = 3, 0.5
+# Each takes up to `CONNECT_S` and the tries; a port does not stay open for long.
+_AT_ONCE = 128
 # Linux (ip(7), ipv6(7)): the options that forbid fragments and tell the known MTU of the path, and
 # the length of the headers.
 _V4 = (socket.IPPROTO_IP, 10, 14, 28)
@@ -130,7 +132,7 @@ def main(words: list[str]) -> str | None:
     pairs = zip(words[1::2], words[2::2])  # noqa: B905 (Python 3.9)
     places = [(address, int(port)) for address, port in pairs]
     if words[0] == "knock":
-        with ThreadPoolExecutor(len(places)) as pool:
+        with ThreadPoolExecutor(min(len(places), _AT_ONCE)) as pool:
             print(json.dumps(list(pool.map(lambda place: knock(*place), places))))
         return None
     try:

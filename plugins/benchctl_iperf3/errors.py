@@ -103,7 +103,11 @@ _TABLE: tuple[tuple[str, FailureKind, str], ...] = (
         FailureKind.UNREACHABLE,
         "nothing listens on that port: check the port, and that an iperf3 server runs",
     ),
-    (r"connect to server", FailureKind.UNREACHABLE, ""),
+    (
+        r"connect to server",
+        FailureKind.UNREACHABLE,
+        "check the address and the port; a firewall may drop or reject what comes to it",
+    ),
     (
         # What 3.9 reports for every connection that --connect-timeout gave up.
         r"send control message: Bad file descriptor",

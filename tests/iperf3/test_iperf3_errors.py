@@ -96,6 +96,11 @@ def test_what_helps_is_said(version, name, hint):
     assert hint in failure.hint
 
 
+def test_a_server_that_does_not_answer_may_be_behind_a_firewall():
+    [failure] = only(Failure, events("3.12/fail_connect_timeout_blackhole_text"))
+    assert "check the address and the port; a firewall" in failure.hint
+
+
 def test_a_client_whose_datagrams_get_no_answer_looks_for_a_firewall_first():
     waiting = b"iperf3: interrupt - the client has terminated\n"
     for protocol, told in (("udp", True), ("tcp", False)):
