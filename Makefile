@@ -11,11 +11,13 @@ STAMP := $(VENV)/.installed
 # benchctl anew, and each pytest all tests: a fourth of all the time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test test-together test-again test-pythons test-lowest test-newest test-core test-kernel \
-    explore check fix cov bench docs dist lock clean
+.PHONY: run setup test test-together test-again test-pythons setup-lowest test-lowest test-newest \
+    test-core test-kernel explore check fix cov bench docs dist lock clean
 
 run: $(STAMP)  ## set everything up and run the quickstart profile
 	$(BIN)/benchctl run quickstart
+
+setup: $(STAMP)-dev  ## install what the tests need
 
 test: test-together  ## set everything up and run all tests; those that time a network run alone
 	$(BIN)/pytest -m quiet
@@ -30,8 +32,12 @@ test-pythons:  ## the tests with every Python that is here
 	set -e; for python in $$(.ci/pythons); do \
 	    $(MAKE) test PYTHON=$$python VENV=.venvs/$${python##*/}; done
 
+LOWEST := VENV=.venvs/lowest LOCK=requirements-lowest.lock DEV_LOCK=requirements-lowest.lock
+setup-lowest:
+	$(MAKE) setup $(LOWEST)
+
 test-lowest:  ## test-again with the lowest versions that pyproject.toml allows
-	$(MAKE) test-again VENV=.venvs/lowest LOCK=requirements-lowest.lock DEV_LOCK=requirements-lowest.lock
+	$(MAKE) test-again $(LOWEST)
 
 test-newest:  ## the tests with the newest versions that there are
 	$(PYTHON) -m venv --clear .venvs/newest
