@@ -82,6 +82,13 @@ async def press(pilot, *keys):
     return text_of(pilot.app)
 
 
+async def double_click(pilot, where, offset):
+    """Click twice on a widget, however long a busy machine takes between the two."""
+    pilot.app.CLICK_CHAIN_TIME_THRESHOLD = waiting.DEADLINE_S
+    await pilot.click(where, offset=offset, times=2)
+    await settle(pilot)
+
+
 def shown(pilot):
     """Return what is shown."""
     return text_of(pilot.app)

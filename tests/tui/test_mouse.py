@@ -1,7 +1,17 @@
 """The mouse does what keys do: on the first and last line, in windows, on rows."""
 
 import pytest
-from tui.driving import Clock, drive, open_page, open_replay, press, screen_shown, settle, shown
+from tui.driving import (
+    Clock,
+    double_click,
+    drive,
+    open_page,
+    open_replay,
+    press,
+    screen_shown,
+    settle,
+    shown,
+)
 
 from benchctl.tui.registry import SCREENS
 from benchctl.tui.screens.modals import Dialog
@@ -74,12 +84,12 @@ def test_a_click_selects_a_row_and_a_double_click_opens_it(three):
     async def script(pilot):
         table = pilot.app.page.query_one(Table)
         await pilot.click(table, offset=(10, 2))
-        assert (table.index, screen_shown(pilot)) == (1, "History")
-        await pilot.click(table, offset=(10, 3), times=2)
         await settle(pilot)
+        assert (table.index, screen_shown(pilot)) == (1, "History")
+        await double_click(pilot, table, (10, 3))
         assert screen_shown(pilot) == "Replay"
         await press(pilot, "l")
-        await pilot.click("#trials", offset=(10, 3), times=2)
+        await double_click(pilot, "#trials", (10, 3))
         assert "Trial 3 of 8" in shown(pilot)
         assert "Trial 4 of 8" in await click(pilot, "] trial after")
         await click(pilot, "escape closes")

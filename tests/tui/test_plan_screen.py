@@ -11,7 +11,17 @@ from pathlib import Path
 import pytest
 from textual.events import MouseScrollDown
 from tui.conftest import PROFILE
-from tui.driving import drive, notices, open_plan, own_ids, press, settle, shown, until
+from tui.driving import (
+    double_click,
+    drive,
+    notices,
+    open_plan,
+    own_ids,
+    press,
+    settle,
+    shown,
+    until,
+)
 from tui.made_runs import MadeRun
 from waiting import DEADLINE_S
 
@@ -276,8 +286,7 @@ def test_a_mouse_moves_the_cursor_chooses_scrolls_and_presses_keys():
         await pilot.click(table, offset=(4, 3))
         await settle(pilot)
         assert table.index == 2
-        await pilot.click(table, offset=(4, 3), times=2)
-        await settle(pilot)
+        await double_click(pilot, table, (4, 3))
         assert pilot.app.focused is text
         first = left(pilot)
         pilot.app.post_message(
