@@ -33,7 +33,7 @@ test-pythons:  ## the tests with every Python that is here
 	    $(MAKE) test PYTHON=$$python VENV=.venvs/$${python##*/}; done
 
 LOWEST := VENV=.venvs/lowest LOCK=requirements-lowest.lock DEV_LOCK=requirements-lowest.lock
-setup-lowest:
+setup-lowest:  ## install what the tests need, in the lowest versions
 	$(MAKE) setup $(LOWEST)
 
 test-lowest:  ## test-again with the lowest versions that pyproject.toml allows
