@@ -187,6 +187,8 @@ async def keep_inside(
     if found is None:
         return
     recorder.update_flow(flow.flow_id, captures=found.captures, paired=found.paired)
+    if place.flow.demand.protocol != "tcp":
+        return  # the connections that were found control it, or are those of others
     plan = place.flow.plan
     address = place.flow.address_in(place.network)
     ways = {Direction.SEND: found.crossed.get(address)}

@@ -204,12 +204,13 @@ class TrialRunner:
         error = None if task.cancelled() else task.exception()
         if error is not None:
             status, reason = Status.INTERRUPTED, str(error)
-        counters, clocks = await counts.end(), clocks_at(flows, self._wall())
-        self._recorder.update_trial(trial_id, clocks=clocks, counters=counters)
+        counting = asyncio.ensure_future(counts.end())
+        self._recorder.update_trial(trial_id, clocks=clocks_at(flows, self._wall()))
         await blame_lost(places, flows, self._spawner, self._site)
         ends = [self._end(flow, status, reason) for flow in flows]
         # Build all of them first: if one fails, no other is running.
         unwritten = [end for end in await asyncio.gather(*ends, return_exceptions=True) if end]
+        self._recorder.update_trial(trial_id, counters=await counting)
         await self._keep_links(trial_id, trial)
         await self._until_asked(asyncio.ensure_future(blame_ways(places, flows, self._spawner)))
         for one in (error, *unwritten):

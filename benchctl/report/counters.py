@@ -11,16 +11,18 @@ from benchctl.report.report import Report
 from benchctl.run.record import CpuUse, HostCounters, InterfaceCounters, Run, Trial
 from benchctl.units import format_count, format_ratio, format_size
 
-_TCP = {
-    "tcp_segments_sent": "TCP segments sent",
-    "tcp_segments_retransmitted": "retransmitted",
-    "tcp_timeouts": "timeouts",
-    "tcp_spurious_timeouts": "of these spurious",
-}
-_UDP = {
-    "udp_datagrams_sent": "UDP datagrams sent",
-    "udp_datagrams_received": "received",
-    "udp_no_port": "to ports that nobody had",
+_COUNTS = {
+    "TCP": {
+        "tcp_segments_sent": "segment{s} sent",
+        "tcp_segments_retransmitted": "retransmitted",
+        "tcp_timeouts": "timeout{s}",
+        "tcp_spurious_timeouts": "spurious timeout{s}",
+    },
+    "UDP": {
+        "udp_datagrams_sent": "datagram{s} sent",
+        "udp_datagrams_received": "received",
+        "udp_no_port": "to a closed port",
+    },
 }
 # A share of software interrupts that says where the time went.
 _WORTH_SAYING = 0.1
@@ -62,7 +64,7 @@ def counters_text(counted: HostCounters) -> str:
     if counted.unread:
         return f"not read: {counted.unread}"
     parts = [_passed(name, one) for name, one in counted.interfaces.items()]
-    parts += filter(None, (_counts(names, counted.counts) for names in (_TCP, _UDP)))
+    parts += _counts(counted.counts)
     if squeezed := counted.counts.get("softnet_squeezed"):
         parts.append(f"input queues {squeezed:,} times left before they were empty")
     if counted.cpu is not None:
@@ -95,10 +97,13 @@ def _passed(name: str, one: InterfaceCounters) -> str:
     return ", ".join([f"{name} {rx}", tx, *told])
 
 
-def _counts(names: Mapping[str, str], counts: Mapping[str, int]) -> str:
-    """Return counts in words; empty if the protocol was not used."""
-    told = [f"{counts[name]:,} {words}" for name, words in names.items() if counts.get(name)]
-    return ", ".join(told)
+def _counts(counts: Mapping[str, int]) -> Iterator[str]:
+    """Yield the counts of each protocol that was used, in words."""
+    for protocol, names in _COUNTS.items():
+        known = {words: counts[name] for name, words in names.items() if counts.get(name)}
+        told = [f"{n:,} {words.format(s='s' * (n != 1))}" for words, n in known.items()]
+        if told:
+            yield f"{protocol}: {', '.join(told)}"
 
 
 def _busy(cpu: CpuUse, of: str = "") -> str:

@@ -1,9 +1,13 @@
 """The packets of a flow are looked into when it has ended: each end, and both together."""
 
+import asyncio
+from types import SimpleNamespace
+
 import pytest
 from packets.written import MSS, SACK_PERMITTED, SCALE, ethernet, ipv4, pcap, tcp
 
-from benchctl.engine.inside import Crossed, look_inside
+from benchctl.api import Demand, Direction
+from benchctl.engine.inside import Crossed, keep_inside, look_inside
 from benchctl.hosts.clocks import ClockSpan
 from benchctl.run.record import ClockReading, RecordedPackets
 
@@ -156,6 +160,28 @@ def test_a_file_that_is_gone_costs_its_own_findings_only(tmp_path):
 def test_who_stops_a_run_waits_for_no_file(tmp_path):
     captures = captured(tmp_path)
     assert look_inside(captures, tmp_path, one_clock=True, stop=lambda: True) is None
+
+
+@pytest.mark.parametrize(("protocol", "lost"), [("tcp", [2.0]), ("udp", [])])
+def test_only_a_flow_of_tcp_has_the_figures_of_its_connections(tmp_path, protocol, lost):
+    """The tool of another one controls it over TCP, and reports the figures of its packets."""
+    figures = {}
+    recorder = SimpleNamespace(
+        path=tmp_path / "runs.sqlite",
+        update_flow=lambda *_, **__: None,
+        add_sample=lambda *_: None,
+        add_figures=lambda _, some: figures.update(some),
+    )
+    bound = SimpleNamespace(
+        plan=SimpleNamespace(source="from", direction=Direction.SEND),
+        demand=Demand(protocol=protocol),
+        address_in=lambda _: "10.0.0.2",
+    )
+    place = SimpleNamespace(flow=bound, port=None, one_clock=True, network=None)
+    flow = SimpleNamespace(captures=captured(tmp_path), flow_id=1, second_0=EPOCH)
+    asyncio.run(keep_inside(recorder, place, flow, asyncio.Event()))
+    counts = [one.value for (_, name), one in figures.items() if name == "packets_lost"]
+    assert counts == lost
 
 
 def test_the_series_has_what_left_in_each_interval():

@@ -15,7 +15,7 @@ BUSY = CpuUse(4, 0.4, 1, 0.984, 0.412, 0.0)
 ETH0 = InterfaceCounters(2_000_000, 1500, 0, 0, 90_000, 1, 0, 0)
 COUNTS = {
     "tcp_segments_sent": 1500, "tcp_segments_retransmitted": 7, "tcp_timeouts": 0,
-    "udp_datagrams_sent": 0, "udp_datagrams_received": 0,
+    "udp_datagrams_sent": 1, "udp_datagrams_received": 0,
 }  # fmt: skip
 FINE = HostCounters(2.1, {"eth0": ETH0}, COUNTS, IDLE)
 DEAF = replace(FINE, counts={**COUNTS, "udp_receive_buffer_errors": 1234})
@@ -34,7 +34,8 @@ def lines(*trials, run=RUN):
 def test_a_host_takes_one_line():
     assert counters_text(FINE) == (
         "eth0 received 1.91 MiB in 1,500 packets, sent 87.9 KiB in 1 packet;"
-        " 1,500 TCP segments sent, 7 retransmitted; core 2 31 % busy, all 4 cores 10 %"
+        " TCP: 1,500 segments sent, 7 retransmitted; UDP: 1 datagram sent;"
+        " core 2 31 % busy, all 4 cores 10 %"
     )
 
 
