@@ -80,7 +80,7 @@ class BenchApp(App[None]):
         self._looked_at = {0: (), 1: first.run_ids[:1], 2: first.run_ids}
         """The runs that were looked at last on screens that need none, one, or two of them."""
         self._garbage = Garbage()
-        self.type_ahead = TypeAhead(self, super().on_event)
+        self.type_ahead = TypeAhead(self, super().on_event, self._unready)
         for own in OURS:
             self.register_theme(own)
         few = self.no_color or self.console.color_system in FEW_COLOURS
@@ -139,6 +139,13 @@ class BenchApp(App[None]):
         """The screen below any small window."""
         pages = (one for one in reversed(self.screen_stack) if isinstance(one, Page))
         return next(pages, self._first)
+
+    def _unready(self) -> Page | None:
+        return None if self.page.ready else self.page
+
+    async def on_page_ready(self) -> None:
+        """Go on with the keys behind the one that opened the page."""
+        await self.type_ahead.go_on()
 
     # --- screens --------------------------------------------------------------------------
 

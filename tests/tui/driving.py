@@ -54,8 +54,10 @@ def drive(store, first, script, *, size=(80, 24), clock=None, **options):
 
 
 async def settle(pilot):
-    """Let the page read all that there is, and show it."""
-    await pilot.pause()
+    """Let the keys take effect, and the page read all that there is, and show it."""
+    arrived = asyncio.Event()
+    pilot.app.call_later(arrived.set)  # behind the keys that are on their way
+    await arrived.wait()
     await waiting.until(lambda: not pilot.app.type_ahead.waits, lambda: "a key is in hand")
     await pilot.pause()
     page = pilot.app.page

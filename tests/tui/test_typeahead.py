@@ -1,5 +1,7 @@
 """Keys that arrive together, as over a slow line, do what they do one by one."""
 
+import threading
+
 import pytest
 from textual.events import Key, Paste
 from tui.driving import drive, open_page, open_plan, settle, shown
@@ -44,6 +46,65 @@ def test_a_window_a_page_and_their_keys_come_together(store, monkeypatch):
         assert "1 marked" in shown(pilot)
 
     drive(store, open_page(store, "history"), script)
+
+
+@pytest.fixture
+def slow_history(monkeypatch):
+    """Let the history be read only after an event."""
+    goes_on, read = threading.Event(), HistoryScreen.read
+
+    def wait_and_read(page, reader):
+        assert goes_on.wait(DEADLINE_S)
+        return read(page, reader)
+
+    monkeypatch.setattr(HistoryScreen, "read", wait_and_read)
+    yield goes_on
+    goes_on.set()
+
+
+@pytest.mark.usefixtures("toy_profiles")
+def test_keys_behind_one_that_opens_a_page_act_on_what_it_has(store, slow_history, monkeypatch):
+    monkeypatch.setattr("benchctl.tui.typeahead.LONGEST_S", DEADLINE_S)
+    whole_run(store)
+    whole_run(store, name="another")
+
+    async def script(pilot):
+        together(pilot, "4", "end", "x", "d")
+        await until(lambda: isinstance(pilot.app.screen, HistoryScreen))
+        await pilot.pause()
+        assert pilot.app.type_ahead.waits
+        slow_history.set()
+        await settle(pilot)
+        assert "Delete 20261121-002512-7f3a?" in shown(pilot)
+        assert "1 marked" in shown(pilot)
+
+    drive(store, open_plan(store=store), script)
+
+
+def test_keys_behind_a_change_act_on_what_it_leaves(store, monkeypatch):
+    monkeypatch.setattr("benchctl.tui.typeahead.LONGEST_S", DEADLINE_S)
+    for name in ("first", "second", "third"):
+        whole_run(store, name=name)
+
+    async def script(pilot):
+        together(pilot, "d", "y", "d", "y", "x")
+        await settle(pilot)
+        assert "1 run in" in shown(pilot)
+        assert "1 marked" in shown(pilot)
+
+    drive(store, open_page(store, "history"), script)
+
+
+@pytest.mark.usefixtures("toy_profiles", "slow_history")
+def test_a_page_that_is_not_read_does_not_hold_the_keys_for_long(store, monkeypatch):
+    monkeypatch.setattr("benchctl.tui.typeahead.LONGEST_S", 0.01)
+    whole_run(store)
+
+    async def script(pilot):
+        together(pilot, "4", "question_mark")
+        await until(lambda: "Keys, and what is shown" in shown(pilot))
+
+    drive(store, open_plan(store=store), script)
 
 
 @pytest.mark.usefixtures("toy_profiles")

@@ -91,12 +91,15 @@ class HistoryScreen(ReportPage):
     def read(self, reader: Reader) -> Callable[[], None]:
         for rows in self._past.read(reader):
             if len(rows.past) < rows.every:
-                self.app.call_from_thread(self._take_rows, rows)
+                self.app.call_from_thread(self._take_first, rows)
         return partial(self._take_rows, rows)
 
+    def _take_first(self, rows: PastRows) -> None:
+        if len(self._rows.past) <= len(rows.past):  # otherwise more is shown already
+            self._take_rows(rows)
+            self.become_ready()
+
     def _take_rows(self, rows: PastRows) -> None:
-        if len(rows.past) < rows.every and len(self._rows.past) > len(rows.past):
-            return  # More is shown already.
         under = self._here
         self._rows = rows
         places = {one.run.id: place for place, one in enumerate(rows.past)}

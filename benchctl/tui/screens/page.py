@@ -51,8 +51,13 @@ class Page(TablesScreen):
             self.name = name
             self.run_ids = run_ids
 
+    class Ready(Message):
+        """The keys of a page have something to act on now."""
+
     NAME: ClassVar[str]
     """Its name in the registry; of each name, one page is open at a time."""
+    ready = True
+    """Whether its keys have something to act on."""
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide"), (160, "-huge")]  # noqa: RUF012
     VERTICAL_BREAKPOINTS = [(0, "-tiny"), (12, "-short"), (32, "-tall")]  # noqa: RUF012
     DEFAULT_CSS = """
@@ -155,6 +160,7 @@ class ReportPage(Page):
         """The progress of the runs when they were last read."""
         self._answered = False
         """Whether reading has ended, with content or an error."""
+        self.ready = False
 
     def on_unmount(self) -> None:
         """Close the store."""
@@ -211,10 +217,16 @@ class ReportPage(Page):
         self._answered = True
         self.notes.show([])
         show()
+        self.become_ready()
+
+    def become_ready(self) -> None:
+        """Let keys act on what is shown now."""
+        self.ready = True
+        self.post_message(self.Ready())
 
     def again(self) -> None:
         """Read again at the next tick, whatever has changed."""
-        self._changes, self._seen, self._answered = -1, None, False
+        self._changes, self._seen, self._answered, self.ready = -1, None, False, False
 
     def fail(self, error: StoreError) -> None:
         """Report an error of the store; the next tick tries again."""
@@ -225,3 +237,4 @@ class ReportPage(Page):
             self._reader = None
         hint = [[Span(f"  {error.hint}")]] if error.hint else []
         self.notes.show([[Span(f"! {trouble(error)}", "bad")], *hint])
+        self.become_ready()
