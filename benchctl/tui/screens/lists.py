@@ -1,4 +1,4 @@
-"""Which of the lists of the live screen is shown, and has the focus.
+"""The lists of a run beside its plots: flows, trials, results, goals, remarks.
 
 Textual's TabbedContent shows another list in 50 ms instead of 15 ms (``python bench widgets``), and
 has no way to show several side by side where there is room.
@@ -8,21 +8,48 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from textual.containers import Container
+from textual.widget import Widget
+
 from benchctl.report.goals import has_goals
+from benchctl.tui.draw import status
+from benchctl.tui.draw.columns import widths
+from benchctl.tui.draw.goals import goal_columns, goal_row
+from benchctl.tui.draw.spans import Line, Span
+from benchctl.tui.model.results import Results
 from benchctl.tui.screens.page import Surroundings
 from benchctl.tui.screens.plots import PlotPage
+from benchctl.tui.widgets.flowpicker import FlowPicker
+from benchctl.tui.widgets.scrolled import Scrolled
+from benchctl.tui.widgets.table import Table
 
 LISTS = ("flows", "trials", "results", "goals", "remarks")
 """The ids of the lists. The one that is shown is a class of the screen, as in ``-list-trials``."""
+# The list below plots and trials, where all are shown, has at most this share of the screen: the
+# plots have what it leaves.
+MOST_BELOW = 0.3
 
 
 class ListsPage(PlotPage):
     """A screen with the lists of a run: all side by side, or one at a time."""
 
+    _results: Results
+    _middle: Container
+
     def __init__(self, around: Surroundings, run_id: int) -> None:
         super().__init__(around, run_id)
+        self._flows = FlowPicker(id="flows", empty="no flow has begun yet")
+        self._trials = Table(id="trials", empty="no trials")
+        self._table = Table(id="results", empty="no trial has ended yet")
+        self._goals = Table(id="goals", empty="no trial has ended yet")
+        self._remarks = Scrolled(id="remarks")
         self._before_pick = ""
         """The list from which the flows were picked; escape goes back to it."""
+
+    def lists(self) -> Sequence[Widget]:
+        """Return the lists: the first two beside the plots, and those below."""
+        side = Container(self._flows, self._trials, id="side")
+        return [side, self._table, self._goals, self._remarks]
 
     @property
     def _shown_list(self) -> str:
@@ -30,7 +57,7 @@ class ListsPage(PlotPage):
 
     def action_pick(self) -> None:
         """Go to the list of flows."""
-        if not self.query_one("#flows").has_focus:
+        if not self._flows.has_focus:
             self._before_pick = self._shown_list
             self._show_list("flows")
 
@@ -38,7 +65,7 @@ class ListsPage(PlotPage):
         if super().back():
             return True
         before, self._before_pick = self._before_pick, ""
-        if not before or not self.query_one("#flows").has_focus:
+        if not before or not self._flows.has_focus:
             return False
         self._show_list(before)
         return True
@@ -61,3 +88,31 @@ class ListsPage(PlotPage):
             self.set_class(other == name, f"-list-{other}")
         self.query_one(f"#{name}").focus()
         self.call_after_refresh(self.fit)
+
+    def _show_lists(self, time: float) -> None:
+        view = self._feed.view
+        if self._trials.display:
+            self._trials.show(
+                status.trial_columns(view),
+                len(view.trials),
+                lambda index: status.trial_row(view, index, time),
+            )
+        if self._table.display:
+            table = self._results.at(time)
+            if table is None:
+                self._table.show((), 0, lambda _: ())
+            else:
+                heads, rows = widths(table.heads, table.rows, table.numeric), table.rows
+                self._table.show(heads, len(rows), lambda i: [Span(cell) for cell in rows[i]])
+        if self._goals.display:
+            goals = self._results.goals_at(time)
+            self._goals.show(goal_columns(goals), len(goals), lambda i: goal_row(goals[i]))
+        if self._remarks.display:
+            none = [[Span("no remarks; n notes one", "dim")]]
+            title: Line = [Span("remarks and warnings", "label")]
+            notes = status.remarks(view, time, self._feed.position) or none
+            self._remarks.show([title, *notes], from_the_top=False)
+        below = next((one for one in (self._table, self._goals) if one.display), None)
+        lines = below.count + 1 if below is not None else len(self._remarks.wrapped)
+        most = int(MOST_BELOW * self.size.height)
+        self._middle.styles.grid_rows = f"1fr {max(2, min(most, lines))}"

@@ -16,11 +16,10 @@ from benchctl.metrics import title_of
 from benchctl.report.goals import has_goals
 from benchctl.tui.draw import status
 from benchctl.tui.draw.charts import SIGNS, UNKNOWN, Choice
-from benchctl.tui.draw.columns import widths
 from benchctl.tui.draw.flowlist import list_flows
-from benchctl.tui.draw.goals import goal_columns, goal_notes, goal_row
+from benchctl.tui.draw.goals import goal_notes
 from benchctl.tui.draw.hostlines import host_lines
-from benchctl.tui.draw.spans import Line, Span
+from benchctl.tui.draw.spans import Span
 from benchctl.tui.meanings import AFTER, BEFORE, LISTED, VIEW
 from benchctl.tui.model.feed import Feed
 from benchctl.tui.model.playhead import Playhead
@@ -31,20 +30,16 @@ from benchctl.tui.screens.page import Surroundings, trouble
 from benchctl.tui.screens.plots import PLOT_KEYS
 from benchctl.tui.screens.steering import KEYS
 from benchctl.tui.widgets.chartview import ChartView, Tiles
-from benchctl.tui.widgets.flowpicker import FlowPicker
 from benchctl.tui.widgets.notes import Notes
-from benchctl.tui.widgets.scrolled import Scrolled
 from benchctl.tui.widgets.table import Table
 
 # The time that one tick may block the event loop, which runs several times before a key is handled;
 # a long history is read in many ticks.
-BUDGET_S = 0.01
-# Pause between two parts of a long history, to handle keys.
-BREATH_S = 0.01
+BUDGET_S = 0.005
+# Pause between two parts of a long history, to handle keys, and to draw what one has changed.
+BREATH_S = 0.005
+AFTER_KEY_S = 0.05
 SEEK_S = 5.0
-# The list below plots and trials, where all are shown, has at most this share of the screen: the
-# plots have what it leaves.
-MOST_BELOW = 0.3
 
 
 class LiveScreen(ListsPage):
@@ -137,15 +132,12 @@ class LiveScreen(ListsPage):
         """Whether the run of a frozen screen is under way."""
         self._reading_on = False
         """Whether a long history is being read, part by part, besides the ticks."""
+        self._keyed = False
+        """Whether a key has changed something since the last part was read."""
         self._stood = False
         """Whether time stood when the screen was last shown: a replay's end is shown too."""
         self._tiles = Tiles(id="tiles")
         self._charts = ChartView(id="charts")
-        self._flows = FlowPicker(id="flows", empty="no flow has begun yet")
-        self._trials = Table(id="trials", empty="no trials")
-        self._table = Table(id="results", empty="no trial has ended yet")
-        self._goals = Table(id="goals", empty="no trial has ended yet")
-        self._remarks = Scrolled(id="remarks")
         self._hosts, self._notes = Notes(), Notes()
         # The captions of plots are the legend of one or two.
         self.add_class("-list-flows" if len(feed.view.flows) > 2 else "-list-trials")
@@ -153,9 +145,7 @@ class LiveScreen(ListsPage):
             self.bar.screen_name = "Replay"
 
     def body(self) -> Sequence[Widget]:
-        side = Container(self._flows, self._trials, id="side")
-        middle = (self._charts, side, self._table, self._goals, self._remarks)
-        self._middle = Container(*middle, id="middle")
+        self._middle = Container(self._charts, *self.lists(), id="middle")
         return [self._tiles, self._middle, self._hosts, self._notes]
 
     def on_mount(self) -> None:
@@ -236,8 +226,14 @@ class LiveScreen(ListsPage):
         return more
 
     def _read_on(self) -> None:
-        more = self._read()
-        if more:
+        keyed, self._keyed = self._keyed, False
+        if keyed:
+            self.set_timer(AFTER_KEY_S, self._read_part)
+        else:
+            self._read_part()
+
+    def _read_part(self) -> None:
+        if self._read():
             self.set_timer(BREATH_S, self._read_on)
         else:
             self._reading_on = False
@@ -300,34 +296,6 @@ class LiveScreen(ListsPage):
             listed = list_flows(trial.flows, feed.traces, self._choice, shown, width, of)
             self._flows.show_flows(listed)
 
-    def _show_lists(self, time: float) -> None:
-        view = self._feed.view
-        if self._trials.display:
-            self._trials.show(
-                status.trial_columns(view),
-                len(view.trials),
-                lambda index: status.trial_row(view, index, time),
-            )
-        if self._table.display:
-            table = self._results.at(time)
-            if table is None:
-                self._table.show((), 0, lambda _: ())
-            else:
-                heads, rows = widths(table.heads, table.rows, table.numeric), table.rows
-                self._table.show(heads, len(rows), lambda i: [Span(cell) for cell in rows[i]])
-        if self._goals.display:
-            goals = self._results.goals_at(time)
-            self._goals.show(goal_columns(goals), len(goals), lambda i: goal_row(goals[i]))
-        if self._remarks.display:
-            none = [[Span("no remarks; n notes one", "dim")]]
-            title: Line = [Span("remarks and warnings", "label")]
-            notes = status.remarks(view, time, self._feed.position) or none
-            self._remarks.show([title, *notes], from_the_top=False)
-        below = next((one for one in (self._table, self._goals) if one.display), None)
-        lines = below.count + 1 if below is not None else len(self._remarks.wrapped)
-        most = int(MOST_BELOW * self.size.height)
-        self._middle.styles.grid_rows = f"1fr {max(2, min(most, lines))}"
-
     def _look_at(self, position: int) -> None:
         if position != self._feed.position:
             if self._trials.index == max(0, self._feed.position):
@@ -347,7 +315,7 @@ class LiveScreen(ListsPage):
 
     def _now(self) -> None:
         """Show the effect of a key at once."""
-        self._urgent = True
+        self._urgent = self._keyed = True
         self._show()
 
     # --- keys -----------------------------------------------------------------------------
@@ -361,7 +329,7 @@ class LiveScreen(ListsPage):
     def action_freeze(self) -> None:
         """Freeze the screen, or continue."""
         self._playhead.toggle()
-        self._read()
+        self._read_all()
         self._now()
 
     def action_seek(self, steps: int) -> None:
