@@ -214,6 +214,13 @@ def of_aspect(aspect: Aspect) -> list[str]:
     return [metric.name for metric in METRICS.values() if metric.aspect is aspect]
 
 
+def _is_wanted(metric: Metric) -> bool:
+    return metric.wanted or bool(metric.stands_for)
+
+
+_WANTED = [metric.name for metric in METRICS.values() if _is_wanted(metric)]
+
+
 class Vocabulary:
     """The metrics of a run: the shared ones, and the ``own`` ones of its backends.
 
@@ -226,8 +233,9 @@ class Vocabulary:
         self.headlines = headlines
         self.metrics = {**METRICS, **{m.name: m for m in own if m.name not in METRICS}}
         """By name."""
-        names = [m.name for m in self.metrics.values() if m.wanted or m.stands_for]
-        leading = [name for name in self.metrics if name in headlines.values()]
+        names = [*_WANTED, *(m.name for m in own if m.name not in METRICS and _is_wanted(m))]
+        known = {*headlines.values()}
+        leading = [name for name in self.metrics if name in known] if known else []
         self.wanted = (*dict.fromkeys([*leading, *names, *headlines.values()]),)
         """What people look for and what stands in for it, headlines first: the order of tables."""
 

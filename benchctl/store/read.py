@@ -217,7 +217,7 @@ class Reader:
 
     def tagged(self, tag: str) -> list[tuple[str, int]]:
         """Return the profile and the id of every run with a tag, the newest first."""
-        rows = self._rows("SELECT id, profile, tags FROM run ORDER BY id DESC")
+        rows = self._rows("SELECT id, profile, tags FROM run WHERE tags != '[]' ORDER BY id DESC")
         return [(row["profile"], row["id"]) for row in rows if tag in tags_in(row["tags"])]
 
     def baselines(self) -> dict[str, int]:

@@ -63,12 +63,13 @@ def key_figure(run: Run, flows: Sequence[FlowRow], invalid: Container[int]) -> K
     first = next((flow for flow in flows if flow.figures), None)
     if first is None:
         return KeyFigure()
-    metric = run.vocabulary.headline(first.backend, {name for _, name in first.figures})
+    vocabulary = run.vocabulary
+    metric = vocabulary.headline(first.backend, {name for _, name in first.figures})
     ways = [way for way, name in first.figures if name == metric]
     if metric is None:
         return KeyFigure()
     way = next((str(way) for way in WAYS if way in ways), ways[0])
-    adds_up = run.vocabulary.describe(metric).fold in ADDED_UP
+    adds_up = vocabulary.describe(metric).fold in ADDED_UP
     chosen: dict[str, dict[int, list[FlowRow]]] = {}
     for flow in flows:
         alike = flow.backend == first.backend and flow.direction == first.direction

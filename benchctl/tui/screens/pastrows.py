@@ -17,8 +17,8 @@ from benchctl.tui.draw.columns import Cells, Column
 from benchctl.tui.draw.runs import run_columns, run_row
 from benchctl.tui.model.past import KeyFigure, Past, key_figure, past_of
 
-# More than a screen has, and as many as are read within a tenth of a second.
-FIRST = 200
+# More than a screen has, and as many as are read within a twentieth of a second.
+FIRST = 100
 
 
 class PastRows(NamedTuple):
