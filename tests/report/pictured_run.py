@@ -20,7 +20,7 @@ DROP = FlowEvent("send", "throughput_bps", Happening.DROP, 7.0, None, 20e6, 10e6
 
 def pictured_run(
     store, *, values=None, repeats=3, title="Windows below and above the product", samples=True,
-    status="ok", sampled_s=0.5,
+    status="ok", sampled_s=0.5, lab=None,
 ):  # fmt: skip
     """Write a run of the axes ``values``, those of a window and of streams by default.
 
@@ -37,7 +37,7 @@ def pictured_run(
             flow = PlannedFlow("main", "iperf3", "a", "b", None, Direction.SEND, 0.0, asked)
             planned.append(PlannedTrial(len(planned), repeat, point, (flow,), {}, DURATION_S, 99.0))
     reported = (Reported("main", None, {"streams": 1}, {"throughput_bps": 9e6}),)
-    settings = Settings(values, "sequential", (), reported=reported)
+    settings = Settings(values, "sequential", (), reported=reported, lab=lab)
     new = PlannedRun("pictured", title, 7, settings, planned, "")
     run_id, name = create_run(store, new, NOW)
     recorder = Recorder(store, run_id)

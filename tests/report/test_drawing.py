@@ -55,6 +55,28 @@ def test_a_drawing_has_its_axes_with_units_and_its_events():
     assert "A title: trial 3, window=<b>1M</b>" in words
 
 
+def test_a_change_of_the_lab_is_a_line_in_every_panel_and_its_words_in_the_first():
+    figure = over_time()
+    upper, lower = figure.panels
+    word = "core 20.0 Mbit/s, 25.0 ms, jitter 5.00 ms, loss 10 % in 3.00 s"
+    changed = replace(
+        figure,
+        panels=[
+            replace(upper, events=[*upper.events, Event(255.0, word, None)]),
+            replace(lower, events=[Event(255.0, "", None)]),
+        ],
+    )
+    drawing = ElementTree.fromstring(svg_of(changed, 100))
+    assert len(drawing.findall(f"{SVG}path[@class='event theory']")) == 2
+    words = [one.text for one in drawing.iter(f"{SVG}text")]
+    assert [one for one in words if one.startswith("core 20.0")] == ["core 20.0 Mbit/s,…"]
+
+
+def test_every_panel_has_the_values_of_the_x_axis_and_the_last_one_its_name():
+    words = [one.text for one in ElementTree.fromstring(svg_of(over_time(), 100)).iter()]
+    assert (words.count("100"), words.count("time (s)")) == (2, 1)
+
+
 def test_a_mark_says_its_value():
     titles = [one.text for one in ElementTree.fromstring(svg_of(SWEEP, 100)).iter(f"{SVG}title")]
     assert "64K, send: 6.55 Mbit/s, 95 % interval 5.90 Mbit/s to 7.21 Mbit/s" in titles
@@ -181,7 +203,7 @@ def test_an_axis_shows_all_its_values(one, other, from_zero, metric):
 VALUES = st.lists(st.floats(-1e12, 1e12) | st.just(math.nan), min_size=1, max_size=300)
 
 
-@given(VALUES, st.integers(2, 50))
+@given(VALUES, st.integers(3, 50))
 def test_thinning_keeps_the_least_and_the_greatest_value(ys, most):
     line = Line("a", 0, [float(place) for place in range(len(ys))], ys)
     few = thinned(line, most, merge=True)
@@ -191,6 +213,15 @@ def test_thinning_keeps_the_least_and_the_greatest_value(ys, most):
         lows = [value for value in few.lows if math.isfinite(value)]
         highs = [value for value in few.highs if math.isfinite(value)]
         assert (min(lows), max(highs)) == (min(known), max(known))
+
+
+def test_thinning_draws_nothing_across_a_gap():
+    ys = [5.0] * 50 + [math.nan] + [7.0] * 49
+    few = thinned(Line("a", 0, [float(place) for place in range(100)], ys), 30, merge=True)
+    gap = next(place for place, y in enumerate(few.ys) if math.isnan(y))
+    assert few.xs[gap] == 50.0
+    assert ({*few.ys[:gap]}, {*few.ys[gap + 1 :]}) == ({5.0}, {7.0})
+    assert few.xs[gap - 1] < 50.0 < few.xs[gap + 1]
 
 
 def test_a_curve_keeps_both_ends():

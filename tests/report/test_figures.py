@@ -13,9 +13,10 @@ from store.store_support import measured_run, new_run
 from benchctl.errors import UsageError
 from benchctl.metrics import METRICS
 from benchctl.report.figures.axes import numbers_of, swept_axis, value_axis
-from benchctl.report.figures.figure import LineRole, PictureKind, PictureLine
+from benchctl.report.figures.figure import LineRole, PictureEvent, PictureKind, PictureLine
 from benchctl.report.figures.making import Wanted, figures_of
 from benchctl.report.report import read_report
+from benchctl.run.planned import LabSettings, PlannedChange
 from benchctl.store.read import Reader
 
 KINDS = {
@@ -96,6 +97,20 @@ def test_over_time_there_are_rate_delay_and_window_with_what_happened(store):
     only = {"window": ["60000B"], "streams": ["1"]}
     figure, *_ = draw(store, Wanted(PictureKind.TIME, only=only, by=["repeat"]))
     assert [event.word for event in figure.panels[0].events] == ["drop"]
+
+
+CHANGES = (PlannedChange(4.0, "far", rate=10e6), PlannedChange(50.0, "far", loss=1.0))
+LAB = LabSettings("pair", "", None, True, CHANGES)
+
+
+def test_over_time_the_changes_of_the_lab_are_in_every_panel_and_their_words_in_the_first(tmp_path):
+    pictured_run(tmp_path / "s", values={}, repeats=1, lab=LAB)
+    (figure,) = draw(tmp_path / "s", Wanted(PictureKind.TIME))
+    assert [[*panel.events] for panel in figure.panels] == [
+        [PictureEvent(4.0, "far 10.0 Mbit/s", None)], *[[PictureEvent(4.0, "", None)]] * 2,
+    ]  # fmt: skip
+    (zoomed,) = draw(tmp_path / "s", Wanted(PictureKind.TIME, begin_s=5.0))
+    assert not any(panel.events for panel in zoomed.panels)
 
 
 def test_of_many_samples_in_a_column_the_range_is_kept(store):

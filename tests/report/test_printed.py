@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from contextlib import closing
+from html import unescape
 
 import pytest
 from report.pictured_run import pictured_run
@@ -15,6 +16,7 @@ from benchctl.report.figures.figure import PictureKind
 from benchctl.report.figures.making import Wanted, figures_of
 from benchctl.report.figures.printed import FORMATS, printer
 from benchctl.report.report import read_report
+from benchctl.run.planned import LabSettings, PlannedChange
 from benchctl.store.read import Reader
 
 MAGIC = {"svg": b"<?xml", "png": b"\x89PNG", "pdf": b"%PDF"}
@@ -50,6 +52,19 @@ def test_every_format_is_the_same_each_time_and_has_no_date(store, form):
     assert once == again
     assert once.startswith(MAGIC[form])
     assert b"Date" not in once
+
+
+def test_changes_of_the_lab_are_above_the_first_panel_and_all_panels_have_the_times(tmp_path):
+    word = "a link with a long name"
+    changes = (PlannedChange(2.0, word, rate=10e6), PlannedChange(9.0, word, loss=0.01))
+    lab = LabSettings("pair", "", None, True, changes)
+    pictured_run(tmp_path / "s", values={}, repeats=1, lab=lab)
+    (drawn,) = draw(tmp_path / "s", Wanted(PictureKind.TIME))
+    texts = [unescape(text) for text in texts_of(drawn)]
+    assert [text for text in texts if word in text] == [
+        f"▾{word} 10.0 Mbit/s", f"{word} loss 1 %▾",
+    ]  # fmt: skip
+    assert (texts.count("10"), texts.count("time (s)")) == (3, 1)
 
 
 MANY = {"window": ("5000B", "10000B"), "link": tuple(f"link number {n}" for n in range(60))}

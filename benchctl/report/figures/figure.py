@@ -124,11 +124,14 @@ class PictureLine(Struct, frozen=True):
 
 
 class PictureEvent(NamedTuple):
-    """What happened at a moment on a measured line, by its number."""
+    """What happened at a moment on a measured line, by its number; None concerns all lines.
+
+    Of what concerns the lines of several panels, the first has the word.
+    """
 
     x: float
     word: str
-    number: int
+    number: int | None
 
 
 class Box(Struct, frozen=True):

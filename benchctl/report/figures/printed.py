@@ -12,17 +12,16 @@ import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
-from itertools import groupby
 from typing import Any
 
 from benchctl.report.figures import labels
+from benchctl.report.figures.events import draw_events
 from benchctl.report.figures.figure import (
     OVER_TIME,
     Axis,
     LineRole,
     Panel,
     Picture,
-    PictureEvent,
     PictureKind,
     PictureLine,
 )
@@ -43,8 +42,6 @@ _METADATA: Mapping[str, Mapping[str, None]] = {
 _MARKS_OVER_TIME = 7
 _PANEL_MORE = 0.62
 """The height of each panel after the first, in shares of a figure with one."""
-# Words of events side by side, in shares of the width for each character, and their rows.
-_WORD_SHARE, _WORD_ROWS = 0.0125, 3
 _MOST_EDGED = 100
 # Of a logarithmic axis.
 _FEW_POWERS = 1e3
@@ -79,6 +76,8 @@ class _Sheet:
         grid = self._sheet.subplots(panels, 1, sharex=True, squeeze=False)
         for axes, panel in zip(grid[:, 0], figure.panels, strict=True):
             self._draw(axes, panel)
+            if not figure.x.ticks:  # names would take the room of the panels
+                axes.tick_params(labelbottom=True)
         self._set_x(grid[-1, 0])
         self._write_titles()
         self._add_legend()
@@ -137,7 +136,7 @@ class _Sheet:
             axes.set_ylim(0.0, panel.y.high / factor * 1.05 if over_time else None)
         if panel.y.metric == "share_ratio":
             axes.set_ylim(top=100.0)
-        self._draw_events(axes, panel.events)
+        draw_events(axes, panel.events, self._figure.x, self._colour)
 
     def _draw_line(self, axes: Any, line: PictureLine, factor: float) -> None:
         x_factor = self._figure.x.scale[0]
@@ -277,38 +276,6 @@ class _Sheet:
         bar = self._sheet.colorbar(drawn, ax=axes)
         bar.set_label(self._text(heat.label))
         bar.outline.set_visible(False)
-
-    def _draw_events(self, axes: Any, events: Sequence[PictureEvent]) -> None:
-        """Draw a line for each event, and above the panel the words of those side by side."""
-        if not events:
-            return
-        factor = self._figure.x.scale[0]
-        span = (self._figure.x.high - self._figure.x.low) / factor or 1.0
-        for event in events:
-            axes.axvline(event.x / factor, color=self._colour(event.number), linestyle=":",
-                         linewidth=0.9, zorder=1.5)  # fmt: skip
-        ends: list[float] = [-math.inf] * _WORD_ROWS
-        close = 0.02 * span
-        groups: list[tuple[float, str, int]] = []
-        for word, same in groupby(sorted(events, key=lambda e: (e.word, e.x)), lambda e: e.word):
-            for event in same:
-                x = event.x / factor
-                if groups and groups[-1][1] == word and x - groups[-1][0] < close:
-                    groups[-1] = (groups[-1][0], word, groups[-1][2] + 1)
-                else:
-                    groups.append((x, word, 1))
-        for x, word, count in sorted(groups):
-            text = word if count == 1 else f"{count} x {word}"
-            half = len(text) * _WORD_SHARE * span / 2
-            row = next((n for n, end in enumerate(ends) if x - half > end), None)
-            if row is None:
-                continue  # its line is there; beside it are others' words
-            ends[row] = x + half
-            axes.annotate(
-                f"▾{text}", (x, 1.0), (0, 2 + 9 * row), xycoords=("data", "axes fraction"),
-                textcoords="offset points", ha="center", va="bottom", fontsize="x-small",
-                color=GREY,
-            )  # fmt: skip
 
     # What is around the panels.
 

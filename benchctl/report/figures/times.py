@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import pairwise
+from operator import attrgetter
 from statistics import median
 from typing import NamedTuple
 
@@ -16,6 +17,7 @@ from benchctl.report.figures.axes import value_axis
 from benchctl.report.figures.figure import Axis, LineRole, Panel, Picture, PictureEvent, PictureLine
 from benchctl.report.figures.parts import Naming, Source, left_out, names_of
 from benchctl.report.figures.request import PictureRequest
+from benchctl.report.happenings import lab_changes
 from benchctl.report.report import place_of
 from benchctl.report.series import Range, Series
 from benchctl.report.traces import ALL, LineKey, TimeWindow, Traces
@@ -31,6 +33,7 @@ LEAST_SPAN_S = 1.0
 # As on the screens: this share of a line's values may be beyond the axis, if an axis for all would
 # be so many times as high; for noise there is some room above the others.
 FEW, GAIN, NOISE = 0.05, 2.0, 1.25
+_AT = attrgetter("x", "word")
 _BAND = "a band is the range of the samples that the line is the mean of"
 
 
@@ -123,6 +126,8 @@ class _Drawn:
         self._naming = naming
         self._lines: dict[str, list[PictureLine]] = {metric: [] for metric in metrics}
         self._events: dict[str, list[PictureEvent]] = {metric: [] for metric in metrics}
+        self._changes: set[tuple[float, str]] = set()
+        """When the lab changed, and how."""
         every = [*dict.fromkeys(keys)]
         self._numbers = {key: number for number, key in enumerate(every[:MOST_LINES])}
         self._count = len(every)
@@ -144,6 +149,7 @@ class _Drawn:
         vocabulary = self._request.run.vocabulary
         traces = read_traces(bulk, one, vocabulary, self._lines)
         self._end_s = max(self._end_s, traces.end_s)
+        self._changes.update(lab_changes(self._request.run.settings, trial.duration_s))
         for flow, way, key in wanted:
             number = self._numbers[key]
             for metric, lines in self._lines.items():
@@ -164,8 +170,7 @@ class _Drawn:
             for event in flow.events:
                 mine = event.direction == way.direction and way.stream == ALL
                 at_s = event.at_s + delay_s
-                shown = self._request.begin_s <= at_s <= self._request.end_s
-                if mine and shown and event.metric in self._events:
+                if mine and event.metric in self._events:
                     here = PictureEvent(at_s, event.kind.value, number)
                     self._events[event.metric].append(here)
 
@@ -197,8 +202,9 @@ class _Drawn:
 
     def figure(self) -> Picture | None:
         vocabulary = self._request.run.vocabulary
-        panels = []
+        panels: list[Panel] = []
         notes = [_BAND] * self._banded
+        begin_s, end_s = self._request.begin_s, min(self._request.end_s, self._end_s)
         for metric, lines in self._lines.items():
             if lines:
                 lines = [*_distinct(lines)]
@@ -208,7 +214,9 @@ class _Drawn:
                     far = format_value(metric, y.high)
                     notes.append(f"{y.title}: some values are beyond the axis, up to {far}")
                     y = replace(y, high=most * NOISE)
-                panels.append(Panel(y, lines, sorted(self._events[metric])))
+                happened = [*self._events[metric], *self._changed(first=not panels)]
+                shown = [event for event in happened if begin_s <= event.x <= end_s]
+                panels.append(Panel(y, lines, sorted(shown, key=_AT)))
         if not panels:
             return None
         notes += left_out(self._count, len(self._numbers), "lines")
@@ -216,10 +224,14 @@ class _Drawn:
             count = len(self._left_repeats)
             which = "another repeat is" if count == 1 else f"{count} more repeats are"
             notes.append(f"{which} left out: benchctl plot --all draws each")
-        end_s = min(self._request.end_s, self._end_s)
-        x = Axis("time", "time_s", self._request.begin_s, end_s)
+        x = Axis("time", "time_s", begin_s, end_s)
         names = [", ".join(key) for key in self._numbers]
         return self._request.figure(x, panels, names, self._naming.title, notes)
+
+    def _changed(self, *, first: bool) -> Iterator[PictureEvent]:
+        """Yield the changes of the lab for a panel; the first has their words."""
+        for at_s, word in sorted(self._changes):
+            yield PictureEvent(at_s, word if first else "", None)
 
 
 def _usual_most(lines: Sequence[PictureLine]) -> float:

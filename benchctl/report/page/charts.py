@@ -70,7 +70,7 @@ def _panel(figure: Picture, panel: Panel, points: int, xs: list[Any]) -> dict[st
         "y": _axis(panel.y),
         "lines": lines,
         "marks": figure.kind in (PictureKind.SWEEP, PictureKind.PLANE),
-        "events": [[_rounded(one.x / x), one.word, one.number % COLOURS] for one in panel.events],
+        "events": [[_rounded(one.x / x), one.word, colour_of(one)] for one in panel.events],
     }
 
 

@@ -18,6 +18,7 @@ from benchctl.report.figures.figure import (
     LineRole,
     Panel,
     Picture,
+    PictureEvent,
     PictureKind,
     PictureLine,
 )
@@ -31,7 +32,7 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 70, 14, 16, 44
 COLOURS = 8
 _LABELS = 10
 # Wider characters than most of a sans-serif font: what is left out of an axis never overlaps.
-_CHARACTER = 6.6
+_CHARACTER, _SMALL_CHARACTER = 6.6, 5.6
 _LONGEST = 60
 _WIDEST_BAR = 48.0
 _Place = Callable[[float], float]
@@ -112,7 +113,7 @@ def _panel(figure: Picture, number: int, panel: Panel, points: int) -> str:
     x = _placed(figure.x, _LEFT, WIDTH - _RIGHT)
     y = _placed(panel.y, bottom, top)
     last = number == len(figure.panels) - 1
-    parts = [*_frame(figure.x, panel.y, x, y, (top, bottom), named=last)]
+    parts = [*_frame(figure.x, panel.y, x, y, (top, bottom), last=last)]
     if panel.cells:
         parts += _cells(figure, panel, x, y)
     for line in panel.lines:
@@ -126,19 +127,20 @@ def _panel(figure: Picture, number: int, panel: Panel, points: int) -> str:
 
 
 def _events(panel: Panel, x: _Place, top: float, bottom: float) -> Iterator[str]:
-    """Yield a line for each event, and its word where there is room for it."""
+    """Yield a line for each event, and as much of its words as there is room for."""
     free = [-math.inf] * 3
-    for event in sorted(panel.events):
+    for event in panel.events:
         at = x(event.x)
-        yield f'<path class="event s{event.number % COLOURS}" d="M{at:.0f} {top}V{bottom}"/>'
+        yield f'<path class="event {colour_of(event)}" d="M{at:.0f} {top}V{bottom}"/>'
         row = next((place for place, end in enumerate(free) if end < at), None)
-        if row is not None:
-            free[row] = at + len(event.word) * _CHARACTER
-            yield _text(at + 3, top + 9 + 11 * row, event.word, "small")
+        word = _whole_words(event.word, int((WIDTH - at) / _SMALL_CHARACTER))
+        if word and row is not None:
+            free[row] = at + len(word) * _SMALL_CHARACTER
+            yield _text(at + 3, top + 9 + 11 * row, word, "small")
 
 
 def _frame(
-    x_axis: Axis, y_axis: Axis, x: _Place, y: _Place, span: tuple[float, float], *, named: bool
+    x_axis: Axis, y_axis: Axis, x: _Place, y: _Place, span: tuple[float, float], *, last: bool
 ) -> Iterator[str]:
     top, bottom = span
     for value, text in ticks(y_axis):
@@ -155,10 +157,10 @@ def _frame(
     for value, text in ticks(x_axis):
         at, half = x(value), min(len(text), _LONGEST) * _CHARACTER / 2
         yield f'<path class="axis" d="M{at:.1f} {bottom}v4"/>'
-        if named and at - half > free:
+        if at - half > free:
             free = at + half + 4
             yield _text(min(at, WIDTH - half), bottom + 16, text, "middle")
-    if named:
+    if last:
         yield _text((_LEFT + WIDTH - _RIGHT) / 2, bottom + 34, x_axis.label, "label")
 
 
@@ -339,9 +341,9 @@ def _cells(figure: Picture, panel: Panel, x: _Place, y: _Place) -> Iterator[str]
             yield _text(at, height + 4, "!", "middle")
 
 
-def colour_of(line: PictureLine) -> str:
-    """Return the class of a line's colour; theory that holds for every line has none."""
-    return "theory" if line.number is None else f"s{line.number % COLOURS}"
+def colour_of(one: PictureLine | PictureEvent) -> str:
+    """Return the class of the colour of a line, or of its event; of what is of every line, ink."""
+    return "theory" if one.number is None else f"s{one.number % COLOURS}"
 
 
 def label_of(figure: Picture, line: PictureLine) -> str:
@@ -364,3 +366,7 @@ def _text(x: float, y: float, text: str, kind: str) -> str:
 
 def _short(text: str, most: int) -> str:
     return escape(text if len(text) <= most else f"{text[: most - 1]}…")
+
+
+def _whole_words(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[:most].rpartition(' ')[0]}…"

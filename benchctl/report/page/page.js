@@ -81,6 +81,8 @@ for (const drawing of document.querySelectorAll(".chart > svg")) {
 const BACK = { stroke: "transparent", width: 0, points: { show: false }, class: "edge" };
 const colour = (name) =>
   getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+// Of what is of no line in particular, the colour of text.
+const inkOf = (name) => colour(name === "theory" ? "ink" : name);
 
 function unpacked(list) {
   if (typeof list[2] !== "string") return list;
@@ -116,7 +118,7 @@ function axisOf(axis, more) {
 }
 
 function seriesOf(panel, line, title) {
-  const stroke = line.colour === "theory" ? colour("ink") : colour(line.colour);
+  const stroke = inkOf(line.colour);
   const role = line.role;
   const marked = role === "reported" || (panel.marks && role === "measured");
   const fill = role === "reported" ? colour("paper") : stroke;
@@ -140,9 +142,9 @@ function drawn(chart, panel, series) {
   ctx.lineWidth = one;
   ctx.textAlign = "left";
   const free = [-Infinity, -Infinity, -Infinity];
-  for (const [at, word, number] of panel.events) {
+  for (const [at, word, of] of panel.events) {
     const x = chart.valToPos(at, "x", true);
-    ctx.strokeStyle = ctx.fillStyle = colour(`s${number}`);
+    ctx.strokeStyle = ctx.fillStyle = inkOf(of);
     ctx.setLineDash([3 * one, 3 * one]);
     ctx.beginPath();
     ctx.moveTo(x, bbox.top);
@@ -150,15 +152,21 @@ function drawn(chart, panel, series) {
     ctx.stroke();
     // A word stands where there is room for it; the table of events has all.
     const row = free.findIndex((end) => end < x);
-    if (row < 0) continue;
-    free[row] = x + ctx.measureText(word).width + 6 * one;
-    ctx.fillText(word, x + 3 * one, bbox.top + (11 + 11 * row) * one);
+    if (!word || row < 0) continue;
+    let shown = word;
+    const room = bbox.left + bbox.width - x - 3 * one;
+    for (const words = word.split(" "); words.length && ctx.measureText(shown).width > room;) {
+      words.pop();
+      shown = `${words.join(" ")}…`;
+    }
+    free[row] = x + ctx.measureText(shown).width + 6 * one;
+    ctx.fillText(shown, x + 3 * one, bbox.top + (11 + 11 * row) * one);
   }
   ctx.setLineDash([]);
   series.forEach((place, index) => {
     const line = panel.lines[index];
     if (!chart.series[place].show) return;
-    ctx.strokeStyle = line.role === "not valid" ? colour("ink") : colour(line.colour);
+    ctx.strokeStyle = inkOf(line.role === "not valid" ? "theory" : line.colour);
     chart.data[place].forEach((value, i) => {
       if (value == null) return;
       const x = chart.valToPos(chart.data[0][i], "x", true);

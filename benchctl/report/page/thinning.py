@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 
 from msgspec.structs import replace
@@ -12,10 +12,11 @@ from benchctl.report.figures.figure import PictureLine
 
 
 def thinned(line: PictureLine, most: int, *, merge: bool) -> PictureLine:
-    """Return a line of at most ``most`` points.
+    """Return a line of at most ``most`` points, of which there must be three or more.
 
     With ``merge``, neighbours become their mean, and ``lows`` and ``highs`` span all that they are
-    of: right for values over time. Otherwise some points are kept, both ends among them.
+    of: right for values over time; a gap stays one. Otherwise some points are kept, both ends among
+    them.
     """
     count = len(line.xs)
     if count <= most:
@@ -23,8 +24,10 @@ def thinned(line: PictureLine, most: int, *, merge: bool) -> PictureLine:
     if not merge:
         kept = sorted({round(place * (count - 1) / (most - 1)) for place in range(most)})
         return _taken(line, lambda values: [values[place] for place in kept])
-    bounds = [place * count // most for place in range(most + 1)]
-    groups = [range(*pair) for pair in pairwise(bounds)]
+    gaps = sum(map(math.isnan, line.ys))
+    parts = max(most // 3, most - 2 * gaps)  # a gap divides a group, and is a point of its own
+    bounds = [place * count // parts for place in range(parts + 1)]
+    groups = [one for pair in pairwise(bounds) for one in _divided(range(*pair), line.ys)]
 
     def fold(values: Sequence[float], of: Callable[[Iterable[float]], float]) -> list[float]:
         known = [[values[i] for i in one if math.isfinite(values[i])] for one in groups]
@@ -37,6 +40,13 @@ def thinned(line: PictureLine, most: int, *, merge: bool) -> PictureLine:
         lows=fold(_known(line.lows, line.ys), min),
         highs=fold(_known(line.highs, line.ys), max),
     )
+
+
+def _divided(group: range, ys: Sequence[float]) -> Iterator[range]:
+    """Yield the part of a group before its first gap, the gap, and the rest, if they are there."""
+    gap = next((place for place in group if math.isnan(ys[place])), group.stop)
+    after = min(gap + 1, group.stop)
+    yield from filter(None, (range(group.start, gap), range(gap, after), range(after, group.stop)))
 
 
 def _taken(line: PictureLine, take: Callable[[Sequence[float]], list[float]]) -> PictureLine:

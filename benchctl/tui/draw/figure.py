@@ -97,7 +97,10 @@ def _over_time(
                     happened=happened,
                 )
             )  # fmt: skip
-    plot = Plot(panel.y.metric, curves, from_zero=panel.y.from_zero, robust=panel.y.from_zero)
+    plot = Plot(
+        panel.y.metric, curves, from_zero=panel.y.from_zero, robust=panel.y.from_zero,
+        happened=[(one.x, one.word) for one in panel.events if one.number is None and one.word],
+    )  # fmt: skip
     return draw(plot, View(figure.x.low, figure.x.high), width, height, glyphs=glyphs)
 
 
