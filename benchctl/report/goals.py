@@ -19,6 +19,9 @@ from benchctl.units import format_rate, format_ratio
 if TYPE_CHECKING:  # imported only for runs that have them
     from benchctl.analysis.outcomes import Outcome
 
+# Twice the mean; the first looks at few repeats have intervals of millions of percent.
+WIDE = 2.0
+
 
 class GoalState(StrEnum):
     """How far a goal is."""
@@ -112,8 +115,7 @@ def _repeats(report: Report) -> Iterator[Goal]:
         state = GoalState.NOT_KNOWN if over else GoalState.REPEATING
         if is_settled(report.run, row):
             state = GoalState.KNOWN
-        now = "one value has no interval" if math.isinf(half) else f"±{format_ratio(half)} now"
-        figures = f"{now}, ±{format_ratio(until.share)} wanted"
+        figures = f"{_now(half)}, ±{format_ratio(until.share)} wanted"
         trials = f"{count} of at most {until.most}"
         what = f"{figure_name(row)}{_way(row, rows)}"
         yield Goal(state, what, trials, figures, row.point)
@@ -146,6 +148,13 @@ def _searches(report: Report) -> Iterator[Goal]:
             figures += f"; fails by {finding.why}"
         trials = f"{finding.tries} of at most {search.most}"
         yield Goal(state, search_name(search, one), trials, figures, one.point)
+
+
+def _now(half: float) -> str:
+    """Return half an interval now; of few repeats, which say nothing, no figure."""
+    if math.isinf(half):
+        return "one value has no interval"
+    return f"±{format_ratio(half)} now" if half < WIDE else f"over ±{format_ratio(WIDE)} now"
 
 
 def _apart(ratio: float) -> str:

@@ -42,3 +42,10 @@ def test_the_most_trials_are_those_of_each_point_and_of_each_search():
     planned = [("a", 1), ("b", 1), ("a", 2), ("b", 2), ("a", 2)]
     assert most_trials(UNTIL, planned) == 2 * 9
     assert most_trials(SEARCH, planned) == 4 * 20
+
+
+def test_an_interval_wider_than_the_figure_has_no_figure_of_its_own():
+    wide = row(ONE, "throughput_bps", 9e7)
+    wide = replace(wide, values=(8e7, 10e7))
+    (goal,) = goals_of(replace(report_of(UNTIL, TRIALS[:1]), summary=[wide]))
+    assert goal.figures == "over ±200 % now, ±2 % wanted"

@@ -9,9 +9,10 @@ from rich.cells import cell_len
 
 from benchctl.report.pivot import align
 from benchctl.tui.draw.columns import Column, FreeText, see
-from benchctl.tui.draw.spans import Span, crop, fit, shorten, to_text
+from benchctl.tui.draw.spans import Span, crop, fit, shorten, to_text, without_middle
 from benchctl.tui.draw.tiles import Tile, lay_out_tiles
 from benchctl.units import format_mean, format_value
+from benchctl.visible import width_of
 
 METRICS = st.sampled_from(["throughput_bps", "rtt_s", "cwnd_bytes", "loss_ratio", "retransmits"])
 VALUES = st.floats(1e-9, 1e12)
@@ -175,3 +176,18 @@ def test_wide_characters_keep_columns_in_line(parts, width):
 def test_wide_characters_keep_the_columns_of_printed_tables_in_line():
     text = align(["名", "n"], [["日本", "1"], ["a", "22"]], [False, True])
     assert {cell_len(line) for line in text.splitlines()} == {8}
+
+
+@given(parts=st.text("aあ🚀 .-", max_size=40), width=st.integers(1, 30))
+def test_a_text_without_its_middle_keeps_both_ends(parts, width):
+    short = without_middle(parts, width)
+    assert width_of(short) <= width
+    before, cut, after = short.partition("…")
+    assert parts.startswith(before)
+    assert parts.endswith(after)
+    assert bool(cut) == (short != parts)
+
+
+def test_a_heading_that_has_no_room_is_shortened_over_its_figures():
+    columns = [Column("flow", 6, fixed=True), Column("a download-from-server", 12, right=True)]
+    assert to_text([see(columns, 30).head()]).rstrip() == "flow    a download-…"

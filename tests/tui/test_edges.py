@@ -46,9 +46,9 @@ def test_the_words_of_an_event_hide_no_other():
         "   ◆drop            ◆recovery"
     )
     assert events((3, 1.0, "delay step"), (8, 2.0, "drop"), (9, 3.0, "x")).rstrip() == (
-        "   ◆dela◆◆x"
+        "   ◆del…◆◆x"
     )
     # Of two at one place the first is shown; the last one's words may stand before it.
     assert events((3, 1.0, "drop"), (3, 0.5, "stall")).rstrip() == "   ◆stall"
     assert events((38, 1.0, "drop")) == " " * 34 + "drop◆ "
-    assert events((37, 1.0, "a"), (38, 2.0, "drop")) == " " * 37 + "◆◆d"
+    assert events((37, 1.0, "a"), (38, 2.0, "drop")) == " " * 37 + "◆◆ "

@@ -175,3 +175,18 @@ def test_lines_are_picked_with_the_mouse(store, size):
         assert "● a main" in shown(pilot)
 
     drive(store, open_replay(store, 1, Clock(), 30.0), script, size=size, clock=Clock())
+
+
+def test_a_long_name_has_the_room_that_figures_and_a_short_sparkline_leave():
+    names = {}
+    for width in (40, 60, 80):
+        flows = list_flows((), traces_of(["download-from-server"]), Choice(), VIEW, width)
+        names[width] = flows.names[0]
+    assert names == {
+        40: "● i download-fr…", 60: "● i download-from-server", 80: "● i download-from-server",
+    }  # fmt: skip
+
+
+def test_the_last_value_of_a_trial_that_has_ended_is_not_that_of_now():
+    flows = list_flows((), traces_of(FLOWS[:1]), Choice(), VIEW, 60, running=False)
+    assert [column.head for column in flows.columns()][1:3] == ["last", "mean"]

@@ -1,14 +1,17 @@
 """The small tables of the summary: each is chosen, sorted, filtered, copied and saved."""
 
 import csv
+from contextlib import closing
 from itertools import pairwise
 
 import pytest
 from textual.events import MouseScrollDown
 from tui.driving import drive, open_page, press, settle, shown
-from tui.made_runs import MadeRun
+from tui.made_runs import BEGIN, MadeRun, plan_flow
 
+from benchctl.run.planned import PlannedRun, PlannedTrial, Settings
 from benchctl.run.record import Figure
+from benchctl.store.record import Recorder, create_run
 from benchctl.tui.draw.sorting import value_of
 
 RTT = "RTT of ping (round-trip)"
@@ -171,3 +174,31 @@ def test_the_wheel_over_a_table_that_is_seen_as_a_whole_scrolls_all_of_them(many
         assert table.index == 0
 
     drive(many, open_page(many, "summary", 1), script)
+
+
+def test_a_run_without_axes_has_all_flows_in_one_table(store):
+    settings = Settings({}, "interleaved", ())
+    flows = tuple(plan_flow(name, "iperf3", "send") for name in ("up", "down"))
+    plan = [PlannedTrial(0, 1, {}, flows, {}, 10.0, 20.0)]
+    create_run(store, PlannedRun("fan", "", 1, settings, plan, ""), BEGIN)
+    with closing(Recorder(store, 1)) as recorder:
+        recorder.update_run(status="running", started_time=BEGIN)
+        recorder.update_trial(1, status="running", started_time=BEGIN)
+        for name, rate_bps in (("up", 9e6), ("down", 8e6)):
+            flow_id = recorder.add_flow(
+                1, attempt=1, name=name, backend="iperf3", source="local", target="paris",
+                direction="send", status="ok", client=[], server=[], requested={},
+            )  # fmt: skip
+            recorder.add_figures(flow_id, {("send", "throughput_bps"): Figure(rate_bps, "tool")})
+        recorder.update_trial(1, status="ok", finished_time=BEGIN + 10)
+        recorder.update_run(status="ok", finished_time=BEGIN + 10)
+
+    async def script(pilot):
+        lines = shown(pilot).splitlines()
+        assert lines[1].startswith(" throughput of up (send)")  # the flows are in their order
+        assert [line.split() for line in lines if line.startswith((" up", " down"))] == [
+            ["up", "1", "9.00", "Mbit/s"], ["down", "1", "8.00", "Mbit/s"],
+        ]  # fmt: skip
+        assert "throughput of down (send)" in await press(pilot, "l")
+
+    drive(store, open_page(store, "summary", 1), script)

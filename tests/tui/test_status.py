@@ -202,7 +202,7 @@ def test_both_ways_of_a_flow_have_a_column_and_a_flow_that_a_trial_lacks_has_no_
     made.close()
     view = feed_of().view
     heads = [column.head for column in status.trial_columns(view)]
-    assert heads[-3:] == ["a main receive", "a main send", "b ping"]
+    assert heads[-3:] == ["A main receive", "a main send", "b ping"]
     figures = [span.text for span in status.trial_row(view, 1, BEGIN + 1000)][-3:]
     assert figures[:2] == ["-", "-"]
     assert figures[2].endswith("ms")
@@ -225,5 +225,5 @@ def test_one_way_delays_have_a_figure_for_each_direction(tmp_path, feed_of):
     made.close()
     figures = told(feed_of(position=0), 0, made.now + 1)
     assert {name: figures[name] for name in figures if "OWD" in name} == {
-        "OWD a send": "12.0 ms", "OWD a receive": "34.0 ms",
+        "mean OWD a send": "12.0 ms", "mean OWD A receive": "34.0 ms",
     }  # fmt: skip

@@ -13,6 +13,7 @@ from benchctl.tui.draw.spans import Span, crop, fit, state, to_text, wrap
 from benchctl.tui.draw.spread import draw_spread
 from benchctl.tui.draw.tiles import Tile, lay_out_tiles
 from benchctl.tui.model.zoom import View
+from benchctl.tui.screens.modals import key_lines
 from benchctl.tui.widgets.scrolled import Scrolled
 
 TEXTS = st.text(st.characters(codec="ascii", exclude_categories=("C",)), max_size=30)
@@ -137,3 +138,18 @@ def test_a_long_line_goes_on_below_the_text_after_its_label():
         "  plain w w w w w w w w w w w w w w w w w w",
         "    w w w w w w w w w w w w",
     ]
+
+
+def test_what_a_key_does_stays_in_its_column():
+    keys = [
+        ("a", "Short"),
+        ("shift+left", "Braille, blocks, halves or ASCII"),
+        ("c", "C"),
+        ("d", "D"),
+    ]
+    assert key_lines(keys, 2, 60) == [
+        "         a  Short                       c  C",
+        "shift+left  Braille, blocks,            d  D",
+        "            halves or ASCII",
+    ]
+    assert key_lines(keys[:2], 1, 60)[1] == "shift+left  Braille, blocks, halves or ASCII"

@@ -12,7 +12,7 @@ from itertools import takewhile
 from msgspec import Struct
 from msgspec.structs import replace
 
-from benchctl.tui.draw.spans import PLAIN, Span, crop, fit
+from benchctl.tui.draw.spans import PLAIN, Span, crop, fit, shorten
 from benchctl.visible import width_of
 
 Cells = Sequence[Span]
@@ -82,7 +82,10 @@ class Sight(Struct, frozen=True):
     def head(self) -> list[Span]:
         """Return the headings, and how many columns are hidden."""
         spans = [
-            Span(fit(column.head, column.width, right=column.right) + GAP, "label")
+            Span(
+                fit(shorten(column.head, column.width), column.width, right=column.right) + GAP,
+                "label",
+            )
             for _, column in self.columns
         ]
         if not self.hidden:

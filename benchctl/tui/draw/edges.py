@@ -7,7 +7,10 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from benchctl.tui.draw.field import Cell
-from benchctl.tui.draw.spans import PLAIN
+from benchctl.tui.draw.spans import PLAIN, shorten
+
+# A glyph, a letter and an ellipsis say nothing.
+LEAST_WORD = 5
 
 
 class Beyond(NamedTuple):
@@ -54,7 +57,7 @@ def edge_row(
 
 
 def event_row(found: Iterable[Beyond], glyph: str, width: int) -> list[Cell]:
-    """Return a row with a glyph for each event, and as much of its words as has room.
+    """Return a row with a glyph for each event, and its words, shortened to what has room.
 
     Of several in one column, the first is shown. No word hides a glyph; that of the last may stand
     before its own.
@@ -68,7 +71,8 @@ def event_row(found: Iterable[Beyond], glyph: str, width: int) -> list[Cell]:
         begin, text = column, f"{glyph}{one.text}"
         if after == width and column + len(text) > width and column - len(one.text) > end:
             begin, text = column - len(one.text), f"{one.text}{glyph}"
-        text = text[: max(1, after - begin)].rstrip()
+        room = after - begin
+        text = shorten(text, room) if room >= LEAST_WORD else text[:1]
         end = begin + len(text)
         row[begin:end] = [(one.role, character) for character in text]
     return row

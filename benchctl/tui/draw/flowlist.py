@@ -34,6 +34,8 @@ SHOWN, HIDDEN = "●", "○"
 NAME_WIDTH = 16
 FIGURE_WIDTH = 11
 LEAST_SPARK, MOST_SPARK = 8, 24
+# A name may be longer where the figures and a short sparkline have room beside it.
+BESIDE_NAME = 2 * FIGURE_WIDTH + LEAST_SPARK + 3 * len(GAP)
 # Of a sparkline's bars, those that may be higher than it shows.
 FEW = 1 / LEAST_SPARK
 
@@ -51,6 +53,8 @@ class FlowList(Struct, frozen=True):
     """Those that some rows show only in columns of their own."""
     width: int
     samples_of: SamplesOf = no_samples
+    running: bool = True
+    """Whether the trial goes on; the last value of one that has ended is not that of now."""
 
     def toggled(self, index: int) -> Choice:
         """Return the choice with or without the line of a row."""
@@ -78,7 +82,7 @@ class FlowList(Struct, frozen=True):
             return [about, *widths(HEADS, texts, [True] * len(HEADS))]
         return [
             about,
-            Column("now", FIGURE_WIDTH, right=True),
+            Column("now" if self.running else "last", FIGURE_WIDTH, right=True),
             Column("mean", FIGURE_WIDTH, right=True),
             Column("", self._spark_width, right=True, drawn=True),
             *(Column(title_of(name), FIGURE_WIDTH, right=True) for name in self.metrics),
@@ -137,7 +141,7 @@ class FlowList(Struct, frozen=True):
 
 def list_flows(
     begun: Iterable[str], traces: Traces, choice: Choice, view: View, width: int,
-    samples_of: SamplesOf = no_samples,
+    samples_of: SamplesOf = no_samples, *, running: bool = True,
 ) -> FlowList:  # fmt: skip
     """Return the list of the flows that have begun, in the order of the run."""
     metrics = traces.metrics()
@@ -146,6 +150,7 @@ def list_flows(
     keys = {metric: traces.keys(metric) for metric in metrics}
     rows: list[LineKey] = []
     names: list[str] = []
+    room = max(NAME_WIDTH, width - BESIDE_NAME)
     for flow in sorted({*begun, *(flow for flow, _ in traces.streams)}, key=traces.number):
         own = (
             [key for key in keys[metric] if key.flow == flow and _is_wanted(key, choice)]
@@ -153,22 +158,22 @@ def list_flows(
         )
         mine = next(filter(None, own), [LineKey(flow, "", "")])
         rows += mine
-        names += [_name(key, mine, traces, choice) for key in mine]
+        names += [_name(key, mine, traces, choice, room) for key in mine]
     others = [
         metric
         for metric in metrics
         if {row.metric for row in rows} != {metric} and not traces.meanings[metric].by_stream
     ]
-    return FlowList(traces, choice, view, rows, names, others, width, samples_of)
+    return FlowList(traces, choice, view, rows, names, others, width, samples_of, running)
 
 
-def _name(key: LineKey, among: Sequence[LineKey], traces: Traces, choice: Choice) -> str:
+def _name(key: LineKey, among: Sequence[LineKey], traces: Traces, choice: Choice, room: int) -> str:
     """Return whether a line is shown, its mark, and its name."""
     both = f" {key.direction}" * (len({other.direction for other in among}) > 1)
     dot = SHOWN if choice.shows(key.flow, key.stream) else HIDDEN
     name = key.flow + both if key.stream == ALL else f"  stream {key.stream}"
     mark = mark_of(key, among, traces)
-    return f"{dot} {mark} {shorten(name, NAME_WIDTH - 3 - len(mark))}"
+    return f"{dot} {mark} {shorten(name, room - 3 - len(mark))}"
 
 
 def _is_wanted(key: LineKey, choice: Choice) -> bool:

@@ -91,9 +91,12 @@ class SummaryTable:
         names = (FOUND_RATE, *report.run.vocabulary.wanted)
         wanted = {name: place for place, name in enumerate(names)}
         self.lines = sorted(
-            self._rows, key=lambda line: (wanted.get(line[2], len(wanted)), line[2], line)
+            self._rows, key=lambda line: (wanted.get(line[2], len(wanted)), line[2])
         )
-        """Every flow, direction and metric that was measured, the most wanted first."""
+        """Every flow, direction and metric that was measured, the most wanted first.
+
+        The flows of a metric are in the order of the run.
+        """
 
     def _point(self, point: Mapping[str, Any]) -> tuple[Any, ...]:
         return tuple(point.get(axis) for axis in self.axes)

@@ -11,7 +11,7 @@ from benchctl.report.pivot import with_interval
 from benchctl.run.record import BASELINE
 from benchctl.tui.draw.columns import Cells, Column
 from benchctl.tui.draw.heat import INVALID
-from benchctl.tui.draw.spans import PLAIN, WIDTH, Line, Span, state
+from benchctl.tui.draw.spans import PLAIN, Line, Span, state
 from benchctl.tui.draw.verdicts import (
     GLYPHS,
     NOT_KEPT_UP,
@@ -37,7 +37,7 @@ def run_columns(rows: Sequence[Cells]) -> list[Column]:
         Column("", 1, fixed=True),
         Column("run", widest(1, 20), fixed=True),
         Column("profile", min(24, widest(2, 7))),
-        Column("status", WIDTH),
+        Column("status", widest(3, 6)),
         Column("figure", widest(4, 11), right=True),
         Column("baseline", widest(5, 8), right=True),
         Column("of", widest(6, 2)),

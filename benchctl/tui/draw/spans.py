@@ -52,6 +52,17 @@ def shorten(text: str, width: int) -> str:
     return text[:cut] + ELLIPSIS if width > 0 else ""
 
 
+def without_middle(text: str, width: int) -> str:
+    """Return a text in at most ``width`` cells; an ellipsis replaces its middle: ends differ."""
+    if width_of(text) <= width:
+        return text
+    behind = (width - 1) // 2
+    last = len(text)
+    while width_of(text[last - 1 :]) <= behind:
+        last -= 1
+    return text[: fitting(text, width - 1 - behind)] + ELLIPSIS + text[last:]
+
+
 def fit(text: str, width: int, *, right: bool = False) -> str:
     """Return a text in exactly ``width`` cells, shortened; at the right, figures are whole."""
     return padded((whole if right else shorten)(text, width), width, right=right)

@@ -57,6 +57,12 @@ def tiles(view: RunView, traces: Traces | None, position: int, time: float) -> l
     losses = _losses(traces, until_s)
     loss = max(losses, default=None)
     now, mean = rates.sum(lambda s: s.recent(until_s, NOW_S)), rates.sum(lambda s: s.mean(until_s))
+    ended = bool(trips.lines) and not running
+
+    def trip(way: _Chosen) -> str:
+        """Return the delay of now, or as there is none, of the whole trial."""
+        return way.sum(lambda s: s.mean(until_s) if ended else s.at(until_s))
+
     return [
         Tile(
             rates.named("sum" if len(rates.lines) > 1 else "rate") if rates.of else "throughput",
@@ -65,7 +71,7 @@ def tiles(view: RunView, traces: Traces | None, position: int, time: float) -> l
         ),
         Tile("mean", mean, 11),
         *(
-            Tile(way.named(title_of(way.metric) or "RTT"), way.sum(lambda s: s.at(until_s)), 8)
+            Tile(way.named(f"{'mean ' * ended}{title_of(way.metric) or 'RTT'}"), trip(way), 8)
             for way in there_and_back
             if way.lines or way is trips
         ),
@@ -129,8 +135,9 @@ def _chosen(
                 break
         alike = [key for key in keys if _kind(trial, key) == _kind(trial, first)]
         shown = alike if add_up else [first]
-        of = f"of {len(shown)}" if len(shown) > 1 else letter(view.flows.index(first.flow))
-        if len(shown) == 1 and len([key for key in keys if key.flow == first.flow]) > 1:
+        both = len([key for key in keys if key.flow == first.flow]) > 1
+        of = f"of {len(shown)}" if len(shown) > 1 else _mark(view, *first[:2], both=both)
+        if len(shown) == 1 and both:
             of += f" {first.direction}"
         lines = [line for key in shown if (line := traces.line(key)) is not None]
         return _Chosen(metric, of if len(keys) > 1 else "", lines)
@@ -268,12 +275,19 @@ def _headlines(view: RunView) -> dict[tuple[str, str], str]:
 
 
 def _heads(view: RunView) -> list[str]:
-    """Return the letter and the name of each flow with a figure."""
+    """Return the letter and the name of each flow with a figure, as in the plots."""
     flows = [flow for flow, _ in view.headlines]
-    return [
-        f"{letter(view.flows.index(flow))} {flow}" + f" {direction}" * (flows.count(flow) > 1)
-        for flow, direction in _headlines(view)
-    ]
+    heads = []
+    for flow, direction in _headlines(view):
+        both = flows.count(flow) > 1
+        heads.append(f"{_mark(view, flow, direction, both=both)} {flow}" + f" {direction}" * both)
+    return heads
+
+
+def _mark(view: RunView, flow: str, direction: str, *, both: bool) -> str:
+    """Return the letter of a flow; of one that has ``both`` directions, as the plots mark them."""
+    mark = letter(view.flows.index(flow))
+    return mark.upper() if both and direction == Direction.RECEIVE else mark
 
 
 def trial_row(view: RunView, index: int, time: float) -> Cells:

@@ -40,7 +40,7 @@ class ListsPage(PlotPage):
         super().__init__(around, run_id)
         self._flows = FlowPicker(id="flows", empty="no flow has begun yet")
         self._trials = Table(id="trials", empty="no trials")
-        self._table = Table(id="results", empty="no trial has ended yet")
+        self._table = Table(id="results", empty="no trial has a result")
         self._goals = Table(id="goals", empty="no trial has ended yet")
         self._remarks = Scrolled(id="remarks")
         self._before_pick = ""
@@ -99,7 +99,7 @@ class ListsPage(PlotPage):
             )
         if self._table.display:
             table = self._results.at(time)
-            if table is None:
+            if table is None or not table.rows:
                 self._table.show((), 0, lambda _: ())
             else:
                 heads, rows = widths(table.heads, table.rows, table.numeric), table.rows

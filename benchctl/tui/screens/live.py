@@ -261,7 +261,7 @@ class LiveScreen(ListsPage):
         if self._problem:
             notes.insert(0, [Span(f"! {self._problem}", "bad")])
         if not self._playhead.live and not view.ended:
-            notes.insert(0, [Span("! the run goes on: Follow shows it live", "warn")])
+            notes.insert(0, [Span("! the run goes on: f follows it", "warn")])
         self._notes.show(notes)
         clocks = trial.trial.clocks if trial is not None and trial.trial is not None else {}
         self._hosts.show(host_lines(view.run, clocks))
@@ -287,14 +287,18 @@ class LiveScreen(ListsPage):
         moment_s = trial.elapsed_s(time)
         span_s = max(feed.whole.span_s, feed.traces.end_s)
         moves = self._playhead.live and not self._playhead.standing
-        cut = trial.status_at(time) == RUNNING and not moves
+        running = trial.status_at(time) == RUNNING
+        cut = running and not moves
         until_s = moment_s if cut else math.inf
         shown = self._zoom.view(span_s, moment_s, until_s)
         self._show_plots(trial, shown)
         if self._flows.display:
             width, of = self._flows.size.width, self._samples_of
-            listed = list_flows(trial.flows, feed.traces, self._choice, shown, width, of)
-            self._flows.show_flows(listed)
+            self._flows.show_flows(
+                list_flows(
+                    trial.flows, feed.traces, self._choice, shown, width, of, running=running
+                )
+            )
 
     def _look_at(self, position: int) -> None:
         if position != self._feed.position:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable, Sequence
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from typing import ClassVar, TypeVar
 
 from textual.app import ComposeResult
@@ -19,8 +20,10 @@ from benchctl.visible import visible, visible_lines
 
 T = TypeVar("T")
 QUESTION = "_question"
-# Of a small window, where there is room.
-WIDTH = 76
+# Of a small window, where there is room; a frame and the blanks within, and what scrolls.
+WIDTH, FRAME, SCROLLBAR = 76, 4, 2
+# Between a key and what it does, and between columns.
+BETWEEN = 2
 
 
 class Dialog(ModalScreen[T]):
@@ -74,20 +77,25 @@ class Help(Dialog[None]):
             frame.border_title = "Keys, and what is shown"
             frame.border_subtitle = hints(("escape closes", "dismiss(None)"))
             with VerticalScroll():
+                inside = min(WIDTH, self.app.size.width) - FRAME - SCROLLBAR
                 columns = 2 if self.app.size.width >= WIDTH else 1
-                yield Static("\n".join(key_lines(self._keys, columns)), markup=False)
+                yield Static("\n".join(key_lines(self._keys, columns, inside)), markup=False)
                 meanings = "\n".join(f"{name}\n  {text}" for name, text in self._meanings)
                 yield Static("\n" + visible_lines(meanings), markup=False)
 
 
-def key_lines(keys: Sequence[tuple[str, str]], columns: int) -> list[str]:
-    """Return keys and their actions, in one column or two, ordered downwards."""
-    width = max(len(key) for key, _ in keys)
-    lines = [f"{key:>{width}}  {what}" for key, what in keys]
-    if columns == 1:
-        return lines
-    half = (len(lines) + 1) // 2
-    return [f"{a:<34}{b}" for a, b in zip_longest(lines[:half], lines[half:], fillvalue="")]
+def key_lines(keys: Sequence[tuple[str, str]], columns: int, width: int) -> list[str]:
+    """Return keys and their actions, in one column or two of a width, ordered downwards."""
+    longest = max(len(key) for key, _ in keys)
+    cell = (width - BETWEEN * (columns - 1)) // columns
+    blank = " " * (longest + BETWEEN)
+    entries = [
+        textwrap.wrap(f"{key:>{longest}}{' ' * BETWEEN}{what}", cell, subsequent_indent=blank)
+        for key, what in keys
+    ]
+    half = (len(entries) + 1) // 2 if columns == 2 else len(entries)
+    left, right = ([*chain(*some)] for some in (entries[:half], entries[half:]))
+    return [f"{a:<{cell + BETWEEN}}{b}".rstrip() for a, b in zip_longest(left, right, fillvalue="")]
 
 
 class Ask(Dialog[bool]):

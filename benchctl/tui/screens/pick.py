@@ -11,14 +11,12 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Input
 
-from benchctl.tui.draw.columns import Column
-from benchctl.tui.draw.spans import Span
-from benchctl.tui.screens.modals import WIDTH, Dialog, hints
+from benchctl.tui.draw.columns import GAP, Column
+from benchctl.tui.draw.spans import Span, without_middle
+from benchctl.tui.screens.modals import FRAME, WIDTH, Dialog, hints
 from benchctl.tui.widgets.table import Table
-from benchctl.visible import visible
+from benchctl.visible import visible, width_of
 
-# A frame, and the blanks within.
-FRAME = 4
 MOST_ROWS = 16
 
 
@@ -48,12 +46,18 @@ class PickFrom(Dialog[int]):
             yield self._table
 
     def on_mount(self) -> None:
-        """Show the rows, as wide as the window allows."""
-        inside = min(WIDTH, self.app.size.width) - FRAME
-        named = min(max((len(name) for name, _ in self._rows), default=0), inside)
-        columns = [Column("", named, fixed=True), Column("", max(1, inside - named - 2))]
-        self._table.styles.height = max(1, min(len(self._rows), MOST_ROWS)) + 1
-        self._table.show(columns, len(self._rows), lambda row: list(map(Span, self._rows[row])))
+        """Show the rows, as wide as they are and the screen allows."""
+        names, told = (
+            max((width_of(row[place]) for row in self._rows), default=0) for place in (0, 1)
+        )
+        window = min(max(WIDTH, names + len(GAP) + told + FRAME), self.app.size.width)
+        self.query_one(Vertical).styles.width = window
+        inside = window - FRAME
+        named = min(names, max(inside - len(GAP) - told, inside * 2 // 3))
+        columns = [Column("", named, fixed=True), Column("", max(1, inside - named - len(GAP)))]
+        rows = [(Span(without_middle(name, named)), Span(said)) for name, said in self._rows]
+        self._table.styles.height = max(1, min(len(rows), MOST_ROWS)) + 1
+        self._table.show(columns, len(rows), rows.__getitem__)
 
     def action_move(self, rows: int) -> None:
         """Move the cursor while the words have the focus."""

@@ -18,7 +18,7 @@ from benchctl.report.clocks import clock_lines
 from benchctl.report.delays import delay_table
 from benchctl.report.goals import goals_of
 from benchctl.report.limiting import limit_table
-from benchctl.report.pivot import Pivot
+from benchctl.report.pivot import Pivot, pivot
 from benchctl.report.report import Report, read_report
 from benchctl.report.searches import unanswered
 from benchctl.run.status import Status
@@ -57,9 +57,9 @@ class SummaryScreen(ReportPage):
     SummaryScreen {
         #about { height: 2; padding: 0 1; }
         #grid { max-height: 60%; padding: 0 1; }
-        #others, #goals, #limits, #delays { height: 1fr; padding: 0 1; margin: 1 0 0 0; }
+        #others, #results, #goals, #limits, #delays { height: 1fr; padding: 0 1; margin: 1 0 0 0; }
         #others { margin: 0; }
-        &.-tiny { #others, #goals, #limits, #delays { display: none; } }
+        &.-tiny { #others, #results, #goals, #limits, #delays { display: none; } }
         #row { display: none; height: auto; max-height: 4; padding: 0 1; }
         Notes { padding: 0 1; }
     }
@@ -82,20 +82,20 @@ class SummaryScreen(ReportPage):
         )
         self._others = Grids(self._listings, id="others")
         self._goals = Table(id="goals")
+        self._results = Table(id="results")
         self._limits = Table(id="limits")
         self._delays = Table(id="delays")
         self._goals.title, self._limits.title = "goals", "limits"
-        self._delays.title = "one-way delays"
+        self._results.title, self._delays.title = "results", "one-way delays"
+        self._tables = (self._goals, self._limits, self._delays, self._results)
         self._row = Scrolled(id="row")
         self._row.can_focus = False
         self._shown: Widget = self._others
         """The list below the metric at the top."""
 
     def body(self) -> Sequence[Widget]:
-        lists = (self._others, self._goals, self._limits, self._delays)
-        for one in lists:
-            one.display = one is self._shown
-        return [self._about, self._grid, *lists, self._row, self.notes]
+        self._show_list(self._others)
+        return [self._about, self._grid, self._others, *self._tables, self._row, self.notes]
 
     def on_mount(self) -> None:
         self._grid.focus()
@@ -119,6 +119,7 @@ class SummaryScreen(ReportPage):
 
     def _take_report(self, report: Report) -> None:
         self._run = report.run
+        first = self._summary is None
         self._summary = SummaryTable(report)
         self._turn = self._turn or self._summary.first_turn()
         failed = [one.trial for one in report.trials if one.trial.status is not Status.OK]
@@ -139,11 +140,14 @@ class SummaryScreen(ReportPage):
         counted = Counter(state(trial.status).text[2:] for trial in failed)
         self._goals.show(goal_columns(goals), len(goals), lambda index: goal_row(goals[index]))
         for table, told in (
+            (self._results, pivot(report)),
             (self._limits, limit_table(report)),
             (self._delays, delay_table(report)),
         ):
             if told is not None:
                 _show_all(table, told)
+        if first and not self._summary.axes and self._results.count > 1:
+            self._show_list(self._results)  # each metric would be a grid of one figure
         parts = [f"{len(report.trials)}/{self._run.trials} trials"]
         parts += [f"{count} {word}" for word, count in counted.items()]
         done = Span(f"  {', '.join(parts)}")
@@ -205,13 +209,15 @@ class SummaryScreen(ReportPage):
 
     def action_list(self) -> None:
         """Show the next list that has something."""
-        tables = (self._goals, self._limits, self._delays)
-        lists: list[Widget] = [self._others, *(table for table in tables if table.count)]
-        self._shown = lists[(lists.index(self._shown) + 1) % len(lists)]
-        for one in (self._others, *tables):
-            one.display = one is self._shown
+        lists: list[Widget] = [self._others, *(table for table in self._tables if table.count)]
+        self._show_list(lists[(lists.index(self._shown) + 1) % len(lists)])
         (self._shown if isinstance(self._shown, Table) else self._grid).focus()
         self.on_table_moved()
+
+    def _show_list(self, shown: Widget) -> None:
+        self._shown = shown
+        for one in (self._others, *self._tables):
+            one.display = one is shown
 
     def on_table_moved(self) -> None:
         """Show the last cell of the row under the cursor in full: it is a sentence."""
