@@ -22,7 +22,7 @@ from benchctl.errors import StoreError
 from benchctl.run.record import FlowEvent, Happening
 from benchctl.store.locks import Liveness
 from benchctl.store.read import Reader
-from benchctl.tui.screens.live import LiveScreen
+from benchctl.tui.screens.live import AFTER_KEY_S, LiveScreen
 
 
 def test_every_key_of_a_replay_does_what_it_says(store):
@@ -414,6 +414,29 @@ def test_one_tick_reads_for_a_limited_time_and_goes_on_by_itself(store, monkeypa
         monkeypatch.setattr("benchctl.store.bulk.BATCH", 10)
     assert "reading" not in seen[0]
     assert seen[1] == seen[0]
+
+
+def test_reading_stands_back_for_a_key_and_goes_on_by_itself(store, monkeypatch):
+    whole_run(store)
+    pauses, set_timer = [], LiveScreen.set_timer
+
+    def note(page, delay, *args, **options):
+        pauses.append(delay)
+        return set_timer(page, delay, *args, **options)
+
+    monkeypatch.setattr(LiveScreen, "set_timer", note)
+    monkeypatch.setattr("benchctl.tui.screens.live.BUDGET_S", 0.0)
+    monkeypatch.setattr("benchctl.store.bulk.BATCH", 10)
+    clock = Clock(BEGIN)
+
+    async def script(pilot):
+        pauses.clear()
+        text = await press(pilot, "right_square_bracket", "space")
+        assert AFTER_KEY_S in pauses
+        assert "trial 3/8" in text
+        assert "reading" not in text
+
+    drive(store, open_replay(store, 1, clock, 40.0), script, clock=clock)
 
 
 def test_the_time_keys_do_not_reach_through_a_window(store):
