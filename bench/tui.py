@@ -203,7 +203,7 @@ def _history(store: Path) -> None:
         with Screen(store, "--screen", "plan") as screen:
             screen.seen("ready")
             opened.append(screen.reaction_s("4", "Mbit/s"))
-            screen.seen(f"{RUNS:,} runs in")
+            screen.seen(f"m{RUNS:,} runs in")  # behind a colour: before, it is "100 of 10,000"
             screen.settle()
             screen.reaction_s("/")
             screen.reaction_s("-")  # every row has it
