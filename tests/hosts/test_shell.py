@@ -266,6 +266,7 @@ def test_questions_have_the_answers_of_this_machine(there):
     assert len(free) == 3
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc of Linux")
 def test_the_counters_are_those_of_this_machine(there):
     before = counters.read()
     found = linked(lambda _, link: link.ask(counters, "read"))
