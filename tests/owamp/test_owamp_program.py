@@ -8,8 +8,9 @@ import subprocess
 import sys
 
 import pytest
-from needs import OLD_PYTHONS, PYTHONS, python_of
-from owamp.owamp_harness import COMMAND, PLUGINS, TOOL, client_program, server_program
+from needs import PYTHONS
+from owamp.owamp_harness import COMMAND, client_program, server_program
+from standalone.programs import one_file
 from waiting import DEADLINE_S
 
 from benchctl_owamp.simpleowamp import __version__
@@ -167,30 +168,7 @@ def test_users_of_a_file_are_served_and_others_are_not(tmp_path):
 
 @pytest.fixture(scope="module")
 def bundle(tmp_path_factory):
-    path = tmp_path_factory.mktemp("bundle") / "simpleowamp.py"
-    path.write_text(run("--self").stdout)
-    return path
-
-
-@pytest.mark.parametrize("version", OLD_PYTHONS)
-def test_the_program_run_by_its_path_says_to_an_old_python_which_it_needs(version):
-    for path, directory in ((TOOL.parent, "/"), (TOOL, "/"), (TOOL.name, TOOL.parent)):
-        done = subprocess.run(
-            [python_of(version), "-B", path, "--version"], cwd=directory, capture_output=True,
-            text=True, check=False, timeout=DEADLINE_S,
-        )  # fmt: skip
-        said = f"simpleowamp needs Python 3.9 or newer, and this is Python {version}\n"
-        assert (done.returncode, done.stdout, done.stderr) == (1, "", said)
-
-
-@pytest.mark.parametrize("version", OLD_PYTHONS)
-def test_the_one_file_form_says_to_an_old_python_which_it_needs(version, bundle):
-    command = [python_of(version), "-I", "-", "--version"]
-    done = subprocess.run(
-        command, input=bundle.read_bytes(), capture_output=True, check=False, timeout=DEADLINE_S
-    )
-    said = f"simpleowamp needs Python 3.9 or newer, and this is Python {version}\n"
-    assert (done.returncode, done.stdout, done.stderr.decode()) == (1, b"", said)
+    return one_file("simpleowamp", tmp_path_factory.mktemp("bundle"))
 
 
 @pytest.mark.parametrize("python", PYTHONS)
@@ -216,27 +194,6 @@ def test_the_one_file_form_has_the_two_way_protocols(python, protocol, bundle):
         done = client_program(listening, *flags, *few, command=command)
     assert done.returncode == 0, done.stderr
     assert "to and from 127.0.0.1: 3 sent, 0 lost" in done.stdout
-
-
-def test_the_one_file_form_prints_itself(bundle):
-    again = subprocess.run(
-        [sys.executable, "-I", str(bundle), "--self"], capture_output=True, text=True, check=True
-    )
-    assert again.stdout == bundle.read_text()
-
-
-def test_the_tool_imports_nothing_but_the_standard_library():
-    program = (
-        "import sys; sys.path.append(sys.argv[1]); import benchctl_owamp.simpleowamp.cli; "
-        "print(*{name.partition('.')[0] for name in sys.modules})"
-    )
-    done = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", program, str(PLUGINS)],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    loaded = set(done.stdout.split()) - {"benchctl_owamp", "benchctl_standalone", "__main__"}
-    assert loaded <= sys.stdlib_module_names | set(sys.builtin_module_names)
-    assert not loaded & {"dataclasses", "inspect", "pathlib", "tempfile", "asyncio", "urllib"}
 
 
 def test_the_version_is_one_line():

@@ -13,8 +13,7 @@ import termios
 from pathlib import Path
 
 import pytest
-from needs import OLD_PYTHONS, PYTHONS, python_of
-from simpleperf.simpleperf_harness import COMMAND, TOOL, client_program, server_program
+from simpleperf.simpleperf_harness import COMMAND, client_program, server_program
 from waiting import DEADLINE_S
 
 from benchctl_simpleperf.simpleperf import __version__
@@ -115,7 +114,6 @@ def test_every_flag_is_explained():
 
 # --- output ---------------------------------------------------------------------------------
 
-REPOSITORY = Path(__file__).parents[2]
 GOLDEN = Path(__file__).with_name("golden")
 TCP_STREAM = {
     "direction": "send", "stream": 0, "id": "10.0.0.1:40000", "start_s": 0.0, "end_s": 1.0,
@@ -218,121 +216,6 @@ def test_events_are_lines_in_the_order_of_what_happened(capsys):
     output.finished(result_of(TCP_STREAM))
     told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [line["event"] for line in told] == ["listening", "start", "interval", "end"]
-
-
-# --- programs -------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("python", PYTHONS)
-def test_the_program_runs_by_its_path_without_anything_else(python, tmp_path):
-    command = (python, "-I", "-S", str(TOOL))
-    with server_program("--one-off", command=command, cwd=tmp_path) as (server, port):
-        done = client_program(port, "-t", "0.2", "--json", command=command, cwd=tmp_path)
-        assert done.returncode == 0, done.stderr
-        assert server.wait(DEADLINE_S) == 0
-    assert json.loads(done.stdout)["throughput_bps"] > 0
-
-
-PLUGINS = TOOL.parents[2]
-
-
-@pytest.fixture(scope="module")
-def bundle(tmp_path_factory):
-    path = tmp_path_factory.mktemp("bundle") / "simpleperf.py"
-    path.write_text(run("--self").stdout)
-    return path
-
-
-@pytest.mark.parametrize("version", OLD_PYTHONS)
-def test_the_program_run_by_its_path_says_to_an_old_python_which_it_needs(version):
-    for path, directory in ((TOOL.parent, "/"), (TOOL, "/"), (TOOL.name, TOOL.parent)):
-        done = subprocess.run(
-            [python_of(version), "-B", path, "--version"], cwd=directory, capture_output=True,
-            text=True, check=False, timeout=DEADLINE_S,
-        )  # fmt: skip
-        said = f"simpleperf needs Python 3.9 or newer, and this is Python {version}\n"
-        assert (done.returncode, done.stdout, done.stderr) == (1, "", said)
-
-
-@pytest.mark.parametrize("version", OLD_PYTHONS)
-def test_the_one_file_form_says_to_an_old_python_which_it_needs(version, bundle):
-    command = [python_of(version), "-I", "-", "--version"]
-    done = subprocess.run(
-        command, input=bundle.read_bytes(), capture_output=True, check=False, timeout=DEADLINE_S
-    )
-    said = f"simpleperf needs Python 3.9 or newer, and this is Python {version}\n"
-    assert (done.returncode, done.stdout, done.stderr.decode()) == (1, b"", said)
-
-
-@pytest.mark.parametrize("python", PYTHONS)
-def test_the_one_file_form_runs_from_standard_input_and_from_a_file(python, tmp_path, bundle):
-    with bundle.open() as text:
-        sent = server_program("--one-off", command=(python, "-I", "-"), cwd=tmp_path, stdin=text)
-        with sent as (server, port):
-            command = (python, "-I", str(bundle))
-            done = client_program(port, "-u", "-n", "100KB", "-r", "50M", command=command,
-                                  cwd=tmp_path)  # fmt: skip
-            assert done.returncode == 0, done.stderr
-            assert server.wait(DEADLINE_S) == 0
-    assert "0/70 (0.00%)" in done.stdout
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("python", PYTHONS)
-@pytest.mark.parametrize("isolated", [("-I",), ()], ids=["with -I", "without"])
-def test_the_one_file_form_runs_no_module_of_the_present_directory(
-    python, isolated, tmp_path, bundle
-):
-    imported = set(re.findall(r"^ *(?:import|from) (\w+)", bundle.read_text(), re.M))
-    for name in imported - {"benchctl_standalone"}:
-        (tmp_path / f"{name}.py").write_text("raise SystemExit('taken from this directory')")
-    assert (tmp_path / "selectors.py").exists()
-    with bundle.open() as text:
-        from_stdin = (python, *isolated, "-")
-        with server_program("--one-off", command=from_stdin, cwd=tmp_path, stdin=text) as (_, port):
-            (tmp_path / "program.py").write_text(bundle.read_text())
-            command = (python, *isolated, "program.py")
-            done = client_program(port, "-n", "1KB", command=command, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-
-
-def test_whoever_is_told_to_send_the_program_is_told_to_isolate_it():
-    told = run("--self").stdout + run("--help").stdout + (REPOSITORY / "README.md").read_text()
-    commands = re.findall(r"ssh \w+ (python3.*)", told)
-    assert len(commands) >= 3
-    assert all(command.startswith("python3 -I - ") for command in commands)
-
-
-def test_the_one_file_form_prints_itself(bundle):
-    again = subprocess.run(
-        [sys.executable, "-I", str(bundle), "--self"], capture_output=True, text=True, check=True
-    )
-    assert again.stdout == bundle.read_text()
-
-
-def test_the_tool_imports_nothing_but_the_standard_library():
-    program = (
-        "import sys; sys.path.append(sys.argv[1]); import benchctl_simpleperf.simpleperf.cli; "
-        "print(*{name.partition('.')[0] for name in sys.modules})"
-    )
-    done = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", program, str(PLUGINS)],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    loaded = set(done.stdout.split()) - {"benchctl_simpleperf", "benchctl_standalone", "__main__"}
-    assert loaded <= sys.stdlib_module_names | set(sys.builtin_module_names)
-    assert not loaded & {"dataclasses", "inspect", "pathlib", "tempfile", "asyncio", "urllib"}
-
-
-def test_the_console_script_does_not_import_benchctl():
-    program = (
-        "import sys; import benchctl_simpleperf.__main__; "
-        "print(*(name for name in sys.modules if name.startswith(('benchctl.', 'pydantic'))))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    )
-    assert done.stdout.strip() == ""
 
 
 def interrupt(process, number):
@@ -479,24 +362,3 @@ def test_the_key_comes_from_the_environment_on_both_sides(tmp_path):
         done = client_program(port, "-n", "1MB")
         assert done.returncode == 1
         assert "--key-file" in done.stderr
-
-
-@pytest.mark.parametrize(
-    "module",
-    [*(f"benchctl_simpleperf.simpleperf.{name}" for name in
-       ("plain", "protocol", "checks", "settings", "intervals", "results", "datagrams",
-        "tcp_info")),
-     *(f"benchctl_standalone.{name}" for name in ("histogram", "units", "addresses"))],
-)  # fmt: skip
-def test_a_pure_module_imports_neither_sockets_nor_threads_nor_clocks(module):
-    program = (
-        "import sys; sys.path.append(sys.argv[1]); import importlib; "
-        "importlib.import_module(sys.argv[2]); "
-        "print(*sys.modules.keys() & {'socket', 'select', 'selectors', 'threading'})"
-    )
-    done = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", program, str(PLUGINS), module],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    assert done.stdout.strip() == ""
-    assert "import time" not in (PLUGINS / f"{module.replace('.', '/')}.py").read_text()
