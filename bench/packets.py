@@ -72,7 +72,16 @@ def main() -> None:
         if not given and not _record(path):
             print("not measured: needs dumpcap and network namespaces")
             return
-        _measure(path, Path(folder, "runs.sqlite"))
+        try:
+            _measure(path, Path(folder, "runs.sqlite"))
+        except subprocess.CalledProcessError as error:
+            print(_refused(error, path))
+
+
+def _refused(error: subprocess.CalledProcessError, path: Path) -> str:
+    """Return the line for a command that did not read a trace to its end, and has said why."""
+    program = Path(error.cmd[0]).name
+    return f"not measured: {program} ended with exit code {error.returncode} for {path}"
 
 
 def _record(path: Path) -> bool:
@@ -113,5 +122,9 @@ def _measure(path: Path, store: Path) -> None:
         if not shutil.which(command[0]):
             print(f"not measured: needs {command[0]}")
             continue
-        theirs_s, _ = measured(command)
+        try:
+            theirs_s, _ = measured(command)
+        except subprocess.CalledProcessError as error:
+            print(_refused(error, path))
+            continue
         table.row(f"  of the time of {name} ({theirs_s:.3g} s)", ours_s / theirs_s, most, "x")
