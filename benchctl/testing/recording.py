@@ -13,6 +13,7 @@ import signal
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +86,17 @@ async def _command(session: Session, job: Job) -> list[Transcript]:
             tool = await Toolbox(session.spawner).find(job.backend, job.role, LOCAL)
     _obey_signals(session)
     told = await session.command(job.argv)
-    return [replace(told, role=job.role, direction=job.direction, tool=tool)]
+    told = replace(told, role=job.role, direction=job.direction, tool=tool)
+    return [replace(told, address=_address(job.argv) or told.address)]
+
+
+def _address(argv: Sequence[str]) -> str | None:
+    """Return the address that a command names; None if it names none, or several."""
+    found = set()
+    for word in argv:
+        with suppress(ValueError):
+            found.add(str(ip_address(word)))
+    return found.pop() if len(found) == 1 else None
 
 
 async def _flow(session: Session, job: Job) -> list[Transcript]:

@@ -68,6 +68,20 @@ def test_a_tool_that_fails_is_recorded_like_any_other(benchctl):
     assert (told.exit_code, told.stderr) == (3, b"no luck today\n")
 
 
+@pytest.mark.parametrize(
+    ("words", "address"),
+    [
+        ("-c 3 192.0.2.9", "192.0.2.9"),
+        ("2001:db8::9 5201", "2001:db8::9"),
+        ("paris", "127.0.0.1"),
+        ("-B 192.0.2.1 192.0.2.9", "127.0.0.1"),
+    ],
+)
+def test_the_address_of_a_flow_is_the_one_that_its_command_names(benchctl, words, address):
+    record(benchctl, "newtool", "--", "echo", *words.split())
+    assert written(benchctl, "run.client.json").address == address
+
+
 def test_output_that_the_parser_rejects_is_kept_and_the_reason_said(benchctl):
     done = record(benchctl, "toy", "--", "echo", "sample one two")
     assert "events  none; the plugin failed: ValueError: " in done.stdout
