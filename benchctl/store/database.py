@@ -84,6 +84,9 @@ def connect(path: Path, *, write: bool = False) -> sqlite3.Connection:
 
     Raises StoreError if it is missing, locked, damaged, or of a newer version.
     """
+    if path.is_dir():
+        hint = f"name a file in it: --store {path / 'runs.sqlite'}"
+        raise StoreError(f"store {path}: this is a directory", hint)
     if write:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)

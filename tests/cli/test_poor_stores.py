@@ -46,6 +46,15 @@ def test_a_store_that_is_not_there_or_empty_is_named(ask, store, words):
     assert run
 
 
+@pytest.mark.parametrize("words", [("runs",), ("show",), ("run", "quickstart")], ids=" ".join)
+def test_a_directory_is_no_store(ask, store, words):
+    store.mkdir()
+    with pytest.raises(StoreError, match="this is a directory") as told:
+        ask(*words)
+    assert told.value.hint == f"name a file in it: --store {store / 'runs.sqlite'}"
+    assert [*store.iterdir()] == []
+
+
 def test_a_store_without_a_baseline_shows_an_empty_list(ask, store):
     measured_run(store, {1: FIVE_MBIT})
     assert len(ask("baseline", "show").splitlines()) == 1
