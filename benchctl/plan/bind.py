@@ -24,6 +24,7 @@ from benchctl.plan.matrix import Matrix, Point, Value
 from benchctl.plan.targets import Targets, Writes, accepts, point_text
 from benchctl.profile.load import Document
 from benchctl.profile.model import FLOW_KEYS, CaptureTable
+from benchctl.profile.values import is_address
 from benchctl.run.planned import LOCAL, PacketCapture, PlannedFlow, PlannedTrial
 from benchctl.toml.source import Key
 from benchctl.toml.table import explain
@@ -252,6 +253,8 @@ class Binder:
             return value
         what = f"no {'host' if key == 'from' else 'host or server'} {quoted(value)}"
         hint = nearest(str(value), known) or f"available: {', '.join(sorted(known))}"
+        if key == "to" and is_address(str(value)):
+            hint = f'declare it: [servers.NAME] with host = "{value}", and to = "NAME"'
         raise self._error(flow, (key,), what, hint, writes)
 
     def _interface(

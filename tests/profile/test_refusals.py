@@ -205,6 +205,11 @@ WRONG = {
         "count = 10", 'count = 10\nto = "pariss"',
         '17: flows.beside.to: no host or server "pariss"', 'did you mean "paris"?',
     ),
+    "the address of a server in place of its name": (
+        "count = 10", 'count = 10\nto = "192.0.2.9"',
+        '17: flows.beside.to: no host or server "192.0.2.9"',
+        'declare it: [servers.NAME] with host = "192.0.2.9", and to = "NAME"',
+    ),
     "a host that is not declared": (
         'to = "paris"', 'from = "h1"', '12: flows.main.from: no host "h1"', "available: local",
     ),
