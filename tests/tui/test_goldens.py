@@ -10,6 +10,7 @@ from tui.made_runs import BEGIN, MadeRun, whole_run
 
 from benchctl.store.locks import Liveness
 from benchctl.store.manage import set_tags
+from benchctl.visible import width_of
 
 STORE = Path("runs.sqlite")
 
@@ -112,3 +113,15 @@ def test_without_colours_a_screen_says_the_same(page, golden, monkeypatch):
     clock = Clock(NOW)
     drive(STORE, page(), script, size=SIZES[0], clock=clock)
     assert {colour.name for colour in colours if colour is not None} <= {"default"}
+
+
+@pytest.mark.parametrize("name", ["日本語", "日本語の🚀" * 9])
+def test_a_title_with_wide_characters_leaves_the_state_its_room(name):
+    own = Path(f"profiles/{name}.toml")
+    own.write_text(Path("profiles/two-servers.toml").read_text())
+
+    async def script(pilot):
+        first = shown(pilot).splitlines()[0]
+        assert (first.endswith("✓ ready"), width_of(first) <= 80) == (True, True)
+
+    drive(STORE, open_plan(own), script)

@@ -9,8 +9,9 @@ from typing import NamedTuple
 from textual import events
 from textual.binding import Binding
 
-from benchctl.tui.draw.spans import Line, Span
+from benchctl.tui.draw.spans import ELLIPSIS, Line, Span
 from benchctl.tui.widgets.painted import Painted
+from benchctl.visible import fitting, padded, width_of
 
 # From these widths on, the first line has the keys of all screens, and their names.
 LEAST_SWITCHER, WHOLE_SWITCHER = 60, 110
@@ -78,14 +79,16 @@ class TitleBar(Painted):
 
     def paint(self, width: int, height: int) -> Sequence[Line]:
         names = [span for span, _ in self._switcher(width)] + [Span(" ")]
-        right = sum(len(span.text) for span in self._state) + 1
-        free = width - sum(len(span.text) for span in names) - right
+        right = sum(width_of(span.text) for span in self._state) + 1
+        free = width - sum(width_of(span.text) for span in names) - right
         if free < 1:  # the status matters most
-            ends = accumulate(len(span.text) for span in self._state)
-            fitting = [span for span, end in zip(self._state, ends, strict=True) if end <= width]
-            return [fitting or names]
-        about = self._about if len(self._about) <= free else self._about[: free - 1] + "…"
-        return [[*names, Span(about.ljust(free)), Span(" "), *self._state]]
+            ends = accumulate(width_of(span.text) for span in self._state)
+            whole = [span for span, end in zip(self._state, ends, strict=True) if end <= width]
+            return [whole or names]
+        about = self._about
+        if width_of(about) > free:
+            about = about[: fitting(about, free - 1)] + ELLIPSIS
+        return [[*names, Span(padded(about, free)), Span(" "), *self._state]]
 
     def on_click(self, event: events.Click) -> None:
         """Show the screen whose name was clicked."""
