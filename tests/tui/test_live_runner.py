@@ -246,7 +246,7 @@ def test_a_replay_of_a_run_that_goes_on_says_so_and_can_follow_it(store, monkeyp
         made.begin(pid=4712)
         monkeypatch.setattr(Liveness, "is_alive", lambda self, run_id: True)
         await settle(pilot)
-        assert "the run goes on: Follow shows it live" in await press(pilot, "space")
+        assert "the run goes on: f follows it" in await press(pilot, "space")
         await press(pilot, "f")
         assert screen_shown(pilot) == "Live"
 

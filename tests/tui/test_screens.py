@@ -156,6 +156,8 @@ def test_every_key_of_the_summary_does_what_it_says(three):
         first_again = shown(pilot)
         limits = await tell("summary.list", "l")
         assert re.search("direction +limited by +why", limits)
+        results = await press(pilot, "l")
+        assert re.search("flow +direction +n +throughput", results)  # as benchctl show has it
         assert await press(pilot, "l") == first_again
         await tell("summary.focus", "tab")
         assert pilot.app.page.table.title == "RTT of ping (round-trip)"
