@@ -57,7 +57,7 @@ async def settle(pilot):
     """Let the keys take effect, and the page read all that there is, and show it."""
     arrived = asyncio.Event()
     pilot.app.call_later(arrived.set)  # behind the keys that are on their way
-    await arrived.wait()
+    await waiting.until(arrived.is_set, lambda: "the app takes no keys any more")
     await waiting.until(lambda: not pilot.app.type_ahead.waits, lambda: "a key is in hand")
     await pilot.pause()
     page = pilot.app.page

@@ -24,6 +24,8 @@ QUESTION = "_question"
 WIDTH, FRAME, SCROLLBAR = 76, 4, 2
 # Between a key and what it does, and between columns.
 BETWEEN = 2
+# What a key does is wrapped into no fewer characters.
+LEAST_WORDS = 8
 
 
 class Dialog(ModalScreen[T]):
@@ -87,7 +89,8 @@ class Help(Dialog[None]):
 def key_lines(keys: Sequence[tuple[str, str]], columns: int, width: int) -> list[str]:
     """Return keys and their actions, in one column or two of a width, ordered downwards."""
     longest = max(len(key) for key, _ in keys)
-    cell = (width - BETWEEN * (columns - 1)) // columns
+    # A window may be narrower than a key; what does not fit is cut.
+    cell = max((width - BETWEEN * (columns - 1)) // columns, longest + BETWEEN + LEAST_WORDS)
     blank = " " * (longest + BETWEEN)
     entries = [
         textwrap.wrap(f"{key:>{longest}}{' ' * BETWEEN}{what}", cell, subsequent_indent=blank)
