@@ -267,10 +267,11 @@ def test_a_bound_has_its_unit_and_what_else_is_wrong_is_counted_once(benchctl, a
     assert all(part in line for part, line in zip(said, lines, strict=True))
 
 
-def test_ctrl_c_while_the_program_is_still_loaded_ends_it_quietly(tmp_path):
+def test_ctrl_c_while_the_program_is_still_loaded_ends_it_with_one_line(tmp_path):
     (tmp_path / "typer.py").write_text("raise KeyboardInterrupt\n")
     done = subprocess.run(
         [sys.executable, "-m", "benchctl", "runs"], capture_output=True, text=True, check=False,
         env={**os.environ, "PYTHONPATH": str(tmp_path)},
     )  # fmt: skip
-    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+    assert (done.returncode, done.stdout) == (130, "")
+    assert done.stderr == "benchctl: interrupted\n"
