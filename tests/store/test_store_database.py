@@ -137,7 +137,7 @@ def test_a_damaged_store_is_refused_when_its_pages_are_read(store):
 @pytest.mark.parametrize("write", [True, False])
 def test_a_directory_in_place_of_the_store_is_refused(store, write):
     store.mkdir()
-    assert "unable to open" in refused(store, write=write).message
+    assert "this is a directory" in refused(store, write=write).message
 
 
 def test_a_store_below_a_file_is_refused(tmp_path):
