@@ -7,6 +7,8 @@ LOCK ?= requirements.lock
 DEV_LOCK ?= requirements-dev.lock
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+# Otherwise one process is left alone with the slow tests that it was given at first.
+PARALLEL := -n $(JOBS) --dist worksteal
 # Containers often set it. Then each of the thousands of processes that the tests start would compile
 # benchctl anew, and each pytest all tests: a fourth of all the time.
 unexport PYTHONDONTWRITEBYTECODE
@@ -23,10 +25,10 @@ test: test-together  ## set everything up and run all tests; those that time a n
 	$(BIN)/pytest -m quiet
 
 test-together: $(STAMP)-dev  ## all tests but those that time a network
-	$(BIN)/pytest -n $(JOBS) -m "not quiet"
+	$(BIN)/pytest $(PARALLEL) -m "not quiet"
 
 test-again: $(STAMP)-dev  ## those of test-together that another Python or other versions may break
-	$(BIN)/pytest -n $(JOBS) -m "not (quiet or once)"
+	$(BIN)/pytest $(PARALLEL) -m "not (quiet or once)"
 
 test-pythons:  ## the tests with every Python that is here
 	set -e; for python in $$(.ci/pythons); do \
@@ -48,7 +50,7 @@ test-newest:  ## the tests with the newest versions that there are
 CORE := analysis backends hosts iperf3 owping ping profile profiles report run store traceroute \
     test_units.py test_visible.py
 test-core: $(STAMP)-dev  ## the tests that need neither Linux nor another program
-	$(BIN)/pytest -n $(JOBS) -m "not (tool or netns or ipv6 or quiet)" $(CORE:%=tests/%)
+	$(BIN)/pytest $(PARALLEL) -m "not (tool or netns or ipv6 or quiet)" $(CORE:%=tests/%)
 
 KERNELS ?= 6.12 newest
 KERNEL_TESTS ?= tests/guest tests/lab
@@ -73,7 +75,7 @@ fix: $(STAMP)-dev  ## format the code, and mend what can be mended safely
 cov: $(STAMP)-dev  ## the tests, or those of TESTS; prints the lines and branches that none reaches
 	$(BIN)/coverage erase
 	failed=0; \
-	$(BIN)/coverage run -m pytest -n $(JOBS) -m "not quiet" $(TESTS) || failed=$$?; \
+	$(BIN)/coverage run -m pytest $(PARALLEL) -m "not quiet" $(TESTS) || failed=$$?; \
 	$(BIN)/coverage run -m pytest -m quiet $(TESTS) || [ $$? = 5 ] || failed=$$?; \
 	$(BIN)/coverage combine --quiet; \
 	$(BIN)/coverage report; \
