@@ -95,14 +95,15 @@ def test_keys_behind_a_change_act_on_what_it_leaves(store, monkeypatch):
     drive(store, open_page(store, "history"), script)
 
 
-@pytest.mark.usefixtures("toy_profiles", "slow_history")
-def test_a_page_that_is_not_read_does_not_hold_the_keys_for_long(store, monkeypatch):
+@pytest.mark.usefixtures("toy_profiles")
+def test_a_page_that_is_not_read_does_not_hold_the_keys_for_long(store, slow_history, monkeypatch):
     monkeypatch.setattr("benchctl.tui.typeahead.LONGEST_S", 0.01)
     whole_run(store)
 
     async def script(pilot):
         together(pilot, "4", "question_mark")
         await until(lambda: "Keys, and what is shown" in shown(pilot))
+        slow_history.set()
 
     drive(store, open_plan(store=store), script)
 
