@@ -130,5 +130,6 @@ def as_tcpdump_records(lab, directory):
 
     with recording:
         for host, file in files.items():
-            recording.enter_context(tcpdump(lab, host, file, f"host {TARGET}"))
+            # Otherwise it records ARP, too, by which hosts look for each other again after a while.
+            recording.enter_context(tcpdump(lab, host, file, f"ip host {TARGET}"))
         yield check
