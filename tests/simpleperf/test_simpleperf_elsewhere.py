@@ -86,7 +86,9 @@ def test_without_the_kernels_pacing_a_timer_paces_tcp(without):
     figures, missing = measure(rate_bps=16e6)
     assert figures["effective"]["pacing"] == "timer"
     assert "kernel_pacing" in missing
-    assert figures["throughput_bps"] < 18e6
+    # The first of 200 packets leaves at once, and none before its time. A receiver that was not
+    # run at once finds some together, so only the sender's rate is known.
+    assert figures["sent_bps"] <= 16e6 * 200 / 199 + 1
 
 
 def test_without_segmentation_datagrams_go_one_by_one(without):

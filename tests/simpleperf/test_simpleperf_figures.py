@@ -322,6 +322,20 @@ def test_a_sender_that_fell_behind_catches_up_at_twice_the_rate_and_no_faster():
     assert now_ns == (packets - 1) * 1_000_000
 
 
+def test_a_sender_that_stood_still_for_long_makes_up_for_a_second_of_it():
+    pacer = Pacer(8e6, 1000, 44)  # A packet each millisecond.
+    pacer.start(0)
+    now_ns, left_ns = 60 * SECOND_NS, []
+    while len(left_ns) < 4000:
+        due_ns = pacer.due_ns(1 + len(left_ns), now_ns)
+        now_ns = max(due_ns, now_ns)
+        left_ns.append(now_ns)
+    gaps = [after - before for before, after in itertools.pairwise(left_ns)]
+    assert gaps == sorted(gaps)
+    assert (gaps[0], gaps[-1]) == (500_000, 1_000_000)
+    assert gaps.count(500_000) == pytest.approx(2000, abs=2)
+
+
 # --- TCP_INFO --------------------------------------------------------------------------------
 
 

@@ -104,7 +104,8 @@ def test_plain_clients_that_barely_send_make_room_for_others(monkeypatch):
             sock.close()
 
 
-def test_plain_clients_that_send_keep_their_places():
+def test_plain_clients_that_send_keep_their_places(monkeypatch):
+    monkeypatch.setattr(server_module, "_SLOW_S", 3600.0)
     with running_server(limits=Limits(clients=4, idle_s=3600.0)) as server:
         plain = [server.connect(OTHER) for _ in range(3)]
         for sock in plain:

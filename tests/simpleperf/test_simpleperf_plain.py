@@ -49,13 +49,18 @@ def server():
         yield running
 
 
-def result_of(server, pieces):
-    """Send pieces as an old client does; returns its answer and what the server counted."""
+def result_of(server, pieces, closes=False):
+    """Send pieces as an old client does; returns its answer and what the server counted.
+
+    A client that ``closes`` says so behind the last piece.
+    """
     before = len(server.notes.results)
     with server.connect() as sock:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         for piece in pieces:
             sock.sendall(piece)
+        if closes:
+            sock.shutdown(socket.SHUT_WR)
         answer = sock.recv(100)
     return answer, server.notes.wait_for_results(before + 1)[before]
 
@@ -78,8 +83,10 @@ def test_an_old_client_gets_its_answer(server):
     ],
     ids=["at a cut", "across a cut", "letter by letter", "glued to a chunk", "nothing but BYE"],
 )
-def test_a_bye_is_the_end_only_at_the_end(server, pieces):
-    answer, result = result_of(server, pieces)
+def test_a_bye_is_the_end_only_at_the_end(server, monkeypatch, pieces):
+    # However late a piece is, the server has not answered before it.
+    monkeypatch.setattr(plain_peer, "QUIET_S", 3600.0)
+    answer, result = result_of(server, pieces, closes=True)
     assert answer == ANSWER
     assert result["directions"]["send"]["bytes_received"] == sum(map(len, pieces)) - 3
 
@@ -147,7 +154,11 @@ def test_a_plain_client_shares_bytes_between_its_connections(server):
 def test_a_plain_client_measures_for_its_time(server):
     notes = server.measure_plain(duration_s=0.3, interval_s=0.1)
     [result] = notes.results
-    assert [round(interval["end_s"], 1) for interval in notes.intervals] == [0.1, 0.2, 0.3]
+    # A late reading counts for the last of the intervals that have ended.
+    due_s = [interval["end_s"] - interval["reading_late_s"] for interval in notes.intervals]
+    assert due_s == sorted(set(due_s))
+    assert {round(each, 6) for each in due_s} <= {0.1, 0.2, 0.3}
+    assert due_s[-1] == pytest.approx(0.3)
     sent = sum(interval["bytes_sent"] for interval in notes.intervals)
     assert result["directions"]["send"]["bytes_received"] >= sent > 0
 

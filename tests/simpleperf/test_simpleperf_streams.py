@@ -15,10 +15,12 @@ from benchctl_simpleperf.simpleperf import measurement as clock_module
 from benchctl_simpleperf.simpleperf import stream as stream_module
 from benchctl_simpleperf.simpleperf.intervals import Schedule
 from benchctl_simpleperf.simpleperf.measurement import Measurement
+from benchctl_simpleperf.simpleperf.pacing import Pacer
 from benchctl_simpleperf.simpleperf.settings import MeasurementSettings
 from benchctl_simpleperf.simpleperf.stream import Reading, Stream, Timeline
 from benchctl_simpleperf.simpleperf.tcp import TcpSender
 from benchctl_simpleperf.simpleperf.tcp_info import TCP_INFO_BYTES, read_tcp_info
+from benchctl_simpleperf.simpleperf.udp import UdpSender
 from benchctl_standalone import priority
 from benchctl_standalone.kernel import Kernel
 
@@ -305,3 +307,38 @@ def test_a_send_is_whole_segments_unless_its_length_was_chosen(connected, monkey
     reader.join()
     chosen = settings._replace(length_bytes=100_000)
     assert TcpSender(0, sender._timeline, sock, chosen, {}).facts["length_bytes"] == 100_000
+
+
+@pytest.mark.parametrize(("rate_bps", "segments"), [(16e6, 1), (1e9, 17), (1e12, 90)])
+def test_a_timer_paces_few_segments_at_a_time_unless_their_length_was_chosen(
+    connected, monkeypatch, rate_bps, segments
+):
+    monkeypatch.setattr(Kernel, "PACING_RATE", None)
+    sock, _ = connected
+    segment = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG)
+    assert segment == 1448
+    settings = MeasurementSettings(rate_bps=rate_bps)
+    timeline = Timeline(settings.schedule())
+    of_the_rate = TcpSender(0, timeline, sock, settings, {})
+    assert of_the_rate.facts["length_bytes"] == segments * segment
+    chosen = TcpSender(0, timeline, sock, settings._replace(length_bytes=100_000), {})
+    assert chosen.facts["length_bytes"] == 100_000
+
+
+@pytest.mark.parametrize(
+    ("sender", "kind"), [(TcpSender, socket.SOCK_STREAM), (UdpSender, socket.SOCK_DGRAM)]
+)
+def test_a_senders_rate_counts_from_the_start_of_its_time(monkeypatch, sender, kind):
+    monkeypatch.setattr(Kernel, "PACING_RATE", None)
+    monkeypatch.setattr(Kernel, "TCP_INFO", None)
+    starts = []
+    monkeypatch.setattr(Pacer, "start", lambda _, at_ns: starts.append(at_ns))
+    monkeypatch.setattr(Pacer, "wait", lambda *_: None)
+    settings = MeasurementSettings(
+        rate_bps=8e6, length_bytes=1000, duration_s=None, total_bytes=2000
+    )
+    timeline = Timeline(settings.schedule())
+    near, far = socket.socketpair(type=kind)
+    with near, far:
+        sender(0, timeline, near, settings, {}).move()
+    assert starts == [timeline.start_ns]

@@ -3,7 +3,7 @@
 A timer alone is late by the kernel's slack and by its own wake-up; spinning alone takes a core. So
 a sender sleeps until shortly before a packet is due and spins for the rest. The schedule is
 absolute, so lateness never accumulates, and a sender that fell behind catches up at twice the rate
-instead of in one burst.
+instead of in one burst. It makes up for a second at most: a long pause makes no long flood.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from collections.abc import Callable
 
 # Packets of one burst leave together: at most this time's share of the rate.
 _BURST_S = 200e-6
+# Of what a sender is late by, the rest is left out: it keeps its rate from there.
+_MADE_UP_NS = 1_000_000_000
 # A wake-up is rarely later than this once the timer slack is reduced.
 _SPIN_NS = 60_000
 # The longest sleep between two checks of whether to stop.
@@ -57,6 +59,10 @@ class Pacer:
     def due_ns(self, packets: int, last_ns: int) -> int:
         """Return when the next burst may leave, by the packets sent and the last time."""
         on_time_ns = self._start_ns + packets * self._packet_ns
+        left_out_ns = int(last_ns - on_time_ns) - _MADE_UP_NS
+        if left_out_ns > 0:
+            self._start_ns += left_out_ns
+            on_time_ns += left_out_ns
         return int(max(on_time_ns, last_ns + self._least_gap_ns))
 
     def wait(self, packets: int, stopped: Callable[[], bool]) -> None:

@@ -128,13 +128,16 @@ class TcpSender(_Sender):
         self._pacer: Pacer | None = None
         self._file: int | None = None
         if settings.rate_bps is not None:
-            self._set_rate(settings.rate_bps, unavailable)
+            self._set_rate(settings.rate_bps, settings.length_bytes, unavailable)
         if settings.zero_copy and not self._pacer:
             self._open_file(unavailable)
 
-    def move(self) -> None:
+    def begin(self, at_ns: int | None = None, zero_known: bool = True) -> None:
+        super().begin(at_ns, zero_known)
         if self._pacer:
-            self._pacer.start(time.monotonic_ns())
+            self._pacer.start(at_ns or time.monotonic_ns())
+
+    def move(self) -> None:
         super().move()
         self._sock.shutdown(socket.SHUT_WR)
         if not self._timed:
@@ -175,7 +178,7 @@ class TcpSender(_Sender):
             sent: int = self._sendfile(self._descriptor, self._file, 0, count)
             return sent
         if self._pacer:
-            self._pacer.wait(self._sent // len(self._payload), lambda: self.stopped)
+            self._pacer.wait(self._sent // self._packet_bytes, lambda: self.stopped)
         return super()._send(left)
 
     def _open_file(self, unavailable: dict[str, str]) -> None:
@@ -188,13 +191,18 @@ class TcpSender(_Sender):
         self.touches_data = False
         self.facts["send"] = "sendfile"
 
-    def _set_rate(self, rate_bps: float, unavailable: dict[str, str]) -> None:
+    def _set_rate(self, rate_bps: float, asked: int, unavailable: dict[str, str]) -> None:
         if kernel_paces(self._sock, rate_bps):
             self.facts["pacing"] = "kernel"
             return
         unavailable["kernel_pacing"] = "this system cannot pace a socket; a timer does it"
         self.facts["pacing"] = "timer"
-        self._pacer = Pacer(rate_bps, len(self._payload), burst_limit=1)
+        most = self._packet_bytes = len(self._payload)
+        if asked == TCP_LENGTH_BYTES:
+            self._packet_bytes = min(_segment_bytes(self._sock) or most, most)
+        self._pacer = Pacer(rate_bps, self._packet_bytes, most // self._packet_bytes)
+        self._payload = self._payload[: self._pacer.burst * self._packet_bytes]
+        self.facts["length_bytes"] = len(self._payload)
 
 
 class PlainSender(_Sender):
@@ -304,10 +312,15 @@ def _whole_segments(sock: socket.socket, most: int) -> int:
     The rest of a send that leaves at once is a segment of its own, and costs as much as a full one:
     on loopback, 128 KiB are two full segments and one of 164 bytes.
     """
-    segment = 0
-    with suppress(OSError):  # Tests send through sockets that are no TCP.
-        segment = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG)
+    segment = _segment_bytes(sock)
     return most // segment * segment if 0 < segment <= most else most
+
+
+def _segment_bytes(sock: socket.socket) -> int:
+    """Return the bytes of a full segment, or 0 if unknown."""
+    with suppress(OSError):  # Tests send through sockets that are no TCP.
+        return sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG)
+    return 0
 
 
 _longest_payload = memoryview(b"")

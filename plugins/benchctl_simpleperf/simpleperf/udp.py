@@ -105,10 +105,11 @@ class UdpSender(Stream):
         sharpen_timers()
         train, burst, length = Train(self._length, self._burst), self._burst, self._length
         whole = memoryview(train.payload)
-        self.begin()
+        begun_ns = time.monotonic_ns()
+        self.begin(begun_ns)
         stamp_0_ns = SECOND_0 - self._timeline.zero_ns
         if self._pacer:
-            self._pacer.start(time.monotonic_ns())
+            self._pacer.start(begun_ns)
         while self._sent < self._share:
             if self._pacer:
                 self._pacer.wait(self._sent, self._look)
