@@ -14,6 +14,7 @@ from benchctl_owamp.simpleowamp import client as client_module
 from benchctl_owamp.simpleowamp.channel import Channel
 from benchctl_owamp.simpleowamp.client import Client, Settings
 from benchctl_owamp.simpleowamp.clock import Clock, ClockState
+from benchctl_owamp.simpleowamp.control_peer import ControlPeer
 from benchctl_owamp.simpleowamp.output import Output
 from benchctl_owamp.simpleowamp.quota import Limits
 from benchctl_owamp.simpleowamp.schedule import FIXED, Slot
@@ -123,6 +124,13 @@ class Running:
             if waker is None:
                 own.close()
         return notes
+
+    def let_time_pass(self):
+        """Let the server find that every client was silent for too long."""
+        for peer in list(self.server.hub.peers):
+            if isinstance(peer, ControlPeer):
+                peer.deadline_s = 0.0
+        self.waker.wake()
 
     def idle(self):
         """Wait until nobody is connected and no session runs."""

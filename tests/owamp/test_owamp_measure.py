@@ -66,12 +66,13 @@ def test_every_packet_of_every_direction_is_reported(host, directions):
 
 
 def test_what_the_server_received_is_when_it_received_it_and_what_was_sent_when_it_was_sent():
+    # A packet takes as long as it takes, but no less than nothing.
     with running_server(clock=Clock(offset_s=10.0)) as server:
         notes = server.measure()
         for packet in notes.packets["send"]:
-            assert 9 < (packet.received_ns - packet.sent_ns) / SECOND_NS < 11
+            assert packet.received_ns - packet.sent_ns >= 10 * SECOND_NS
         for packet in notes.packets["receive"]:
-            assert -11 < (packet.received_ns - packet.sent_ns) / SECOND_NS < -9
+            assert -10 * SECOND_NS <= packet.received_ns - packet.sent_ns < 0
 
 
 def test_padding_and_dscp_are_taken():
@@ -208,14 +209,14 @@ def asking(server):
 
 
 def test_a_session_that_is_cut_short_counts_only_what_could_not_be_on_its_way_any_more(asking):
-    long_ago = to_timestamp(time.time_ns() - SECOND_NS)
-    short, slots = to_interval(SECOND_NS // 2), (MILLISECOND, Slot(FIXED, to_interval(SECOND_NS)))
-    asked = {"start_time": long_ago, "timeout": short, "slots": slots, "packet_count": 4}
+    long_ago = to_timestamp(time.time_ns() - 100 * SECOND_NS)
+    slots = (MILLISECOND, Slot(FIXED, to_interval(100 * SECOND_NS)))
+    asked = {"start_time": long_ago, "timeout": PATIENCE, "slots": slots, "packet_count": 4}
     answer = asking.ask_to_send(**asked)
     asking.start()
     asking.stop(StoppedSession(answer.sid, 2))
     started, _, records = asking.fetch(answer.sid)
-    # The first was due a second ago, which is longer than it may take, and the second now.
+    # The first was due 100 s ago, which is longer than it may take, and the second now.
     assert (started.next_seq, [(r.seq, r.lost) for r in records]) == (1, [(0, True)])
 
 
@@ -329,8 +330,9 @@ def test_a_client_that_vanishes_ends_its_sessions(server):
 
 
 def test_a_silent_client_is_closed():
-    with running_server(limits=Limits(idle_s=0.1)) as server:
+    with running_server() as server:
         asking = Asking(server)
+        server.let_time_pass()
         assert asking.sock.recv(1) == b""
         asking.close()
         server.idle()
@@ -393,7 +395,7 @@ def test_a_user_who_interrupts_gets_what_was_measured(server):
     class Interrupting(Notes):
         def packet(self, direction, packet):
             super().packet(direction, packet)
-            if packet.seq == 2:
+            if packet.seq >= 2:
                 waker.interrupted = True
                 waker.wake()
 
@@ -403,7 +405,8 @@ def test_a_user_who_interrupts_gets_what_was_measured(server):
     )  # fmt: skip
     waker.close()
     assert notes.over == ["receive"]
-    assert 3 <= len(notes.packets["receive"]) < 100_000
+    assert notes.packets["receive"][-1].seq >= 2
+    assert len(notes.packets["receive"]) < 100_000
 
 
 def test_a_server_that_goes_away_is_reported(server):

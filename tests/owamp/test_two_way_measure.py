@@ -33,9 +33,11 @@ def served(request):
         yield request.param, port
 
 
-def test_every_probe_comes_back_with_its_four_times(served):
-    protocol, port = served
-    notes = measure(protocol, port)
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_every_probe_comes_back_with_its_four_times(protocol):
+    # A server of its own: another would go on counting if a client's port came again.
+    with reflecting(protocol) as port:
+        notes = measure(protocol, port)
     assert notes.address[:2] == ("127.0.0.1", port)
     assert [(back.seq, back.reflector_seq) for back in notes.back] == [(n, n) for n in range(5)]
     for back in notes.back:
@@ -99,7 +101,7 @@ def unanswered(port, **asked):
     session = notes.session
     assert not session.received
     # A machine that is busy enough leaves some unsent.
-    assert len(notes.missing) == session.lost == 2 - session.skipped
+    assert len(notes.missing) == session.lost == notes.outcome.sent <= 2
     return raised.value
 
 

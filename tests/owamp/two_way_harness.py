@@ -40,6 +40,7 @@ class Notes(Output):
         self.back = []
         self.missing = []
         self.session = None
+        self.outcome = None
 
     def started(self, address, settings, directions):
         self.address = address
@@ -51,7 +52,7 @@ class Notes(Output):
         self.missing.append(seq)
 
     def ended(self, direction, outcome):
-        self.session = direction
+        self.session, self.outcome = direction, outcome
 
 
 @contextmanager

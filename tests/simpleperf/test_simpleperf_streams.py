@@ -236,36 +236,49 @@ def test_the_time_of_day_is_of_the_reading_that_nothing_interrupted(monkeypatch)
     assert clock_module.unix_time_s(50_000) == (1_000_000 + 50_000) / 1e9
 
 
-def test_the_measuring_thread_goes_first_where_it_may_and_only_for_so_long(monkeypatch):
+@pytest.fixture
+def scheduling(monkeypatch):
+    """Return a function that gives a thread a policy, and answers what it asks; returns that.
+
+    Threads of measurements that end meanwhile have nothing to do with it.
+    """
     asked = []
-    monkeypatch.setattr(os, "sched_getscheduler", lambda _: os.SCHED_OTHER)
-    monkeypatch.setattr(os, "sched_setscheduler", lambda _, policy, __: asked.append(policy))
+
+    def scheduled(thread, policy, answer):
+        def ask(_, policy, __):
+            if threading.current_thread() is thread:
+                asked.append(policy)
+                answer()
+
+        monkeypatch.setattr(os, "sched_getscheduler", lambda _: policy)
+        monkeypatch.setattr(os, "sched_setscheduler", ask)
+        return asked
+
+    return scheduled
+
+
+def test_the_measuring_thread_goes_first_where_it_may_and_only_for_so_long(scheduling):
+    asked = scheduling(threading.current_thread(), os.SCHED_OTHER, lambda: None)
     with priority.woken_first():
         assert asked == [os.SCHED_RR]
     assert asked == [os.SCHED_RR, os.SCHED_OTHER]
 
 
-def test_who_may_not_go_first_measures_all_the_same(monkeypatch):
-    asked = []
-
-    def refuse(_, policy, __):
-        asked.append(policy)
+def test_who_may_not_go_first_measures_all_the_same(scheduling):
+    def refuse():
         raise PermissionError
 
-    monkeypatch.setattr(os, "sched_getscheduler", lambda _: os.SCHED_OTHER)
-    monkeypatch.setattr(os, "sched_setscheduler", refuse)
     stream = Counting(Schedule(0, 20 * MS, 10 * MS), asks_the_kernel=True)
     measurement = Measurement([stream], stream.timeline, lambda: None)
+    asked = scheduling(measurement, os.SCHED_OTHER, refuse)
     measurement.start()
     measurement.join(DEADLINE_S)
     assert asked == [os.SCHED_RR]
     assert measurement.totals.duration_s >= 0.02
 
 
-def test_a_scheduling_that_the_user_chose_is_left_alone(monkeypatch):
-    asked = []
-    monkeypatch.setattr(os, "sched_getscheduler", lambda _: os.SCHED_FIFO)
-    monkeypatch.setattr(os, "sched_setscheduler", lambda *given: asked.append(given))
+def test_a_scheduling_that_the_user_chose_is_left_alone(scheduling):
+    asked = scheduling(threading.current_thread(), os.SCHED_FIFO, lambda: None)
     with priority.woken_first():
         pass
     assert asked == []
