@@ -34,19 +34,10 @@ def quick_uniforms(sid, count):
     return (number for (number,) in iter_unpack("!I", library(sid).update(counters)))
 
 
-# RFC 4656, appendix B: the sum of the first 1,000,000 deviates.
-@pytest.mark.parametrize(
-    ("sid", "total"),
-    [
-        ("2872979303ab47eeac028dab3829dab2", 0x000F4479BD317381),
-        ("0102030405060708090a0b0c0d0e0f00", 0x000F433686466A62),
-        ("deadbeefdeadbeefdeadbeefdeadbeef", 0x000F416C8884D2D3),
-        ("feed0feed1feed2feed3feed4feed5ab", 0x000F3F0B4B416EC8),
-    ],
-)
-def test_the_sum_of_a_million_deviates_is_that_of_the_rfc(sid, total):
-    numbers = quick_uniforms(bytes.fromhex(sid), 2_000_000)
-    assert sum(islice(deviates(numbers), 1_000_000)) == total
+def test_the_sum_of_a_million_deviates_is_that_of_the_rfc():
+    # RFC 4656, appendix B, which has three more ids: they differ in AES, see below, not in this.
+    numbers = quick_uniforms(SID, 2_000_000)
+    assert sum(islice(deviates(numbers), 1_000_000)) == 0x000F4479BD317381
 
 
 def test_the_uniform_numbers_are_aes_of_a_counter():
@@ -110,5 +101,5 @@ def test_each_packet_is_due_one_interval_of_the_next_slot_after_the_one_before()
 
 
 def test_the_mean_gap_of_many_packets_is_that_of_the_slot():
-    *_, last = offsets(SID, [Slot(EXPONENTIAL, SECOND // 100)], 20_000)
-    assert last / SECOND == pytest.approx(200, rel=0.03)
+    *_, last = offsets(SID, [Slot(EXPONENTIAL, SECOND // 100)], 5000)
+    assert last / SECOND == pytest.approx(50, rel=0.03)

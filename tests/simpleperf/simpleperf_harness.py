@@ -30,6 +30,8 @@ from benchctl_standalone.waker import Waker
 
 # The same examples on every run, and no matter how busy the machine is.
 REPEATABLE = settings(derandomize=True, deadline=None)
+# Where each example is costly to make.
+FEWER = settings(REPEATABLE, max_examples=40)
 
 TOOL = Path(benchctl_simpleperf.__file__).parent / "simpleperf" / "__main__.py"
 COMMAND = (sys.executable, "-I", "-S", str(TOOL))

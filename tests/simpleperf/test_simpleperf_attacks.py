@@ -282,7 +282,7 @@ for number in range(int(sys.argv[2])):
 @pytest.mark.parametrize("directions", [("send",), ("receive",)])
 def test_strangers_who_flood_the_udp_port_stop_no_measurement(directions):
     with running_server() as server:
-        flood = [sys.executable, "-I", "-S", "-c", FLOOD, str(server.port), "300000"]
+        flood = [sys.executable, "-I", "-S", "-c", FLOOD, str(server.port), "150000"]
         with subprocess.Popen(flood, stdout=subprocess.PIPE) as stranger:
             assert stranger.stdout.readline() == b"begun\n"
             notes = server.measure(**UDP | {"duration_s": 0.3}, directions=directions, rate_bps=5e6)

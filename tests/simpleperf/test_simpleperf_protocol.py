@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from simpleperf.simpleperf_harness import REPEATABLE
+from simpleperf.simpleperf_harness import FEWER, REPEATABLE
 
 from benchctl_simpleperf.simpleperf.protocol import (
     CLIENT,
@@ -173,7 +173,7 @@ json_values = st.recursive(
 )
 
 
-@REPEATABLE
+@FEWER
 @given(st.sampled_from(sorted(TRANSITIONS)), st.data())
 def test_a_message_with_any_member_replaced_is_taken_checked_or_refused(transition, data):
     state, sender, kind = transition
@@ -189,7 +189,7 @@ def test_a_message_with_any_member_replaced_is_taken_checked_or_refused(transiti
     assert members.keys() == MESSAGES[kind].keys()
 
 
-@REPEATABLE
+@FEWER
 @given(st.data())
 def test_settings_survive_the_wire_or_are_refused(data):
     members = dict(EXAMPLES["test"])

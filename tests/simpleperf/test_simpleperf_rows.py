@@ -6,7 +6,7 @@ from contextlib import suppress
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from simpleperf.simpleperf_harness import REPEATABLE
+from simpleperf.simpleperf_harness import FEWER, REPEATABLE
 
 from benchctl_simpleperf.simpleperf.intervals import (
     IntervalMerger,
@@ -42,7 +42,7 @@ rows = st.lists(
 )  # fmt: skip
 
 
-@REPEATABLE
+@FEWER
 @given(rows)
 def test_rows_survive_the_wire(sent):
     messages = list(encode_rows(sent))
