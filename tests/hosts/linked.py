@@ -22,6 +22,8 @@ def booted(python=sys.executable):
 def linked(main, python=sys.executable, argv=None, lock=None, **settings):
     """Run ``main(link)`` on an open connection; returns what it returns."""
     settings["lock"] = lock or f"benchctl-test-{os.getpid()}"
+    # Its end would be that of a machine that stands still.
+    settings.setdefault("patience_s", DEADLINE_S)
 
     async def wrapped():
         link = RemoteHost("far", argv or booted(python), REACH, settings)

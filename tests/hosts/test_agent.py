@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -256,23 +257,29 @@ def test_an_agent_needs_nothing_that_only_linux_has(python, port):
 # --- nothing stays behind ---------------------------------------------------------------------
 
 
-def running(python=sys.executable, **settings):
-    """Start an agent that nobody pings, with one command; returns it and the command's group."""
+def running(*argv, **settings):
+    """Start an agent that nobody pings, with one command; returns it and the command's group.
+
+    The group is None if the agent has ended before.
+    """
     text = agent_text({"lock": f"benchctl-test-{os.getpid()}", **settings})
-    process = subprocess.Popen(booted(python), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    process = subprocess.Popen(booted(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
     process.stdin.write(b"%d\n" % len(text) + text)
-    process.stdin.flush()
-    heard, data = frames.FrameReader(), b""
+    data = b""
     while frames.HELLO not in data:
         data += os.read(process.stdout.fileno(), 1 << 16)
-    said = heard.feed(data.partition(frames.HELLO)[2])
-    start = {"call": "start", "number": 1, "argv": ["sleep", "1000"], "env": {}}
-    for head in (start, {"call": "begin", "number": 1}):
-        process.stdin.write(frames.frame(head))
-    process.stdin.flush()
-    while not any("started" in head for head, _ in said):
-        said += heard.feed(os.read(process.stdout.fileno(), 1 << 16))
-    return process, next(head["pid"] for head, _ in said if "started" in head)
+    start = {"call": "start", "number": 1, "argv": argv or ["sleep", "1000"], "env": {}}
+    with suppress(BrokenPipeError):
+        for head in (start, {"call": "begin", "number": 1}):
+            process.stdin.write(frames.frame(head))
+    heard, data = frames.FrameReader(), data.partition(frames.HELLO)[2]
+    while True:
+        for head, _ in heard.feed(data):
+            if "started" in head:
+                return process, head["pid"]
+        data = os.read(process.stdout.fileno(), 1 << 16)
+        if not data:
+            return process, None
 
 
 def close(process):
@@ -290,9 +297,13 @@ def test_what_it_started_ends_when_the_connection_closes():
 
 @linux_only
 def test_what_it_started_ends_when_the_connection_is_silent():
-    process, group = running(patience_s=0.1)
-    assert has_ended(group)
-    close(process)
+    patience_s, group = 0.1, None
+    while group is None:  # a busy machine is slower than that to say the first word
+        process, group = running(patience_s=patience_s)
+        if group is not None:
+            assert has_ended(group)
+        close(process)
+        patience_s *= 2
 
 
 @linux_only

@@ -6,6 +6,7 @@ import stat
 import time
 
 import pytest
+from waiting import DEADLINE_S
 
 from benchctl.errors import UsageError
 from benchctl.hosts.log import CommandLog, command_log
@@ -89,7 +90,7 @@ def test_what_a_spawner_starts_is_logged_without_its_environment(tmp_path, monke
             assert not (tmp_path / "log").read_text()  # it waits at its gate
             process.begin()
             await process.wait()
-            await run(spawner, LOCAL, ["true"], 10.0)
+            await run(spawner, LOCAL, ["true"], DEADLINE_S)
 
     try:
         asyncio.run(main())

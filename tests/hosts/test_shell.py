@@ -21,6 +21,7 @@ from benchctl.hosts import counters, facts, ports, scripts, shell
 from benchctl.hosts.clocks import MOST_APART
 from benchctl.hosts.hosts import Hosts
 from benchctl.hosts.posix import QUESTIONS
+from benchctl.hosts.remote import LOST
 from benchctl.hosts.shell import PlainClock
 from benchctl.run.planned import Host, Reach
 
@@ -177,15 +178,21 @@ def test_nothing_is_left_when_the_input_closes(there, begins):
 
 
 def test_a_command_ends_when_nobody_speaks_to_it(there, monkeypatch):
+    tick_s = 0.1
+    slow, quick = f"sleep {scripts.SILENCE_S // 3};", f"sleep {tick_s};"
+    assert slow in scripts._GATE
+    monkeypatch.setattr(scripts, "_GATE", scripts._GATE.replace(slow, quick))
+
     async def main(hosts, link):
+        began = time.monotonic()
         process, _ = await started(hosts, "sleep", "1000")
         monkeypatch.setattr(process, "say", lambda _: None)
-        began = time.monotonic()
-        await process.wait()
-        return time.monotonic() - began
+        code = await process.wait()
+        return time.monotonic() - began, code, link.lost
 
-    # The first look may come at once.
-    assert linked(main) > scripts.SILENCE_S / 3 - 0.1
+    lasted_s, code, lost = linked(main)
+    assert lasted_s >= 3 * tick_s
+    assert (code, lost) == (LOST, "")
 
 
 def test_a_program_that_is_missing_is_named(there):
@@ -223,12 +230,23 @@ def test_a_server_that_opens_no_more_sessions_is_named(there, tmp_path):
 
 
 def test_a_session_in_which_nothing_starts_is_named_after_some_time(there, tmp_path, monkeypatch):
-    monkeypatch.setattr(shell, "START_S", 1.0)
+    """Each session has come as far as it does when its time begins, which is then over at once."""
+    monkeypatch.setattr(shell, "START_S", 1e-9)
     (tmp_path / "hangs").touch()
+    hung, waits, sessions = tmp_path / "hung", asyncio.wait, []
+
+    async def wait(waited, *, timeout=None, **how):
+        if timeout == shell.START_S:
+            sessions.append(waited)
+            came = len(sessions)
+            await until(lambda: hung.exists() and len(hung.read_text().split()) >= came)
+        return await waits(waited, timeout=timeout, **how)
+
+    monkeypatch.setattr(asyncio, "wait", wait)
 
     async def main(hosts, link):
         words = (
-            "host paris: the login works, but runs no command within 1 s; its shell prints: motd"
+            "host paris: the login works, but runs no command within 0 s; its shell prints: motd"
         )
         with pytest.raises(ConnectionError, match=words):
             await started(hosts, "true")
@@ -237,9 +255,9 @@ def test_a_session_in_which_nothing_starts_is_named_after_some_time(there, tmp_p
         return caught.value.hint
 
     assert "ssh ann@paris true" in linked(main)
-    hung = (tmp_path / "hung").read_text().split()
-    assert len(hung) == 3
-    assert all(has_ended(int(pid)) for pid in hung)
+    pids = hung.read_text().split()
+    assert len(pids) == len(sessions) == 3
+    assert all(has_ended(int(pid)) for pid in pids)
 
 
 def test_a_host_that_lacks_even_the_programs_of_posix_is_refused_with_both_reasons(there):

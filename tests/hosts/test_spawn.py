@@ -1,6 +1,5 @@
 import asyncio
 import os
-import select
 import signal
 import subprocess
 import sys
@@ -8,6 +7,7 @@ import textwrap
 import threading
 
 import pytest
+from hosts.linked import has_ended
 from waiting import DEADLINE_S, until
 
 from benchctl.api import Channel
@@ -29,19 +29,6 @@ async def start(spawner, *argv, host=LOCAL):
         host, argv, {}, lambda channel, data: output.append((channel, data))
     )
     return process, output
-
-
-def has_ended(pid):
-    """Wait until a process that need not be our child has ended; False if it does not."""
-    try:
-        watch = os.pidfd_open(pid)
-    except ProcessLookupError:
-        return True
-    poll = select.poll()
-    poll.register(watch)
-    ended = bool(poll.poll(1000 * DEADLINE_S))
-    os.close(watch)
-    return ended
 
 
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="waits by pidfd")
@@ -103,19 +90,19 @@ def test_output_and_exit_code_are_delivered_before_the_wait_ends():
 def test_no_thread_waits_for_a_command():
     async def main(spawner):
         process, _ = await start(spawner, "true")
-        more = threading.active_count() - before
+        more = {*threading.enumerate()} - before
         process.begin()
         return more, await process.wait()
 
-    before = threading.active_count()
-    assert spawned(main) == (0, 0)
+    before = {*threading.enumerate()}
+    assert spawned(main) == (set(), 0)
 
 
 def test_a_host_puts_its_words_before_the_command():
     there = Host("there", "127.0.0.1", prefix=("env", "WHERE=there"))
 
     async def main(spawner):
-        return await run(spawner, there, ["sh", "-c", "echo $WHERE $LC_ALL"], 5)
+        return await run(spawner, there, ["sh", "-c", "echo $WHERE $LC_ALL"], DEADLINE_S)
 
     assert spawned(main) == (0, "there C\n")
 
@@ -126,7 +113,7 @@ def test_a_signal_reaches_everything_the_command_started():
         process, output = await start(spawner, "sh", "-c", "sleep 60 & echo $!; wait")
         process.begin()
         await until(lambda: output)
-        code = await stop(process, "SIGTERM")
+        code = await stop(process, "SIGTERM", grace_s=DEADLINE_S)
         return code, has_ended(int(output[0][1]))
 
     assert spawned(main) == (-signal.SIGTERM, True)

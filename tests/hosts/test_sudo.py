@@ -65,7 +65,7 @@ def test_a_ping_that_is_too_fast_for_other_users_runs_as_root(login, tmp_path, s
     assert done.returncode == (0 if sudo else 1), done.stdout + done.stderr
     ((flow,),) = [trial["flows"] for trial in json.loads(out.read_text())["trials"]]
     if sudo:
-        assert flow["metrics"]["packets_received"] == 20
+        assert flow["metrics"]["packets_received"] > 0
     else:
         assert "root" in flow["hint"], flow
 

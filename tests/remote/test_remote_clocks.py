@@ -8,6 +8,8 @@ import pytest
 from remote_lab import NEEDS, TWO, remote_lab
 from waiting import until
 
+from benchctl.hosts import remote
+from benchctl.hosts.clocks import MOST_APART
 from benchctl.hosts.hosts import Hosts
 from benchctl.run.planned import Host, Reach
 
@@ -16,8 +18,8 @@ pytestmark = NEEDS
 FAST_S, SLOW_S = 3600.25, -1.75
 WEST = 'west = { between = ["paris", "middle"]'
 NARROW = TWO.replace(WEST, f'{WEST}, rate = "5Mbit", queue = 100')
-"""A full queue of packets of 1500 bytes takes 240 ms on the way to paris."""
 FULL_S = 0.2
+"""A full queue of packets of 1500 bytes takes 240 ms on the way to paris."""
 
 
 def host(lab, name):
@@ -70,28 +72,37 @@ class Watched:
 
     def __init__(self, clock, ahead_s):
         self._clock, self._add, self._ahead_s = clock, clock.add, ahead_s
-        self.trips, self.readings, self.wrong = [], [], []
+        self.readings, self.wrong = [], []
+        self.astray_s = []
+        """How wrong the middle of each trip is."""
         clock.add = self.add
 
     def add(self, left_s, theirs_s, back_s):
         self._look(left_s)  # when what is known is oldest
         self._add(left_s, theirs_s, back_s)
         self._look(back_s)
-        self.trips.append(back_s - left_s)
+        middle_s = (left_s + back_s) / 2
+        self.astray_s.append(abs(theirs_s - middle_s - self._ahead_s(middle_s)))
 
     def _look(self, at_s):
         if not len(self._clock):
             return  # nothing is said of it yet
         reading = self._clock.reading(at_s)
-        self.readings.append(reading)
+        self.readings.append((at_s, reading))
         if (
             self._clock.steps
             or abs(reading.offset_s - self._ahead_s(at_s)) > reading.error_s + 1e-6
         ):
             self.wrong.append((reading, self._ahead_s(at_s)))
 
+    def through_the_queue(self):
+        """Return how many trips were made on the full way: they are wrong by half of it."""
+        return sum(one > FULL_S / 4 for one in self.astray_s)
+
 
 def test_queues_of_one_way_do_not_make_a_clock_more_certain_than_it_is(tmp_path):
+    """The first trip on the full way may show it, and the further ones that they add nothing."""
+
     async def main(lab):
         async with Hosts(skew_s=FAST_S) as early, Hosts(skew_s=SLOW_S) as late:
             known = Watched(await early.clock_of(host(lab, "paris")), lambda _: FAST_S)
@@ -100,12 +111,15 @@ def test_queues_of_one_way_do_not_make_a_clock_more_certain_than_it_is(tmp_path)
                 host(lab, "tokyo"), [sys.executable, "-I", "-S", "-c", *flood], {}, print
             )
             sender.begin()
-            await until(lambda: any(one > FULL_S for one in known.trips), lambda: known.trips)
-            # Every trip of this one is made on the full way.
+            await until(known.through_the_queue, lambda: known.astray_s)
+            # This one has no trip of before.
             link = await late.link(host(lab, "paris"))
             new = Watched(link.clock, lambda _: SLOW_S)
-            await link.timed()
-            await until(lambda: min(len(known.trips), len(new.trips)) > 25, lambda: new.trips)
+            for watched in (known, new):
+                await until(
+                    lambda watched=watched: watched.through_the_queue() >= 3,
+                    lambda watched=watched: watched.astray_s,
+                )
             sender.send_signal("SIGKILL")
             await sender.wait()
             return known, new
@@ -113,19 +127,20 @@ def test_queues_of_one_way_do_not_make_a_clock_more_certain_than_it_is(tmp_path)
     with remote_lab(tmp_path, NARROW) as lab:
         known, new = asyncio.run(main(lab))
     assert (known.wrong, new.wrong) == ([], [])
-    # What was known before the queue still is; the middle of a full trip is wrong by half of it.
-    assert abs(known.readings[-1].offset_s - FAST_S) < FULL_S / 4
-    assert min(new.trips) > FULL_S / 2
-    assert new.readings[-1].error_s > FULL_S / 4
+    # What was known before the queue still is, but for what a clock may move in that time.
+    (began_s, first), (ended_s, last) = known.readings[0], known.readings[-1]
+    assert last.error_s <= 2 * (first.error_s + MOST_APART * (ended_s - began_s)) + 1e-6
 
 
+# Twice what the link carries, also where a busy machine lets it send only now and then.
 FLOOD = """
 import socket, sys, time
 sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 sock.connect((sys.argv[1], 9))
-end = time.monotonic() + 60
-while time.monotonic() < end:
-    for _ in range(4):
+sent, begin = 0, time.monotonic()
+while (gone := time.monotonic() - begin) < 120:
+    while sent < 900 * gone:
+        sent += 1
         try:
             sock.send(bytes(1400))
         except ConnectionRefusedError:
@@ -134,15 +149,16 @@ while time.monotonic() < end:
 """
 
 
-@pytest.mark.parametrize("drift", [45e-6, -45e-6])
-def test_a_clock_that_drifts_is_followed(tmp_path, drift):
-    """That of a host so near drifts out of the first error within seconds."""
+@pytest.mark.parametrize("drift", [MOST_APART / 1.1, -MOST_APART / 1.1])
+def test_a_clock_that_is_corrected_is_followed(tmp_path, drift, monkeypatch):
+    """That of a host so near moves out of its first error within a second."""
+    monkeypatch.setattr(remote, "PING_S", 0.1)
 
     async def main(lab):
         async with Hosts(skew_s=SLOW_S, drift=drift) as hosts:
             clock = await hosts.clock_of(host(lab, "paris"))
             watched = Watched(clock, lambda at_s: SLOW_S + drift * at_s)
-            await until(lambda: len(watched.trips) >= 15, lambda: watched.trips)
+            await until(lambda: len(watched.astray_s) >= 15, lambda: watched.astray_s)
             return watched
 
     with remote_lab(tmp_path, TWO.replace(', delay = "5ms"', "")) as lab:
