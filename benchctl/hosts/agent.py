@@ -312,10 +312,7 @@ class Agent:
 
     def _watch(self, command: GatedCommand, stream: IO[bytes]) -> None:
         def take(_: object) -> None:
-            data = os.read(stream.fileno(), 1 << 16)
-            if data:
-                channel = command.streams[stream]
-                self._send({"output": command.number, "channel": channel, "time": self.now()}, data)
+            if self._pass_on(command, stream):
                 if len(self._unsent) > MOST_UNSENT:
                     self._selector.unregister(stream)
                     self._paused.append((stream, take))
@@ -324,6 +321,14 @@ class Agent:
             self._close(command, stream)
 
         self._selector.register(stream, selectors.EVENT_READ, take)
+
+    def _pass_on(self, command: GatedCommand, stream: IO[bytes]) -> bool:
+        """Send what a command has printed; returns whether that was anything."""
+        data = os.read(stream.fileno(), 1 << 16)
+        if data:
+            channel = command.streams[stream]
+            self._send({"output": command.number, "channel": channel, "time": self.now()}, data)
+        return bool(data)
 
     def do_begin(self, _: bytes, number: int, at: float = 0.0) -> None:
         """Open a command's gate, at a time of this host or at once."""
@@ -359,6 +364,10 @@ class Agent:
         for stream in list(command.streams):
             if stream in self._selector.get_map():
                 self._selector.unregister(stream)
+            # What waits for a slow connection is no more than a pipe holds.
+            os.set_blocking(stream.fileno(), False)
+            with suppress(BlockingIOError):
+                self._pass_on(command, stream)
             self._close(command, stream)
 
     def _close(self, command: GatedCommand, stream: IO[bytes]) -> None:

@@ -6,6 +6,7 @@ from contextlib import closing
 import pytest
 from engine.fakes import EPOCH
 from msgspec.structs import replace
+from waiting import COMMAND_S
 
 from benchctl.backends import installed
 from benchctl.engine.runner import Runner
@@ -20,7 +21,7 @@ FLOW = PlannedFlow(
     "main", "simpleperf", "local", "local", None, Direction.SEND, 0.0,
     {"bytes": "1MB"},
 )  # fmt: skip
-TRIAL = PlannedTrial(0, 1, {"streams": 1}, (FLOW,), {}, 0.2, 10.0)
+TRIAL = PlannedTrial(0, 1, {"streams": 1}, (FLOW,), {}, 0.2, COMMAND_S)
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from engine.fakes import FakeBackend
 from msgspec.structs import replace
-from waiting import DEADLINE_S
+from waiting import COMMAND_S, DEADLINE_S
 
 from benchctl.api import Direction
 from benchctl.backends import Registry
@@ -460,7 +460,7 @@ def test_a_real_lab_is_built_measured_changed_and_gone(site):
             await one.close()
             return host, before_ms, after_ms
 
-    host, before_ms, after_ms = asyncio.run(asyncio.wait_for(main(), DEADLINE_S))
+    host, before_ms, after_ms = asyncio.run(asyncio.wait_for(main(), COMMAND_S))
     assert before_ms >= 10
     assert after_ms >= 60
     [keeper] = [word for word in host.prefix if word.startswith("--target=")]

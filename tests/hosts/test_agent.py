@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 from hosts.linked import booted, has_ended, linked, started
 from needs import PYTHONS
-from waiting import DEADLINE_S, until
+from waiting import DEADLINE_S, until, wait_until
 
 from benchctl.api import Channel
 from benchctl.errors import HostError
-from benchctl.hosts import agent, counters, door, facts, frames, hostlock, ports, ssh
+from benchctl.hosts import agent, counters, door, facts, frames, hostlock, ports, remote, ssh
 from benchctl.hosts.programs import agent_text
 from benchctl.hosts.tasks import cancel
 
@@ -128,6 +128,24 @@ def test_much_output_arrives_whole_and_in_order():
     code, data = linked(main)
     assert code == 0
     assert data == b"".join(b"%d\n" % number for number in range(1, lines + 1))
+
+
+@linux_only
+def test_what_a_command_has_printed_arrives_whole_however_late_it_is_read(tmp_path, monkeypatch):
+    """More than the agent keeps for a slow connection waits in the command's own pipe."""
+    monkeypatch.setattr(remote, "PATIENCE_S", DEADLINE_S)
+    holder, size = tmp_path / "pid", agent.MOST_UNSENT + 130_000
+    script = f"sleep 1000 & echo $! >{holder}; exec head -c {size} /dev/zero"
+
+    async def main(link):
+        process, output = await started(link, "sh", "-c", script)
+        # Nothing is read until the time has passed that a child may hold the output.
+        wait_until(lambda: holder.exists() and holder.read_text())
+        assert has_ended(int(holder.read_text()))
+        await process.wait()
+        return sum(len(data) for _, data in output)
+
+    assert linked(main) == size
 
 
 def test_a_program_that_is_missing_there_ends_as_a_shell_ends_it():

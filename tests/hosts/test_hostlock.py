@@ -5,9 +5,15 @@ import stat
 from pathlib import Path
 
 import pytest
+from waiting import DEADLINE_S
 
 from benchctl.hosts import hostlock
 from benchctl.hosts.hostlock import HostLock
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch):
+    monkeypatch.setattr(hostlock, "ANSWER_S", DEADLINE_S)
 
 
 @pytest.fixture(params=["linux", "darwin"])

@@ -45,7 +45,7 @@ def test_both_ends_say_what_they_counted(lab, measure):
     [trial], [flow] = run.of("trial_ended"), run.of("flow_ended")
     is_what_the_kernels_count(trial, before, counted_by(lab))
     sent = trial["counters"]["paris"]["counts"]["udp_datagrams_sent"]
-    assert sent >= flow["metrics"]["packets_sent"] > 100
+    assert sent >= flow["metrics"]["packets_sent"] > 0
 
 
 @pytest.mark.tool("iperf3", "setsid")

@@ -84,7 +84,8 @@ def test_a_host_that_takes_long_to_log_in_again_takes_nothing_of_the_deadline(
     lab.serve("tokyo", "-o", f"ForceCommand={words}")
     lab.configure("Host tokyo\nPort 2222")
     run = measure(f"{MAIN}[run]\nattempts = 2\nbackoff = '100ms'\ndeadline = '{deadline_s}s'\n")
-    run.until("sample")
+    # Before its client begins: nobody has to be quicker than the flow.
+    wait_until(lambda: those(lab, "tokyo", "--one-off"), lambda: lab.left("tokyo"))
     slow.touch()
     for pid in agents(lab, "tokyo"):
         os.kill(pid, signal.SIGKILL)

@@ -13,8 +13,7 @@ from remote.measured import MAIN
 from remote_lab import NEEDS
 from waiting import wait_until
 
-from benchctl.hosts import scripts
-from benchctl.hosts.remote import PING_S
+from benchctl.hosts.clocks import MOST_APART
 
 pytestmark = [*NEEDS, pytest.mark.tool("iperf3", "setsid")]
 
@@ -129,10 +128,8 @@ def test_a_cut_link_ends_what_runs_there_and_the_trial_with_the_reason(bare, lab
     run = measure(LONG)
     run.until("sample", 2)
     lab.cut("west")
-    began = time.monotonic()
+    # TCP gives up minutes later.
     wait_until(lambda: not of_benchctl(lab, "paris"), lambda: lab.left("paris"))
-    # Two looks at the processes of a busy machine take a moment.
-    assert time.monotonic() - began < scripts.SILENCE_S + 2 * PING_S
     assert run.end() == 1
     [flow] = run.of("flow_ended")
     assert "host paris: it has been silent for" in flow["error"], flow
@@ -163,10 +160,14 @@ def test_a_server_with_too_few_sessions_is_refused_before_anything_runs(most, ba
 def test_sessions_that_fit_are_no_matter(bare, lab, measure):
     bare("MaxSessions=3")
     two = IPERF3 + IPERF3.partition("[flows.main]")[2].join(("[flows.more]", ""))
+    began_s = time.monotonic()
     run = measure(two)
     assert run.end() == 0, run.told()
     [trial] = run.of("trial_ended")
-    assert trial["clocks"]["paris"]["error_s"] < 0.1, trial
+    clock = trial["clocks"]["paris"]
+    # That of the trip that took the least time, and of what a clock may move since then.
+    most_s = clock["rtt_s"] + 2 * MOST_APART * (time.monotonic() - began_s)
+    assert abs(clock["offset_s"]) <= clock["error_s"] <= most_s, trial
     nothing_is_left(lab)
 
 

@@ -89,14 +89,23 @@ def user_of(pid):
     return Path(f"/proc/{pid}").stat().st_uid
 
 
+def users_of(lab, word):
+    """Return the users of such processes of both hosts, as long as they are there."""
+    with suppress(FileNotFoundError):
+        return [user_of(pid) for host in HOSTS for pid in those(lab, host, word)]
+    return []
+
+
 @pytest.mark.tool("tcpdump")
 def test_packets_are_those_of_tcpdump_and_only_their_recorders_are_roots(lab, measure, tmp_path):
     with as_tcpdump_records(lab, tmp_path) as check:
         run = measure(WITH_SUDO.replace('"1s"', '"3s"'))
-        run.until("sample", 4)
-        recorders = [pid for host in HOSTS for pid in those(lab, host, "--snaplen")]
-        tools = [pid for host in HOSTS for pid in those(lab, host, "--events")]
-        users = [[user_of(pid) for pid in pids] for pids in (recorders, tools)]
+
+        def at_both_hosts():
+            both = [users_of(lab, word) for word in ("--snaplen", "--events")]
+            return all(len(users) == 2 for users in both) and both
+
+        users = wait_until(at_both_hosts, run.told)
         flow, files, notes = ended(run)
         check(flow, files)
     assert users == [[0, 0], [NOBODY, NOBODY]]

@@ -18,7 +18,7 @@ ssh = "tokyo"
 backend = "iperf3"
 protocol = "{protocol}"
 rate = "20Mbit"
-duration = "3s"
+bytes = "7MB"
 direction = "{direction}"
 from = "paris"
 to = "tokyo"
@@ -67,7 +67,9 @@ def test_what_iperf3_reports_is_what_the_devices_of_both_hosts_carried(
         least = figures["packets_received"] * (LENGTH + UDP_HEAD)
         most = figures["packets_sent"] * (LENGTH + UDP_HEAD)
     else:
-        least, most = figures["bytes_received"], figures["bytes_sent"] * (1 + TCP_HEAD / SEGMENT)
-    assert figures["bytes_sent"] == pytest.approx(20e6 / 8 * 3, rel=0.1)
+        again = figures["retransmits"] * (SEGMENT + TCP_HEAD)
+        least = figures["bytes_received"]
+        most = figures["bytes_sent"] * (1 + TCP_HEAD / SEGMENT) + again
+    assert figures["bytes_sent"] >= 7e6
     for carried in (sent, received):
         assert least <= carried <= most + BESIDE_BYTES, (figures, sent, received)
