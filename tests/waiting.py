@@ -10,17 +10,17 @@ DEADLINE_S = 30.0
 COMMAND_S = 300.0
 
 
-def _looks(told):
+def _looks(told, deadline_s=DEADLINE_S):
     """Yield before each look at a condition; fails at the deadline with what is there instead."""
-    end_s = time.monotonic() + DEADLINE_S
+    end_s = time.monotonic() + deadline_s
     while time.monotonic() < end_s:
         yield
-    raise AssertionError(f"waited {DEADLINE_S} s in vain; now: {told()}")
+    raise AssertionError(f"waited {deadline_s} s in vain; now: {told()}")
 
 
-def wait_until(condition, told=str):
+def wait_until(condition, told=str, deadline_s=DEADLINE_S):
     """Wait until a condition holds; returns what it returned."""
-    looks = _looks(told)
+    looks = _looks(told, deadline_s)
     while not (found := condition()):
         next(looks)
         time.sleep(LOOK_S)

@@ -4,7 +4,7 @@ import json
 import os
 import threading
 
-from waiting import wait_until
+from waiting import COMMAND_S, wait_until
 
 MAIN = """
 [hosts.paris]
@@ -56,11 +56,12 @@ class Measured:
         """Wait until so many events of a kind were reported; returns the last of them."""
 
         def reported():
+            has_ended = not any(reader.is_alive() for reader in self._readers)
             found = self.of(kind)
-            assert len(found) >= count or self.process.poll() is None, self.told()
+            assert len(found) >= count or not has_ended, self.told()
             return found[count - 1 :]
 
-        return wait_until(reported, self.told)[0]
+        return wait_until(reported, self.told, COMMAND_S)[0]
 
     def end(self):
         """Wait for its end; returns its exit code."""

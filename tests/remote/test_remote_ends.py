@@ -48,10 +48,12 @@ def test_a_run_that_ends_leaves_nothing_there(lab, measure):
 
 def test_a_runner_that_is_killed_at_any_moment_leaves_nothing_there(lab, measure):
     """While it connects, starts the servers, measures, and ends."""
-    moments = random.Random(SEED)
-    for _ in range(6):
+    for moment in ("", "trial_started", "flow_started", "sample", "flow_ended"):
         run = measure(f"{MAIN}[run]\nrepeats = 9\n")
-        time.sleep(moments.uniform(0.3, 4.0))
+        if moment:
+            run.until(moment)
+        else:
+            wait_until(partial(sessions, lab, "paris"), run.told)
         for pid in those(lab, "here", "benchctl.engine"):
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
@@ -63,7 +65,7 @@ def test_a_runner_that_is_killed_at_any_moment_leaves_nothing_there(lab, measure
 @pytest.mark.parametrize("victim", [agents, sessions])
 def test_a_trial_whose_host_is_lost_at_any_moment_is_measured_again(victim, lab, measure):
     moments = random.Random(SEED)
-    run = measure(f"{MAIN}[run]\nrepeats = 6\nattempts = 9\nbackoff = '100ms'\n")
+    run = measure(f"{MAIN}[run]\nrepeats = 5\nattempts = 9\nbackoff = '100ms'\n")
     for turn in range(1, 4):
         run.until("trial_started", turn)
         time.sleep(moments.uniform(0.0, 1.2))
@@ -72,7 +74,7 @@ def test_a_trial_whose_host_is_lost_at_any_moment_is_measured_again(victim, lab,
             with suppress(ProcessLookupError):  # it went with the one before
                 os.kill(pid, signal.SIGKILL)
     assert run.end() == 0, run.told()
-    assert [trial["status"] for trial in run.of("trial_ended")] == ["ok"] * 6
+    assert [trial["status"] for trial in run.of("trial_ended")] == ["ok"] * 5
     nothing_is_left(lab)
 
 

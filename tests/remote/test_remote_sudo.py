@@ -1,11 +1,9 @@
 """Hosts where who logs in is nobody, and what needs root gets it by a real sudo."""
 
 import os
-import random
 import shutil
 import signal
 import tempfile
-import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -32,7 +30,6 @@ pytestmark = [
 
 WITH_SUDO = CAPTURED.replace("\nssh = ", "\nsudo = true\nssh = ")
 LONG = WITH_SUDO.replace('duration = "1s"', 'duration = "10min"') + "[run]\nattempts = 1\n"
-SEED = 20261123
 PROGRAMS = (
     "date", "grep", "ip", "ln", "ls", "ping", "rm", "setsid", "sh", "sleep", "sudo", "uname",
 )  # fmt: skip
@@ -149,10 +146,9 @@ def kill_all_here(lab, run):
 
 def test_a_runner_that_is_killed_at_any_moment_leaves_no_process_anywhere(lab, measure):
     before = {host: lab.left(host).keys() for host in HOSTS}
-    moments = random.Random(SEED)
-    for _ in range(3):
+    for moment in ("trial_started", "sample", "flow_ended"):
         run = measure(f"{WITH_SUDO}[run]\nrepeats = 9\n")
-        time.sleep(moments.uniform(0.5, 6.0))
+        run.until(moment)
         kill_all_here(lab, run)
         nothing_is_left(lab, before)
 
