@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from ipaddress import ip_address
 
 from msgspec.structs import replace
 
@@ -17,6 +16,7 @@ from benchctl.plan.promise import overflow_s
 from benchctl.profile.find import find_topology
 from benchctl.profile.load import Document
 from benchctl.profile.model import LabTable
+from benchctl.profile.values import is_address
 from benchctl.run.planned import Outside, Search
 from benchctl.toml.source import TomlSource, read_toml
 
@@ -53,7 +53,7 @@ def _check_lab(plan: Plan, outside: Outside, topology: Topology, source: TomlSou
     hint = f"hosts are: {', '.join(names)}"
     for flow in plan.routes:
         peer = outside.peers.get(flow.to)
-        if peer is not None and peer.host not in names and not _is_address(peer.host):
+        if peer is not None and peer.host not in names and not is_address(peer.host):
             where = ("servers", flow.to, "host")
             what = f'the lab has no host "{peer.host}", and no way out'
             raise plan.document.error(where, what, f"make it an alias of one; {hint}")
@@ -97,11 +97,3 @@ def _overflows(search: Search, plan: Plan, outside: Outside, source: TomlSource)
         topology = build_topology(source, trial.plan.lab)
         ends = ends_of(outside, topology, trial.plan.flows)
         yield overflow_s(search, trial.flows, ends, topology)
-
-
-def _is_address(host: str) -> bool:
-    try:
-        ip_address(host)
-    except ValueError:
-        return False
-    return True
