@@ -51,6 +51,8 @@ class Hosts:
         return self
 
     async def __aexit__(self, *exception: object) -> None:
+        for opening in self._opening.values():
+            opening.cancel()  # no effect on a connection that is open
         opened = await asyncio.gather(*self._opening.values(), return_exceptions=True)
         await asyncio.gather(*(link.close() for link in opened if isinstance(link, RemoteHost)))
         self._lock.give_back()

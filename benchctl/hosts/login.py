@@ -78,6 +78,10 @@ class Login:
         except HostError:
             await self.close()
             raise
+        except BaseException:  # nobody waits for it any more
+            self.kill()
+            await self.close()
+            raise
 
     async def _until_hello(self) -> bytes:
         """Return what came after the hello; before it come the words of start-up files there."""

@@ -223,11 +223,11 @@ class ShellHost(RemoteHost):
         """Raise HostError if sudo does not serve: the first shell needs none."""
         try:
             process = await self.start(("true",), {}, lambda *_: None, as_root=True)
+            process.send_signal("SIGKILL")
+            await process.wait()
         except BaseException:
             await self.close()
             raise
-        process.send_signal("SIGKILL")
-        await process.wait()
 
     def _first_words(self) -> bytes:
         return keeper(self._lock)

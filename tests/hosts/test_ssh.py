@@ -9,10 +9,12 @@ import sys
 import pytest
 from hosts.linked import REACH, linked, started
 from needs import OLD_PYTHONS, python_39, python_of
+from waiting import DEADLINE_S, until
 
 from benchctl.errors import HostError
 from benchctl.hosts import login, remote, ssh
 from benchctl.hosts.hosts import Hosts
+from benchctl.hosts.tasks import cancel
 from benchctl.run.planned import Host, Reach
 
 PARIS = Host("paris", "192.0.2.1", reach=Reach("ann@paris"))
@@ -137,6 +139,22 @@ def test_a_login_that_never_comes_ends(there, monkeypatch):
     there("exec sleep 1000")
     with pytest.raises(HostError, match="host paris: no login within 0 s"):
         reached()
+
+
+def test_a_login_that_nobody_waits_for_any_more_ends_at_once(there, tmp_path, monkeypatch):
+    monkeypatch.setattr(login, "LOGIN_S", 3600.0)
+    pid = tmp_path / "pid"
+    there(f"trap '' TERM HUP; echo $$ > {pid}.new; mv {pid}.new {pid}; read _; exec sleep 3600")
+
+    async def main():
+        async with Hosts() as hosts:
+            opening = asyncio.ensure_future(hosts.link(PARIS))
+            await until(pid.exists)
+            await cancel(opening)
+
+    asyncio.run(asyncio.wait_for(main(), DEADLINE_S))
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(pid.read_text()), 0)
 
 
 def test_a_shell_that_ends_without_a_command_is_told_by_what_it_printed(there):
