@@ -12,12 +12,15 @@ import typer
 from benchctl.cli import completion, options
 from benchctl.cli.command import PlainCommand, group, no_options_before
 from benchctl.units import format_count
-from benchctl.visible import visible
+from benchctl.visible import padded, visible, width_of
 
 if TYPE_CHECKING:
     from benchctl.errors import StoreDamagedError
     from benchctl.run.record import Run, RunOutline
     from benchctl.store.read import Reader
+
+_LEAST = 22
+"""The least width of names, so that most lists have the same columns."""
 
 _Names = Annotated[
     list[str],
@@ -152,13 +155,18 @@ def print_table(found: Sequence[RunOutline]) -> None:
     from benchctl.units import format_time
 
     tagged = any(run.tags for run in found)
+    profiles = [visible(run.profile) for run in found]
+    name_width = max([_LEAST, *(len(run.name) for run in found)]) + 2
+    profile_width = max([_LEAST, *map(width_of, profiles)]) + 2
     status = f"{'status':<13}tags" if tagged else "status"
-    lines = [f"{'run':<24}{'when':<18}{'profile':<24}{'trials':>7}  {status}"]
-    for run in found:
+    heads = f"{'run':<{name_width}}{'when':<18}{'profile':<{profile_width}}{'trials':>7}"
+    lines = [f"{heads}  {status}"]
+    for run, profile in zip(found, profiles, strict=True):
         when = format_time(run.created_time)
         end = f"{run.status.value:<13}{', '.join(run.tags)}".rstrip()
         lines.append(
-            f"{run.name:<24}{when:<18}{visible(run.profile):<24}{run.trials:>7}  {visible(end)}"
+            f"{run.name:<{name_width}}{when:<18}{padded(profile, profile_width)}{run.trials:>7}"
+            f"  {visible(end)}"
         )
     print("\n".join(lines))  # at once: ten thousand lines take less time than their prints
 

@@ -13,6 +13,7 @@ from waiting import COMMAND_S, wait_until
 from benchctl.store.manage import read_tags
 from benchctl.store.read import Reader
 from benchctl.store.record import Recorder
+from benchctl.visible import width_of
 
 HEAD = "run                     when              profile                  trials  status"
 
@@ -43,6 +44,18 @@ def test_without_a_command_all_runs_are_listed_newest_first(benchctl, names):
     assert [json.loads(line)["id"] for line in benchctl("runs", "--json").stdout.splitlines()] == (
         names[::-1]
     )
+
+
+def test_names_of_any_width_leave_the_columns_in_line(benchctl, names):
+    new_run(benchctl.store, profile="東京の測定と大阪の測定とその間の道")
+    new_run(benchctl.store, profile="a-profile-of-more-than-twenty-two-letters")
+    head, *lines = benchctl("runs").stdout.splitlines()
+    assert len(lines) == 5
+    begins = [head.index(word) for word in ("when", "profile", "trials")]
+    for line in lines:
+        cells = "".join(letter * width_of(letter) for letter in line)
+        assert [cells[begin - 2 : begin] for begin in begins[:2]] == ["  ", "  "]
+        assert cells[begins[2] + len("trials") - 2 :][:4] == " 1  "
 
 
 def test_tags_are_given_by_run_and_by_runs_tag_and_chosen_by_a_unique_part(benchctl, names):

@@ -14,10 +14,10 @@ FIVE_MBIT = (94e6, 95e6, 96e6, 95e6, 94.5e6)
 """Repeats of a throughput."""
 
 
-def new_run(store, trials=1, now=NOW):
+def new_run(store, trials=1, now=NOW, profile="p"):
     """Write a planned run; returns its id and its name."""
     planned = [PlannedTrial(n, n + 1, {"n": n}, (), {}, 1.0, 16.0) for n in range(trials)]
-    return create_run(store, PlannedRun("p", "", 7, SETTINGS, planned, ""), now)
+    return create_run(store, PlannedRun(profile, "", 7, SETTINGS, planned, ""), now)
 
 
 def add_flow(recorder, trial_id=1, **columns):
