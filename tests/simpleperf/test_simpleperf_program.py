@@ -303,13 +303,18 @@ def test_a_reader_that_went_away_ends_the_program_quietly():
 
 
 def test_a_server_serves_on_when_nobody_reads_its_output():
-    rounds = 2
+    rounds = waiting = 0
     with server_program("-i", "0.01") as (server, port):
-        for _ in range(rounds):
+        while not rounds or waiting <= 60_000:  # of the 65,536 that a pipe holds
+            before = waiting
             done = client_program(port, "-P", "32", "-t", "0.2", "-i", "0.01", "-r", "1M")
             assert done.returncode == 0
-        waiting = fcntl.ioctl(server.stdout, termios.FIONREAD, bytes(4))
-        assert int.from_bytes(waiting, sys.byteorder) > 60_000  # of the 65,536 that a pipe holds
+            rounds += 1
+            found = fcntl.ioctl(server.stdout, termios.FIONREAD, bytes(4))
+            waiting = int.from_bytes(found, sys.byteorder)
+            assert waiting > before
+        assert client_program(port, "-t", "0.1").returncode == 0
+        rounds += 1
         # What waited comes when somebody reads, whole and in order.
         events = [json.loads(server.stdout.readline())["event"]]
         while events.count("end") < rounds:

@@ -76,6 +76,14 @@ def test_a_late_reading_of_the_kernel_is_one_sample_with_its_own_time(clock):
     assert noted(stream, clock, 450) == []
 
 
+def test_a_reading_after_the_end_is_one_sample_too(clock):
+    stream = Counting(Schedule(0, 1000 * MS, 100 * MS), asks_the_kernel=True)
+    stream.begin(1000 * MS)
+    assert noted(stream, clock, 103) == [(0, 100, 103)]
+    assert noted(stream, clock, 1020) == []
+    assert (stream.last.boundary.number, stream.last.at_ns) == (9, 2020 * MS)
+
+
 def test_a_late_look_at_a_streams_own_counts_closes_every_interval_in_its_time(clock):
     stream = Counting(Schedule(0, 1000 * MS, 100 * MS), asks_the_kernel=False)
     stream.begin(1000 * MS)

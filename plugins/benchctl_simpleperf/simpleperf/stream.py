@@ -186,6 +186,10 @@ class Stream:
             self.notes.extend(self._one_of(ended) if self.asks_the_kernel else ended)
 
     def _one_of(self, ended: Sequence[IntervalNote]) -> Sequence[IntervalNote]:
-        """Return the last of the intervals that ended before one reading, or that of second 0."""
+        """Return the last of the intervals that ended before one reading, or that of second 0.
+
+        If the measurement has ended, too, the reading is of its last interval.
+        """
         omit_ns = self._timeline.schedule.omit_ns
-        return [note for note in ended if note.boundary.at_ns == omit_ns] or ended[-1:]
+        at_zero = [note for note in ended if note.boundary.at_ns == omit_ns]
+        return at_zero if at_zero or self.last else ended[-1:]
