@@ -67,7 +67,7 @@ class TypeAhead:
     async def _hand_on(self) -> None:
         typed = self._typed[0]
         self._before = self._unready()
-        self._app.set_timer(LONGEST_S, partial(self._done, typed))
+        self._app.set_timer(LONGEST_S / 2, partial(self._lose_patience, typed))
         await self._give(typed)
         await self._follow(typed, (), ROUNDS)
 
@@ -83,6 +83,11 @@ class TypeAhead:
             self._holds = True
         else:
             await self._done(typed)
+
+    def _lose_patience(self, typed: Typed) -> None:
+        """Give a key up after the same time again: the program may just have stood still."""
+        if self._is_in_hand(typed):
+            self._app.set_timer(LONGEST_S / 2, partial(self._done, typed))
 
     async def _done(self, typed: Typed) -> None:
         if self._is_in_hand(typed):

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from tui.made_runs import BEGIN, MadeRun, whole_run
+from waiting import DEADLINE_S
 
 from benchctl.backends import installed
 from benchctl.engine.health import HealthFinding
@@ -31,6 +32,12 @@ repeats = 3
 order = "shuffled"
 seed = 42
 """
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch):
+    """Give no key up: on a busy machine a page may take longer than a person waits."""
+    monkeypatch.setattr("benchctl.tui.typeahead.LONGEST_S", 2 * DEADLINE_S)
 
 
 @pytest.fixture

@@ -1,13 +1,17 @@
 """Drives the screens without a terminal, with a clock of their own."""
 
 import asyncio
+import unicodedata
 from pathlib import Path
 
 import waiting
+from textual.events import Key
+from textual.keys import REPLACED_KEYS, _character_to_key, _get_unicode_name_from_key
+from textual.pilot import Pilot
 from tui.made_runs import BEGIN
 
 from benchctl.tui.app import BenchApp
-from benchctl.tui.pictures import text_of
+from benchctl.tui.pictures import rest, text_of
 from benchctl.tui.registry import SCREENS
 from benchctl.tui.screens.live import LiveScreen
 from benchctl.tui.screens.page import Surroundings
@@ -22,6 +26,28 @@ class Clock:
 
     def __call__(self):
         return self.time
+
+
+def key_event(key):
+    """Return the event of a key, by its name or its character."""
+    name = _character_to_key(key) if len(key) == 1 else key
+    try:
+        typed = unicodedata.lookup(_get_unicode_name_from_key(REPLACED_KEYS.get(name, name)))
+    except KeyError:
+        typed = key if len(key) == 1 else None
+    return Key(name, typed)
+
+
+class Hand(Pilot):
+    """Keys and a mouse whose effect is waited for, however busy the machine."""
+
+    async def pause(self, delay=None):
+        await rest(self.app)
+
+    async def press(self, *keys):
+        for key in keys:
+            self.app.post_message(key_event(key))
+            await self.pause()
 
 
 def open_plan(profile=None, store=Path("runs.sqlite")):
@@ -46,7 +72,9 @@ def drive(store, first, script, *, size=(80, 24), clock=None, **options):
 
     async def go():
         app = BenchApp(Surroundings(store, clock or Clock()), first, **options)
-        async with app.run_test(size=size, notifications=True) as pilot:
+        app.NOTIFICATION_TIMEOUT = waiting.DEADLINE_S
+        async with app.run_test(size=size, notifications=True):
+            pilot = Hand(app)
             await settle(pilot)
             await script(pilot)
 
@@ -55,15 +83,18 @@ def drive(store, first, script, *, size=(80, 24), clock=None, **options):
 
 async def settle(pilot):
     """Let the keys take effect, and the page read all that there is, and show it."""
-    arrived = asyncio.Event()
-    pilot.app.call_later(arrived.set)  # behind the keys that are on their way
-    await waiting.until(arrived.is_set, lambda: "the app takes no keys any more")
-    await waiting.until(lambda: not pilot.app.type_ahead.waits, lambda: "a key is in hand")
-    await pilot.pause()
+    await taken(pilot)
     page = pilot.app.page
     await until(pilot, lambda: page.settled)
     await pilot.pause()
     page.fit()
+    await pilot.pause()
+
+
+async def taken(pilot):
+    """Let the keys take effect."""
+    await pilot.pause()
+    await waiting.until(lambda: not pilot.app.type_ahead.waits, lambda: "a key is in hand")
     await pilot.pause()
 
 
@@ -78,8 +109,10 @@ async def until(pilot, holds):
 
 
 async def press(pilot, *keys):
-    """Press keys, and return what is shown then."""
-    await pilot.press(*keys)
+    """Press keys, each once the one before has taken effect; return what is shown then."""
+    for key in keys:
+        await pilot.press(key)
+        await taken(pilot)
     await settle(pilot)
     return text_of(pilot.app)
 

@@ -5,7 +5,7 @@ import shlex
 import subprocess
 import sys
 
-from waiting import wait_until
+from waiting import COMMAND_S, wait_until
 
 
 class Terminal:
@@ -38,8 +38,14 @@ class Terminal:
 
     def until(self, holds):
         """Wait until something holds of what is shown, and return that."""
-        wait_until(lambda: holds(self.shown()), self.shown)
-        return self.shown()
+        seen = []
+
+        def held():
+            seen[:] = [self.shown()]
+            return holds(seen[0])
+
+        wait_until(held, self.shown, COMMAND_S)
+        return seen[0]
 
 
 def benchctl(*arguments):

@@ -29,8 +29,8 @@ class Timer:
 def feed_of(store):
     opened = []
 
-    def open_feed(**options):
-        opened.append(Feed(store, 1, **options))
+    def open_feed(timer=lambda: 0.0):
+        opened.append(Feed(store, 1, timer))
         return opened[-1]
 
     yield open_feed
@@ -122,7 +122,7 @@ def test_what_is_measured_meanwhile_comes_with_the_next_poll(store, alive, feed_
 
 def test_without_changes_nothing_is_read(store, feed_of, monkeypatch):
     whole_run(store)
-    feed = feed_of(timer=lambda: 0.0)
+    feed = feed_of()
     read_all(feed)
     feed.look_at(0)
     read_all(feed)

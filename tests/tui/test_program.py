@@ -6,6 +6,7 @@ import signal
 from collections import Counter
 
 import pytest
+import waiting
 from textual.command import CommandList
 from textual.widgets import Input
 from tui.driving import (
@@ -199,9 +200,9 @@ def test_a_screen_that_is_not_seen_rests(three, monkeypatch, name):
         first = open_page(three, name, *range(1, entry.runs + 1))
         async with BenchApp(Surroundings(three, Clock()), first).run_test() as pilot:
             await pilot.app.push_screen(open_page(three, "history"))
-            seen = ticks[name]
-            while ticks["history"] < 20:
-                await pilot.pause(0.001)
+            await waiting.until(lambda: not first._timer._active.is_set())
+            seen, ticks["history"] = ticks[name], 0
+            await waiting.until(lambda: ticks["history"] >= 20)
             assert ticks[name] == seen
 
     asyncio.run(go())
@@ -219,8 +220,6 @@ def test_a_locked_store_is_said_on_every_screen_and_tried_again(three, monkeypat
             await pilot.pause()
             assert "database is locked" in shown(pilot)
         await settle(pilot)
-        await pilot.app.workers.wait_for_complete()
-        await settle(pilot)
         assert "database is locked" not in shown(pilot)
 
     pages = {
@@ -234,8 +233,6 @@ def test_a_locked_store_is_said_on_every_screen_and_tried_again(three, monkeypat
 
 def test_a_comparison_with_a_run_that_is_gone_says_so(three):
     async def script(pilot):
-        await pilot.app.workers.wait_for_complete()
-        await settle(pilot)
         assert "the run was deleted" in shown(pilot)
 
     drive(three, open_page(three, "compare", 1, 99), script)
@@ -249,11 +246,8 @@ def test_a_store_of_a_newer_version_is_said_on_the_screen(three, store):
     connection.close()
 
     async def script(pilot):
-        await pilot.press("4")
-        await pilot.pause()
-        await settle(pilot)
-        assert "newer benchctl" in " ".join(shown(pilot).split())
-        await pilot.press("3")
+        assert "newer benchctl" in " ".join((await press(pilot, "4")).split())
+        await press(pilot, "3")
         assert "written by a newer benchctl" in notices(pilot)
 
     drive(three, open_plan(), script)

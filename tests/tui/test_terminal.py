@@ -7,12 +7,14 @@ import subprocess
 
 import pytest
 from tui.terminal import Terminal, benchctl
-from waiting import DEADLINE_S
+from waiting import COMMAND_S
 
 PROFILE = """
 [lab]
 topology = "two.toml"
 verify = false
+[hosts.a]
+cleanup = "until test -e {goes_on}; do sleep 0.1; done"
 [flows.main]
 backend = "ping"
 duration = "4s"
@@ -44,7 +46,8 @@ def terminal(tmp_path, monkeypatch):
 @pytest.mark.netns
 @pytest.mark.tool("tmux", "ping")
 def test_a_lab_run_is_watched_frozen_and_left_in_a_real_terminal(terminal, tmp_path):
-    (tmp_path / "p.toml").write_text(PROFILE)
+    goes_on = tmp_path / "goes_on"  # until then, the first trial does not end
+    (tmp_path / "p.toml").write_text(PROFILE.format(goes_on=goes_on))
     (tmp_path / "two.toml").write_text(LAB)
     run = subprocess.Popen(
         benchctl("run", "p.toml", "-q", "--events"),
@@ -61,7 +64,8 @@ def test_a_lab_run_is_watched_frozen_and_left_in_a_real_terminal(terminal, tmp_p
     terminal.press("q")
     terminal.until(lambda text: "FROZEN" not in text and "Live" not in text)
     assert run.poll() is None
-    events, _ = run.communicate(timeout=DEADLINE_S)
+    goes_on.touch()
+    events, _ = run.communicate(timeout=COMMAND_S)
     assert run.returncode == 0
     assert events.count('"trial_ended"') == 2
 
@@ -104,6 +108,6 @@ def test_the_screens_end_when_their_terminal_is_gone(tmp_path, hang_up):
                 said += os.read(ours, 65536)
             os.close(ours)
             expected = signal.SIGTERM if hang_up is signal.SIG_IGN else signal.SIGHUP
-            assert screens.wait(timeout=DEADLINE_S) == -expected
+            assert screens.wait(timeout=COMMAND_S) == -expected
         finally:
             screens.kill()

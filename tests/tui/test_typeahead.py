@@ -3,12 +3,14 @@
 import threading
 
 import pytest
+from textual._callback import invoke
 from textual.events import Key, Paste
 from tui.driving import drive, open_page, open_plan, settle, shown
 from tui.made_runs import whole_run
 from waiting import DEADLINE_S, until
 
 from benchctl.tui.screens.history import HistoryScreen
+from benchctl.tui.typeahead import TypeAhead
 
 
 def together(pilot, *typed):
@@ -33,9 +35,7 @@ def test_words_typed_with_the_key_that_asks_for_them_are_no_commands():
     drive("runs.sqlite", open_plan(), script)
 
 
-def test_a_window_a_page_and_their_keys_come_together(store, monkeypatch):
-    # On a busy machine a page may take longer than a person waits; no key is given up here.
-    monkeypatch.setattr("benchctl.tui.typeahead.LONGEST_S", DEADLINE_S)
+def test_a_window_a_page_and_their_keys_come_together(store):
     whole_run(store)
 
     async def script(pilot):
@@ -63,8 +63,7 @@ def slow_history(monkeypatch):
 
 
 @pytest.mark.usefixtures("toy_profiles")
-def test_keys_behind_one_that_opens_a_page_act_on_what_it_has(store, slow_history, monkeypatch):
-    monkeypatch.setattr("benchctl.tui.typeahead.LONGEST_S", DEADLINE_S)
+def test_keys_behind_one_that_opens_a_page_act_on_what_it_has(store, slow_history):
     whole_run(store)
     whole_run(store, name="another")
 
@@ -81,8 +80,7 @@ def test_keys_behind_one_that_opens_a_page_act_on_what_it_has(store, slow_histor
     drive(store, open_plan(store=store), script)
 
 
-def test_keys_behind_a_change_act_on_what_it_leaves(store, monkeypatch):
-    monkeypatch.setattr("benchctl.tui.typeahead.LONGEST_S", DEADLINE_S)
+def test_keys_behind_a_change_act_on_what_it_leaves(store):
     for name in ("first", "second", "third"):
         whole_run(store, name=name)
 
@@ -93,6 +91,29 @@ def test_keys_behind_a_change_act_on_what_it_leaves(store, monkeypatch):
         assert "1 marked" in shown(pilot)
 
     drive(store, open_page(store, "history"), script)
+
+
+@pytest.mark.usefixtures("toy_profiles")
+def test_a_program_that_stood_still_gives_no_key_up_that_is_on_its_way(monkeypatch):
+    follow, due, hops = TypeAhead._follow, [], []
+
+    async def all_timers_first(type_ahead, *what):
+        hops.append(what)
+        if len(hops) == 3:
+            for called in [*due]:
+                await invoke(called)
+        await follow(type_ahead, *what)
+
+    monkeypatch.setattr(TypeAhead, "_follow", all_timers_first)
+
+    async def script(pilot):
+        monkeypatch.setattr(pilot.app, "set_timer", lambda _, called: due.append(called))
+        together(pilot, "slash", *"quick")
+        await settle(pilot)
+        assert len(due) > 1
+        assert "quick" in shown(pilot).splitlines()[-2]
+
+    drive("runs.sqlite", open_plan(), script)
 
 
 @pytest.mark.usefixtures("toy_profiles")

@@ -115,7 +115,7 @@ class CompareScreen(ReportPage):
         ]
 
     def read(self, reader: Reader) -> Callable[[], None]:
-        reports = [read_report(reader, reader.run(run_id)) for run_id in self._order]
+        reports = [read_report(reader, reader.run(run_id)) for run_id in [*self._order]]
         return partial(self._take_compared, reports, compare_reports(*reports))
 
     def _take_compared(self, reports: Sequence[Report], compared: Compared) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
@@ -160,6 +161,8 @@ class ReportPage(Page):
         """The progress of the runs when they were last read."""
         self._answered = False
         """Whether reading has ended, with content or an error."""
+        self._asked = 0
+        """Counts what was asked for: an answer to an earlier question is out of date."""
         self.ready = False
 
     def on_unmount(self) -> None:
@@ -169,11 +172,15 @@ class ReportPage(Page):
 
     @property
     def settled(self) -> bool:
-        return self._answered
+        return self._answered and not self._is_reading
+
+    @property
+    def _is_reading(self) -> bool:
+        return any(worker.node is self and worker.is_running for worker in self.workers)
 
     def tick(self) -> None:
         """Read again if there was progress."""
-        if any(worker.node is self and worker.is_running for worker in self.workers):
+        if self._is_reading:
             return
         try:
             self._reader = self._reader or Reader(self.around.store)
@@ -197,17 +204,27 @@ class ReportPage(Page):
             for run_id, trial in zip(self.run_ids, following, strict=True)
         ]
 
-    @work(thread=True, exclusive=True, group="reports")
     def load(self) -> None:
         """Read the content, and show it."""
+        self._asked += 1
+        self._load(self._asked)
+
+    @work(thread=True, exclusive=True, group="reports")
+    def _load(self, asked: int) -> None:
+        show: Callable[[], None]
         try:
             # SQLite needs a connection for each thread.
             with closing(Reader(self.around.store)) as reader:
                 show = self.read(reader)
         except StoreError as error:
-            self.app.call_from_thread(self.fail, error)
+            show = partial(self.fail, error)
         else:
-            self.app.call_from_thread(self._take, show)
+            show = partial(self._take, show)
+        self.app.call_from_thread(self._answer, asked, show)
+
+    def _answer(self, asked: int, show: Callable[[], None]) -> None:
+        if asked == self._asked:
+            show()
 
     def read(self, reader: Reader) -> Callable[[], None]:
         """Read the content, in a thread; returns the step that shows it. Raises StoreError."""
@@ -226,6 +243,7 @@ class ReportPage(Page):
 
     def again(self) -> None:
         """Read again at the next tick, whatever has changed."""
+        self._asked += 1
         self._changes, self._seen, self._answered, self.ready = -1, None, False, False
 
     def fail(self, error: StoreError) -> None:
