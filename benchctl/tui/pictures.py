@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from html import unescape
 from typing import TYPE_CHECKING, Any
@@ -19,26 +18,9 @@ _INDENTED = re.compile(
 _FONTS = "'DejaVu Sans Mono', 'Menlo', 'Consolas', monospace"
 # Interval between two checks of whether a screen is complete.
 LOOK_S = 0.02
-# A layout follows from the one before; in a terminal of one cell, without end.
-MOST_DRAWN = 100
-
-
-async def rest(app: App[Any]) -> None:
-    """Let everything happen that waits for no time, thread or file, and draw it.
-
-    Textual's own pause ends after 20 ms without work, which are over as well while a busy machine
-    does other things.
-    """
-    loop: Any = asyncio.get_running_loop()
-    for _ in range(MOST_DRAWN):
-        await asyncio.sleep(0)
-        while loop._ready:
-            await asyncio.sleep(0)
-        changed = [one for one in app.screen_stack if one._update_timer._active.is_set()]
-        if not changed:
-            return
-        for screen in changed:
-            screen._on_timer_update()
+# A message leads to another, and a layout to the next one. Textual's pause without a time ends as
+# soon as the process has nothing to do, also where a busy machine gives it nothing.
+ROUNDS = 30
 
 
 def text_of(app: App[Any]) -> str:
@@ -73,7 +55,8 @@ def take_picture(app: App[Any], size: tuple[int, int], *, plain: bool) -> str:
     async def shoot(pilot: Pilot[Any]) -> None:
         while not getattr(app.screen, "settled", False):
             await pilot.pause(LOOK_S)
-        await rest(app)
+        for _ in range(ROUNDS):
+            await pilot.pause(0)
         taken[0] = text_of(app) if plain else svg_of(app)
         app.exit()
 

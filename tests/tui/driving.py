@@ -11,11 +11,14 @@ from textual.pilot import Pilot
 from tui.made_runs import BEGIN
 
 from benchctl.tui.app import BenchApp
-from benchctl.tui.pictures import rest, text_of
+from benchctl.tui.pictures import text_of
 from benchctl.tui.registry import SCREENS
 from benchctl.tui.screens.live import LiveScreen
 from benchctl.tui.screens.page import Surroundings
 from benchctl.tui.screens.plan import PlanScreen
+
+# A layout follows from the one before; in a terminal of a few cells, without end.
+MOST_DRAWN = 10
 
 
 class Clock:
@@ -36,6 +39,24 @@ def key_event(key):
     except KeyError:
         typed = key if len(key) == 1 else None
     return Key(name, typed)
+
+
+async def rest(app):
+    """Let everything happen that waits for no time, thread or file, and draw it.
+
+    Textual's own pause ends after 20 ms without work, which pass as well while a busy machine does
+    other things.
+    """
+    loop = asyncio.get_running_loop()
+    for _ in range(MOST_DRAWN):
+        await asyncio.sleep(0)
+        while loop._ready:
+            await asyncio.sleep(0)
+        changed = [one for one in app.screen_stack if one._update_timer._active.is_set()]
+        if not changed:
+            return
+        for screen in changed:
+            screen._on_timer_update()
 
 
 class Hand(Pilot):
@@ -72,7 +93,7 @@ def drive(store, first, script, *, size=(80, 24), clock=None, **options):
 
     async def go():
         app = BenchApp(Surroundings(store, clock or Clock()), first, **options)
-        app.NOTIFICATION_TIMEOUT = waiting.DEADLINE_S
+        app.NOTIFICATION_TIMEOUT = waiting.COMMAND_S
         async with app.run_test(size=size, notifications=True):
             pilot = Hand(app)
             await settle(pilot)

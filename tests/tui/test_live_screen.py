@@ -1,6 +1,7 @@
 """Every key and behaviour of the live screen, live and in replay."""
 
 import re
+import time
 
 import pytest
 from tui.driving import (
@@ -23,6 +24,7 @@ from benchctl.run.record import FlowEvent, Happening
 from benchctl.store.locks import Liveness
 from benchctl.store.read import Reader
 from benchctl.tui.screens.live import AFTER_KEY_S, LiveScreen
+from benchctl.tui.widgets import chartview
 
 
 def test_every_key_of_a_replay_does_what_it_says(store):
@@ -398,6 +400,26 @@ def test_any_size_of_terminal_is_survived(store, size):
         )
 
     drive(store, open_replay(store, 1, clock, 30.0), script, size=size, clock=clock)
+
+
+def test_new_samples_are_drawn_soon_after_a_drawing_for_which_the_machine_stood_still(
+    store, live, monkeypatch
+):
+    clock, drawn = Clock(live.now), []
+
+    def stand_still(*_):
+        drawn.append(time.sleep(0.15))
+        return []
+
+    async def script(pilot):
+        monkeypatch.setattr(chartview, "compose", stand_still)
+        await press(pilot, "g")
+        before = len(drawn)
+        live.measure(2.0)
+        clock.time = live.now
+        await until(pilot, lambda: len(drawn) > before)
+
+    drive(store, open_live(store, 1, clock), script, clock=clock)
 
 
 def test_one_tick_reads_for_a_limited_time_and_goes_on_by_itself(store, monkeypatch):

@@ -3,9 +3,11 @@
 import re
 import subprocess
 import sys
+import threading
 from contextlib import closing
 
 import pytest
+import waiting
 from tui.driving import (
     Clock,
     drive,
@@ -252,6 +254,38 @@ def test_every_key_of_the_comparison_does_what_it_says(repeated):
         assert tried == own_ids(CompareScreen)
 
     drive(repeated, open_page(repeated, "compare", 1, 2, 3), script, size=(100, 30))
+
+
+def test_what_was_read_too_late_is_not_shown(repeated, monkeypatch):
+    goes_on, read = threading.Event(), CompareScreen.read
+    began, answered = [], []
+
+    def late(page, reader):
+        show = read(page, reader)
+        began.append(page)
+        if len(began) == 1:
+            assert goes_on.wait(waiting.DEADLINE_S)
+        return show
+
+    async def script(pilot):
+        answer = pilot.app.call_from_thread
+
+        def note(*what):
+            answer(*what)
+            answered.append(what)
+
+        monkeypatch.setattr(CompareScreen, "read", late)
+        monkeypatch.setattr(pilot.app, "call_from_thread", note)
+        before = shown(pilot)
+        for times in (1, 2):
+            await pilot.press("w")
+            await until(pilot, lambda times=times: len(began) == times)
+        await settle(pilot)
+        goes_on.set()
+        await until(pilot, lambda: len(answered) == 2)
+        assert await press(pilot) == before
+
+    drive(repeated, open_page(repeated, "compare", 1, 2), script)
 
 
 def test_a_comparison_without_a_difference_says_so_where_only_differences_are_shown(three):

@@ -116,14 +116,28 @@ def test_a_program_that_stood_still_gives_no_key_up_that_is_on_its_way(monkeypat
     drive("runs.sqlite", open_plan(), script)
 
 
+async def wait_too_long(pilot, due):
+    """Let the time pass after which a key is given up: two timers, one after the other."""
+    for _ in range(2):
+        waited = [due.pop() for _ in [*due]]
+        for called in waited:
+            pilot.app.call_later(called)
+        await pilot.pause()
+
+
 @pytest.mark.usefixtures("toy_profiles")
 def test_a_page_that_is_not_read_does_not_hold_the_keys_for_long(store, slow_history, monkeypatch):
-    monkeypatch.setattr("benchctl.tui.typeahead.LONGEST_S", 0.01)
     whole_run(store)
+    due = []
 
     async def script(pilot):
+        monkeypatch.setattr(pilot.app, "set_timer", lambda _, called: due.append(called))
         together(pilot, "4", "question_mark")
-        await until(lambda: "Keys, and what is shown" in shown(pilot))
+        await until(lambda: isinstance(pilot.app.screen, HistoryScreen))
+        await pilot.pause()
+        assert pilot.app.type_ahead.waits
+        await wait_too_long(pilot, due)
+        assert "Keys, and what is shown" in shown(pilot)
         slow_history.set()
 
     drive(store, open_plan(store=store), script)
@@ -131,13 +145,16 @@ def test_a_page_that_is_not_read_does_not_hold_the_keys_for_long(store, slow_his
 
 @pytest.mark.usefixtures("toy_profiles")
 def test_a_key_that_never_takes_effect_does_not_hold_the_others(monkeypatch):
-    monkeypatch.setattr("benchctl.tui.typeahead.LONGEST_S", 0.01)
+    due, lost = [], []
 
     async def script(pilot):
-        lost = []
+        monkeypatch.setattr(pilot.app, "set_timer", lambda _, called: due.append(called))
         monkeypatch.setattr(pilot.app.page, "call_later", lambda *taken: lost.append(taken) or True)
         together(pilot, "down", "question_mark")
-        await until(lambda: "Keys, and what is shown" in shown(pilot))
+        await pilot.pause()
         assert lost
+        assert pilot.app.type_ahead.waits
+        await wait_too_long(pilot, due)
+        assert "Keys, and what is shown" in shown(pilot)
 
     drive("runs.sqlite", open_plan(), script)
