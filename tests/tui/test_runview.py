@@ -90,6 +90,21 @@ def test_a_live_run_grows_as_it_is_measured(tmp_path, alive, watch):
     made.close()
 
 
+def test_a_trial_that_fails_before_its_start_counts_from_its_end(tmp_path, alive, watch):
+    """As one whose tool could not be asked for its version."""
+    made = MadeRun(tmp_path / "runs.sqlite")
+    made.begin()
+    made.begin_trial()
+    made.measure(5.0)
+    made.end_trial()
+    failed = {"status": "failed", "error": "host tokyo: gone", "finished_time": made.now}
+    made.recorder.update_trial(made.trials[1].id, **failed)
+    view = watch().poll()
+    assert (view.current_at(made.now), view.done_at(made.now)) == (1, 2)
+    assert (view.current_at(made.now - 0.1), view.done_at(made.now - 0.1)) == (0, 1)
+    made.close()
+
+
 def test_another_attempt_takes_the_place_of_the_one_before(tmp_path, alive, watch):
     made = MadeRun(tmp_path / "runs.sqlite")
     made.begin()

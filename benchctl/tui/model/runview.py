@@ -80,6 +80,11 @@ class TrialView(Struct):
         return self.trial.finished_time if self.trial is not None else None
 
     @property
+    def began_time(self) -> float | None:
+        """Its start; its end if it failed before that, as when a host is gone."""
+        return self.finished_time if self.started_time is None else self.started_time
+
+    @property
     def finished(self) -> bool:
         """Whether the trial has ended."""
         return self.status.has_ended
@@ -275,8 +280,8 @@ class RunView:
         return [position for position in self._again if position < furthest]
 
     def _began(self, position: int, time: float) -> bool:
-        started = self.trials[position].started_time
-        return started is not None and started <= time
+        began = self.trials[position].began_time
+        return began is not None and began <= time
 
     def done_at(self, time: float) -> int:
         """Return how many trials had ended at a moment."""
