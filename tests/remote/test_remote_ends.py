@@ -81,11 +81,12 @@ def test_a_trial_whose_host_is_lost_at_any_moment_is_measured_again(victim, lab,
 def test_a_host_that_takes_long_to_log_in_again_takes_nothing_of_the_deadline(
     lab, measure, tmp_path
 ):
-    slow, deadline_s = tmp_path / "slow", 4
+    slow, deadline_s = tmp_path / "slow", 12
     words = f'[ ! -e {slow} ] || sleep {deadline_s + 1}; exec sh -c "$SSH_ORIGINAL_COMMAND"'
     lab.serve("tokyo", "-o", f"ForceCommand={words}")
     lab.configure("Host tokyo\nPort 2222")
-    run = measure(f"{MAIN}[run]\nattempts = 2\nbackoff = '100ms'\ndeadline = '{deadline_s}s'\n")
+    limits = f"[run]\nattempts = 2\nbackoff = '100ms'\ndeadline = '{deadline_s}s'\n"
+    run = measure(MAIN.replace('"1s"', '"300ms"') + limits)
     # Before its client begins: nobody has to be quicker than the flow.
     wait_until(lambda: those(lab, "tokyo", "--one-off"), lambda: lab.left("tokyo"))
     slow.touch()
