@@ -31,35 +31,38 @@ class ForkServer:
         self._process.stdout.close()
         self._process.wait()
 
-    def run(self, argv, directory, environment, *, merged=False):
-        """Run a command to its end, which is forced after some minutes, with an empty stdin.
+    def run(self, argv, directory, environment, *, stdin="", merged=False):
+        """Run a command to its end, which is forced after some minutes; ``stdin`` is what it reads.
 
         Returns a ``CompletedProcess``; with ``merged``, stdout and stderr are both in the former.
         """
         request = {
-            "argv": argv, "directory": str(directory), "environment": environment, "merged": merged,
+            "argv": argv, "directory": str(directory), "environment": environment, "stdin": stdin,
+            "merged": merged,
         }  # fmt: skip
         print(json.dumps(request), file=self._process.stdin, flush=True)
         answer = json.loads(self._process.stdout.readline())
         return subprocess.CompletedProcess(argv, *answer)
 
 
-def _run(main, argv, directory, environment, merged):
-    out, err = os.pipe(), os.pipe()
+def _run(main, argv, directory, environment, stdin, merged):
+    (given, to_give), out, err = os.pipe(), os.pipe(), os.pipe()
+    os.write(to_give, stdin.encode())  # a pipe has room for it
+    os.close(to_give)
     pid = os.fork()
     if not pid:
         os.chdir(directory)
         os.environ.clear()
         os.environ.update(environment)
-        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        os.dup2(given, 0)
         os.dup2(out[1], 1)
         os.dup2(out[1] if merged else err[1], 2)
-        os.closerange(3, max(*out, *err) + 1)
+        os.closerange(3, max(given, *out, *err) + 1)
         sys.argv = argv
         main()
         sys.exit()
-    os.close(out[1])
-    os.close(err[1])
+    for end in (given, out[1], err[1]):
+        os.close(end)
     texts = _read(pid, out[0], err[0])
     return (os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), *texts)
 

@@ -27,10 +27,11 @@ from benchctl.store.database import PRIVATE
 _TURN = 0
 # Beyond the bytes of all runs: the lock of a run whose runner is being started.
 _LAUNCH = 2**40
-# A check of whether a run is alive holds its lock for an instant, which must not stop the runner.
+# A check of whether a run is alive holds its lock for an instant, which must not stop the runner;
+# on a busy machine the process that checks may have to wait in it.
 _TRIES, _TRY_S = 20, 0.01
 # The start of a runner takes a second, or several on a busy machine.
-_START_TRIES = 3000
+_MOST_TRIES = 3000
 # struct flock, here and on macOS and FreeBSD: (l_type, l_whence, l_start, l_len, l_pid) and
 # (l_start, l_len, l_pid, l_type, l_whence); fcntl(2).
 _LINUX = sys.platform == "linux"
@@ -45,7 +46,7 @@ def alone_at_start() -> Iterator[None]:
     """
     host = os.open("/", os.O_RDONLY)  # every user of this system may lock it, whichever the store
     try:
-        for _ in range(_START_TRIES):
+        for _ in range(_MOST_TRIES):
             with suppress(BlockingIOError):
                 fcntl.flock(host, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
@@ -163,9 +164,12 @@ def _holder(file: IO[str], byte: int) -> int:
 
 
 def _insist(file: IO[str], byte: int) -> None:
-    for _ in range(_TRIES):
+    """Lock a byte, unless another runner has it; who only checks is waited for."""
+    for tries in range(_MOST_TRIES):
         if _lock(file, fcntl.LOCK_EX, byte):
             return
+        if tries >= _TRIES and _holder(file, byte):
+            break
         time.sleep(_TRY_S)
     raise StoreError("this run is in progress", "wait until it ends")
 

@@ -42,12 +42,12 @@ class Benchctl:
             **options,
         )
 
-    def __call__(self, *args):
+    def __call__(self, *args, stdin=""):
         if self.server is not None:
             argv = ["benchctl", *map(str, args)]
-            return self.server.run(argv, self.directory, self.environment)
-        process = self.start(*args)
-        stdout, stderr = process.communicate(timeout=COMMAND_S)
+            return self.server.run(argv, self.directory, self.environment, stdin=stdin)
+        process = self.start(*args, stdin=subprocess.PIPE)
+        stdout, stderr = process.communicate(stdin, timeout=COMMAND_S)
         return subprocess.CompletedProcess(args, process.returncode, stdout, stderr)
 
 

@@ -165,12 +165,14 @@ def test_what_new_writes_has_no_fault_that_ruff_knows(name, tmp_path):
         assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize(
-    ("options", "file"),
-    [([], "benchctl-mine/benchctl_mine/mine.py"), (["--single-file"], "mine.py")],
-)
-def test_what_new_writes_passes_the_check_and_measures(benchctl, port, options, file):
-    assert benchctl("backends", "new", "mine", *options).returncode == 0
+def test_a_single_file_is_the_backend_of_the_package():
+    (text,) = scaffold.single_file("mine").values()
+    assert text == scaffold.package("mine")["benchctl_mine/mine.py"]
+
+
+def test_what_new_writes_passes_the_check_and_measures(benchctl, port):
+    assert benchctl("backends", "new", "mine", "--single-file").returncode == 0
+    file = "mine.py"
     written = benchctl.directory / file
     # Other tests use the port that it chooses.
     written.write_text(written.read_text().replace("=7007", f"={port}"))

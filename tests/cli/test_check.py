@@ -12,12 +12,6 @@ from benchctl.profile.find import shipped_profiles, shipped_topologies
 GOOD = '[flows.main]\nbackend = "toy"\n'
 
 
-def piped(benchctl, text, *args):
-    process = benchctl.start(*args, stdin=subprocess.PIPE)
-    stdout, stderr = process.communicate(text, timeout=COMMAND_S)
-    return subprocess.CompletedProcess(args, process.returncode, stdout, stderr)
-
-
 def test_everything_that_comes_with_benchctl_is_right(benchctl):
     result = benchctl("check", *shipped_profiles(), *shipped_topologies())
     assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
@@ -43,7 +37,7 @@ def test_a_mistake_is_told_with_file_line_and_column(benchctl, text, line):
     assert result.returncode in (2, 3)
     assert result.stdout.startswith(f"{name}:{line}")
     assert (result.stdout.count("\n"), result.stderr) == (1, "")
-    told = piped(benchctl, text, "check", "-").stdout
+    told = benchctl("check", "-", stdin=text).stdout
     assert told == result.stdout.replace(name, "stdin")
 
 
@@ -61,11 +55,11 @@ def test_a_check_looks_at_no_tool_and_no_device_of_this_machine(benchctl):
 
 
 def test_a_profile_from_stdin_is_run_and_kept(benchctl):
-    result = piped(benchctl, GOOD, "run", "-", "--set", "duration=50ms")
+    result = benchctl("run", "-", "--set", "duration=50ms", stdin=GOOD)
     assert (result.returncode, "9.00 kbit/s" in result.stdout) == (0, True)
     assert "stdin" in benchctl("runs").stdout
     assert benchctl("show", "last", "--profile").stdout.startswith(f"# stdin\n{GOOD}")
-    assert "9.00" not in piped(benchctl, GOOD, "plan", "-").stdout
+    assert "9.00" not in benchctl("plan", "-", stdin=GOOD).stdout
 
 
 def test_the_first_profile_is_right_and_no_file_is_overwritten(benchctl):
@@ -77,7 +71,7 @@ def test_the_first_profile_is_right_and_no_file_is_overwritten(benchctl):
     result = benchctl("init", "no/profile.toml")
     assert (result.returncode, "No such file or directory" in result.stderr) == (2, True)
     assert benchctl("init", "-").stdout == before
-    assert piped(benchctl, before, "plan", "-").returncode == 0
+    assert benchctl("plan", "-", stdin=before).returncode == 0
 
 
 def test_on_a_terminal_three_questions_are_asked_until_they_have_answers(benchctl):

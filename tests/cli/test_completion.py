@@ -109,28 +109,39 @@ def test_fish_shows_a_short_description_with_its_commas(fish):
     assert dict(fish("benchctl plan --"))["--lab"] == "Run in this lab; none: in the real network."
 
 
-@pytest.mark.tool("fish")
-def test_runs_are_offered_where_a_run_is_meant(fish, tmp_path):
-    store = tmp_path / "runs.sqlite"
-    _, first = new_run(store)
-    second = measured_run(store, {1: [1e6]}, tags=["2nd", "wired"])
+@pytest.fixture
+def offered(benchctl):
+    """Return what is offered for the last word of a line, but files: what every shell asks for."""
+
+    def offered(line):
+        words = {
+            "COMP_WORDS": f"benchctl {line}", "COMP_CWORD": str(line.count(" ") + 1),
+            "_BENCHCTL_COMPLETE": "complete_bash",
+        }  # fmt: skip
+        benchctl.environment |= words
+        found = [one.split("\t") for one in benchctl().stdout.splitlines()]
+        return [name for name, *told in found if name and told != ["/"]]
+
+    return offered
+
+
+def test_runs_are_offered_where_a_run_is_meant(offered, benchctl):
+    _, first = new_run(benchctl.store)
+    second = measured_run(benchctl.store, {1: [1e6]}, tags=["2nd", "wired"])
     lines = ("show 2", "export 2", "resume 2", f"compare {first} 2", "compare last --against 2",
              "baseline set 2")  # fmt: skip
     for line in lines:
-        offered = {name for name, *_ in fish(f"benchctl {line}")}
-        assert offered == {first, second, "2nd"}, line
+        assert set(offered(line)) == {first, second, "2nd"}, line
 
 
-@pytest.mark.tool("fish")
-def test_profiles_that_were_measured_are_offered(fish, tmp_path):
+def test_profiles_that_were_measured_are_offered(offered, benchctl):
     for profile in ("atlas", "quay"):
-        measured_run(tmp_path / "runs.sqlite", {1: [1e6]}, profile=profile)
-    assert [name for name, *_ in fish("benchctl baseline show ")] == ["atlas", "quay"]
+        measured_run(benchctl.store, {1: [1e6]}, profile=profile)
+    assert offered("baseline show ") == ["atlas", "quay"]
 
 
-@pytest.mark.tool("fish")
 @pytest.mark.parametrize(
-    ("line", "offered"),
+    ("line", "expected"),
     [
         ("runs --profile ", {"quay"}),
         ("tui --screen ", {"plan", "live", "summary", "history", "compare"}),
@@ -141,16 +152,15 @@ def test_profiles_that_were_measured_are_offered(fish, tmp_path):
         ("serve --tool ", {"iperf2", "iperf3", "owamp", "owping", "simpleperf"}),
     ],
 )
-def test_options_offer_what_they_take(fish, tmp_path, line, offered):
-    measured_run(tmp_path / "runs.sqlite", {1: [1e6]}, profile="quay")
-    assert {name for name, *_ in fish(f"benchctl {line}")} == offered
+def test_options_offer_what_they_take(offered, benchctl, line, expected):
+    measured_run(benchctl.store, {1: [1e6]}, profile="quay")
+    assert set(offered(line)) == expected
 
 
-@pytest.mark.tool("fish")
-def test_screens_offer_profiles_and_runs(fish, tmp_path):
-    name = measured_run(tmp_path / "runs.sqlite", {1: [1e6]})
-    assert {name, "quickstart"} <= {each for each, *_ in fish("benchctl tui ")}
-    assert [each for each, *_ in fish("benchctl tui --replay ")] == [name]
+def test_screens_offer_profiles_and_runs(offered, benchctl):
+    name = measured_run(benchctl.store, {1: [1e6]})
+    assert {name, "quickstart"} <= {*offered("tui ")}
+    assert offered("tui --replay ") == [name]
 
 
 PAIRS = """
@@ -167,9 +177,8 @@ streams = [1, 4]
 """
 
 
-@pytest.mark.tool("fish")
 @pytest.mark.parametrize(
-    ("line", "offered"),
+    ("line", "expected"),
     [
         ("run mesh.toml --only pair=p", {"pair=paris:tokyo"}),
         ("plan mesh.toml --only ", {
@@ -183,9 +192,9 @@ streams = [1, 4]
         ("plan nothing.toml --only ", set()),
     ],
 )  # fmt: skip
-def test_the_hosts_and_pairs_of_a_profile_are_offered(fish, tmp_path, line, offered):
-    (tmp_path / "mesh.toml").write_text(PAIRS)
-    assert {name for name, *_ in fish(f"benchctl {line}")} == offered
+def test_the_hosts_and_pairs_of_a_profile_are_offered(offered, benchctl, line, expected):
+    benchctl.profile(PAIRS, "mesh.toml")
+    assert set(offered(line)) == expected
 
 
 @pytest.mark.parametrize(

@@ -172,7 +172,7 @@ attempts = 1
 backoff = "200ms"
 """
     )
-    run = benchctl.start("run", profile, "--wait-for-server", "1min")
+    run = benchctl.start("run", profile, "--wait-for-server", "10min")
     line = ""
     while "attempt" not in line:
         line = run.stderr.readline()

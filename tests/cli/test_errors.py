@@ -128,56 +128,53 @@ def test_nothing_measured_yet_is_said(benchctl):
     assert "there are no runs yet" in result.stderr
 
 
-@pytest.mark.parametrize(
-    "args", [["--help"], ["run", "--help"], ["--completion", "bash"], ["backends", "--names"]]
-)
-def test_help_completion_and_names_import_nothing_heavy(args):
+LIGHT = [["--help"], ["run", "--help"], ["--completion", "bash"], ["backends", "--names"]]
+READING = ["runs", "runs --json", "show", "show --trials", "show --events", "export --format json",
+           "export --format jsonl", "export --samples", "compare {0} {1}"]  # fmt: skip
+
+
+def imported_by(commands, names):
+    """Return how commands end, one after another in a process, and which names are there then."""
     code = (
         "import sys; from benchctl.__main__ import main\n"
-        f"sys.argv = ['benchctl', *{args!r}]\n"
-        "try: main()\n"
-        "except SystemExit: pass\n"
-        "heavy = ['textual', 'pyroute2', 'numpy', 'sqlite3', 'benchctl.api', 'pydantic', 'rich',"
-        " 'msgspec', 'benchctl_iperf3', 'benchctl_ping', 'benchctl_owping',"
-        " 'benchctl_simpleperf']\n"
-        "print('HEAVY', [name for name in heavy if name in sys.modules])"
+        "def end(words):\n"
+        "    sys.argv = ['benchctl', *words]\n"
+        "    try: main()\n"
+        "    except SystemExit as end: return end.code\n"
+        f"ends = [end(words) for words in {commands!r}]\n"
+        f"print([ends, [name for name in {names!r} if name in sys.modules]])"
     )
     result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
-    assert result.stdout.splitlines()[-1] == "HEAVY []"
+    return json.loads(result.stdout.splitlines()[-1].replace("'", '"'))
 
 
-@pytest.mark.parametrize("screen", ["live", "summary", "history", "compare"])
-def test_a_screen_that_only_reads_a_store_imports_no_pydantic(screen):
-    code = f"import sys, benchctl.tui.screens.{screen}; print('pydantic' in sys.modules)"
+def test_help_completion_and_names_import_nothing_heavy():
+    heavy = [
+        "textual", "pyroute2", "numpy", "sqlite3", "benchctl.api", "pydantic", "rich", "msgspec",
+        "benchctl_iperf3", "benchctl_ping", "benchctl_owping", "benchctl_simpleperf",
+    ]  # fmt: skip
+    assert imported_by(LIGHT, heavy) == [[0] * len(LIGHT), []]
+
+
+def test_a_screen_that_only_reads_a_store_imports_no_pydantic():
+    screens = "from benchctl.tui.screens import live, summary, history, compare"
+    code = f"import sys; {screens}; print('pydantic' in sys.modules)"
     result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     assert result.stdout == "False\n"
 
 
-@pytest.mark.parametrize(
-    "args",
-    ["runs", "runs --json", "show", "show --trials", "show --events", "export --format json",
-     "export --format jsonl", "export --samples", "compare {0} {1}"],
-)  # fmt: skip
-def test_a_command_that_only_reads_a_store_imports_nothing_that_takes_long(args, tmp_path):
+def test_a_command_that_only_reads_a_store_imports_nothing_that_takes_long(tmp_path):
     written = Path(__file__).parents[1] / "store" / "version-0.1.0.db"
     store = shutil.copy(written, tmp_path / "runs.sqlite")
     with closing(Reader(store)) as reader:
         names = [run.name for run in reader.outlines()]
-    code = (
-        "import sys; from benchctl.__main__ import main\n"
-        f"sys.argv = ['benchctl', *{args.format(*names).split()!r}, '--store', {str(store)!r}]\n"
-        "slow = ('pydantic', 'importlib.metadata')\n"
-        "try: main()\n"
-        "except SystemExit as end: print('END', end.code, [m for m in slow if m in sys.modules])"
-    )
-    result = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
-    assert result.stdout.splitlines()[-1] == "END 0 []"
+    commands = [[*args.format(*names).split(), "--store", str(store)] for args in READING]
+    ends = imported_by(commands, ["pydantic", "importlib.metadata"])
+    assert ends == [[0] * len(READING), []]
 
 
 def test_a_command_imports_no_other_command():

@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from waiting import DEADLINE_S, wait_until
+from waiting import COMMAND_S, wait_until
 
 from benchctl.engine.serve import may_listen
 
@@ -59,7 +59,7 @@ def listens(port):
 
 def measure(port, *args):
     argv = [sys.executable, "-m", "benchctl_simpleperf", "-c", "-p", str(port), "-t", "0.1", *args]
-    return subprocess.run(argv, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
+    return subprocess.run(argv, capture_output=True, text=True, timeout=COMMAND_S, check=False)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -70,7 +70,7 @@ def test_clients_are_served_one_after_another_until_it_is_told_to_end(serving, p
         assert measure(port).returncode == 0
         assert any(row.match(line) for line in process.stderr)
     process.send_signal(number)
-    assert not row.search(process.communicate(timeout=DEADLINE_S)[1])
+    assert not row.search(process.communicate(timeout=COMMAND_S)[1])
     assert process.returncode == 0
     assert not listens(port)
 
@@ -114,7 +114,7 @@ def test_iperf3_serves_more_than_one_client(serving, port):
     for _ in range(2):  # after its first client, it is busy for a moment
         wait_until(lambda: subprocess.run(argv, capture_output=True, check=False).returncode == 0)
     process.terminate()
-    _, stderr = process.communicate(timeout=DEADLINE_S)
+    _, stderr = process.communicate(timeout=COMMAND_S)
     assert stderr.count("iperf3: Accepted connection from 127.0.0.1") >= 2
 
 
@@ -138,7 +138,7 @@ def test_one_that_is_told_to_end_before_its_server_listens_ends_without_a_word(b
     process = benchctl.start("serve", "--bind", "127.0.0.1", "--tool", "once")
     wait_until((benchctl.directory / "begun").exists)
     process.terminate()
-    assert process.communicate(timeout=DEADLINE_S) == ("", "")
+    assert process.communicate(timeout=COMMAND_S) == ("", "")
     assert process.returncode == 0
 
 

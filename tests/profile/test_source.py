@@ -1,3 +1,5 @@
+import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -219,6 +221,22 @@ def test_files_of_other_editors_are_read_with_the_same_lines(tmp_path, mark, end
     source = read_toml(path)
     assert source.data == {"a": {"b": 1, "c": {"d": [2]}}}
     assert (source.line(("a", "b")), source.line(("a", "c", "d", 0))) == (2, 5)
+
+
+def test_a_file_of_millions_of_values_is_not_read_to_its_end(tmp_path):
+    path = tmp_path / "p.toml"
+    os.mkfifo(path)
+    values = ",".join(map(str, range(500_000)))
+
+    def write():
+        with path.open("w") as file:
+            file.write(f"a = [{values}]")
+
+    with ThreadPoolExecutor() as pool:
+        writing = pool.submit(write)
+        with pytest.raises(ProfileError, match="larger than 500,000 characters"):
+            read_toml(path)
+        assert isinstance(writing.exception(), BrokenPipeError)  # nobody reads the rest
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,11 @@ import signal
 import struct
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from store.store_support import new_run
+from waiting import DEADLINE_S
 
 from benchctl.errors import StoreError
 from benchctl.store.locks import Liveness
@@ -44,7 +46,7 @@ class Holder:
         watch = os.pidfd_open(self.process.pid) if hasattr(os, "pidfd_open") else None
         self.process.send_signal(signal.SIGKILL)
         if watch is not None:
-            assert select.select([watch], [], [], 10)[0]
+            assert select.select([watch], [], [], DEADLINE_S)[0]
             os.close(watch)
         self.process.wait()
 
@@ -128,19 +130,35 @@ def test_to_ask_harms_neither_the_runner_nor_others_who_ask(store, holder):
     assert all(other.is_alive(1) for other in others for _ in range(10))
 
 
-def test_a_runner_begins_although_somebody_asks_at_that_moment(store, holder, monkeypatch):
-    # Asking holds the lock for an instant: here until the runner has met it three times.
-    asking = holder(1)
+ASKER = """
+import fcntl, sys
+with open(sys.argv[1]) as file:
+    fcntl.lockf(file, fcntl.LOCK_SH, 1, 1)
+    print(flush=True)
+    sys.stdin.readline()
+"""
+
+
+@pytest.mark.parametrize("met", [3, 1000])
+def test_a_runner_begins_although_somebody_asks_at_that_moment(store, monkeypatch, met):
+    # Asking holds the lock for an instant: here until the runner has met it so often, as it does
+    # where the one who asks has to wait for a processor.
+    Path(f"{store}-alive").touch()
+    asking = subprocess.Popen(
+        [sys.executable, "-c", ASKER, f"{store}-alive"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    )  # fmt: skip
+    asking.stdout.readline()
     tries = []
 
     def wait_and_let_go(seconds):
         tries.append(seconds)
-        if len(tries) == 3:
-            asking.close()
+        if len(tries) == met:
+            asking.communicate(b"\n")
 
     monkeypatch.setattr("benchctl.store.locks.time.sleep", wait_and_let_go)
     with Liveness(store).hold(1):
-        assert len(tries) == 3
+        assert len(tries) == met
 
 
 def test_one_runner_has_the_turn_and_the_next_gets_it_when_it_is_given_back(store, holder):

@@ -2,8 +2,6 @@
 
 import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -20,15 +18,12 @@ RUNS = {
 
 
 @pytest.fixture
-def ask(tmp_path):
+def ask(tmp_path, fork_server):
     store = shutil.copy(WRITTEN, tmp_path / "runs.sqlite")
 
     def ask(*words):
-        done = subprocess.run(
-            [sys.executable, "-m", "benchctl", *words],
-            env={**os.environ, "BENCHCTL_STORE": str(store)},
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
+        environment = {**os.environ, "BENCHCTL_STORE": str(store)}
+        done = fork_server.run(["benchctl", *words], tmp_path, environment)
         assert not done.stderr
         return done.stdout
 

@@ -368,7 +368,7 @@ def test_a_rule_that_is_broken_fails_its_test_with_what_to_do():
 
 def test_the_kit_imports_no_test_runner_and_nothing_else_of_benchctl():
     program = (
-        "import sys, benchctl.api; before = {*sys.modules}; import benchctl.testing\n"
+        "import sys, benchctl.api; before = {*sys.modules}; from benchctl.testing import *\n"
         "new = {name.removeprefix('benchctl.testing') for name in {*sys.modules} - before}\n"
         "print([name for name in new if name.startswith('benchctl.')])\n"
         "print({'pytest', 'hypothesis'} & new)"
