@@ -85,7 +85,8 @@ def test_the_omitted_part_counts_in_no_figure(server):
     counted = [interval for interval in notes.intervals if not interval["omitted"]]
     figures = only(notes.results[0])
     assert omitted[0]["start_s"] == pytest.approx(-0.2)
-    assert sum(i["bytes_received"] for i in counted) == figures["bytes_received"]
+    # A receiver whose sender was late at second 0 has fewer intervals behind it.
+    assert sum(i.get("bytes_received", 0) for i in counted) == figures["bytes_received"]
     assert sum(i["packets_sent"] for i in counted) == figures["packets_sent"]
     # A packet each 0.1 ms for 0.2 s, and none before its time.
     sent_before = sum(i["packets_sent"] for i in omitted)
