@@ -26,9 +26,8 @@ def send(address, count, payload, gap_s, batch=1):
         sock.connect((address, PORT))
         start_s = time.monotonic()
         for number in range(0, count, batch):
-            while (left_s := start_s + number * gap_s - time.monotonic()) > 0:
-                if left_s > 3e-4:
-                    time.sleep(left_s - 2e-4)
+            if (left_s := start_s + number * gap_s - time.monotonic()) > 0:
+                time.sleep(left_s)
             now_s = time.monotonic()
             parts = range(number, number + batch)
             sock.send(b"".join(struct.pack("qd", i, now_s).ljust(payload, b".") for i in parts))

@@ -10,6 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from benchctl.lab.lab import Lab
+from benchctl.lab.model import Emulator
 from benchctl.lab.topology import build_topology
 from benchctl.toml.source import parse_toml
 
@@ -21,9 +22,9 @@ DATAGRAMS = [sys.executable, str(Path(__file__).with_name("datagrams.py"))]
 def pair(emulator, link, routed=False):
     """Build a lab of two hosts, with a router on the link's near side if asked.
 
-    Some frames have crossed it from a to b, as before the trials of a run, whose links are
-    verified. benchctl's own emulator takes up to 0.1 ms more for each of its first frames: it
-    copies the pages that it shares with its parent process, and Python specializes its code.
+    Some frames have crossed benchctl's own emulator from a to b, as before the trials of a run,
+    whose links are verified. It takes up to 0.1 ms more for each of its first frames: it copies
+    the pages that it shares with its parent process, and Python specializes its code.
     """
     router = "[routers]\nr = {}\n" if routed else ""
     cable = 'c = { between = ["a", "r"] }\n' if routed else ""
@@ -33,7 +34,8 @@ def pair(emulator, link, routed=False):
         f'L = {{ between = ["{near}", "b"], {link} }}\n'
     )
     lab = Lab.build(build_topology(parse_toml(text, Path("lab.toml")), {}), emulator)
-    flood(lab, _COLD_FRAMES, 56, 1e-2, quiet_s=0.3)
+    if emulator is Emulator.USER:
+        flood(lab, _COLD_FRAMES, 56, 1e-2, quiet_s=0.3)
     return lab
 
 
