@@ -25,9 +25,11 @@ from __future__ import annotations
 
 import math
 import statistics
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import accumulate, pairwise
 
 from benchctl.lab.legs import Leg
 from benchctl.lab.link import NEVER_NS, OneWay
@@ -307,6 +309,39 @@ def _change(leg: Leg, train: Train, due_ns: Mapping[int, int]) -> PromiseFinding
     # A rate with this error shows half of it between the two halves.
     kept = drift_s <= tolerance_s + RATE_TOLERANCE * span_s / 2
     return PromiseFinding(Promise.CHANGE, 0, abs(early_s) if kept else drift_s, _verdict(kept))
+
+
+def arrival_rate_bps(train: Train, promised_bps: float) -> float:
+    """Return the rate of a link that frames fill, in bits per second.
+
+    By the times at which the model delivers them, which knows when their sender was held up. Those
+    that a busy machine delivers late say nothing of the link: the rate is the median over the least
+    late ones (the lower convex hull of their times). 0 of fewer than two frames, infinite of all at
+    once.
+    """
+    due_ns = due_of(LinkSettings(promised_bps), train.frame_bytes, train.sent_ns)
+    hull: list[tuple[int, int]] = []
+    for due, got in sorted((due_ns[n], got_ns) for n, got_ns in train.got if n in due_ns):
+        while len(hull) > 1:
+            (a_due, a_got), (b_due, b_got) = hull[-2:]
+            if (b_got - a_got) * (due - b_due) < (got - b_got) * (b_due - a_due):
+                break
+            hull.pop()
+        hull.append((due, got))
+    if len(hull) < 2:
+        return 0.0
+    whole_due, whole_got = (end - start for start, end in zip(hull[0], hull[-1], strict=True))
+    if whole_got <= 0:
+        return math.inf
+    # Slopes with their weights: a stretch that is long in one direction alone is of late frames.
+    stretches = sorted(
+        ((b_got - a_got) / (b_due - a_due),
+         min((b_due - a_due) / whole_due, (b_got - a_got) / whole_got))
+        for (a_due, a_got), (b_due, b_got) in pairwise(hull)
+    )  # fmt: skip
+    reached = list(accumulate(weight for _, weight in stretches))
+    slope, _ = stretches[bisect_left(reached, reached[-1] / 2)]
+    return promised_bps / slope if slope > 0 else math.inf
 
 
 def judge_rate(leg: Leg, rate_bps: float) -> list[PromiseFinding]:

@@ -5,10 +5,10 @@ have the fewest other emulated links between them:
 
 1. *changed*: without jitter and loss, with another delay and a lower rate. More frames than the
 queue holds are sent at once, which shows the queue, the order, and the effect of the change; 2.
-*emptied*: without delay, jitter and loss and with a long queue, which TCP fills at once. This shows
-the rate. If it is too low for TCP, a few datagrams show it; 3. *as promised*, again: small frames
-in both directions, further apart than the link needs to send them, show delay, jitter and loss, and
-that the change was reverted.
+*emptied*: without delay, jitter and loss and with a long queue, which datagrams fill at once. This
+shows the rate. A link that is too fast for this shows it with TCP; 3. *as promised*, again: small
+frames in both directions, further apart than the link needs to send them, show delay, jitter and
+loss, and that the change was reverted.
 
 What would take too long on a slow link is reported as not verified.
 """
@@ -28,6 +28,7 @@ from benchctl.lab.judgement import (
     Look,
     PromiseFinding,
     Train,
+    arrival_rate_bps,
     due_of,
     judge_burst,
     judge_rate,
@@ -54,17 +55,21 @@ from benchctl.units import format_rate
 
 # A loaded machine may disturb a measurement of a link, but hardly three in a row.
 _LOOKS = 3
+# With those in which the emulators themselves were held up, which do not count.
+_MOST_LOOKS = 9
 # Load of a link without a rate: more than any emulator carries.
 _EVERYTHING_BPS = 1e10
 _HEADERS_BYTES = ETHERNET_HEADER_BYTES + UDP_HEADER_BYTES
 # A mark and a number.
 _LEAST_BYTES = _HEADERS_BYTES + 8
-# TCP needs some dozens of full frames to show a rate: 0.25 s of them, from this rate on.
-_TCP_BPS = 1.5e6
-_FLOW_S = 0.25
-# A slower link shows it by this many small frames, in at most this time.
+# A link is shown to have its rate by frames that it sends in this time, but by no fewer than these.
 _FEW_FRAMES = 5
 _FEW_S = 0.3
+# From this rate on its queue does not hold all of them, and the sender has to be in time: TCP.
+_TCP_BPS = 4e7
+_FLOW_S = 0.25
+# The same for a load of less than the rate, by a TCP that is paced: of some dozens of frames.
+_PACED_BPS = 1.5e6
 
 # Long enough for 2500 frames 160 us apart, as a probe sends them: to see a loss of 1 % between 0.4
 # and 1.7 %, and a jitter to 7 %.
@@ -126,9 +131,12 @@ def verify(lab: Lab, links: Iterable[str]) -> list[Look]:
     looks: list[Look] = []
     for pair in pairs_of(lab.topology, links):
         with _probing(lab, [pair]) as probers:
-            for _ in range(_LOOKS):
+            left, hops = _LOOKS, [hop for leg in pair.legs for hop in leg.hops]
+            for _ in range(_MOST_LOOKS):
+                before = lab.counted(hops)
                 found = _look(lab, pair, probers)
-                if not any(look.problem for look in found):
+                left -= _calm(carried(before, lab.counted(hops)))
+                if not left or not any(look.problem for look in found):
                     break
         looks += found
     return looks
@@ -146,9 +154,11 @@ def together(lab: Lab, loads: Mapping[Hop, float]) -> tuple[list[Together], list
     with _probing(lab, pairs) as probers, _changing(lab, pairs) as change:
         change(_emptied)
         for legs in several:
-            for _ in range(_LOOKS):
+            left = _LOOKS
+            for _ in range(_MOST_LOOKS):
                 rates, meanwhile = _load(lab, legs, probers)
-                if not any(one.problem for one in rates):
+                left -= _calm(meanwhile)
+                if not left or not any(one.problem for one in rates):
                     break
             found += rates
             counted += meanwhile
@@ -169,6 +179,11 @@ def ceiling_bps(emulator: Emulator | None = None) -> float:
     (pair,) = pairs_of(topology, ["link"])
     with Lab.build(topology, emulator) as lab, _probing(lab, [pair]) as probers:
         return max(_rate_bps(leg, probers) for leg in pair.legs for _ in range(_LOOKS))
+
+
+def _calm(counted: Iterable[Carried]) -> bool:
+    """Return whether the machine let the emulators be in time."""
+    return not any(one.strain for one in counted)
 
 
 # --- measuring one link ----------------------------------------------------------------------
@@ -307,7 +322,7 @@ def _rate_bps(leg: Leg, probers: _Probers) -> float:
 def _begin_flow(leg: Leg, load_bps: float, probers: _Probers) -> Callable[[], float]:
     """Start to load a leg; returns a function that waits for the rate of arrived frames."""
     source, target = probers[leg.source], probers[leg.target]
-    if leg.rate_bps >= _TCP_BPS:
+    if leg.rate_bps >= (_PACED_BPS if load_bps < leg.rate_bps else _TCP_BPS):
         rate_bps = min(leg.rate_bps, _EVERYTHING_BPS)
         pace_bps = load_bps if load_bps < leg.rate_bps else math.inf
         source.order(
@@ -328,16 +343,11 @@ def _begin_flow(leg: Leg, load_bps: float, probers: _Probers) -> Callable[[], fl
     )  # fmt: skip
 
     def finish() -> float:
-        sent = len(source.answer())
+        sent_ns = source.answer()
         got, _ = target.ask(
-            "got", mark=mark, count=sent, patience_s=2 * _FEW_S + _PATIENCE_S, more_s=0.0
+            "got", mark=mark, count=len(sent_ns), patience_s=2 * _FEW_S + _PATIENCE_S, more_s=0.0
         )
-        if len(got) < 2:
-            return 0.0
-        (first, start_ns), (last, end_ns) = got[0], got[-1]
-        if end_ns <= start_ns:
-            return math.inf  # all at once: the link has no rate
-        return float((last - first) * size * 8e9 / (end_ns - start_ns))
+        return arrival_rate_bps(Train(size, sent_ns, got), leg.rate_bps)
 
     return finish
 

@@ -30,6 +30,10 @@ pytestmark = [
 ]
 
 ADDRESS = "127.0.0.1"
+TRIES = 30
+BUFFERS = {"window": "64K"}
+# What those of a stream's two ends hold: Linux doubles each (socket(7), SO_SNDBUF).
+HELD_BYTES = 2 * 2 * 65536
 
 
 class Iperf3Bench(Bench):
@@ -66,51 +70,74 @@ def counted(events, name, direction=Direction.SEND):
     return sum(sample.metrics[name] for sample in samples(events) if sample.direction is direction)
 
 
-def assert_rate(client, receiver, way, rate_bps):
-    """Compare a throughput with what arrived by then, and with the rate that was asked for."""
+def ends_of(client, server, way):
+    """Return the events of the sender and of the receiver."""
+    return (client, server) if way is Direction.SEND else (server, client)
+
+
+def assert_nothing_appears(client, server, way, streams):
+    """Assert what holds on every machine: data get fewer on their way, and no time is missing."""
+    sender, receiver = ends_of(client, server, way)
     metrics = summary(client, way)
-    lasted_s = max(sample.end_s for sample in samples(receiver) if sample.direction is way)
-    arrived_bps = metrics["bytes_received"] * 8 / lasted_s
-    # A busy receiver's time runs on after its last interval, by less than one, of a second's five.
-    assert 0.8 * arrived_bps < metrics["throughput_bps"] < 1.05 * arrived_bps
-    # A busy machine may send less, and half of it would be another mistake.
-    assert 0.55 * rate_bps < metrics["throughput_bps"] < 1.05 * rate_bps
-
-
-def assert_ends_agree(client, server, direction, streams):
-    """Compare what both ends counted in one direction, interval by interval and in all."""
-    sender, receiver = (client, server) if direction is Direction.SEND else (server, client)
-    metrics = summary(client, direction)
-    # The ends stop within milliseconds of each other, and their last crumb is left out.
-    assert metrics["bytes_received"] == pytest.approx(metrics["bytes_sent"], rel=0.05)
-    assert counted(sender, "bytes_sent", direction) == pytest.approx(
-        metrics["bytes_sent"], rel=0.05
-    )
-    # What arrives after the receiver's last interval is in none: less than one, of a second's five.
-    arrived = counted(receiver, "bytes_received", direction)
-    assert 0.8 * metrics["bytes_received"] < arrived <= 1.05 * metrics["bytes_received"]
+    sent, received = metrics["bytes_sent"], metrics["bytes_received"]
+    assert 0 < received <= sent
+    if "packets_sent" in metrics:
+        assert metrics["packets_received"] + metrics["packets_lost"] <= metrics["packets_sent"]
+    else:
+        assert sent - received <= streams * HELD_BYTES
+    # Some versions round what their tables show.
+    assert counted(sender, "bytes_sent", way) <= 1.05 * sent
+    assert counted(receiver, "bytes_received", way) <= 1.05 * received
     for end in (sender, receiver):
-        of_way = [sample for sample in samples(end) if sample.direction is direction]
+        of_way = [sample for sample in samples(end) if sample.direction is way]
         assert len({sample.stream for sample in of_way}) == streams
-        # On a busy machine an interval may be late: then it is longer, and no time is missing.
+        # On a busy machine an interval may be late: then it is longer.
         for stream in {sample.stream for sample in of_way}:
             times = [(sample.start_s, sample.end_s) for sample in of_way if sample.stream == stream]
             assert [start_s for start_s, _ in times] == [0, *(end_s for _, end_s in times[:-1])]
-            assert times[-1][1] >= 0.95
+
+
+def shares(client, server, way, rate_bps):
+    """Return what is 1 where nothing held up a run: what both ends counted, beside each other."""
+    sender, receiver = ends_of(client, server, way)
+    metrics = summary(client, way)
+    sent, received = metrics["bytes_sent"], metrics["bytes_received"]
+    lasted_s = max(sample.end_s for sample in samples(receiver) if sample.direction is way)
+    return {
+        "of what was sent, arrived": received / sent,
+        "in the sender's intervals": counted(sender, "bytes_sent", way) / sent,
+        "in the receiver's intervals": counted(receiver, "bytes_received", way) / received,
+        "throughput, of what arrived": metrics["throughput_bps"] * lasted_s / 8 / received,
+        "throughput, of the rate": metrics["throughput_bps"] / rate_bps,
+    }
+
+
+def measured(bench, rate_bps, direction="send", **parameters):
+    """Measure until both ends agree on a whole run; returns the events of client and server.
+
+    Where a machine holds up a run, data move after its last interval, or datagrams are lost. It
+    measures again then, for the ends of a run that nothing holds up agree.
+    """
+    ways = [Direction.SEND, Direction.RECEIVE] if direction == "both" else [Direction(direction)]
+    parameters = parameters if parameters.get("protocol") == "udp" else BUFFERS | parameters
+    for _ in range(TRIES):
+        client, server = bench.run(direction, **parameters)
+        for way in ways:
+            assert_nothing_appears(client, server, way, parameters.get("streams", 1))
+        found = [shares(client, server, way, rate_bps) for way in ways]
+        if all(0.95 < share < 1.05 for one in found for share in one.values()):
+            return client, server
+    pytest.fail(f"the ends agree in none of {TRIES} runs; the last: {found}")
 
 
 @pytest.mark.parametrize("direction", ["send", "receive"])
 @pytest.mark.parametrize("streams", [1, 3])
 def test_tcp_one_way(bench, direction, streams):
-    # At a rate that a busy machine can send: of more, the ends would keep some in their buffers.
-    client, server = bench.run(direction, streams=streams, rate="50Mbit")
-    way = Direction(direction)
-    assert_ends_agree(client, server, way, streams)
-    metrics = summary(client, way)
-    assert_rate(client, server if way is Direction.SEND else client, way, streams * 50e6)
-    for sample in samples(client if way is Direction.SEND else server):
+    client, server = measured(bench, streams * 50e6, direction, streams=streams, rate="50Mbit")
+    metrics = summary(client, Direction(direction))
+    for sample in samples(ends_of(client, server, Direction(direction))[0]):
         assert sample.metrics["cwnd_bytes"] > 0
-        assert not bench.tells_details or 0 < sample.metrics["tcp_rtt_s"] < 1
+        assert not bench.tells_details or 0 < sample.metrics["tcp_rtt_s"] < 10
     if bench.tells_details:
         assert metrics["cpu_client_ratio"] > 0
         assert metrics["cpu_server_ratio"] > 0
@@ -119,28 +146,22 @@ def test_tcp_one_way(bench, direction, streams):
 # UDP: of datagrams so few that a busy machine, too, sends them all in time and loses none.
 @pytest.mark.parametrize(("protocol", "rate_mbps"), [("tcp", 50), ("udp", 5)])
 def test_both_ways_at_once(bench, protocol, rate_mbps):
-    client, server = bench.run("both", protocol=protocol, rate=f"{rate_mbps}Mbit", streams=2)
-    for way in (Direction.SEND, Direction.RECEIVE):
-        assert_ends_agree(client, server, way, 2)
-        assert_rate(client, server if way is Direction.SEND else client, way, 2e6 * rate_mbps)
+    measured(bench, 2e6 * rate_mbps, "both", protocol=protocol, rate=f"{rate_mbps}Mbit", streams=2)
 
 
 @pytest.mark.parametrize("direction", ["send", "receive"])
 def test_udp_counts_every_datagram(bench, direction):
-    client, server = bench.run(direction, protocol="udp", rate="5Mbit", length="1000B")
+    client, server = measured(bench, 5e6, direction, protocol="udp", rate="5Mbit", length="1000B")
     way = Direction(direction)
-    assert_ends_agree(client, server, way, 1)
-    assert_rate(client, server if way is Direction.SEND else client, way, 5e6)
     metrics = summary(client, way)
     assert metrics["packets_lost"] == pytest.approx(
         metrics["loss_ratio"] * (metrics["packets_received"] + metrics["packets_lost"])
     )
     assert metrics["bytes_sent"] == metrics["packets_sent"] * 1000
-    came = samples(server if way is Direction.SEND else client)
-    jitters = [
-        one.metrics["jitter_rfc3550_s"] for one in came if one.metrics.get("packets_received")
-    ]
-    assert min(jitters) > 0
+    assert metrics["bytes_received"] == metrics["packets_received"] * 1000
+    came = samples(ends_of(client, server, way)[1])
+    # Of the first datagram of all there is none.
+    assert max(one.metrics["jitter_rfc3550_s"] for one in came) > 0
 
 
 def test_omitted_seconds_lie_before_zero_at_both_ends(bench):
@@ -156,7 +177,7 @@ def test_omitted_seconds_lie_before_zero_at_both_ends(bench):
 
 
 def test_a_byte_count_ends_the_run(bench):
-    client, _ = bench.run(bytes="5M", interval="1s")
+    client, _ = bench.run(bytes="5M", interval="30s")
     assert summary(client)["bytes_sent"] >= 5 * 2**20
     assert counted(client, "bytes_sent") == summary(client)["bytes_sent"]
 
@@ -181,8 +202,12 @@ def test_nobody_there_is_unreachable(bench):
 
 def test_a_server_that_measures_for_another_is_busy(bench):
     first, server = bench.run_until_first_sample()
+    # However long the second takes, the first has not ended.
+    first.process.send_signal(signal.SIGSTOP)
     second = bench.start(BACKEND.client(bench.flow()))
-    drive([first, second, server])
+    drive([second])
+    first.process.send_signal(signal.SIGCONT)
+    drive([first, server])
     [failure] = only(Failure, second.events)
     # 3.9 sends into the closed connection, and then misses the server's answer.
     missed = bench.tool.version == "3.9"
@@ -226,15 +251,23 @@ def test_a_client_that_is_interrupted_leaves_samples_and_no_result(bench):
     assert not only(Summary, client.events)
 
 
-@pytest.fixture
-def login(tmp_path):
-    """The files of a server that requires a password, and the parameters that satisfy it."""
-    private, public = tmp_path / "private.pem", tmp_path / "public.pem"
+@pytest.fixture(scope="module")
+def keys(tmp_path_factory):
+    """The files of a server's private and public key."""
+    folder = tmp_path_factory.mktemp("keys")
+    private, public = folder / "private.pem", folder / "public.pem"
     for command in (
         ["openssl", "genrsa", "-out", private, "2048"],
         ["openssl", "rsa", "-in", private, "-pubout", "-out", public],
     ):
         subprocess.run(command, check=True, capture_output=True)
+    return private, public
+
+
+@pytest.fixture
+def login(keys, tmp_path):
+    """The files of a server that requires a password, and the parameters that satisfy it."""
+    private, public = keys
     users, password = tmp_path / "users.csv", tmp_path / "password"
     users.write_text("ann," + hashlib.sha256(b"{ann}correct-horse").hexdigest() + "\n")
     password.touch(mode=0o600)
@@ -298,9 +331,13 @@ def test_a_login_without_a_password_says_where_to_put_it(bench, login, monkeypat
 
 def test_source_port_burst_and_options_reach_the_program(bench, lend_port):
     client, server = bench.run(
-        source_port=lend_port(), rate="20Mbit", burst=4, options=["--no-fq-socket-pacing"]
-    )
-    assert_rate(client, server, Direction.SEND, 20e6)
+        source_port=lend_port(), rate="20Mbit", burst=4, options=["--no-fq-socket-pacing"],
+        **BUFFERS,
+    )  # fmt: skip
+    assert_nothing_appears(client, server, Direction.SEND, 1)
+    # A sender that was held up catches up with its rate, by some blocks too many at the end.
+    lasted_s = samples(client)[-1].end_s
+    assert counted(client, "bytes_sent") <= 20e6 / 8 * lasted_s + 5 * 131072
 
 
 def test_an_option_that_iperf3_does_not_have_is_a_parameter_error(bench):

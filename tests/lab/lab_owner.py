@@ -19,7 +19,7 @@ def main():
     with Lab.build(topology, Emulator(sys.argv[1])) as lab:
         if sys.argv[3:]:
             source, goal = sys.argv[3:]
-            argv = [*lab.nodes[source].prefix, "ping", "-c", "3", "-i", "0.2", goal]
+            argv = [*lab.nodes[source].prefix, "ping", "-c", "1", "-W", "30", goal]
             subprocess.run(argv, check=True, start_new_session=True)
             return
         host = lab.nodes[topology.hosts[0]]

@@ -1,5 +1,6 @@
 """Measurements of a link decide whether it keeps its promises; chance rejects hardly any."""
 
+import math
 import random
 from dataclasses import replace
 from fractions import Fraction
@@ -13,6 +14,7 @@ from benchctl.lab.judgement import (
     Promise,
     PromiseVerdict,
     Train,
+    arrival_rate_bps,
     binomial_bounds,
     due_of,
     judge_burst,
@@ -256,6 +258,39 @@ def test_the_model_says_when_frames_are_due():
 def test_a_rate_is_kept_within_its_tolerance(rate_bps, verdict):
     (finding,) = judge_rate(leg_of(CALM), rate_bps)
     assert finding.verdict is verdict
+
+
+@pytest.mark.parametrize("really_bps", [1.5e6, 20e6, 30e6])
+@pytest.mark.parametrize(
+    # When the machine stops to deliver frames, and when it goes on, in parts of the whole.
+    ("stops", "goes_on"), [(0, 0), (0, 0.6), (0.2, 0.6), (0.5, 1.0), (0.7, 1.3)],
+)  # fmt: skip
+def test_frames_that_a_machine_holds_up_are_no_lower_rate(really_bps, stops, goes_on):
+    noise = random.Random(1)
+    seen = burst(replace(CALM, rate_bps=really_bps, queue_packets=1000), count=600, gap_ns=0)
+    late = [(n, at_ns + noise.randrange(50_000)) for n, at_ns in seen.got]
+    whole_ns = late[-1][1]
+    got = [
+        (n, max(at_ns, int(goes_on * whole_ns)) if at_ns > stops * whole_ns else at_ns)
+        for n, at_ns in late
+    ]
+    found_bps = arrival_rate_bps(replace(seen, got=got), 30e6)
+    assert found_bps == pytest.approx(really_bps, rel=0.01)
+
+
+def test_a_sender_that_is_held_up_is_no_lower_rate():
+    sent_ns = [n * 20_000 + 100 * MS * (n > 200) + 30 * MS * (n > 400) for n in range(600)]
+    whole = replace(CALM, queue_packets=1000)
+    assert arrival_rate_bps(carried(whole, sent_ns, FRAME), 30e6) == pytest.approx(30e6)
+    slow = carried(replace(whole, rate_bps=20e6), sent_ns, FRAME)
+    assert 19e6 < arrival_rate_bps(slow, 30e6) < 28e6
+
+
+def test_too_few_frames_have_no_rate_and_those_that_come_at_once_an_infinite_one():
+    sent_ns = [0, 0, 0]
+    for got in ([], [(0, 7)]):
+        assert arrival_rate_bps(Train(FRAME, sent_ns, got), 30e6) == 0
+    assert arrival_rate_bps(Train(FRAME, sent_ns, [(0, 7), (1, 7), (2, 7)]), 30e6) == math.inf
 
 
 def test_a_link_without_a_rate_promises_none():

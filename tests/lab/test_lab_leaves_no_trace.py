@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 import uuid
 from pathlib import Path
 
@@ -78,11 +79,15 @@ def test_a_lab_goes_with_its_owner_whatever_ends_it(name, mark, scratch):
 def test_a_lab_goes_with_its_owner_killed_at_any_moment(python, mark, scratch):
     """Before it stands, while it is built, while it stands: at moments spread over all of it."""
     before = traces(scratch)
+    begun_s = time.monotonic()
+    with owner(python, mark, PORTFOLIO) as process:
+        read_up(process)
+    takes_s = time.monotonic() - begun_s
     moments = random.Random(20261121)
     for _ in range(12):
         with owner(python, mark, PORTFOLIO) as process:
             try:
-                process.wait(moments.uniform(0.0, 1.0))
+                process.wait(moments.uniform(0.0, 1.2 * takes_s))
             except subprocess.TimeoutExpired:
                 process.kill()
             process.wait()
@@ -109,4 +114,4 @@ def test_an_ordinary_user_has_labs_too(mark):
     with owner(ordinary_user(), mark, PORTFOLIO, "h1", "h4") as process:
         output, _ = process.communicate()
     assert process.returncode == 0
-    assert "3 received" in output
+    assert "1 received" in output

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from lab.lab_support import ordinary_user
 from remote_lab import NEEDS, TWO, remote_lab
-from waiting import DEADLINE_S, wait_until
+from waiting import COMMAND_S, wait_until
 
 pytestmark = NEEDS
 
@@ -54,7 +54,7 @@ def test_an_ordinary_users_lab_serves_too():
     """
     done = subprocess.run(
         [*ordinary_user(), "-c", code], capture_output=True, text=True, check=False,
-        timeout=DEADLINE_S,
+        timeout=COMMAND_S,
     )  # fmt: skip
     assert (done.stdout, done.stderr) == ("benchctl\n", "")
 

@@ -124,32 +124,37 @@ def test_links_keep_their_promises(lab):
 
 
 def test_a_changed_link_changes_at_once_and_in_one_direction_where_asked(lab):
-    before = lab.counters("far", "web")
+    there, back = (lab.counters("far", node) for node in ("r", "web"))
     lab.change("far", Change(loss_ratio=1.0), "web")
     code = "import socket; socket.create_connection(('web', 8080), 0.5)"
     assert "timed out" in run(lab, "phone", sys.executable, "-c", code).stderr
     lab.change("far", Change(loss_ratio=0.0))
-    after = lab.counters("far", "web")
-    assert after.lost > before.lost
-    assert lab.counters("far", "r").lost == 0
+    assert lab.counters("far", "web").lost > back.lost
+    assert lab.counters("far", "r").lost == there.lost
 
 
 def test_the_longest_queue_is_that_since_it_was_last_asked(lab):
-    """Seven frames at once at 8 Mbit/s: one is sent, three wait, the others find the queue full."""
+    """Of seven frames at once one is sent, three wait, and the others find the queue full."""
     flood = """
 import socket
 with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
     for _ in range(7):
         sock.sendto(bytes(1400), ("r", 9))
 """
+
+    def longest():
+        """Return the longest queue that was seen until it was empty again."""
+        run(lab, "phone", sys.executable, "-c", flood)
+        asked = []
+        wait_until(lambda: asked.append(lab.counters("wifi", "phone")) or not asked[-1].queued)
+        return {counters.queue_max for counters in asked}
+
     lab.counters("wifi", "phone")
-    run(lab, "phone", sys.executable, "-c", flood)
-    asked = []
-    wait_until(lambda: asked.append(lab.counters("wifi", "phone")) or not asked[-1].queued)
     if lab.emulator is Emulator.KERNEL:
-        assert {counters.queue_max for counters in asked} == {None}
+        assert longest() == {None}
         return
-    assert max(counters.queue_max for counters in asked) == 3
+    # A sender that is interrupted may find that the queue has become shorter.
+    assert max(wait_until(lambda: 3 in (found := longest()) and found)) == 3
     assert lab.counters("wifi", "phone").queue_max == 0
 
 
@@ -169,12 +174,14 @@ while True:
     before = lab.counters("far", "r")
     argv = [*lab.nodes["phone"].prefix, sys.executable, "-c", code]
     with subprocess.Popen(argv, start_new_session=True) as sender:
-        wait_until(lambda: lab.counters("far", "r").delivered > before.delivered)
-        at_ns = time.monotonic_ns() + 300_000_000
-        lab.change("far", Change(at_ns=at_ns, loss_ratio=1.0))
-        wait_until(lambda: lab.counters("far", "r").lost > before.lost)
-        seen_ns = time.monotonic_ns()
-        os.killpg(sender.pid, signal.SIGKILL)
+        try:
+            wait_until(lambda: lab.counters("far", "r").delivered > before.delivered)
+            at_ns = time.monotonic_ns() + 300_000_000
+            lab.change("far", Change(at_ns=at_ns, loss_ratio=1.0))
+            wait_until(lambda: lab.counters("far", "r").lost > before.lost)
+            seen_ns = time.monotonic_ns()
+        finally:
+            os.killpg(sender.pid, signal.SIGKILL)
     lab.change("far", Change(loss_ratio=0.0))
     assert seen_ns >= at_ns
 
@@ -265,12 +272,15 @@ def test_a_command_that_handles_its_signal_decides_how_it_ends(lab):
         assert process.wait() == 3
 
 
-def test_a_service_that_ends_takes_the_lab_with_it():
-    text = """
+def test_a_service_that_ends_takes_the_lab_with_it(tmp_path):
+    os.mkfifo(tmp_path / "end")
+    text = f"""
 [hosts.a]
-services = [{ command = ["sh", "-c", "sleep 0.2; echo enough; exit 3"] }]
+services = [{{ command = ["sh", "-c", "cat {tmp_path}/end; exit 3"] }}]
 """
     with Lab.build(topology(text)) as lab:
+        assert complaint(lab) is None
+        (tmp_path / "end").write_text("enough")
         wait_until(lambda: complaint(lab))
         assert complaint(lab).endswith("ended with exit code 3: enough")
 
@@ -354,7 +364,7 @@ r-b = { between = ["r", "b"] }
             found = run(lab, "a", "ip", "route", "get", goal, "oif", device).stdout
             assert f"dev {device}" in found
             assert "initcwnd 3" in found
-            assert run(lab, "a", "ping", "-c", "1", "-W", "5", "-I", device, goal).returncode == 0
+            assert run(lab, "a", "ping", "-c", "1", "-W", "30", "-I", device, goal).returncode == 0
 
 
 def test_a_service_that_is_not_installed_is_told():

@@ -11,8 +11,9 @@ from lab.lab_support import EMULATORS, topology
 
 from benchctl.errors import LabError
 from benchctl.lab import verify as verify_module
-from benchctl.lab.judgement import Promise, PromiseVerdict
+from benchctl.lab.judgement import Promise, PromiseVerdict, judge_rate, look_at
 from benchctl.lab.lab import Lab
+from benchctl.lab.legs import pairs_of
 from benchctl.lab.verify import together, verify
 
 pytestmark = pytest.mark.netns
@@ -94,6 +95,22 @@ def test_a_link_that_keeps_its_promises_is_as_it_was_afterwards(lab):
     looks = verify(lab, lab.topology.links)
     assert [look.problem for look in looks] == [""] * 4
     assert [look.unverified for look in looks] == [()] * 4
+
+
+@pytest.mark.parametrize(("calm", "looks"), [("yyy", 3), ("nyynny", 6), ("nnnnnnnnn", 9)])
+def test_a_look_in_which_the_emulators_were_held_up_does_not_count(lab, monkeypatch, calm, looks):
+    seen = []
+    (pair,) = pairs_of(lab.topology, ["near"])
+
+    def look(*_):
+        seen.append(look_at(pair.there, judge_rate(pair.there, 1e6)))
+        return seen[-1:]
+
+    answers = iter(calm)
+    monkeypatch.setattr(verify_module, "_look", look)
+    monkeypatch.setattr(verify_module, "_calm", lambda _: next(answers) == "y")
+    assert verify(lab, ["near"]) == seen[-1:]
+    assert len(seen) == looks
 
 
 def test_links_that_are_busy_at_the_same_time_are_measured_together(lab):
