@@ -34,7 +34,7 @@ WITH_FEWER_PRIVILEGES = (
 
 
 # A server needs milliseconds; a loaded machine, or a program that loads a large model, needs more.
-READY_TIMEOUT_S = 10.0
+READY_TIMEOUT_S = 30.0
 _POLL_S = 0.005
 _STATE_LISTEN = "0A"
 """As /proc/net/tcp writes TCP_LISTEN (net/ipv4/tcp_ipv4.c, include/net/tcp_states.h)."""

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from waiting import DEADLINE_S
+from waiting import COMMAND_S
 
 from benchctl.lab.kernel import unpunctual
 from benchctl.lab.model import Emulator
@@ -118,7 +118,7 @@ def owner(prefix, mark, *arguments, emulator="auto"):
 
 def read_up(process):
     """Wait until an owner says that its lab is up; returns the keeper's process number."""
-    assert select.select([process.stdout], [], [], DEADLINE_S)[0]
+    assert select.select([process.stdout], [], [], COMMAND_S)[0]
     word, pid = process.stdout.readline().split()
     assert word == "up"
     return int(pid)

@@ -3,7 +3,6 @@
 import math
 import random
 from dataclasses import replace
-from fractions import Fraction
 from math import comb
 
 import pytest
@@ -142,10 +141,12 @@ def test_a_loss_too_small_to_be_shown_is_still_bounded_from_above():
 
 @pytest.mark.parametrize(("count", "percent"), [(2500, 2), (100, 50), (300, 99), (40, 1)])
 def test_bounds_of_a_binomial_number_leave_out_one_in_2000_on_either_side(count, percent):
-    p = Fraction(percent, 100)
-    chances = [comb(count, k) * p**k * (1 - p) ** (count - k) for k in range(count + 1)]
+    # In parts of 100 ** count, exactly.
+    chances = [
+        comb(count, k) * percent**k * (100 - percent) ** (count - k) for k in range(count + 1)
+    ]
     low, high = binomial_bounds(count, percent / 100)
-    most = Fraction(1, 2000)
+    most = 100**count // 2000
     assert sum(chances[:low]) <= most < sum(chances[: low + 1])
     assert sum(chances[high + 1 :]) <= most < sum(chances[high:])
 

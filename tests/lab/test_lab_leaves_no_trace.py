@@ -84,10 +84,10 @@ def test_a_lab_goes_with_its_owner_killed_at_any_moment(python, mark, scratch):
         read_up(process)
     takes_s = time.monotonic() - begun_s
     moments = random.Random(20261121)
-    for _ in range(12):
+    for n in range(8):
         with owner(python, mark, PORTFOLIO) as process:
             try:
-                process.wait(moments.uniform(0.0, 1.2 * takes_s))
+                process.wait((n + moments.random()) / 8 * 1.2 * takes_s)
             except subprocess.TimeoutExpired:
                 process.kill()
             process.wait()

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 from lab.lab_support import topology
+from waiting import wait_until
 
 from benchctl.lab.lab import Lab
 
@@ -22,7 +23,10 @@ NOT_NEEDED = {
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory):
     service = tmp_path_factory.mktemp("service") / "status"
-    code = f"cp /proc/self/status {service}; ls /sys/class/net > {service}.devices; exec sleep 1000"
+    code = (
+        f"cp /proc/self/status {service}; ls /sys/class/net > {service}.new;"
+        f" mv {service}.new {service}.devices; exec sleep 1000"
+    )
     text = f"""
 [hosts.a]
 services = [{{ command = ["sh", "-c", "{code}"] }}]
@@ -32,6 +36,7 @@ ab = {{ between = ["a:wired", "b:air"], rate = "10Mbit" }}
 """
     with Lab.build(topology(text)) as lab:
         lab.service = service
+        wait_until(service.with_suffix(".devices").exists)
         yield lab
 
 

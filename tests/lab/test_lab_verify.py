@@ -170,8 +170,8 @@ ab = { between = ["a", "b"], %s }
 )
 @pytest.mark.parametrize("emulator", EMULATORS)
 def test_what_a_link_cannot_show_in_the_time_is_not_verified(link, unverified, emulator):
-    begun_s = time.monotonic()
     with Lab.build(topology(SLOW % link), emulator) as lab:
+        begun_s = time.monotonic()
         looks = verify(lab, ["ab"])
     assert [look.problem for look in looks] == ["", ""]
     assert [set(look.unverified) for look in looks] == [unverified] * 2
