@@ -36,11 +36,16 @@ def test_losses_are_those_of_the_links_and_delays_those_of_the_way(lab, measure)
     before = lost_on(lab)
     flow, _, notes = ended(measure(CAPTURED))
     assert not notes
-    lost = [way["lost"] for pair in flow.paired for way in pair["directions"]]
-    assert sum(lost) == lost_on(lab) - before > 0
+    lost, unknown = (
+        sum(way[name] for pair in flow.paired for way in pair["directions"])
+        for name in ("lost", "unknown")
+    )
+    # Of what left when the far recorder had ended, a late acknowledgment, nobody knows.
+    assert 0 < lost <= lost_on(lab) - before <= lost + unknown
     largest = flow.paired[0]
     there, back = largest["directions"]
-    assert (there["unseen"], back["unseen"], there["unknown"], back["unknown"]) == (0, 0, 0, 0)
+    # The last acknowledgment may also leave when its own recorder has ended.
+    assert max(there["unseen"], back["unseen"]) <= 1
     # The clocks of a lab are one, which the run does not know.
     error_s = largest["clock_error_s"]
     assert largest["one_clock"] is False
