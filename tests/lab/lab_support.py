@@ -9,11 +9,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from waiting import COMMAND_S
+from waiting import COMMAND_S, wait_until
 
 from benchctl.lab.kernel import unpunctual
 from benchctl.lab.model import Emulator
 from benchctl.lab.topology import build_topology
+from benchctl.lab.verify import verify
 from benchctl.toml.source import parse_toml
 
 OWNER = Path(__file__).with_name("lab_owner.py")
@@ -114,6 +115,16 @@ def owner(prefix, mark, *arguments, emulator="auto"):
             yield process
         finally:
             process.kill()
+
+
+def verified(lab, links):
+    """Measure links until every promise is shown: a sender that is held up fills no queue."""
+
+    def look():
+        looks = verify(lab, links)
+        return None if any(one.unverified for one in looks) else looks
+
+    return wait_until(look)
 
 
 def read_up(process):
