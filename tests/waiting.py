@@ -10,17 +10,20 @@ DEADLINE_S = 30.0
 COMMAND_S = 300.0
 
 
-def _looks(told, deadline_s=DEADLINE_S):
-    """Yield before each look at a condition; fails at the deadline with what is there instead."""
-    end_s = time.monotonic() + deadline_s
+def _looks(told):
+    """Yield before each look at a condition; fails in the end with what is there instead.
+
+    What is waited for may come of a command that has only just been started.
+    """
+    end_s = time.monotonic() + COMMAND_S
     while time.monotonic() < end_s:
         yield
-    raise AssertionError(f"waited {deadline_s} s in vain; now: {told()}")
+    raise AssertionError(f"waited {COMMAND_S} s in vain; now: {told()}")
 
 
-def wait_until(condition, told=str, deadline_s=DEADLINE_S):
+def wait_until(condition, told=str):
     """Wait until a condition holds; returns what it returned."""
-    looks = _looks(told, deadline_s)
+    looks = _looks(told)
     while not (found := condition()):
         next(looks)
         time.sleep(LOOK_S)

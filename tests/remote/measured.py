@@ -4,7 +4,7 @@ import json
 import os
 import threading
 
-from waiting import COMMAND_S, wait_until
+from waiting import wait_until
 
 MAIN = """
 [hosts.paris]
@@ -61,7 +61,7 @@ class Measured:
             assert len(found) >= count or not has_ended, self.told()
             return found[count - 1 :]
 
-        return wait_until(reported, self.told, COMMAND_S)[0]
+        return wait_until(reported, self.told)[0]
 
     def end(self):
         """Wait for its end; returns its exit code."""
