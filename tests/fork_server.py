@@ -2,7 +2,7 @@
 
 Importing everything takes most of a short command's time; here it is done once. As a program it
 reads requests from stdin, one line of JSON each, and answers each with the exit code, stdout and
-stderr.
+stderr. A runner that a command starts is a fork, too.
 """
 
 import gc
@@ -10,11 +10,14 @@ import json
 import os
 import selectors
 import signal
+import socket
 import subprocess
 import sys
 import time
+import traceback
+from pathlib import Path
 
-from waiting import COMMAND_S
+from waiting import COMMAND_S, LOOK_S
 
 
 class ForkServer:
@@ -45,6 +48,104 @@ class ForkServer:
         return subprocess.CompletedProcess(argv, *answer)
 
 
+# Commands that start a runner.
+MEASURING = {"quick", "resume", "run"}
+
+
+class _Spare:
+    """A process that waits to be the runner of a command, whose child it is.
+
+    It is made before the command opens a store: what SQLite knows of locks must not be forked.
+    """
+
+    def __init__(self):
+        from benchctl.engine.signals import SIGNALS
+
+        self._out, requests = socket.socketpair()
+        self._pid = os.fork()
+        if not self._pid:
+            signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+            self._out.close()
+            try:
+                code = _measure(requests)
+            except BaseException:
+                traceback.print_exc()
+                code = 70
+            os._exit(code)
+        requests.close()
+
+    def take_the_place_of_runners(self):
+        """Let this process measure where the command would start another interpreter."""
+        import benchctl.engine.launch
+
+        benchctl.engine.launch._start = self._start
+
+    def _start(self, store, run_id, stdin, stderr, no_wait):
+        ours = None
+        with Path(os.devnull).open("r+b") as nothing:
+            given = nothing.fileno()
+            if stdin == subprocess.PIPE:
+                given, ours = os.pipe()
+            told = nothing if stderr == subprocess.DEVNULL else stderr
+            socket.send_fds(self._out, [b" "], [given, nothing.fileno(), told.fileno()])
+        if ours is not None:
+            os.close(given)
+        words = [os.fspath(store.resolve()), str(run_id), *["--no-wait"] * no_wait]
+        request = {"words": words, "environment": dict(os.environ)}
+        self._out.sendall(json.dumps(request).encode())
+        self._out.close()
+        return _Started(self._pid, None if ours is None else os.fdopen(ours, "wb"))
+
+
+class _Started:
+    """What `benchctl.engine.launch` needs of the Popen of a process that was forked."""
+
+    def __init__(self, pid, stdin):
+        self.pid, self.stdin, self.returncode = pid, stdin, None
+
+    def poll(self):
+        if self.returncode is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            self.returncode = os.waitstatus_to_exitcode(status) if pid else None
+        return self.returncode
+
+    def wait(self, timeout=COMMAND_S):
+        end_s = time.monotonic() + timeout
+        while self.poll() is None:
+            if time.monotonic() >= end_s:
+                raise subprocess.TimeoutExpired("runner", timeout)
+            time.sleep(LOOK_S)
+        return self.returncode
+
+    def send_signal(self, number):
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self):
+        self.send_signal(signal.SIGKILL)
+
+
+def _measure(requests):
+    """Wait for the request to be a runner, and be it; returns its exit code."""
+    from benchctl.engine.__main__ import main
+
+    data, files, *_ = socket.recv_fds(requests, 1, 3)
+    if not data:
+        return 0  # the command needed none
+    with requests, requests.makefile() as file:
+        request = json.load(file)
+    os.setsid()
+    for number, file in enumerate(files):
+        os.dup2(file, number)
+        os.close(file)
+    os.environ.clear()
+    os.environ.update(request["environment"])
+    sys.argv[1:] = request["words"]
+    code = main()
+    sys.stderr.flush()
+    return code
+
+
 def _run(main, argv, directory, environment, stdin, merged):
     (given, to_give), out, err = os.pipe(), os.pipe(), os.pipe()
     os.write(to_give, stdin.encode())  # a pipe has room for it
@@ -59,6 +160,8 @@ def _run(main, argv, directory, environment, stdin, merged):
         os.dup2(out[1] if merged else err[1], 2)
         os.closerange(3, max(given, *out, *err) + 1)
         sys.argv = argv
+        if MEASURING.intersection(argv):
+            _Spare().take_the_place_of_runners()
         main()
         sys.exit()
     for end in (given, out[1], err[1]):
@@ -94,7 +197,9 @@ def _serve():
     # What the commands import only when they run.
     import benchctl.cli.main
     import benchctl.cli.watch
+    import benchctl.engine.__main__
     import benchctl.engine.planning
+    import benchctl.engine.runner
     import benchctl.report.comparison
     import benchctl.tui.app  # noqa: F401
     from benchctl.__main__ import main

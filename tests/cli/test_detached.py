@@ -112,9 +112,17 @@ def test_no_wait_fails_where_another_run_is_measured_and_records_nothing(benchct
         result = benchctl(*words, "--no-wait")
         assert result.returncode == 2
         assert f"run {detached} is being measured" in result.stderr
-    other = benchctl("run", "p.toml", "--no-wait", "--store", "other.sqlite")
-    assert "a run of store /" in other.stderr  # this one, or that of another test
     assert len(benchctl("runs").stdout.splitlines()) == 2
+
+
+def test_no_wait_fails_where_a_run_of_another_store_is_measured(benchctl):
+    process = benchctl.start("run", benchctl.profile(SLOW), "-q")
+    wait_until(lambda: Liveness(benchctl.store).is_alive(1))
+    other = benchctl("run", "p.toml", "--no-wait", "--store", "other.sqlite")
+    assert other.returncode == 2
+    assert "a run of store /" in other.stderr  # this one, or that of another test
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=COMMAND_S)
 
 
 @pytest.mark.parametrize(

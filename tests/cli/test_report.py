@@ -11,10 +11,10 @@ FAIL = '[flows.main]\nbackend = "toy"\n[axes]\nplan = ["fail"]\n[run]\nattempts 
 
 
 @pytest.fixture(scope="module")
-def benchctl(tmp_path_factory):
+def benchctl(tmp_path_factory, fork_server):
     from cli.conftest import Benchctl
 
-    made = Benchctl(tmp_path_factory.mktemp("report"))
+    made = Benchctl(tmp_path_factory.mktemp("report"), server=fork_server)
     made("run", made.profile(OK), "-q", "--tag", "good")
     made("run", made.profile(FAIL, "fail.toml"), "-q", "--tag", "bad")
     return made
