@@ -242,7 +242,11 @@ def _lines(names: list[str]) -> Iterator[str]:
 
 @contextlib.contextmanager
 def _children() -> Iterator[Callable[[Host, list[str]], None]]:
-    """Start background commands at the prompt; all end with it."""
+    """Start background commands at the prompt; all end with it.
+
+    None is reaped before that: its process group could be somebody else's by then.
+    """
+    import os
     import threading
 
     from benchctl.hosts.log import command_log
@@ -253,21 +257,24 @@ def _children() -> Iterator[Callable[[Host, list[str]], None]]:
         argv = [*host.prefix, *command]
         child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, process_group=0)
         ended = command_log().started(host.name, command, child.pid)
-        # It ends while the prompt waits for a line.
-        waiting = threading.Thread(target=lambda: ended(child.wait()))
+
+        def wait() -> None:  # it ends while the prompt waits for a line
+            end = os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+            assert end is not None
+            ended(end.si_status if end.si_code == os.CLD_EXITED else -end.si_status)
+
+        waiting = threading.Thread(target=wait)
         waiting.start()
         children.append((child, waiting))
 
     try:
         yield start
     finally:
-        import os
-
         for child, _ in children:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(child.pid, signal.SIGTERM)
-        for _, waiting in children:
+            os.killpg(child.pid, signal.SIGTERM)
+        for child, waiting in children:
             waiting.join()
+            child.wait()
 
 
 def _host(lab: Lab, host: str) -> Host:
