@@ -7,7 +7,7 @@ from contextlib import closing
 from statistics import median
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from textual import events
 from tui.driving import Clock, drive, notices, open_live, open_replay, press, settle, shown, until
@@ -75,6 +75,7 @@ def test_each_line_reads_its_nearest_sample_in_the_store(store, live):
 
 
 @pytest.mark.parametrize("glyphs", SETS.values(), ids=SETS)
+@settings(max_examples=30)
 @given(width=st.integers(20, 200), height=st.integers(3, 40), share=st.floats(-0.1, 1.1))
 def test_plots_of_any_size_keep_it_with_the_crosshair_anywhere(glyphs, width, height, share):
     traces, choice = traces_of(FLOWS), Choice(glyphs=glyphs)

@@ -53,9 +53,9 @@ def check(axis, low, high, cells):
         assert cell == round(axis.place(value) * (axis.cells - 1))
 
 
-def test_of_3600_ranges_no_axis_has_uneven_ticks_or_an_end_without_a_label():
+def test_of_600_ranges_no_axis_has_uneven_ticks_or_an_end_without_a_label():
     rng = random.Random(12)
-    for _ in range(3600):
+    for _ in range(600):
         metric, cells = rng.choice(METRICS), rng.choice(HEIGHTS)
         high = 1.0 if metric in RATIOS else 10 ** rng.uniform(-6, 11)
         low, high = sorted((rng.random() * high, high))
