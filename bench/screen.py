@@ -94,10 +94,17 @@ class Screen:
         return self.said[-1][0] - self._begun
 
     def rest(self) -> None:
-        """Wait until a frozen screen has written all that it had to, and waits for a key."""
-        before = -1
-        while before != len(self.said) or self._stat()[0] != "S":
-            before = len(self.said)
+        """Wait until a frozen screen has read and written all that it had to.
+
+        A key that hides what is not there yet has no effect to be seen.
+        """
+        before, read = -1, 0
+        while (
+            before != len(self.said)
+            or self._read_bytes() - read > SETTLED_BPS * QUIET_S
+            or self._stat()[0] != "S"
+        ):
+            before, read = len(self.said), self._read_bytes()
             time.sleep(QUIET_S)
 
     def reaction_s(self, key: str, text: str = "") -> float:

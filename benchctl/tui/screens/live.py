@@ -306,7 +306,7 @@ class LiveScreen(ListsPage):
                 self._trials.index = position
             self._urgent = True
         if self._feed.look_at(position, self._choice.split):
-            self._read()
+            self._read_all()
 
     def _change(self, choice: Choice) -> None:
         self._choice = choice
