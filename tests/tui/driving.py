@@ -52,6 +52,7 @@ async def rest(app):
         await asyncio.sleep(0)
         while loop._ready:
             await asyncio.sleep(0)
+        await app.animator.wait_until_complete()  # scrolling is one, of no duration
         changed = [one for one in app.screen_stack if one._update_timer._active.is_set()]
         if not changed:
             return
