@@ -91,6 +91,8 @@ class Toolbox:
             raise MissingError(
                 f"{what}: {' '.join(argv)} did not end within {PROBE_TIMEOUT_S:.0f} s"
             ) from None
+        except ConnectionError as error:  # it names the host
+            raise MissingError(f"{error.strerror}") from error
         except OSError as error:
             raise MissingError(f"{what}: {program} cannot be started: {error.strerror}") from error
         if host.reach is not None and printed[0] == NOT_STARTED:

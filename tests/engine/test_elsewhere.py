@@ -4,11 +4,13 @@ import asyncio
 
 import pytest
 from engine import virtual
-from engine.fakes import EPOCH, GOOD, SERVER, FakeSpawner, Script
+from engine.fakes import EPOCH, GOOD, SERVER, FakeSpawner, ProbedBackend, Script
 from engine.virtual import flow
 
+from benchctl.api import Role
+from benchctl.engine.preflight import Toolbox
 from benchctl.engine.site import Site
-from benchctl.errors import HostError
+from benchctl.errors import HostError, MissingError
 from benchctl.hosts.clocks import HostClock
 from benchctl.run.planned import Host, Network, Reach
 
@@ -138,3 +140,13 @@ def test_a_login_again_can_be_cut_short(far, name, status):
     assert outcome.status == outcome.last.status == status
     assert outcome.trial.finished_time == pytest.approx(EPOCH + 10.0, abs=0.1)
     assert len(outcome.processes) == 2  # those of the first attempt
+
+
+def test_a_host_that_is_gone_before_the_tools_are_looked_at_is_named_once():
+    class Gone:
+        async def start(self, *_):
+            raise ConnectionError(0, "host paris: it refuses connections")
+
+    with pytest.raises(MissingError) as caught:
+        asyncio.run(Toolbox(Gone()).find(ProbedBackend(), Role.CLIENT, FAR))
+    assert caught.value.message == "host paris: it refuses connections"
