@@ -1,6 +1,8 @@
 """Labs whose hosts are reached by SSH, with real servers that tests set up, freeze and kill."""
 
+import os
 import re
+import signal
 import subprocess
 import sys
 from contextlib import ExitStack, contextmanager, suppress
@@ -51,6 +53,13 @@ table inet guard {{
   }}
 }}
 """
+
+
+def kill(pids):
+    """Kill processes; some go with the one before."""
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
 
 class RemoteLab:

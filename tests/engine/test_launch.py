@@ -38,7 +38,7 @@ def test_of_two_that_would_run_alone_the_second_looks_when_the_first_has_begun(s
     seen = []
     monkeypatch.setattr("benchctl.engine.launch.other_stores", lambda own: seen.append(own) or [])
     with free_host(store), monkeypatch.context() as impatient:
-        impatient.setattr(locks, "_START_TRIES", 1)
+        impatient.setattr(locks, "_MOST_TRIES", 1)
         with pytest.raises(UsageError, match="another run is being started"), free_host(store):
             pass
     assert seen == [store]

@@ -4,18 +4,16 @@ import asyncio
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
 import tempfile
 import time
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from lab.lab_support import LABS, NOBODY, ordinary_user, processes_with
 from remote.measured import Measured
-from remote_lab import NEEDS, remote_lab
+from remote_lab import NEEDS, kill, remote_lab
 from tui.driving import drive, open_live, shown, until
 from waiting import COMMAND_S, wait_until
 
@@ -49,9 +47,7 @@ def mesh(lab, tmp_path):
 
 
 def kill_one(lab):
-    for pid in lab.processes(DYING):
-        with suppress(ProcessLookupError):  # it went with the one before
-            os.kill(pid, signal.SIGKILL)
+    kill(lab.processes(DYING))
 
 
 def test_the_screen_says_which_host_died_while_the_others_are_measured(lab, mesh):

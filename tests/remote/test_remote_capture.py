@@ -7,7 +7,7 @@ import sys
 import pytest
 from remote.captured import CAPTURED, HOSTS, PATH_S, TOPOLOGY, as_tcpdump_records, ended
 from remote.measured import MAIN
-from remote_lab import NEEDS, PORT, remote_lab
+from remote_lab import NEEDS, PORT, kill, remote_lab
 from waiting import wait_until
 
 from benchctl.packets.frames import names_of
@@ -78,8 +78,7 @@ def test_a_recorder_that_is_killed_costs_its_file_and_nothing_else(lab, measure)
         found = lab.processes("paris")
         return [pid for pid, line in found.items() if "--snaplen" in line and "python" in line]
 
-    for pid in wait_until(recorders, lambda: lab.processes("paris")):
-        os.kill(pid, signal.SIGKILL)
+    kill(wait_until(recorders, lambda: lab.processes("paris")))
     run.until("sample", len(run.of("sample")) + 20)
     os.killpg(run.process.pid, signal.SIGINT)
     # As 130 is passed on by the shell around the command.

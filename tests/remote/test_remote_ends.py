@@ -4,12 +4,11 @@ import os
 import random
 import signal
 import time
-from contextlib import suppress
 from functools import partial
 
 import pytest
 from remote.measured import MAIN
-from remote_lab import NEEDS
+from remote_lab import NEEDS, kill
 from waiting import wait_until
 
 pytestmark = NEEDS
@@ -54,9 +53,7 @@ def test_a_runner_that_is_killed_at_any_moment_leaves_nothing_there(lab, measure
             run.until(moment)
         else:
             wait_until(partial(sessions, lab, "paris"), run.told)
-        for pid in those(lab, "here", "benchctl.engine"):
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        kill(those(lab, "here", "benchctl.engine"))
         run.process.kill()
         run.end()
         nothing_is_left(lab, "here", *HOSTS)
@@ -70,9 +67,7 @@ def test_a_trial_whose_host_is_lost_at_any_moment_is_measured_again(victim, lab,
         run.until("trial_started", turn)
         time.sleep(moments.uniform(0.0, 1.2))
         host = moments.choice(HOSTS)
-        for pid in wait_until(partial(victim, lab, host), partial(lab.left, host)):
-            with suppress(ProcessLookupError):  # it went with the one before
-                os.kill(pid, signal.SIGKILL)
+        kill(wait_until(partial(victim, lab, host), partial(lab.left, host)))
     assert run.end() == 0, run.told()
     assert [trial["status"] for trial in run.of("trial_ended")] == ["ok"] * 5
     nothing_is_left(lab)
@@ -90,8 +85,7 @@ def test_a_host_that_takes_long_to_log_in_again_takes_nothing_of_the_deadline(
     # Before its client begins: nobody has to be quicker than the flow.
     wait_until(lambda: those(lab, "tokyo", "--one-off"), lambda: lab.left("tokyo"))
     slow.touch()
-    for pid in agents(lab, "tokyo"):
-        os.kill(pid, signal.SIGKILL)
+    kill(agents(lab, "tokyo"))
     assert run.end() == 0, run.told()
     assert [flow["status"] for flow in run.of("flow_ended")] == ["failed", "ok"]
     nothing_is_left(lab)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from remote.measured import MAIN
-from remote_lab import NEEDS
+from remote_lab import NEEDS, kill
 from waiting import wait_until
 
 from benchctl.hosts.clocks import MOST_APART
@@ -114,9 +114,7 @@ def test_a_runner_that_is_killed_leaves_nothing_anywhere(bare, lab, measure):
     run = measure(LONG)
     run.until("sample")
     folder = folder_of(lab)
-    for pid, line in lab.left("here").items():
-        if "benchctl.engine" in line:
-            os.kill(pid, signal.SIGKILL)
+    kill(pid for pid, line in lab.left("here").items() if "benchctl.engine" in line)
     run.process.kill()
     run.end()
     nothing_is_left(lab, "here", *HOSTS)

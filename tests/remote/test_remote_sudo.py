@@ -18,7 +18,7 @@ from remote.captured import (
     packets_of,
 )
 from remote.measured import Measured
-from remote_lab import NEEDS, PORT, remote_lab
+from remote_lab import NEEDS, PORT, kill, remote_lab
 from sudo_login import FREE, NOBODY, sudo_login
 from waiting import wait_until
 
@@ -137,9 +137,7 @@ def test_ctrl_c_leaves_no_process_anywhere_and_keeps_the_packets(whose, code, la
 
 
 def kill_all_here(lab, run):
-    for pid in those(lab, "here", "benchctl.engine"):
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
+    kill(those(lab, "here", "benchctl.engine"))
     run.process.kill()
     run.end()
 
