@@ -147,7 +147,12 @@ def surroundings(error: Exception) -> str:
 
 
 def _without_room(error: Exception) -> bool:
-    """Whether the dynamic loader had no memory for a library (glibc, elf/dl-load.c)."""
+    """Whether a library could not be loaded for want of memory (glibc, elf/dl-load.c).
+
+    CPython 3.13 may lose the MemoryError of an import, and says only that there was one.
+    """
+    if isinstance(error, SystemError):
+        return str(error) == "error return without exception set"
     words = ("failed to map segment", "cannot map zero-fill", "cannot allocate memory")
     return isinstance(error, ImportError) and any(word in str(error).lower() for word in words)
 
