@@ -7,6 +7,7 @@ Every error has one line that says what is wrong and where, and a hint that says
 from __future__ import annotations
 
 import difflib
+import re
 import signal
 from collections.abc import Iterable
 from typing import ClassVar, NamedTuple
@@ -152,7 +153,7 @@ def _without_room(error: Exception) -> bool:
     CPython 3.13 may lose the MemoryError of an import, and says only that there was one.
     """
     if isinstance(error, SystemError):
-        return str(error) == "error return without exception set"
+        return re.search("without (exception set|setting an exception)", str(error)) is not None
     words = ("failed to map segment", "cannot map zero-fill", "cannot allocate memory")
     return isinstance(error, ImportError) and any(word in str(error).lower() for word in words)
 
