@@ -23,7 +23,7 @@ from benchctl.errors import StoreError
 from benchctl.run.record import FlowEvent, Happening
 from benchctl.store.locks import Liveness
 from benchctl.store.read import Reader
-from benchctl.tui.screens.live import AFTER_KEY_S, LiveScreen
+from benchctl.tui.screens.live import AFTER_KEY_S, BREATH_S, BUDGET_S, LiveScreen
 from benchctl.tui.widgets import chartview
 
 
@@ -135,7 +135,11 @@ def test_a_replay_goes_on_with_the_clock_and_from_trial_to_trial(store):
     drive(store, open_replay(store, 1, clock, 10.0), script, clock=clock)
 
 
-def test_a_live_run_is_shown_as_it_is_measured(store, live):
+@pytest.mark.parametrize(("budget_s", "breath_s"), [(BUDGET_S, BREATH_S), (0.0, 0.05)])
+def test_a_live_run_is_shown_as_it_is_measured(store, live, monkeypatch, budget_s, breath_s):
+    """Also where the machine is so busy that each part of what is new is read by itself."""
+    monkeypatch.setattr("benchctl.tui.screens.live.BUDGET_S", budget_s)
+    monkeypatch.setattr("benchctl.tui.screens.live.BREATH_S", breath_s)
     clock = Clock(live.now)
 
     async def script(pilot):

@@ -165,7 +165,7 @@ class LiveScreen(ListsPage):
 
     @property
     def settled(self) -> bool:
-        return self._feed.settled or bool(self._problem)
+        return (self._feed.settled and not self._reading_on) or bool(self._problem)
 
     def matters(self, binding: Binding) -> bool:
         match binding.action.partition("(")[0]:
