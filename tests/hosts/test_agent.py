@@ -130,6 +130,7 @@ def test_much_output_arrives_whole_and_in_order():
     assert data == b"".join(b"%d\n" % number for number in range(1, lines + 1))
 
 
+@pytest.mark.quiet
 @linux_only
 def test_what_a_command_has_printed_arrives_whole_however_late_it_is_read(tmp_path, monkeypatch):
     """More than the agent keeps for a slow connection waits in the command's own pipe."""
