@@ -130,12 +130,15 @@ def test_much_output_arrives_whole_and_in_order():
     assert data == b"".join(b"%d\n" % number for number in range(1, lines + 1))
 
 
-@pytest.mark.quiet
 @linux_only
 def test_what_a_command_has_printed_arrives_whole_however_late_it_is_read(tmp_path, monkeypatch):
-    """More than the agent keeps for a slow connection waits in the command's own pipe."""
+    """More than the agent keeps for a slow connection waits in the command's own pipe.
+
+    It must fit into that pipe and the agent's, of 64 KiB each, with the heads of its frames: the
+    command does not end before all is written.
+    """
     monkeypatch.setattr(remote, "PATIENCE_S", DEADLINE_S)
-    holder, size = tmp_path / "pid", agent.MOST_UNSENT + 130_000
+    holder, size = tmp_path / "pid", agent.MOST_UNSENT + 100_000
     script = f"sleep 1000 & echo $! >{holder}; exec head -c {size} /dev/zero"
 
     async def main(link):
