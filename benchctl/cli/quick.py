@@ -99,11 +99,15 @@ def quick(
         options.check_format(shown, len(prepared.plan), None)
         if save is not None:
             options.write_new(f"--save {save}", save, text)
-        run_id, name = record_plan(prepared, store, yes=True, tags=read_tags(tags))
-        if not quiet:
-            trials = format_count(len(prepared.plan), "trial")
-            print(f"run {name}: {trials}, store {store}", file=sys.stderr)
-        code = measure(store, run_id, Showing(shown, out, False, quiet, notify))
+
+        def record() -> int:
+            run_id, name = record_plan(prepared, store, yes=True, tags=read_tags(tags))
+            if not quiet:
+                trials = format_count(len(prepared.plan), "trial")
+                print(f"run {name}: {trials}, store {store}", file=sys.stderr)
+            return run_id
+
+        code = measure(store, record, Showing(shown, out, False, quiet, notify))
     sys.exit(code)
 
 

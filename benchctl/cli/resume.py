@@ -70,6 +70,12 @@ def resume(
         way = Showing(shown, out, events, quiet, notify, strict, cases)
         started = until_started.close
         code = measure(
-            store, run.id, way, failed=failed, detach=detach, no_wait=no_wait, started=started
+            store,
+            lambda: run.id,
+            way,
+            failed=failed,
+            detach=detach,
+            no_wait=no_wait,
+            started=started,
         )
     sys.exit(code)

@@ -115,17 +115,22 @@ def run(
             in_lab = prepared.topology is not None
             hosts = [] if in_lab else needed_hosts(prepared.network, plan.routes, prepared.hooks)
             until_started.enter_context(free_host(store, hosts))
-        run_id, name = record_plan(
-            prepared, store, trust=trust, yes=yes, tags=read_tags(tags), server_wait_s=wait_s
-        )
-        if not quiet:
-            print(f"run {name}: {format_count(len(plan), 'trial')}, store {store}", file=sys.stderr)
-            if prepared.outside.elsewhere:
-                for line in traffic_lines(expected_traffic(prepared)):
-                    print(visible(to_text([line])), file=sys.stderr)
+
+        def record() -> int:
+            run_id, name = record_plan(
+                prepared, store, trust=trust, yes=yes, tags=read_tags(tags), server_wait_s=wait_s
+            )
+            if not quiet:
+                trials = format_count(len(plan), "trial")
+                print(f"run {name}: {trials}, store {store}", file=sys.stderr)
+                if prepared.outside.elsewhere:
+                    for line in traffic_lines(expected_traffic(prepared)):
+                        print(visible(to_text([line])), file=sys.stderr)
+            return run_id
+
         way = Showing(shown, out, events, quiet, notify, strict, cases)
         started = until_started.close
-        code = measure(store, run_id, way, detach=detach, no_wait=no_wait, started=started)
+        code = measure(store, record, way, detach=detach, no_wait=no_wait, started=started)
     sys.exit(code)
 
 

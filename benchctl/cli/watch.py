@@ -6,8 +6,8 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, nullcontext, suppress
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, closing, nullcontext, suppress
 from pathlib import Path
 from typing import Protocol
 
@@ -17,7 +17,7 @@ from benchctl.cli import options, streams
 from benchctl.cli.colour import coloured
 from benchctl.cli.log import new_lines
 from benchctl.cli.notify import announce
-from benchctl.engine.launch import launch, launch_detached
+from benchctl.engine.launch import launch, launch_detached, stop
 from benchctl.errors import (
     SIGNAL_CODES,
     BenchctlError,
@@ -25,6 +25,7 @@ from benchctl.errors import (
     StoreBusyError,
     UsageError,
 )
+from benchctl.interrupts import Asked
 from benchctl.report import formats
 from benchctl.report.exports.jsonl import event_lines
 from benchctl.report.output import Output
@@ -40,30 +41,9 @@ from benchctl.run.record import Run
 from benchctl.run.status import Status
 from benchctl.store.follow import Follower, RunEvent
 from benchctl.store.read import Reader
+from benchctl.store.record import interrupt_run
 
 POLL_S = 0.1
-
-
-class _Asked:
-    """The signals that this process received."""
-
-    def __init__(self) -> None:
-        self.by: signal.Signals | None = None
-        self.times = 0
-
-    @contextmanager
-    def listening(self) -> Iterator[None]:
-        """Note SIGINT and SIGTERM instead of ending."""
-        before = {number: signal.signal(number, self._note) for number in SIGNAL_CODES}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
-
-    def _note(self, number: int, _: object) -> None:
-        self.by = self.by or signal.Signals(number)
-        self.times += 1
 
 
 class Showing(Struct, frozen=True):
@@ -83,7 +63,7 @@ class Showing(Struct, frozen=True):
 
 def measure(
     store: Path,
-    run_id: int,
+    record: Callable[[], int],
     showing: Showing,
     *,
     failed: bool = False,
@@ -91,33 +71,51 @@ def measure(
     no_wait: bool = False,
     started: Callable[[], object] = lambda: None,
 ) -> int:
-    """Start the runner of a run, watch it to its end and print its result.
+    """Record a run, start its runner, watch it to its end and print its result.
 
-    Of a resumed run, only what is measured now is shown on the way. With ``failed``, failed trials
-    are measured again. With ``detach``, only the run's name is printed once its runner has begun.
-    With ``no_wait``, the run fails if another one has its hosts.
-    ``started`` is called when it holds its run. Returns the exit code of the result. Raises
-    StoreError.
+    ``record`` returns the run's id: from then on an interrupt ends the run in order. Of a resumed
+    run, only what is measured now is shown on the way. With ``failed``, failed trials are measured
+    again. With ``detach``, only the run's name is printed once its runner has begun. With
+    ``no_wait``, the run fails if another one has its hosts. ``started`` is called when it holds its
+    run. Returns the exit code of the result. Raises StoreError.
     """
-    with options.open_reader(store) as reader:
-        if detach:
-            launch_detached(store, run_id, failed=failed, wait=True, no_wait=no_wait)
-            print(reader.run(run_id).name)
-            return 0
-        run = reader.run(run_id)
-        watch = _Watch(reader, run, showing)
-        if run.status.has_ended:
-            watch.follower.pass_over()
-        with (
-            watch.asked.listening(),
-            closing(launch(store, run_id, failed=failed, no_wait=no_wait)) as runner,
-        ):
-            started()
-            watch.follow(runner)
-            said, exit_code = runner.error(), runner.exit_code
+    asked = Asked()
+    with ExitStack() as until_shown:
+        with asked.listening():
+            run_id = record()
+            reader = until_shown.enter_context(options.open_reader(store))
+            run = reader.run(run_id)
+            if detach:
+                if asked.by is None:
+                    launch_detached(store, run_id, failed=failed, wait=True, no_wait=no_wait)
+                return _leave(store, run, asked)
+            watch = _Watch(reader, run, showing, asked)
+            if run.status.has_ended:
+                watch.follower.pass_over()
+            said: Sequence[str] = ()
+            exit_code = 0
+            if asked.by is None:
+                with closing(launch(store, run_id, failed=failed, no_wait=no_wait)) as runner:
+                    started()
+                    watch.follow(runner)
+                    said, exit_code = runner.error(), runner.exit_code
+            else:
+                interrupt_run(store, run_id)
+                watch.follow(_OtherRunner(reader, run))
         for line in said:
             print(f"benchctl: {line}", file=sys.stderr)
         return watch.conclude(exit_code)
+
+
+def _leave(store: Path, run: Run, asked: Asked) -> int:
+    """Print the name of a run that continues, unless it was interrupted until now."""
+    if asked.by is None:
+        print(run.name)
+        return 0
+    if not stop(store, run.id):
+        interrupt_run(store, run.id)
+    _tell_how_to_continue(run)
+    return SIGNAL_CODES[asked.by]
 
 
 def attach_to(store: Path, name: str, showing: Showing) -> int:
@@ -127,27 +125,27 @@ def attach_to(store: Path, name: str, showing: Showing) -> int:
     StoreError, and UsageError if nobody has started the run.
     """
     with options.open_reader(store) as reader:
-        run = reader.find(name)
+        run, asked = reader.find(name), Asked()
         options.check_format(showing.form, run.trials, run.settings.until or run.settings.search)
         if run.status is Status.PLANNED and not reader.is_alive(run):
             raise UsageError(
                 f"run {run.name} is not in progress", f"start it: benchctl resume {run.name}"
             )
-        watch, runner = _Watch(reader, run, showing), _OtherRunner(reader, run)
-        with watch.asked.listening():
+        watch, runner = _Watch(reader, run, showing, asked), _OtherRunner(reader, run)
+        with asked.listening():
             watch.follow(runner)
         if not runner.left:
             return watch.conclude(0)
         again = f"watch it again with: benchctl run --attach {run.name}"
         print(f"benchctl: run {run.name} continues; {again}", file=sys.stderr)
-        return SIGNAL_CODES[watch.asked.by or signal.SIGINT]
+        return SIGNAL_CODES[asked.by or signal.SIGINT]
 
 
 class _Watch:
     """A run that is shown while it is measured, and its result at the end."""
 
-    def __init__(self, reader: Reader, run: Run, showing: Showing) -> None:
-        self.asked = _Asked()
+    def __init__(self, reader: Reader, run: Run, showing: Showing, asked: Asked) -> None:
+        self._asked = asked
         self.follower = Follower(reader, run.id)
         self._reader, self._run_id, self._showing = reader, run.id, showing
         self._begun_s = time.monotonic()
@@ -156,16 +154,16 @@ class _Watch:
 
     def follow(self, runner: _Runner) -> None:
         """Show what happens until the runner has ended; pass on interrupts."""
-        _watch(runner, self.follower, self._narrator, self._events, self.asked)
+        _watch(runner, self.follower, self._narrator, self._events, self._asked)
 
     def conclude(self, exit_code: int) -> int:
         """Print how the run ended, and its result; returns the exit code of the command."""
-        run, events, asked = self._reader.run(self._run_id), self._events, self.asked
+        run, events, asked = self._reader.run(self._run_id), self._events, self._asked
         if run.status is Status.DIED:
             code = f" (exit code {exit_code})" if exit_code else ""
             print(f"benchctl: the runner died{code}", file=sys.stderr)
         if run.status in (Status.PLANNED, Status.INTERRUPTED, Status.DIED):
-            print(f"benchctl: continue with: benchctl resume {run.name}", file=sys.stderr)
+            _tell_how_to_continue(run)
         with suppress(NoReaderError):
             if events is not None and events.error is not None:
                 raise events.error
@@ -184,6 +182,10 @@ class _Watch:
 
         output.write(junit(read_report(self._reader, run), strict=self._showing.strict))
         output.publish()
+
+
+def _tell_how_to_continue(run: Run) -> None:
+    print(f"benchctl: continue with: benchctl resume {run.name}", file=sys.stderr)
 
 
 class _Runner(Protocol):
@@ -222,7 +224,7 @@ def _watch(
     follower: Follower,
     narrator: Narrator,
     events: _EventWriter | None,
-    asked: _Asked,
+    asked: Asked,
 ) -> None:
     passed_on = 0
     try:
@@ -278,7 +280,7 @@ class _EventWriter:
             print(f"benchctl: {error.message}; the run continues", file=sys.stderr)
 
 
-def _exit_code(reader: Reader, run: Run, runner: int, asked: _Asked, *, strict: bool) -> int:
+def _exit_code(reader: Reader, run: Run, runner: int, asked: Asked, *, strict: bool) -> int:
     if asked.by is not None:
         return SIGNAL_CODES[asked.by]
     if run.status is Status.DIED and runner == 0:

@@ -8,8 +8,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -139,15 +139,18 @@ def launch(
     ends. Raises StoreError, also if the run is being measured
     already.
     """
-    with Liveness(store).launching(run_id) as is_held:
-        reopen_run(store, run_id, failed=failed)
+    with _starting(store, run_id, failed=failed) as is_held:
         # A file, since nobody reads a pipe while the runner runs, and a full pipe would block it.
         # It lies beside the store, which is known to be writable.
         words = tempfile.TemporaryFile(dir=store.resolve().parent)  # noqa: SIM115 (close does)
         # Room for what it says when the disk is full.
         words.write(bytes(_WORDS_BYTES))
         words.seek(0)
-        process = _start(store, run_id, subprocess.PIPE, words, no_wait)
+        try:
+            process = _start(store, run_id, subprocess.PIPE, words, no_wait)
+        except BaseException:
+            words.close()
+            raise
         runner = RunnerProcess(store, run_id, process, words)
         # Until then another process could start the same run.
         while not is_held() and not runner.ended(LOOK_S):
@@ -162,16 +165,33 @@ def launch_detached(
 
     With ``wait``, return once the runner holds its run. Raises StoreError if it ends before.
     """
-    with Liveness(store).launching(run_id) as is_held:
-        # Mark the run as planned before anyone reads it, so that it is not taken for an ended one.
-        reopen_run(store, run_id, failed=failed)
+    with _starting(store, run_id, failed=failed) as is_held:
         process = _start(store, run_id, subprocess.DEVNULL, subprocess.DEVNULL, no_wait)
         while wait and process.poll() is None and not is_held():
             time.sleep(LOOK_S)
-    if wait and process.returncode not in (None, 0):
-        raise StoreError(f"the runner ended with code {process.returncode}", "see benchctl show")
+        if wait and process.returncode not in (None, 0):
+            what = f"the runner ended with code {process.returncode}"
+            raise StoreError(what, "see benchctl show")
     # Popen warns of a child that nobody waits for; the result of this one is in the store.
     process.returncode = 0
+
+
+@contextmanager
+def _starting(store: Path, run_id: int, *, failed: bool) -> Iterator[Callable[[], bool]]:
+    """Reopen a run and hold the lock to start its runner, as `Liveness.launching`.
+
+    If the runner cannot be started, the run is interrupted. Raises StoreError.
+    """
+    with Liveness(store).launching(run_id) as is_held:
+        # Mark the run as planned before anyone reads it, so that it is not taken for an ended one.
+        reopen_run(store, run_id, failed=failed)
+        try:
+            yield is_held
+        except BaseException:
+            if not is_held():
+                with suppress(StoreError):  # the disk may be full, too
+                    interrupt_run(store, run_id)
+            raise
 
 
 def stop(store: Path, run_id: int) -> bool:

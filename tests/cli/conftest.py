@@ -36,10 +36,8 @@ class Benchctl:
             [*self.words, *args],
             cwd=self.directory,
             env=self.environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
             text=True,
-            **options,
+            **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options},
         )
 
     def __call__(self, *args, stdin=""):

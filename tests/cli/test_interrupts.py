@@ -1,14 +1,19 @@
 """Ctrl-C, once or more, while a command that measures nothing is at work."""
 
+import json
 import os
 import signal
 import subprocess
 import sys
+from contextlib import closing, suppress
 from functools import partial
 
 import pytest
 from cli.conftest import TOY
 from waiting import COMMAND_S, wait_until
+
+from benchctl.errors import StoreError
+from benchctl.store.read import Reader
 
 PROFILE = '[flows.main]\nbackend = "toy"\n'
 
@@ -41,6 +46,64 @@ def test_ctrl_c_ends_a_command_that_plans_with_one_line(benchctl, command, times
     assert (process.returncode, stderr) == (130, "benchctl: interrupted\n")
     wait_until(lambda: not is_there(probe))
     assert not benchctl.store.exists()
+
+
+@pytest.fixture
+def full_pipe():
+    """A pipe that takes nothing more until it is read: who writes to it stands still."""
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    with suppress(BlockingIOError):
+        while True:
+            os.write(writing, b".")
+    os.set_blocking(writing, True)
+    yield reading, writing
+    os.close(reading)
+
+
+def interrupted_once_recorded(benchctl, full_pipe, number, *words):
+    """Send a signal to a command that has recorded a run and stands still before its start.
+
+    Returns its exit code, stdout and stderr.
+    """
+    reading, writing = full_pipe
+    process = benchctl.start(*words, stderr=writing)
+    os.close(writing)
+    wait_until(lambda: runs(benchctl))
+    process.send_signal(number)
+    with open(reading, closefd=False) as told:
+        stderr = told.read().lstrip(".")
+    stdout, _ = process.communicate(timeout=COMMAND_S)
+    return process.returncode, stdout, stderr
+
+
+def runs(benchctl):
+    """Return the status of each run, and which trials have begun."""
+    with suppress(StoreError), closing(Reader(benchctl.store)) as reader:
+        return [(run.status, run.started_time, reader.statuses(run.id)) for run in reader.runs()]
+    return []  # the store is not there yet
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["ctrl-c", "sigterm"]
+)
+@pytest.mark.parametrize("words", [(), ("--detach",), ("--events", "-o", "events.jsonl")])
+def test_a_run_that_is_interrupted_before_its_start_has_ended_and_can_be_resumed(
+    benchctl, full_pipe, number, code, words
+):
+    profile = benchctl.profile(PROFILE)
+    ended = interrupted_once_recorded(benchctl, full_pipe, number, "run", profile, *words)
+    assert runs(benchctl) == [("interrupted", None, {"planned"})]
+    assert ended[0] == code
+    assert "benchctl: continue with: benchctl resume 2" in ended[2]
+    if words == ("--detach",):
+        assert ended[1] == ""
+    if words[:1] == ("--events",):
+        events = (benchctl.directory / "events.jsonl").read_text().splitlines()
+        assert [json.loads(line)["status"] for line in events] == ["interrupted"]
+    for command in ("runs", "show"):
+        assert "interrupted" in benchctl(command).stdout
+    assert benchctl("resume", "-q").returncode == 0
 
 
 HOLD = """

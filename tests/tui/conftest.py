@@ -1,6 +1,9 @@
 """Stores with runs for the screens, and profiles for the plan screen."""
 
+import os
+import signal
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from tui.made_runs import BEGIN, MadeRun, whole_run
@@ -90,3 +93,22 @@ def three(store):
     whole_run(store, name="20261121-022512-11aa", seed=9, begin=BEGIN + 7200, profile="other")
     set_tags(store, 1, ["baseline"])
     return store
+
+
+@pytest.fixture
+def ended_at_start(monkeypatch):
+    """Ask this process to end while it starts a runner; returns what happened, in order."""
+    told = []
+
+    def end(*_):
+        told.append("ended")
+
+    def start(*_):
+        told.append("held" if signal.getsignal(signal.SIGTERM) is not end else "not held")
+        os.kill(os.getpid(), signal.SIGTERM)
+        return Mock()
+
+    monkeypatch.setattr("benchctl.engine.launch._start", start)
+    before = signal.signal(signal.SIGTERM, end)
+    yield told
+    signal.signal(signal.SIGTERM, before)

@@ -195,6 +195,18 @@ def test_a_key_resumes_a_stopped_run_from_the_screen(store, monkeypatch, is_live
     made.close()
 
 
+def test_screens_that_are_ended_start_the_run_that_they_resume(store, ended_at_start):
+    made = stopped_run(store)
+    clock = Clock(made.now)
+
+    async def script(pilot):
+        await press(pilot, "r")
+        assert ended_at_start == ["held", "ended"]
+
+    drive(store, open_live(store, 1, clock), script, clock=clock, size=(120, 30))
+    made.close()
+
+
 def test_failed_trials_are_measured_again_after_a_question(store, monkeypatch):
     made = MadeRun(store, repeats=1)
     made.begin(pid=4711)

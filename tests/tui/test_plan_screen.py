@@ -187,6 +187,15 @@ def test_a_store_that_cannot_be_written_refuses_a_run_and_says_why(monkeypatch):
     drive(STORE, open_plan(OWN), script)
 
 
+def test_screens_that_are_ended_start_the_run_that_they_have_recorded(ended_at_start):
+    async def script(pilot):
+        await press(pilot, "r")
+        await until(pilot, lambda: isinstance(pilot.app.screen, LiveScreen))
+
+    drive(STORE, open_plan(OWN), script)
+    assert ended_at_start == ["held", "ended"]
+
+
 def test_a_run_from_the_screens_has_the_tags_of_the_settings(monkeypatch, tmp_path):
     OWN.write_text('[flows.main]\nbackend = "toy"\n')
     (tmp_path / "settings.toml").write_text('tags = ["lab2"]\n')

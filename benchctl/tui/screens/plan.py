@@ -17,6 +17,7 @@ from textual.widget import Widget
 
 from benchctl.errors import BenchctlError
 from benchctl.hosts.priority import at_full_priority
+from benchctl.interrupts import held
 from benchctl.profile.find import NO_LAB, packaged_profiles
 from benchctl.store.read import Reader
 from benchctl.tui.draw.columns import Column
@@ -363,11 +364,14 @@ class PlanScreen(Page):
         assert self._drawn.prepared is not None
         try:
             tags = read_tags(settings()["tags"])
-            run_id, _ = record_plan(self._drawn.prepared, self.around.store, yes=True, tags=tags)
+            with held():
+                run_id, _ = record_plan(
+                    self._drawn.prepared, self.around.store, yes=True, tags=tags
+                )
+                at_full_priority(launch_detached, self.around.store, run_id)
         except BenchctlError as error:
             self.complain(error)
             return
-        at_full_priority(launch_detached, self.around.store, run_id)
         self.want("live", run_id)
 
     def action_attach(self) -> None:

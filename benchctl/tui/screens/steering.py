@@ -10,6 +10,7 @@ from textual.binding import Binding
 
 from benchctl.errors import BenchctlError, StoreError
 from benchctl.hosts.priority import at_full_priority
+from benchctl.interrupts import held
 from benchctl.store.manage import add_remark
 from benchctl.store.read import Reader
 from benchctl.tui.meanings import RUN
@@ -89,7 +90,8 @@ class SteeringPage(Page):
         try:
             with closing(Reader(self.around.store)) as reader:
                 left = left_to_resume(reader, reader.run(run_id), trust=False, failed=failed)
-            at_full_priority(launch_detached, self.around.store, run_id, failed=failed)
+            with held():
+                at_full_priority(launch_detached, self.around.store, run_id, failed=failed)
         except BenchctlError as error:
             self.complain(error)
             return
