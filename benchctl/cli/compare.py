@@ -118,6 +118,7 @@ def _print(
     )
     from benchctl.report.differences import differences
     from benchctl.report.pivot import align
+    from benchctl.report.report import yet
     from benchctl.report.routes import route_differences
 
     runs = [report.run for report in reports]
@@ -134,6 +135,6 @@ def _print(
     if table.rows:
         print(align(table.heads, table.rows, table.numeric), end="")
     else:
-        print("nothing was measured")
+        print(f"nothing was measured{yet(*runs)}")
     if lines := explanation([one for comparisons in shown for one in comparisons], correction):
         print("", *map(visible, lines), sep="\n")

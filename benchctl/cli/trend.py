@@ -62,7 +62,7 @@ def trend(
     from benchctl.report.exports.csv import csv_lines
     from benchctl.report.limits import parse_limit
     from benchctl.report.pivot import align
-    from benchctl.report.report import read_report
+    from benchctl.report.report import read_report, yet
     from benchctl.report.trend import trend_entries, trend_remarks, trend_rows, trend_table
 
     if as_json:
@@ -84,9 +84,8 @@ def trend(
     else:
         table = trend_table(runs, trends)
         print(f"{figure or metric} of {len(runs)} runs of {visible(runs[-1].profile)}\n")
-        print(
-            align(table.heads, table.rows, table.numeric) if table.rows else "nothing was measured"
-        )
+        nothing = f"nothing was measured{yet(*runs)}"
+        print(align(table.heads, table.rows, table.numeric) if table.rows else nothing)
         print(*map(visible, trend_remarks(runs, trends)), sep="\n")
     newest = [one.changes[-1].levels for one in trends if one.changes]
     if any(replace(limit, metric=metric).broken_by(one) for limit in limits for one in newest):

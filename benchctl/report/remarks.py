@@ -14,7 +14,7 @@ from benchctl.report.clocks import clock_lines
 from benchctl.report.counters import counter_lines
 from benchctl.report.happenings import tally
 from benchctl.report.pivot import figure_name, with_interval
-from benchctl.report.report import Report, is_repeated, is_settled
+from benchctl.report.report import Report, is_repeated, is_settled, yet
 from benchctl.report.routes import route_lines
 from benchctl.report.searches import search_remarks
 from benchctl.run.record import Trial
@@ -62,7 +62,7 @@ def remarks(report: Report, *, tables: bool = False) -> list[str]:
         lines += [one.told for one in report.outcomes if not one.is_met]
     done, planned = len(report.trials), report.run.trials
     if done < planned:
-        lines.append(f"{planned - done} of {planned} trials were not measured")
+        lines.append(f"{planned - done} of {planned} trials were not measured{yet(report.run)}")
     return ["", *map(visible, lines)] if lines else []
 
 

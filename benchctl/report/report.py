@@ -60,6 +60,11 @@ class Report(Struct, frozen=True):
         return [replace(row, valid=valid.get(point_key(row.point), True)) for row in rows]
 
 
+def yet(*runs: Run) -> str:
+    """Return the end of "not measured", or the like: whether one of the runs may still measure."""
+    return "" if all(run.status.has_ended for run in runs) else " yet"
+
+
 class StoredRun(Struct, frozen=True):
     """A run in a store: the input of exports.
 

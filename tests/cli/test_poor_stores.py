@@ -6,7 +6,7 @@ import sys
 from contextlib import closing
 
 import pytest
-from store.store_support import FIVE_MBIT, NOW, measured_run
+from store.store_support import FIVE_MBIT, NOW, measured_run, new_run
 
 from benchctl.cli.main import app
 from benchctl.errors import BenchctlError, StoreError, UsageError
@@ -74,7 +74,9 @@ def test_runs_whose_trials_all_failed_have_nothing_to_compare(ask, store):
     failed = measured_run(store, {1: [None, None]})
     measured = measured_run(store, {1: FIVE_MBIT}, now=NOW + 1)
     assert entries(ask, "compare", failed, failed) == []
-    assert "nothing was measured" in ask("compare", failed, failed)
+    assert "nothing was measured\n" in ask("compare", failed, failed)
+    _, planned = new_run(store)
+    assert "nothing was measured yet\n" in ask("compare", failed, planned)
     (one,) = entries(ask, "compare", failed, measured)
     assert (one["mean_a"], one["n_b"], one["verdict"]) == (None, 5, "too little data")
     assert [one["run"] for one in entries(ask, "trend", "p")] == [measured]

@@ -9,6 +9,7 @@ from report.whole import whole
 
 from benchctl.report import formats
 from benchctl.report.pivot import pivot, with_interval
+from benchctl.run.status import Status
 from benchctl.units import scale_of
 
 
@@ -29,14 +30,19 @@ def test_every_export_of_a_report_has_its_bytes(form, golden):
     golden(f"report/golden/sample.{form}", text(form, REPORT))
 
 
-def test_a_run_without_results_says_so():
-    empty = replace(REPORT, summary=[], trials=[], outcomes=[])
-    assert text("table", empty) == "nothing was measured\n\n4 of 4 trials were not measured\n"
+@pytest.mark.parametrize(
+    ("status", "yet"), [("planned", " yet"), ("running", " yet"), ("failed", ""), ("died", "")]
+)
+def test_a_run_without_results_says_so(status, yet):
+    run = replace(RUN, status=Status(status))
+    empty = replace(REPORT, run=run, summary=[], trials=[], outcomes=[])
+    told = f"nothing was measured{yet}\n\n4 of 4 trials were not measured{yet}\n"
+    assert text("table", empty) == told
 
 
 @pytest.mark.parametrize("form", ["table", "md"])
 def test_a_run_that_failed_as_a_whole_says_why(form):
-    run = replace(RUN, status="failed", error="the lab cannot be built: no namespaces")
+    run = replace(RUN, status=Status.FAILED, error="the lab cannot be built: no namespaces")
     told = text(form, replace(REPORT, run=run, summary=[], trials=[], outcomes=[]))
     assert told.count("the lab cannot be built: no namespaces") == 1
 

@@ -166,7 +166,7 @@ def test_a_run_that_measured_nothing_has_one_clear_line(tmp_path, status):
 
 def test_a_run_that_never_began_has_one_clear_line(tmp_path):
     new_run(tmp_path / "s")
-    with pytest.raises(UsageError, match="nothing was measured"):
+    with pytest.raises(UsageError, match="nothing was measured yet, so there is nothing to draw"):
         draw(tmp_path / "s")
 
 

@@ -20,6 +20,7 @@ from benchctl.report.pivot import pivot
 from benchctl.report.remarks import remarks
 from benchctl.run.planned import Host, LabSettings, Outside, PlannedFlow, Reach
 from benchctl.run.record import Figure, FlowEvent, Happening, Note
+from benchctl.run.status import Status
 
 TEXT = """\
 # sample.toml
@@ -210,11 +211,15 @@ def test_runs_without_a_common_figure_say_so():
     assert "These runs have no figure in common." in Reader(html_of(page)).words
 
 
-def test_a_run_without_anything_is_a_page():
-    nothing = replace(REPORT, trials=[], summary=[], outcomes=[])
+@pytest.mark.parametrize(("status", "yet"), [("running", " yet"), ("failed", "")])
+def test_a_run_without_anything_is_a_page(status, yet):
+    run = replace(REPORT.run, status=Status(status))
+    nothing = replace(REPORT, run=run, trials=[], summary=[], outcomes=[])
     page = page_of([Stored(nothing)], pictures=False)
-    assert page.sections[1].blocks[0].text == "4 trials: 4 not measured"
-    assert "nothing was measured" in Reader(html_of(page)).words
+    assert page.sections[1].blocks[0].text == f"4 trials: 4 not measured{yet}"
+    words = Reader(html_of(page)).words
+    for told in ("nothing was measured", "no trial has ended"):
+        assert (f"{told} yet" in words, told in words) == (bool(yet), True)
 
 
 def test_a_table_says_what_it_leaves_out(monkeypatch):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from benchctl.report.delays import delay_table
 from benchctl.report.pivot import align, pivot
 from benchctl.report.remarks import remarks
-from benchctl.report.report import Report, StoredRun
+from benchctl.report.report import Report, StoredRun, yet
 from benchctl.report.searches import search_table
 
 
@@ -21,7 +21,9 @@ def text_of(report: Report) -> str:
     found = search_table(report)
     head = f"{align(found.heads, found.rows, found.numeric)}\n" if found is not None else ""
     shown = pivot(report)
-    text = align(shown.heads, shown.rows, shown.numeric) if shown.rows else "nothing was measured\n"
+    text = f"nothing was measured{yet(report.run)}\n"
+    if shown.rows:
+        text = align(shown.heads, shown.rows, shown.numeric)
     if (delays := delay_table(report)) is not None:
         text += f"\n{align(delays.heads, delays.rows, delays.numeric)}"
     return head + "\n".join([text.removesuffix("\n"), *remarks(report)]) + "\n"

@@ -40,7 +40,7 @@ from benchctl.report.page.packets import packet_sections
 from benchctl.report.page.pictures import pictures_of
 from benchctl.report.pivot import Pivot, pivot, with_interval
 from benchctl.report.remarks import remarks
-from benchctl.report.report import Report, StoredRun
+from benchctl.report.report import Report, StoredRun, yet
 from benchctl.report.routes import route_differences
 from benchctl.report.searches import search_table
 from benchctl.run.planned import Host, PlannedFlow
@@ -189,7 +189,7 @@ def _verdict(report: Report) -> str:
     statuses = Counter(str(one.trial.status) for one in report.trials)
     open_ones = report.run.trials - len(report.trials)
     parts = [f"{count} {status}" for status, count in statuses.items()]
-    parts += [f"{open_ones} not measured"] if open_ones > 0 else []
+    parts += [f"{open_ones} not measured{yet(report.run)}"] if open_ones > 0 else []
     said = [f"{format_count(report.run.trials, 'trial')}: {', '.join(parts) or 'none'}"]
     errors = Counter(one.trial.error for one in report.trials if one.trial.error)
     for why, count in errors.most_common(1):
@@ -226,7 +226,7 @@ def _place(run: Run, one: TrialReport) -> list[str]:
 def _summary(report: Report) -> Iterator[Block]:
     shown = pivot(report)
     if not shown.rows:
-        yield Paragraph("nothing was measured")
+        yield Paragraph(f"nothing was measured{yet(report.run)}")
         return
     yield cut(shown, "benchctl export --format csv")
     if (delays := delay_table(report)) is not None:
@@ -282,7 +282,7 @@ def _trials(report: Report) -> Iterator[Block]:
         "Jain's index", "error",
     ]  # fmt: skip
     if not rows:
-        yield Paragraph("no trial has ended")
+        yield Paragraph(f"no trial has ended{yet(run)}")
         return
     yield table(heads, rows, "benchctl export --format json")
     commands = [[*_place(run, one), *cells] for one in report.trials for cells in _commands(one)]

@@ -14,7 +14,7 @@ from benchctl.analysis.found import FOUND_RATE
 from benchctl.analysis.summary import SummaryRow
 from benchctl.metrics import title_of
 from benchctl.report.pivot import with_interval
-from benchctl.report.report import Report
+from benchctl.report.report import Report, yet
 from benchctl.tui.draw.columns import Column, widths
 from benchctl.tui.draw.spans import HEATS, Span
 from benchctl.units import format_value, parse_rate
@@ -81,6 +81,7 @@ class SummaryTable:
 
     def __init__(self, report: Report) -> None:
         self.axes = list(report.run.varying)
+        self._nothing = f"nothing was measured{yet(report.run)}"
         self._axis_values = report.run.values
         searched = report.run.settings.search
         self._searched = searched.axis if searched is not None else None
@@ -108,7 +109,7 @@ class SummaryTable:
     def turned(self, turn: Arrangement) -> Grid:
         """Return the summary as rows and columns."""
         if not self.lines:
-            return Grid("nothing was measured", "", (), ())
+            return Grid(self._nothing, "", (), ())
         line = self.lines[turn.line % len(self.lines)]
         across = self.axes[turn.across] if turn.across < len(self.axes) else None
         down = [axis for axis in self.axes if axis != across]

@@ -77,9 +77,7 @@ class SummaryScreen(ReportPage):
         self._about.can_focus = False
         self._listings: dict[str, Listing] = {}
         """How the grid of each title is sorted and filtered, wherever it is shown."""
-        self._grid = GridTable(
-            self._listings, titled=False, id="grid", empty="nothing was measured"
-        )
+        self._grid = GridTable(self._listings, titled=False, id="grid")
         self._others = Grids(self._listings, id="others")
         self._goals = Table(id="goals")
         self._results = Table(id="results")
