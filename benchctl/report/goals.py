@@ -76,16 +76,18 @@ def has_goals(run: Run) -> bool:
     return bool(settings.until or settings.search or settings.expect)
 
 
-def most_trials(run: Run, planned: Iterable[tuple[str, int]]) -> int | None:
-    """Return the most trials that a run may have, None if their number was planned.
+def bounds_of_trials(run: Run, planned: Iterable[tuple[str, int]]) -> tuple[int, int] | None:
+    """Return how many trials a run begins with and may have; None if their number was planned.
 
     ``planned`` are the points of its trials, in any one form and without a searched rate, and their
     repeats.
     """
     if run.settings.search is not None:
-        return len(set(planned)) * run.settings.search.most
+        searches = len(set(planned))
+        return searches, searches * run.settings.search.most
     if run.settings.until is not None:
-        return len({point for point, _ in planned}) * run.settings.until.most
+        points, until = len({point for point, _ in planned}), run.settings.until
+        return points * until.least, points * until.most
     return None
 
 

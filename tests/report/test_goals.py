@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 from report.sample_report import ONE, RUN, TRIALS, row
 
-from benchctl.report.goals import goals_of, has_goals, most_trials, tally_of
+from benchctl.report.goals import bounds_of_trials, goals_of, has_goals, tally_of
 from benchctl.report.report import report_of
 from benchctl.run.condition import parse_condition
 from benchctl.run.planned import Search, Until
@@ -35,13 +35,13 @@ def test_a_run_without_goals_has_none():
     assert not has_goals(RUN)
     assert goals_of(report_of(RUN, TRIALS)) == []
     assert tally_of([]) == ""
-    assert most_trials(RUN, [("a", 1)]) is None
+    assert bounds_of_trials(RUN, [("a", 1)]) is None
 
 
-def test_the_most_trials_are_those_of_each_point_and_of_each_search():
+def test_the_fewest_and_most_trials_are_those_of_each_point_and_of_each_search():
     planned = [("a", 1), ("b", 1), ("a", 2), ("b", 2), ("a", 2)]
-    assert most_trials(UNTIL, planned) == 2 * 9
-    assert most_trials(SEARCH, planned) == 4 * 20
+    assert bounds_of_trials(UNTIL, planned) == (2 * 3, 2 * 9)
+    assert bounds_of_trials(SEARCH, planned) == (4, 4 * 20)
 
 
 def test_an_interval_wider_than_the_figure_has_no_figure_of_its_own():

@@ -3,7 +3,7 @@
 from contextlib import closing
 
 import pytest
-from tui.driving import Clock, drive, open_replay, shown
+from tui.driving import Clock, drive, open_replay, press, shown
 from tui.made_runs import BEGIN, plan_flow
 
 from benchctl.errors import StoreError
@@ -116,6 +116,36 @@ def test_the_bracket_is_on_the_live_screen_at_every_size(searched, size):
         assert "▶ searching 2 of at most 20, between 29.0 Mbit/s and 31.6 Mbit/s" in text
 
     drive(searched, open_replay(searched, 1, Clock(), 25.0), script, size=size, clock=Clock())
+
+
+@pytest.mark.parametrize(
+    ("at_s", "known", "left_s"), [(-1, 1, 10), (5, 1, 5), (15, 2, 5), (35, 4, 5), (45, 4, 0)]
+)
+def test_a_replay_knows_only_the_tries_that_were_known_then(searched, at_s, known, left_s):
+    with closing(Feed(searched, 1)) as feed:
+        while feed.poll(1.0):
+            pass
+        view = feed.view
+        assert (view.known_at(BEGIN + at_s), view.left_s(BEGIN + at_s)) == (known, left_s)
+
+    async def script(pilot):
+        rates = [rate for rate, _ in TRIES if f" {rate} " in shown(pilot)]
+        assert rates == [rate for rate, _ in TRIES[:known]]
+
+    page = open_replay(searched, 1, Clock(), max(0.0, at_s))
+    drive(searched, page, script, size=(120, 40), clock=Clock())
+
+
+def test_a_replay_goes_on_to_the_next_try_by_a_key(searched):
+    async def script(pilot):
+        await press(pilot, "enter")
+        assert "Trial 2 of 2" in shown(pilot)
+        await press(pilot, "escape", "]")
+        assert "trial 3 of at most 20" in shown(pilot)
+        await press(pilot, "enter")
+        assert "Trial 3 of 3" in shown(pilot)
+
+    drive(searched, open_replay(searched, 1, Clock(), 15.0), script, size=(120, 40), clock=Clock())
 
 
 def test_a_store_that_cannot_be_read_is_tried_again_and_no_try_is_lost(searched, monkeypatch):

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from benchctl.analysis.pace import LATELY, Timing, extra_s
 from benchctl.analysis.results import FlowReport, TrialReport
-from benchctl.report.goals import most_trials
+from benchctl.report.goals import bounds_of_trials
 from benchctl.report.report import Report, report_of
 from benchctl.run.codec import to_json
 from benchctl.run.record import Figure, Figures, Note, RecordedFlow, Run, Trial
@@ -122,6 +122,19 @@ class TrialView(Struct):
         return max(0.0, end - self.started_time)
 
 
+def _bounds_of(run: Run, trials: Sequence[TrialView]) -> tuple[int, int] | None:
+    """Return how many trials a run begins with and may have, if results of some lead to others."""
+    search = run.settings.search
+    if search is None and run.settings.until is None:
+        return None
+    points = (
+        {axis: value for axis, value in view.point.items() if not search or axis != search.axis}
+        for view in trials
+    )
+    repeats = (view.outline.repeat for view in trials)
+    return bounds_of_trials(run, zip(map(to_json, points), repeats, strict=True))
+
+
 class RunView:
     """A run and all its trials. ``apply`` takes the events in order."""
 
@@ -135,6 +148,7 @@ class RunView:
         self._listed = frozenset(self.vocabulary.wanted)
         self.trials = [TrialView(outline) for outline in outlines]
         self._planned_s = [0.0, *accumulate(outline.duration_s for outline in outlines)]
+        self._bounds = _bounds_of(run, self.trials)
         self.notes: list[Note] = []
         self.flows_ended = 0
         """How many ends of flows it was told."""
@@ -219,15 +233,13 @@ class RunView:
     @property
     def most_trials(self) -> int | None:
         """The most trials that it may have, if they are chosen by the results of others."""
-        search = self.run.settings.search
-        if search is None and self.run.settings.until is None:
-            return None
-        points = [
-            {axis: value for axis, value in view.point.items() if not search or axis != search.axis}
-            for view in self.trials
-        ]
-        repeats = [view.outline.repeat for view in self.trials]
-        return most_trials(self.run, zip(map(to_json, points), repeats, strict=True))
+        return self._bounds[1] if self._bounds is not None else None
+
+    def known_at(self, time: float) -> int:
+        """Return how many trials were known at a moment: the rest was chosen by their results."""
+        if self._bounds is None or self.status_at(time).has_ended:
+            return len(self.trials)
+        return max(self._bounds[0], self._furthest_at(time) + 1)
 
     def can_resume_at(self, time: float) -> bool:
         """Return whether a runner could measure more of it at a moment, as far as is known."""
@@ -302,8 +314,9 @@ class RunView:
         current = self.current_at(time)
         furthest = self._furthest_at(time)
         again = self._again_before(furthest)
-        to_come = len(self.trials) - furthest - 1 + len(again)
-        left_s = self._planned_s[-1] - self._planned_s[furthest + 1]
+        known = self.known_at(time)
+        to_come = known - furthest - 1 + len(again)
+        left_s = self._planned_s[known] - self._planned_s[furthest + 1]
         left_s += sum(self.trials[position].outline.duration_s for position in again)
         if current >= 0 and self.trials[current].status_at(time) == RUNNING:
             trial = self.trials[current]

@@ -94,7 +94,7 @@ class ListsPage(PlotPage):
         if self._trials.display:
             self._trials.show(
                 status.trial_columns(view),
-                len(view.trials),
+                view.known_at(time),
                 lambda index: status.trial_row(view, index, time),
             )
         if self._table.display:

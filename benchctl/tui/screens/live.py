@@ -359,7 +359,8 @@ class LiveScreen(ListsPage):
         if event.table is self._trials:
             from benchctl.tui.screens.detail import TrialWindow
 
-            which = self.run_ids[0], event.index, len(self.view.trials)
+            known = self.view.known_at(self._playhead.time())
+            which = self.run_ids[0], event.index, known
             self.app.push_screen(TrialWindow(self.around.store, *which))
 
     def action_look(self) -> None:
