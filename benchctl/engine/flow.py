@@ -71,9 +71,12 @@ class FlowAttempt(Tally):
         recorder: Recorder,
         wall_clock: Callable[[], float],
         tap: FlowRecorder | None = None,
+        *,
+        trial: int,
     ) -> None:
         super().__init__(flow_id, fold, recorder, wall_clock)
         self.name = name
+        self._trial = trial
         self.has_ended = False
         """Whether the client has ended by itself."""
         self._spawner = spawner
@@ -85,6 +88,9 @@ class FlowAttempt(Tally):
         """The clocks of the hosts where its packets were recorded."""
         self._ready = asyncio.Event()
         self._failed = asyncio.Event()
+
+    def note(self, text: str) -> None:
+        super().note(f"trial {self._trial}, {self.name}: {text}")
 
     def fail(self, failure: Failure, role: Role = Role.CLIENT) -> None:
         super().fail(failure, role)

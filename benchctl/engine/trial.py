@@ -184,7 +184,7 @@ class TrialRunner:
         self, trial_id: int, trial: BoundTrial, places: list[FlowPlace], number: int
     ) -> list[FlowAttempt]:
         self._recorder.update_trial(trial_id, status=Status.RUNNING, started_time=self._wall())
-        flows = [self._flow(trial_id, place, number) for place in places]
+        flows = [self._flow(trial_id, trial, place, number) for place in places]
         counts = HostReadings(places, self._spawner, self._site, self._wall)
         # A login after a connection was lost takes nothing of the deadline.
         task = asyncio.ensure_future(reach_hosts(places, flows, self._spawner))
@@ -308,29 +308,22 @@ class TrialRunner:
         flow.begin(common_start, at)
         await flow.finished()
 
-    def _flow(self, trial_id: int, place: FlowPlace, number: int) -> FlowAttempt:
+    def _flow(self, trial_id: int, trial: BoundTrial, place: FlowPlace, number: int) -> FlowAttempt:
         plan, backend = place.flow.plan, place.flow.backend
         flow_id = self._recorder.add_flow(
-            trial_id,
-            attempt=number,
-            name=plan.name,
-            backend=plan.backend,
-            source=plan.source,
-            target=plan.to,
-            direction=str(plan.direction),
-            port=place.port,
-            status=Status.PLANNED,
-            client=(),
-            server=(),
-            expected=place.expected,
-            bottlenecks=place.bottlenecks,
-            requested=place.flow.requested,
-        )
+            trial_id, attempt=number, name=plan.name, backend=plan.backend, source=plan.source,
+            target=plan.to, direction=str(plan.direction), port=place.port,
+            status=Status.PLANNED, client=(), server=(), expected=place.expected,
+            bottlenecks=place.bottlenecks, requested=place.flow.requested,
+        )  # fmt: skip
         fold = FlowFold(backend.capabilities.metrics)
         tap = recorder_of(
             place.flow, place.network, self._spawner, self._recorder, flow_id, self._wall
         )
-        return FlowAttempt(plan.name, flow_id, fold, self._spawner, self._recorder, self._wall, tap)
+        return FlowAttempt(
+            plan.name, flow_id, fold, self._spawner, self._recorder, self._wall, tap,
+            trial=trial.plan.position + 1,
+        )  # fmt: skip
 
     # --- between and after attempts -------------------------------------------------------
 

@@ -47,7 +47,8 @@ _ANSWER_TIMEOUT_S = 10.0
 # the command ended. A shell's message about a child's death is not the command's output, so it is
 # discarded.
 _RELAY = (
-    "exec 9>&2 2>/dev/null; trap : HUP INT QUIT TERM; "
+    'exec 9>&2 2>/dev/null; cd "$PWD"; '
+    "trap : HUP INT QUIT TERM; "
     '(exec "$@" 2>&9 9>&-); code=$?; trap - HUP INT QUIT TERM; '
     '[ "$code" -le 128 ] || kill -s "$(kill -l "$code")" $$; exit "$code"'
 )
@@ -235,7 +236,7 @@ def _host(topology: Topology, name: str, built: Built, launcher: Launcher) -> Ho
     # Entering one's own user namespace is an error (setns(2), EINVAL).
     user = ("--user", "--preserve-credentials") if launcher.user_namespace else ()
     prefix = (
-        "nsenter", f"--target={built.pid}", *user, "--pid",
+        "nsenter", f"--target={built.pid}", *user, "--pid", "--wd=.",
         f"--mount=/proc/{built.pid}/fd/{built.mounts[name]}",
         f"--net=/proc/{built.pid}/fd/{built.networks[name]}", "--no-fork", "--",
         "sh", "-c", _RELAY, "benchctl-relay", *WITH_FEWER_PRIVILEGES,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -12,6 +13,10 @@ from benchctl.run.planned import PlannedFlow
 from benchctl.run.record import Note, RecordedFlow, Run, Trial
 from benchctl.store.read import Reader
 from benchctl.units import unit_of, without_unit
+
+# ping keeps intervals of 200 ms to within 2 % on an idle machine; who asks for 1 ms and gets 1.1 ms
+# measures something else.
+_AS_ASKED = 0.05
 
 
 class TrialDetail(Struct, frozen=True):
@@ -61,8 +66,17 @@ def unlike_asked(flow: RecordedFlow, planned: PlannedFlow) -> list[str]:
     return [
         name
         for name in planned.parameters
-        if name in values and name in flow.requested and values[name] != flow.requested[name]
+        if name in values
+        and name in flow.requested
+        and _is_other(values[name], flow.requested[name])
     ]
+
+
+def _is_other(in_force: object, asked: object) -> bool:
+    """Return whether a setting has another value; fractions may be measured or rounded."""
+    if isinstance(in_force, float) and isinstance(asked, int | float):
+        return not math.isclose(in_force, asked, rel_tol=_AS_ASKED)
+    return in_force != asked
 
 
 def _text(name: str, value: object) -> str:

@@ -190,7 +190,7 @@ class PingParser(LineParser):
         if elapsed_ms and sent > 1:
             # The time is that of the last probe's sending.
             pace_s = elapsed_ms / 1000 / (sent - 1)
-            yield Effective({"interval_s": pace_s})
+            yield Effective({"interval_s": round(pace_s, 6)})
         # Without a line for each reply (ping -q) the lost ones are unknown.
         if self._answered.count(1) == received:
             yield from self._lost(sent, pace_s)

@@ -59,7 +59,7 @@ def test_both_ends_are_recorded_before_the_client_starts_and_until_it_has_ended(
     client_s = [at_s for at_s, what, name in done.log if what == "begin" and "client" in name]
     assert min(ended_s) >= client_s[0] + GOOD.ends_s
     [note] = [one.text for one in done.reader.notes(done.trial.run_id) if one.flow_id]
-    assert note == "packets at far: 11 packets, 1 lost by the recorder"
+    assert note == "trial 1, main: packets at far: 11 packets, 1 lost by the recorder"
 
 
 def test_one_end_is_recorded_once_if_both_are_one_host(measure):
@@ -97,7 +97,7 @@ def test_a_recorder_that_dies_leaves_the_flow_its_result(measure):
     assert done.status == "ok"
     assert [one.host for one in done.last.captures] == ["far"]
     [note] = [one.text for one in done.reader.notes(done.trial.run_id) if one.flow_id]
-    assert note == "packets at local: none: its recorder was killed"
+    assert note == "trial 1, main: packets at local: none: its recorder was killed"
 
 
 def test_what_a_killed_recorder_has_left_is_kept(measure):
@@ -106,7 +106,7 @@ def test_what_a_killed_recorder_has_left_is_kept(measure):
     done = measure({"--finish": finishes, **scripts(local=dies)}, replace(flow(), capture=BOTH))
     assert [(one.host, one.packets) for one in done.last.captures] == [("local", 4)]
     [note] = [one.text for one in done.reader.notes(done.trial.run_id) if one.flow_id]
-    assert note == "packets at local: 4 packets: its recorder was killed"
+    assert note == "trial 1, main: packets at local: 4 packets: its recorder was killed"
 
 
 def test_a_recorder_whose_disk_is_full_says_so(measure):
@@ -115,7 +115,8 @@ def test_a_recorder_whose_disk_is_full_says_so(measure):
     assert [one.packets for one in done.last.captures] == [9]
     [note] = [one.text for one in done.reader.notes(done.trial.run_id) if one.flow_id]
     assert note == (
-        "packets at local: 9 packets, 3 more than it was to keep: No space left on device"
+        "trial 1, main: packets at local: 9 packets, 3 more than it was to keep: "
+        "No space left on device"
     )
 
 

@@ -258,7 +258,7 @@ def test_what_was_in_force_and_warnings_are_kept(measure):
     outcome = measure({"server": SERVER, "client": tells})
     assert outcome.last.effective == {"window_bytes": "425984"}
     assert outcome.last.requested == {"duration": 1.0, "label": "x", "omit": 0.0}
-    assert [note.text for note in outcome.reader.notes(1)] == ["mind the gap"]
+    assert [note.text for note in outcome.reader.notes(1)] == ["trial 1, main: mind the gap"]
 
 
 def test_a_tool_whose_total_contradicts_its_intervals_is_noted(measure):
@@ -266,7 +266,10 @@ def test_a_tool_whose_total_contradicts_its_intervals_is_noted(measure):
     outcome = measure({"server": SERVER, "client": lies})
     assert outcome.status == "ok"
     (note,) = outcome.reader.notes(1)
-    assert note.text == "throughput_bps (send): the tool says 200, its intervals give 100"
+    assert (
+        note.text
+        == "trial 1, main: throughput_bps (send): the tool says 200, its intervals give 100"
+    )
 
 
 class _Promising(Site):

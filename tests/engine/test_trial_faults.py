@@ -85,7 +85,7 @@ def test_a_server_that_ends_badly_beside_a_good_client_is_told_of(measure):
     outcome = measure({"server": dies, "client": GOOD})
     assert outcome.status == "ok"
     (note,) = outcome.reader.notes(1)
-    assert note.text == "the server server ended with code 1: no room for the log"
+    assert note.text == "trial 1, main: the server server ended with code 1: no room for the log"
 
 
 def test_a_tool_that_tells_its_failure_and_hangs_is_ended_long_before_its_deadline(measure):

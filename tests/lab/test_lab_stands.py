@@ -69,6 +69,15 @@ def test_names_and_aliases_resolve_inside_and_only_there(lab):
     assert "speed.example.net" not in Path("/etc/hosts").read_text()
 
 
+def test_a_command_starts_in_the_current_directory_as_its_host_has_it(lab, tmp_path):
+    assert run(lab, "phone", "pwd", "-P", cwd=tmp_path).stdout == f"{tmp_path}\n"
+    run(lab, "phone", "sh", "-c", "echo kept > after.txt", cwd=tmp_path)
+    assert (tmp_path / "after.txt").read_text() == "kept\n"
+    assert "speed.example.net" in run(lab, "phone", "cat", "hosts", cwd="/etc").stdout
+    devices = run(lab, "phone", "ls", cwd="/sys/class/net").stdout.split()
+    assert set(devices) == {"lo", "wireless", "mobile"}
+
+
 def test_a_node_knows_its_address_and_its_ways_out(lab):
     phone = lab.nodes["phone"]
     ways = {name: (way.device, way.address) for name, way in phone.interfaces.items()}

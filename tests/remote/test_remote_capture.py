@@ -85,7 +85,7 @@ def test_a_recorder_that_is_killed_costs_its_file_and_nothing_else(lab, measure)
     flow, files, notes = ended(run, -signal.SIGINT)
     assert flow.status == "interrupted"
     assert set(files) == {"tokyo"}
-    assert notes == ["packets at paris: none: its recorder was killed"]
+    assert notes == ["trial 1, main: packets at paris: none: its recorder was killed"]
     wait_until(lambda: lab.left("paris").keys() == before, lambda: lab.left("paris"))
 
 

@@ -112,6 +112,20 @@ def test_what_was_asked_stands_beside_what_is_in_force(store):
     ]
 
 
+def test_what_a_tool_measured_or_rounded_is_as_asked_unless_it_is_far_off(store):
+    made = MadeRun(store, parameters={"interval": "200ms", "timeout": "2s", "deadline": "1ms"})
+    made.begin()
+    made.begin_trial()
+    made.recorder.update_flow(
+        made.flows["main"], requested={"interval": 0.2, "timeout": 2, "deadline": 0.001},
+        effective={"interval_s": 0.204444, "timeout_s": 2.0001, "deadline_s": 0.0011},
+    )  # fmt: skip
+    made.close()
+    assert [line for line in texts(store) if "≠" in line] == [
+        "    ≠ deadline: asked 1ms, in force 0.0011 s"
+    ]
+
+
 def test_a_trial_that_was_not_tried_shows_what_was_asked(store):
     MadeRun(store, parameters={"window": "256K"}).close()
     assert texts(store, 7) == [
