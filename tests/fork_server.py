@@ -5,6 +5,7 @@ reads requests from stdin, one line of JSON each, and answers each with the exit
 stderr. A runner that a command starts is a fork, too.
 """
 
+import atexit
 import gc
 import json
 import os
@@ -13,6 +14,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 import traceback
 from pathlib import Path
@@ -162,12 +164,32 @@ def _run(main, argv, directory, environment, stdin, merged):
         sys.argv = argv
         if MEASURING.intersection(argv):
             _Spare().take_the_place_of_runners()
-        main()
-        sys.exit()
+        _be(main)
     for end in (given, out[1], err[1]):
         os.close(end)
     texts = _read(pid, out[0], err[0])
     return (os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), *texts)
+
+
+def _be(main):
+    """Be a command, and end as an interpreter does, but forget nothing that is imported.
+
+    That takes longer than most commands: a fork would have to copy it first.
+    """
+    code = 1
+    try:
+        main()
+        code = 0
+    except SystemExit as end:
+        code = end.code
+    except BaseException:
+        traceback.print_exc()
+    gc.collect()
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def _read(pid, *pipes):
