@@ -21,12 +21,12 @@ def _looks(told):
     raise AssertionError(f"waited {COMMAND_S} s in vain; now: {told()}")
 
 
-def wait_until(condition, told=str):
-    """Wait until a condition holds; returns what it returned."""
+def wait_until(condition, told=str, look_s=LOOK_S):
+    """Wait until a condition holds, with a look every ``look_s``; returns what it returned."""
     looks = _looks(told)
     while not (found := condition()):
         next(looks)
-        time.sleep(LOOK_S)
+        time.sleep(look_s)
     return found
 
 

@@ -7,6 +7,9 @@ import sys
 
 from waiting import wait_until
 
+# Each look starts a program.
+LOOK_S = 0.05
+
 
 class Terminal:
     """A terminal of tmux, with a shell in it."""
@@ -44,7 +47,7 @@ class Terminal:
             seen[:] = [self.shown()]
             return holds(seen[0])
 
-        wait_until(held, self.shown)
+        wait_until(held, self.shown, LOOK_S)
         return seen[0]
 
 

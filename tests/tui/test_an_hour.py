@@ -16,8 +16,8 @@ from benchctl.run.status import Status
 from benchctl.store.read import Reader
 
 HOUR = Path(__file__).with_name("hour.txt")
-# An editor that adds what is typed to the end of a file, up to ctrl+d.
-EDITOR = """sh -c 'echo editing "$0"; cat >> "$0"'"""
+# An editor that adds what is typed to the end of a file, up to ctrl+d, and leaves a clear terminal.
+EDITOR = """sh -c 'echo editing "$0"; cat >> "$0"; clear'"""
 
 
 class Hour:
