@@ -11,7 +11,8 @@ from msgspec.structs import replace
 
 from benchctl.api import Role
 from benchctl.engine.health import HealthFinding, of_machine
-from benchctl.engine.network import with_address, with_addresses
+from benchctl.engine.holding import needed_hosts
+from benchctl.engine.network import same_machines, with_address, with_addresses
 from benchctl.engine.pairs_health import HostPair, examine_pairs
 from benchctl.engine.planning import Planned
 from benchctl.engine.preflight import ROOT_THERE, Toolbox, captured_at
@@ -64,10 +65,22 @@ async def _examine(prepared: Planned) -> dict[str, list[HealthFinding]]:
                 if first.level == "ok":
                     one = await with_addresses(network, [found[name]], hosts, lambda _: None)
                     known[name] = one.hosts[name]
+        for host, twin in same_machines(host for host in known.values() if host.reach):
+            text = f"it is {host.name}, too: what flows between them crosses no network"
+            remedy = f"correct ssh or address of hosts.{host.name} or hosts.{twin.name}"
+            findings[twin.name].append(HealthFinding("machine", "note", text, remedy))
+        for name in found.keys() - _needed(prepared):
+            text, remedy = "none uses it", "remove it, or name it in a flow or an axis"
+            findings[name].append(HealthFinding("flows", "note", text, remedy))
         pairs = _pairs(prepared, replace(network, hosts=known))
         for name, further in (await examine_pairs(pairs, hosts)).items():
             findings.setdefault(name, []).extend(further)
         return findings
+
+
+def _needed(prepared: Planned) -> set[str]:
+    hosts = needed_hosts(prepared.network, prepared.plan.routes, prepared.hooks)
+    return {host.name for host in hosts}
 
 
 def _ends(prepared: Planned) -> dict[str, set[_End]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import socket
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from ipaddress import ip_address
 from typing import Any
@@ -53,7 +53,23 @@ async def with_addresses(
                 "servers listen at all that it has; if no NAT leads there, correct its address"
             )
         found[host.name] = replace(host, translated=frozenset(others))
+    for one, other in same_machines(found.values()):
+        note(
+            f"hosts {one.name} and {other.name} are one machine, {one.address}: what flows between "
+            "them crosses no network"
+        )
     return replace(network, hosts={**network.hosts, **found})
+
+
+def same_machines(hosts: Iterable[Host]) -> Iterator[tuple[Host, Host]]:
+    """Yield pairs of hosts that have the same address, each as its own."""
+    known: dict[str, Host] = {}
+    for host in hosts:
+        if host.address in host.translated or ip_address(host.address).is_loopback:
+            continue
+        first = known.setdefault(host.address, host)
+        if first is not host:
+            yield first, host
 
 
 async def with_address(host: Host) -> Host:

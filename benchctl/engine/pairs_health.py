@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
+import os
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -64,8 +66,10 @@ async def try_pair(pair: HostPair, spawner: Spawner) -> Mapping[str, Any]:
     return next(iter(found), {})
 
 
-def remedy(name: str, closed: str) -> str:
-    """Return what mends a port of a host that firewalls close."""
+def remedy(source: str, name: str, closed: str, why: str) -> str:
+    """Return what mends a port of a host that is not reached, by what ``source`` was told."""
+    if os.strerror(errno.ENETUNREACH) in why:
+        return f"correct hosts.{name}.address, or the routes of {source}"
     return (
         f"let firewalls pass {closed} there, or give hosts.{name}.ports that they pass, or "
         f"reachable = false"
@@ -173,7 +177,8 @@ def _judged(pair: HostPair, found: Mapping[int, Mapping[str, Any]]) -> HealthFin
     parts += [f"{_written(at)}: {reasons}" for reasons, at in closed.items()]
     text = f"{pair.address} {'; '.join(parts)}{_tried(pair, found)}"
     if closed:
-        return HealthFinding(subject, "note", text, remedy(name, " and ".join(sorted(kinds))))
+        mends = remedy(pair.source.name, name, " and ".join(sorted(kinds)), ", ".join(closed))
+        return HealthFinding(subject, "note", text, mends)
     known = [entry for entry in found.values() if "mtu_bytes" in entry]
     if not known:
         return HealthFinding(subject, "ok", text)

@@ -16,6 +16,7 @@ from benchctl.profile.load import Document
 from benchctl.profile.places import HostTable, host_in
 from benchctl.profile.values import is_address
 from benchctl.run.planned import LOCAL, Network, Outside, PlannedFlow, Reach
+from benchctl.units import quoted
 
 if TYPE_CHECKING:
     from benchctl.lab.model import Topology
@@ -118,6 +119,9 @@ def _address(document: Document, name: str, reach: Reach) -> str:
         raise _wrong(document, name, "ssh -G did not end") from None
     if done.returncode:
         said = done.stderr.decode(errors="replace").strip().splitlines() or ["ssh -G failed"]
+        if any(line.startswith("usage: ") for line in said):
+            what = f"ssh does not take {quoted(reach.destination)}"
+            raise document.error(("hosts", name, "ssh"), what, "is its port one from 1 to 65535?")
         raise _wrong(document, name, said[-1])
     for line in done.stdout.decode(errors="replace").splitlines():
         if line.startswith("hostname "):

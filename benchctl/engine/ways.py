@@ -50,5 +50,5 @@ async def _blame(place: FlowPlace, flow: FlowAttempt, spawner: Spawner) -> None:
         kind = closed[0]
         what = f"{target.name} is not reached from {place.source.name} at {kind.upper()} port "
         why = f"{what}{port}: {found[kind]}"
-        hint = remedy(target.name, kind.upper())
+        hint = remedy(place.source.name, target.name, kind.upper(), found[kind])
         flow.blame(Failure(FailureKind.UNREACHABLE, why, hint))

@@ -168,9 +168,12 @@ def failure(host: str, reach: Reach, said: str, code: int | None) -> HostError:
         if re.search(pattern, said):
             return HostError(f"host {host}: {what}", hint.format(**words))
     what = last_line(said) or f"ssh ended with code {code}"
-    return HostError(f"host {host}: {what}", f"see what ssh says: {ssh}")
+    says = "sudo" if what.startswith("sudo: ") else "ssh"
+    by_hand = _by_hand(reach, "sudo -n true") if says == "sudo" else ssh
+    return HostError(f"host {host}: {what}", f"see what {says} says: {by_hand}")
 
 
-def _by_hand(reach: Reach) -> str:
+def _by_hand(reach: Reach, there: str = "true") -> str:
     """Return the command by which people see the same."""
-    return shlex.join((*reach.over, "ssh", *reach.options, reach.destination, "true"))
+    words = *reach.over, "ssh", *reach.options, reach.destination, *there.split()
+    return shlex.join(words)

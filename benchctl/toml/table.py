@@ -123,7 +123,7 @@ def explain(
     # is not an error of its own.
     wrong = [one for one in found if one["type"] != "default_factory_not_called"]
     others = {as_written(data, one["loc"]) for one in wrong} - {key}
-    more = f"and {len(others)} more errors" if others else ""
+    more = f"and {len(others)} more error{'s' * (len(others) > 1)}" if others else ""
     if kind == "extra_forbidden":
         names = list(known(first["loc"][:-1]))
         hint = nearest(str(key[-1]), names) or f"known: {', '.join(names)}"

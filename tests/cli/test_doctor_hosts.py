@@ -48,10 +48,12 @@ def test_each_host_is_checked_and_one_that_is_lost_changes_the_exit_code(lab, tm
         assert {"send buffer", "receive buffer", "clock"} <= {
             subject for at, subject in levels if at == host
         }
-    (lost,) = [one for one in found if one["host"] == "moon"]
+    lost, unused = [one for one in found if one["host"] == "moon"]
     assert (lost["subject"], lost["level"]) == ("reach", "note")
     assert "moon" in lost["text"]
     assert lost["remedy"]
+    assert (unused["subject"], unused["level"], unused["text"]) == ("flows", "note", "none uses it")
+    assert ("paris", "flows") not in levels
 
 
 def test_the_text_has_a_section_for_each_host(lab, tmp_path):
@@ -79,6 +81,35 @@ def test_an_address_that_is_not_the_hosts_own_is_noted(lab, tmp_path):
     assert note["level"] == "note"
     assert note["text"] == "192.0.2.77 is not its own: servers listen at all that it has"
     assert found["paris", "address"]["level"] == "ok"
+
+
+def test_a_host_that_another_ones_ssh_leads_to_is_noted(lab, tmp_path):
+    path = tmp_path / "p.toml"
+    path.write_text(
+        PROFILE.replace('[hosts.moon]\nssh = "moon"\n', "").replace(
+            'ssh = "tokyo"', 'ssh = "10.0.1.1"'
+        )
+    )
+    lab.configure("Host 10.0.1.1\nHostKeyAlias paris")
+    found = json.loads(doctor(lab, str(path), "--json").stdout)
+    notes = {(one["host"], one["subject"]): one["text"] for one in found if one["level"] == "note"}
+    assert notes["tokyo", "machine"] == (
+        "it is paris, too: what flows between them crosses no network"
+    )
+    assert ("paris", "machine") not in notes
+
+
+def test_an_address_to_which_no_route_leads_is_no_matter_of_firewalls(lab, tmp_path):
+    path = tmp_path / "p.toml"
+    path.write_text(
+        PROFILE.replace('[hosts.moon]\nssh = "moon"\n', "").replace(
+            'ssh = "tokyo"', 'ssh = "tokyo"\naddress = "192.0.2.77"'
+        )
+    )
+    found = json.loads(doctor(lab, str(path), "--json").stdout)
+    (way,) = [one for one in found if (one["host"], one["subject"]) == ("paris", "to tokyo")]
+    assert "Network is unreachable" in way["text"]
+    assert way["remedy"] == "correct hosts.tokyo.address, or the routes of paris"
 
 
 TO_TOKYO = "10.0.2.0/24"

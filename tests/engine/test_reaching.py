@@ -3,7 +3,9 @@
 import os
 
 import pytest
+from msgspec.structs import replace
 
+from benchctl.engine.network import same_machines
 from benchctl.engine.planning import check_file, planned
 from benchctl.engine.reaching import reached
 from benchctl.errors import MissingError, ProfileError
@@ -11,6 +13,8 @@ from benchctl.profile.load import load_profile
 from benchctl.profile.places import check_destination, host_in
 from benchctl.run.codec import from_json, to_json
 from benchctl.run.planned import Host, Outside, Reach, Way
+from benchctl.tui.draw.plantext import plan_lines
+from benchctl.tui.draw.spans import to_text
 
 FLOW = """\
 [flows.main]
@@ -55,6 +59,7 @@ def ssh(tmp_path, monkeypatch):
         "for last; do :; done\n"
         "case $last in\n"
         'wrong) echo "config: line 3: bad" >&2; exit 255;;\n'
+        'ssh://*:99999) printf "usage: ssh [-4]\\n  destination [command]\\n" >&2; exit 255;;\n'
         'paris) echo "hostname 192.0.2.10";;\n'
         '*) echo "hostname ${last#*@}";;\n'
         "esac\n"
@@ -170,12 +175,29 @@ def test_a_configuration_that_ssh_rejects_is_an_error_of_the_host(profile, ssh):
         reached(load_profile(profile(hosts)))
 
 
+def test_a_destination_that_ssh_does_not_understand_is_named(profile, ssh):
+    hosts = '[hosts.tokyo]\nssh = "ssh://tokyo:99999"\n[hosts.paris]\nssh = "paris"\n'
+    with pytest.raises(ProfileError, match=r':2: hosts.tokyo.ssh: ssh does not take "ssh://') as no:
+        reached(load_profile(profile(hosts)))
+    assert no.value.hint == "is its port one from 1 to 65535?"
+
+
 def test_without_the_program_ssh_the_hint_says_how_to_get_it(profile, tmp_path, monkeypatch):
     hosts = '[hosts.tokyo]\nssh = "tokyo"\n[hosts.paris]\nssh = "paris"\n'
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(MissingError, match="no program ssh") as error:
         planned(profile(hosts), None, None, None, yes=False)
     assert "openssh-client" in error.value.hint
+
+
+def test_the_plan_names_a_host_that_no_flow_uses(profile, ssh):
+    hosts = "".join(f'[hosts.{name}]\nssh = "{name}"\n' for name in ("paris", "tokyo", "lima"))
+    made = planned(profile(hosts), None, None, None, yes=False)
+    lines = [to_text([line]) for line in plan_lines(made)]
+    place = lines.index("     lima: ssh lima, address lima, used by no flow")
+    assert lines[place - 2 : place] == [
+        "     paris: ssh paris, address 192.0.2.10", "     tokyo: ssh tokyo, address tokyo",
+    ]  # fmt: skip
 
 
 def test_this_machine_needs_an_address_that_hosts_elsewhere_can_reach(profile, ssh):
@@ -218,3 +240,12 @@ ssh = "tokyo"
     made = planned(profile(hosts), None, None, None, yes=False, lab="none")
     assert made.network.hosts["paris"].address == "192.0.2.10"
     assert made.network.hosts["paris"].reach == Reach("paris")
+
+
+def test_hosts_are_one_machine_if_both_have_the_address_as_their_own():
+    one, two, far = (Host(name, "192.0.2.1", ()) for name in ("one", "two", "far"))
+    nat = replace(far, translated=frozenset({"192.0.2.1"}))
+    other = Host("other", "192.0.2.2", ())
+    inside = [Host(name, "127.0.0.1", ()) for name in ("a", "b")]
+    assert [*same_machines([one, nat, other, two, *inside])] == [(one, two)]
+    assert [*same_machines([nat, one, other])] == []

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from benchctl.api import Role
 from benchctl.engine.health import HealthFinding
+from benchctl.engine.holding import needed_hosts
 from benchctl.engine.planning import Planned
 from benchctl.engine.preflight import commands_of
 from benchctl.engine.traffic import Amount, Traffic, expected_traffic
@@ -95,8 +96,11 @@ def _paths(prepared: Planned, traffic: Traffic) -> Iterator[Line]:
             Span("Hosts", "strong"),
             Span("  not asked yet: commands follow the versions there", "dim"),
         ]
+    routes = prepared.plan.routes
+    needed = {one.name for one in needed_hosts(prepared.network, routes, prepared.hooks)}
     for name in elsewhere:
-        yield [Span(f"     {name}: ", "label"), Span(_way_to(prepared.network.hosts[name]))]
+        way = [Span(f"     {name}: ", "label"), Span(_way_to(prepared.network.hosts[name]))]
+        yield way if name in needed else [*way, Span(", used by no flow", "warn")]
     if len(traffic.paths) > (0 if elsewhere else 1):
         yield []
         yield from traffic_lines(traffic)
