@@ -3,6 +3,7 @@
 ``--version`` is answered before anything is imported: scripts ask for it often.
 """
 
+import gc
 import os
 import sys
 from contextlib import suppress
@@ -34,6 +35,8 @@ def main() -> None:
     finally:
         # The exit code is known: Python's own end is not to be interrupted any more.
         signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+        # Nor to search all that was imported for garbage: an eighth of a short command's time.
+        gc.freeze()
 
 
 if __name__ == "__main__":

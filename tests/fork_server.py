@@ -184,7 +184,6 @@ def _be(main):
         code = end.code
     except BaseException:
         traceback.print_exc()
-    gc.collect()
     threading._shutdown()
     atexit._run_exitfuncs()
     sys.stdout.flush()

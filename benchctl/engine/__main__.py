@@ -6,6 +6,7 @@ input closes, because its parent has ended. A detached run has no parent to watc
 """
 
 import asyncio
+import gc
 import os
 import signal
 import stat
@@ -65,4 +66,6 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    code = main()
+    gc.freeze()  # as the command line does
+    sys.exit(code)
