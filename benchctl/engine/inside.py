@@ -25,12 +25,12 @@ from benchctl.errors import UsageError
 from benchctl.hosts.clocks import ClockSpan
 from benchctl.metrics import Direction
 from benchctl.packets.both import TracePair, TracePlace, pairs_of
-from benchctl.packets.findings import connection_entry, pair_entry
+from benchctl.packets.findings import connection_entry, exchange_entry, pair_entry
 from benchctl.packets.frames import names_of
 from benchctl.packets.pairing import Passages
 from benchctl.packets.tcp import Connection
 from benchctl.packets.trace import StoppedError, Trace, read_trace
-from benchctl.run.packets import PairFound
+from benchctl.run.packets import ExchangeFound, PairFound
 from benchctl.run.record import Figure, RecordedPackets
 from benchctl.store.record import Recorder
 
@@ -113,6 +113,7 @@ def look_inside(
     folder: Path,
     *,
     port: int | None = None,
+    protocol: str = "tcp",
     one_clock: bool,
     stop: Callable[[], bool],
     clocks: Mapping[str, ClockSpan | None] = MappingProxyType({}),
@@ -120,9 +121,9 @@ def look_inside(
     """Read the files of a flow's packets, which are in a folder; None if asked to stop.
 
     Other flows between the same hosts are in the same files: if the server's ``port`` has
-    connections, the flow has no others. What cannot be read has no findings. ``clocks`` are those
-    of its hosts, None if unknown. Without them there are no figures of delays, unless both ends
-    have one clock.
+    connections, the flow has no others. What cannot be read has no findings. A flow of another
+    ``protocol`` than TCP has exchanges, too. ``clocks`` are those of its hosts, None if unknown.
+    Without them there are no figures of delays, unless both ends have one clock.
     """
     places, told, windows = [], [], list[StreamWindow]()
     try:
@@ -141,8 +142,14 @@ def look_inside(
             windows += _windows(packets.host, [trace.connections[n - 1] for n in own], began)
             found = [connection_entry(n, trace.connections[n - 1]) for n in own]
             found.sort(key=_frame_bytes, reverse=True)
+            others = () if protocol == "tcp" else _exchanges(trace, port)
             told.append(
-                replace(packets, began_time=began, findings=tuple(found[:MOST_CONNECTIONS]))
+                replace(
+                    packets,
+                    began_time=began,
+                    findings=tuple(found[:MOST_CONNECTIONS]),
+                    exchanges=tuple(others[:MOST_CONNECTIONS]),
+                )
             )
     except StoppedError:
         return None
@@ -168,6 +175,20 @@ def _own(trace: Trace, port: int | None) -> list[int]:
     return own or [*names]
 
 
+def _exchanges(trace: Trace, port: int | None) -> list[ExchangeFound]:
+    """Return what a flow exchanged by other protocols than TCP, the most first.
+
+    That is what came from its server's port or went to it, and fragments, which have none; without
+    such, everything.
+    """
+    found = [*map(exchange_entry, trace.frames.exchanges.values())]
+    ends = f":{port}"
+    own = [one for one in found if one["from"].endswith(ends) or one["to"].endswith(ends)]
+    if own:
+        own += [one for one in found if one["protocol"].endswith(" fragments")]
+    return sorted(own or found, key=lambda one: one["bytes"], reverse=True)
+
+
 def _record(_: int, connection: Connection) -> None:
     connection.record()
 
@@ -181,7 +202,8 @@ async def keep_inside(
         return
     found = await asyncio.to_thread(
         look_inside, flow.captures, folder,
-        port=place.port, one_clock=place.one_clock, stop=stop.is_set,
+        port=place.port, protocol=place.flow.demand.protocol,
+        one_clock=place.one_clock, stop=stop.is_set,
         clocks={} if place.one_clock else flow.captured_by,
     )  # fmt: skip
     if found is None:

@@ -21,6 +21,7 @@ from benchctl.packets.waiting import Waiting
 from benchctl.run.packets import (
     ConnectionFound,
     CrossingFound,
+    ExchangeFound,
     PairFound,
     RetransmissionsFound,
     SpreadFound,
@@ -134,7 +135,7 @@ def _crossing_entry(name: str, crossing: Crossing, shift_s: float) -> CrossingFo
     }
 
 
-def exchange_entry(exchange: Exchange) -> TraceEntry:
+def exchange_entry(exchange: Exchange) -> ExchangeFound:
     """Return what is known of the traffic of another protocol, one way."""
     names = names_of(exchange.ends)
     return {

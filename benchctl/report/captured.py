@@ -19,6 +19,7 @@ from benchctl.report.packets_text import (
     Entry,
     clock_doubt,
     connection_text,
+    exchanges_text,
     overview,
     pair_text,
     waits_line,
@@ -34,6 +35,10 @@ _ANSWER_SHARE = 0.01
 """Of the data of the other direction: what has less answers it."""
 MOST_SHUTS = 3
 """Zero windows of a flow in a summary."""
+MOST_WAYS = 2
+"""Ways of a flow in a summary, where it measures by another protocol than TCP."""
+LISTED = 20
+"""Ways of such a flow in full: one for each stream and direction."""
 IN_FULL = 5
 """Connections of a flow that are shown in full: more are read as a list."""
 
@@ -43,7 +48,8 @@ def packet_lines(report: Report) -> Iterator[str]:
     flows: dict[tuple[Any, str], tuple[Mapping[str, Any], RecordedFlow]] = {}
     for one in report.trials:
         for flow in (each.flow for each in one.flows):
-            if flow.status.counts and any(packets.findings for packets in flow.captures):
+            told = any(packets.findings or packets.exchanges for packets in flow.captures)
+            if flow.status.counts and told:
                 flows.setdefault((point_key(one.trial.point), flow.name), (one.trial.point, flow))
     many = len({point for point, _ in flows}) > 1
     first = ", repeat 1" * any(one.trial.repeat > 1 for one in report.trials)
@@ -57,15 +63,20 @@ def packets_text(flow: RecordedFlow) -> Iterator[str]:
     """Yield everything that the packets of a flow say, as texts of several lines."""
     for packets in flow.captures:
         found = packets.findings
-        if not found or not _is_first(flow, packets):
+        if found and not _is_first(flow, packets):
             continue
-        if packets.host:
+        if packets.host and (found or packets.exchanges):
             yield f"packets at {visible(packets.host)}\n"
+        if packets.exchanges:
+            yield exchanges_text(packets.exchanges[:LISTED])
+        if packets.exchanges and found:
+            yield f"{_controlled(packets)}\n"
         if len(found) > 1:
             yield overview(found)
         yield from map(connection_text, found[:IN_FULL])
     if flow.paired:
-        yield "packets at both ends\n"
+        of = "the connection that controls it, " * any(one.exchanges for one in flow.captures)
+        yield f"{of}packets at both ends\n"
         yield from map(pair_text, flow.paired[:IN_FULL])
 
 
@@ -81,7 +92,13 @@ def _is_first(flow: RecordedFlow, packets: RecordedPackets) -> bool:
 
 
 def _flow_lines(flow: RecordedFlow, where: str) -> Iterator[str]:
-    """Yield lines about the largest connection of a flow, as the end that sends its data saw it."""
+    """Yield lines about the largest connection of a flow, as the end that sends its data saw it.
+
+    If it measures by another protocol, that is what they are about.
+    """
+    if any(packets.exchanges for packets in flow.captures):
+        yield from _exchange_lines(flow, where)
+        return
     largest = next(packets.findings[0] for packets in flow.captures if packets.findings)
     ends = largest["ends"]
     pair: Entry = next((one for one in flow.paired if one["ends"] == ends), {})
@@ -110,6 +127,40 @@ def _flow_lines(flow: RecordedFlow, where: str) -> Iterator[str]:
             f"  {line}"
             for line in _shuts([one for one in shuts if one["closed_by"] == ends[1 - number]])
         )
+
+
+def _exchange_lines(flow: RecordedFlow, where: str) -> Iterator[str]:
+    """Yield lines about what went each way by another protocol than TCP, at each place."""
+    places: dict[tuple[str, str, str], dict[str, Entry]] = {}
+    for packets in flow.captures:
+        for one in packets.exchanges:
+            way = one["from"], one["to"], one["protocol"]
+            places.setdefault(way, {})[packets.host] = one
+    sizes = {way: max(one["bytes"] for one in seen.values()) for way, seen in places.items()}
+    most_bytes = max(sizes.values())
+    ways = [way for way, size in sizes.items() if size > _ANSWER_SHARE * most_bytes]
+    ways.sort(key=sizes.__getitem__, reverse=True)
+    for sender, receiver, protocol in ways[:MOST_WAYS]:
+        of = f" (one of {len(ways):,} ways)" * (len(ways) > MOST_WAYS)
+        seen = places[sender, receiver, protocol]
+        told = "; ".join(f"{_exchanged(one)} at {host}" for host, one in seen.items())
+        yield f"packets of {flow.name}{where}, {protocol} {sender} → {receiver}{of}: {told}"
+    control = [one for one in flow.captures if one.findings]
+    yield from (f"  {_controlled(one)}" for one in control[:1])
+
+
+def _exchanged(way: Entry) -> str:
+    """Return how much went one way by another protocol than TCP, and how fast."""
+    text = f"{format_count(way['packets'], 'packet')}, {format_size(way['bytes'])}"
+    return f"{text} at {format_rate(way['rate_bps'])}" if way["rate_bps"] else text
+
+
+def _controlled(packets: RecordedPackets) -> str:
+    """Return which connections control a flow that measures by another protocol than TCP."""
+    first, *others = packets.findings
+    more = f" and {len(others):,} more" * bool(others)
+    counts = (f"{way['packets']:,}" for way in first["directions"])
+    return f"controlled by TCP {' → '.join(first['ends'])}{more}: {' + '.join(counts)} packets"
 
 
 def _seen_from(flow: RecordedFlow, largest: Entry, sender: str) -> Entry:

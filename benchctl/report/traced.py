@@ -27,6 +27,11 @@ class TracedWay(NamedTuple):
     ends: tuple[str, str]
     """Who sent, and to whom."""
 
+    @property
+    def of(self) -> str:
+        """Whose data they are."""
+        return f"{'the control of ' * bool(self.packets.exchanges)}{self.flow.name}"
+
     def value(self, key: str) -> str:
         """Return what it has of one of `KEYS`."""
         return {

@@ -158,3 +158,20 @@ class PairFound(TypedDict):
     clock_error_s: float | None
     directions: tuple[CrossingFound, CrossingFound]
     zero_windows: Sequence[ZeroWindowSeen]
+
+
+ExchangeFound = TypedDict(
+    "ExchangeFound",
+    {
+        "kind": str,
+        "protocol": str,
+        "from": str,
+        "to": str,
+        "began_s": float,
+        "duration_s": float,
+        "packets": int,
+        "bytes": int,
+        "rate_bps": float | None,
+    },
+)
+"""What went one way between two ends, by another protocol than TCP; bytes are of frames."""

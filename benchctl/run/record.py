@@ -26,7 +26,7 @@ from typing import Annotated, Any, TypedDict
 from msgspec import Meta, Struct
 
 from benchctl.metrics import Vocabulary
-from benchctl.run.packets import ConnectionFound, PairFound
+from benchctl.run.packets import ConnectionFound, ExchangeFound, PairFound
 from benchctl.run.planned import Hook, PlannedTrial, Scalar, Settings
 from benchctl.run.status import Status
 
@@ -262,7 +262,8 @@ class RecordedPackets(Struct, frozen=True):
     empty, it is absolute, and its size and the Unix time of its last change say whether it still is
     the same. ``dropped`` packets came too fast for the recorder, and ``left_out`` ones were beyond
     the size that was asked for. ``findings`` are those of its connections, the largest first;
-    their times count from ``began_time`` (Unix).
+    their times count from ``began_time`` (Unix). Of a flow that measures by another protocol than
+    TCP, they control it, and ``exchanges`` are what it measures, the largest first.
     """
 
     host: str
@@ -272,6 +273,7 @@ class RecordedPackets(Struct, frozen=True):
     left_out: int
     began_time: float = 0.0
     findings: tuple[ConnectionFound, ...] = ()
+    exchanges: tuple[ExchangeFound, ...] = ()
     size_bytes: int = 0
     changed_time: float = 0.0
 

@@ -4,7 +4,7 @@ import asyncio
 from types import SimpleNamespace
 
 import pytest
-from packets.written import MSS, SACK_PERMITTED, SCALE, ethernet, ipv4, pcap, tcp
+from packets.written import MSS, SACK_PERMITTED, SCALE, ethernet, ipv4, pcap, tcp, udp
 
 from benchctl.api import Demand, Direction
 from benchctl.engine.inside import Crossed, keep_inside, look_inside
@@ -19,17 +19,23 @@ LOST = {4, 7}
 SEGMENTS = 10
 
 
-def captured(folder, *, beside=(), far=lambda at_s: at_s):
+def captured(folder, *, beside=(), datagrams=(), far=lambda at_s: at_s):
     """Write the packets of a transfer as both of its ends have them; two segments are lost.
 
-    ``beside`` are ports of larger transfers without loss at the same time. ``far`` turns seconds
-    since `EPOCH` into those of the far end's clock.
+    ``beside`` are ports of larger transfers without loss at the same time; ``datagrams`` are ports
+    and ways, to each of which ten are sent, with one answer; the first of each is lost. ``far``
+    turns seconds since `EPOCH` into those of the far end's clock.
     """
     ends = {"from": [], "to": []}
 
     def send(at_s, way, seq, ack, *, lost=False, **more):
-        ident = len(ends["from"]) + len(ends["to"]) + 1
-        frame = ethernet(ipv4(tcp(way, seq, ack, **more), way, ident=ident))
+        pass_by(at_s, way, ipv4(tcp(way, seq, ack, **more), way, ident=ident()), lost=lost)
+
+    def ident():
+        return len(ends["from"]) + len(ends["to"]) + 1
+
+    def pass_by(at_s, way, packet, *, lost):
+        frame = ethernet(packet)
         left, came = ("from", "to") if way == 0 else ("to", "from")
         ends[left].append((at_s, frame))
         if not lost:
@@ -50,6 +56,12 @@ def captured(folder, *, beside=(), far=lambda at_s: at_s):
         for n in range(2 * SEGMENTS):
             send(0.04 + n / 1000, 0, 1 + 1000 * n, 1, size=1000, ports=ports)
         send(0.3, 1, 1, 1 + 2000 * SEGMENTS, ports=ports)
+    for port, way in datagrams:
+        for n in range(11):
+            answers = n == 10
+            body = udp(way ^ answers, bytes(8 if answers else 972), ports=(42000 + way, port))
+            packet = ipv4(body, way ^ answers, protocol=17, ident=ident())
+            pass_by(0.05 + n / 100, way ^ answers, packet, lost=n == 0)
     for end, packets in ends.items():
         packets.sort(key=lambda one: one[0])
         if end == "to":
@@ -96,6 +108,60 @@ def test_connections_of_other_flows_between_the_same_hosts_are_left_out(tmp_path
     assert {one.stream for one in own.windows} == {0}
     # A tool whose connections have other ports than it says has all of them.
     assert len(look(9).captures[0].findings) == 2
+
+
+def exchanged(packets):
+    """Return what each end of a flow recorded of other protocols: protocol, ends, packets."""
+    keys = ("protocol", "from", "to", "packets")
+    return [tuple(one[key] for key in keys) for one in packets.exchanges]
+
+
+@pytest.mark.parametrize("ways", [(0,), (1,), (0, 1)], ids=["send", "receive", "both"])
+def test_a_flow_of_datagrams_has_them_beside_the_connection_that_controls_it(tmp_path, ways):
+    """Those to the port of its server, and from it; a flow of TCP has none."""
+    captures = captured(tmp_path, datagrams=[(5300, 0), *((5201, way) for way in ways)])
+
+    def look(port, protocol="udp"):
+        found = look_inside(
+            captures, tmp_path, port=port, protocol=protocol, one_clock=True, stop=lambda: False
+        )
+        return found.captures
+
+    for packets in look(5201):
+        ends = [(f"10.0.0.1:{42000 + way}", "10.0.0.2:5201") for way in ways]
+        sent = [
+            ("UDP", *(pair[::-1] if way else pair)) for way, pair in zip(ways, ends, strict=True)
+        ]
+        # Who sends loses nothing to himself.
+        seen = [10 if (packets.host == "from") is (way == 0) else 9 for way in ways]
+        told = exchanged(packets)
+        assert sorted(told[: len(ways)]) == sorted(
+            (*one, n) for one, n in zip(sent, seen, strict=True)
+        )
+        assert sorted(told[len(ways) :]) == sorted(
+            (name, to, sender, 1) for name, sender, to in sent
+        )
+        assert len(packets.findings) == 1
+    assert all(one.exchanges == () for one in look(5201, "tcp"))
+    # A tool whose datagrams have other ports than it says has all of them.
+    assert len(look(9)[0].exchanges) == 2 + 2 * len(ways)
+
+
+def test_fragments_of_datagrams_have_no_port_and_are_the_flow_s(tmp_path):
+    frames = [
+        ethernet(ipv4(udp(0, bytes(1000)), 0, protocol=17, ident=1, fragment=0x2000)),
+        ethernet(ipv4(bytes(500), 0, protocol=17, ident=1, fragment=126)),
+        ethernet(ipv4(udp(0, bytes(100)), 0, protocol=17, ident=2)),
+    ]
+    (tmp_path / "f.pcap").write_bytes(pcap([(EPOCH * 10**9, frame) for frame in frames]))
+    captures = [RecordedPackets("from", "f.pcap", 3, 0, 0)]
+    found = look_inside(
+        captures, tmp_path, port=5201, protocol="udp", one_clock=True, stop=lambda: False
+    )
+    assert exchanged(found.captures[0]) == [
+        ("UDP fragments", "10.0.0.1", "10.0.0.2", 2),
+        ("UDP", "10.0.0.1:40000", "10.0.0.2:5201", 1),
+    ]
 
 
 def test_one_end_alone_has_its_findings_and_nothing_of_both(tmp_path):

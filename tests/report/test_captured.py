@@ -87,6 +87,27 @@ def test_one_end_says_what_its_sender_waited_for_and_what_closed_its_window(one_
     ]
 
 
+def test_datagrams_and_the_connection_that_controls_them_are_told_apart(tmp_path):
+    captures = captured(tmp_path, datagrams=[(5201, 0), (5201, 1)])
+    found = look_inside(
+        captures, tmp_path, port=5201, protocol="udp", one_clock=True, stop=lambda: False
+    )
+    flow = replace(FLOW, source="from", target="to", captures=found.captures, paired=found.paired)
+    # Frames of 1014 B in 90 ms, and in 80 ms.
+    whole, cut = "10 packets, 9.90 KiB at 901 kbit/s", "9 packets, 8.91 KiB at 913 kbit/s"
+    assert list(packet_lines(report_with(flow))) == [
+        f"packets of bulk, UDP 10.0.0.1:42000 → 10.0.0.2:5201: {whole} at from; {cut} at to",
+        f"packets of bulk, UDP 10.0.0.2:5201 → 10.0.0.1:42001: {cut} at from; {whole} at to",
+        "  controlled by TCP 10.0.0.1:40000 → 10.0.0.2:5201: 14 + 2 packets",
+    ]
+    texts = [*packets_text(flow)]
+    assert texts[0] == "packets at from\n"
+    rows = [line.split()[:4] for line in texts[1].splitlines()[2:]]
+    assert rows[0] == ["UDP", "10.0.0.1:42000", "10.0.0.2:5201", "10"]
+    assert texts[2] == "controlled by TCP 10.0.0.1:40000 → 10.0.0.2:5201: 14 + 2 packets\n"
+    assert texts[-2] == "the connection that controls it, packets at both ends\n"
+
+
 def shut(length_s, **more):
     times = {"began_s": 1.0, "ended_s": length_s and 1.0 + length_s, "duration_s": length_s}
     counts = {"acks": 1, "probes": 1, "window_full_s": None, "pause_s": None}

@@ -156,6 +156,10 @@ class _Diagram:
             SEQUENCE: self._sequence, FLIGHT: self._flight, RTT: self._rtt, RATE: self._rate,
         }  # fmt: skip
         panels = [makers[name]() for name, _ in self._request.metrics]
+        if exchanges := self._traced.packets.exchanges:
+            self._notes.append(
+                f"the connection controls the flow, whose data are {exchanges[0]['protocol']}"
+            )
         x = Axis("time", "time_s", self._begin_s, self._end_s)
         notes = [self._happened(), *self._notes, *more, *self._trace.capture.faults]
         figure = self._request.figure(x, panels, [*NAMES.values()], "", notes)

@@ -184,7 +184,7 @@ class PacketsWindow(Dialog[None]):
             return "Packets"
         way, trial = self._ways[seen.way], self._report.trials[0].trial
         where = f" at {way.packets.host}" if way.packets.host else ""
-        said = f"Packets of {way.flow.name}{where}, trial {trial.position + 1}"
+        said = f"Packets of {way.of}{where}, trial {trial.position + 1}"
         return f"{said}, {seen.way + 1} of {len(self._ways)}"
 
     @property
@@ -217,7 +217,7 @@ class PacketsWindow(Dialog[None]):
                 self._show(PacketView(place, self._seen.panels))
 
         rows = [
-            (f"{way.flow.name} {way.packets.host}".rstrip(), f"{' → '.join(way.ends)}")
+            (f"{way.of} {way.packets.host}".rstrip(), f"{' → '.join(way.ends)}")
             for way in self._ways
         ]
         self.app.push_screen(PickFrom("Flow, host and sender", rows, self._seen.way), take)
