@@ -34,6 +34,7 @@ from benchctl.run.packets import ExchangeFound, PairFound
 from benchctl.run.record import Figure, RecordedPackets
 from benchctl.store.record import Recorder
 
+TCP = "tcp"
 MOST_CONNECTIONS = 100
 """Connections of a flow that are kept, the largest: no tool opens more streams by default."""
 SAMPLES = 500
@@ -113,7 +114,7 @@ def look_inside(
     folder: Path,
     *,
     port: int | None = None,
-    protocol: str = "tcp",
+    protocol: str = TCP,
     one_clock: bool,
     stop: Callable[[], bool],
     clocks: Mapping[str, ClockSpan | None] = MappingProxyType({}),
@@ -138,11 +139,11 @@ def look_inside(
             ahead_s = began_s - clock.ours(began_s) if clock and began_s else 0.0
             passages.without_drift(clock.drift if clock else 0.0)
             places.append(TracePlace(trace, passages, ahead_s))
-            own, began = _own(trace, port), began_s - ahead_s
+            own, began = _own(trace, port, protocol), began_s - ahead_s
             windows += _windows(packets.host, [trace.connections[n - 1] for n in own], began)
             found = [connection_entry(n, trace.connections[n - 1]) for n in own]
             found.sort(key=_frame_bytes, reverse=True)
-            others = () if protocol == "tcp" else _exchanges(trace, port)
+            others = () if protocol == TCP else _exchanges(trace, port, protocol)
             told.append(
                 replace(
                     packets,
@@ -155,7 +156,7 @@ def look_inside(
         return None
     pairs = list(pairs_of(places[0], places[1], whole=True)) if len(places) == 2 else []
     if places:
-        own = _own(places[0].trace, port)
+        own = _own(places[0].trace, port, protocol)
         pairs = [pair for pair in pairs if pair.numbers[0] in own]
     pairs.sort(key=lambda pair: pair.connections[0].frame_bytes, reverse=True)
     known = [clocks.get(packets.host) for packets in captures]
@@ -168,20 +169,27 @@ def look_inside(
     return Inside(told, entries, crossed, windows)
 
 
-def _own(trace: Trace, port: int | None) -> list[int]:
-    """Return the numbers of a flow's connections: those of its server's port, else all."""
+def _own(trace: Trace, port: int | None, protocol: str) -> list[int]:
+    """Return the numbers of a flow's connections: those of its server's port, else all.
+
+    A flow of another protocol whose server has no port has none: nothing controls it.
+    """
     names = {n: names_of(one.ends) for n, one in enumerate(trace.connections, 1)}
+    if port is None and protocol != TCP:
+        return []
     own = [n for n, ends in names.items() if any(end.endswith(f":{port}") for end in ends)]
     return own or [*names]
 
 
-def _exchanges(trace: Trace, port: int | None) -> list[ExchangeFound]:
-    """Return what a flow exchanged by other protocols than TCP, the most first.
+def _exchanges(trace: Trace, port: int | None, protocol: str) -> list[ExchangeFound]:
+    """Return what a flow exchanged by another protocol than TCP, the most first.
 
     That is what came from its server's port or went to it, and fragments, which have none; without
     such, everything.
     """
     found = [*map(exchange_entry, trace.frames.exchanges.values())]
+    names = {protocol.upper(), "QUIC"} if protocol == "udp" else {protocol.upper()}
+    found = [one for one in found if one["protocol"].partition(" fragments")[0] in names] or found
     ends = f":{port}"
     own = [one for one in found if one["from"].endswith(ends) or one["to"].endswith(ends)]
     if own:
@@ -209,7 +217,7 @@ async def keep_inside(
     if found is None:
         return
     recorder.update_flow(flow.flow_id, captures=found.captures, paired=found.paired)
-    if place.flow.demand.protocol != "tcp":
+    if place.flow.demand.protocol != TCP:
         return  # the connections that were found control it, or are those of others
     plan = place.flow.plan
     address = place.flow.address_in(place.network)

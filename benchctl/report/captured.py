@@ -150,9 +150,12 @@ def _exchange_lines(flow: RecordedFlow, where: str) -> Iterator[str]:
 
 
 def _exchanged(way: Entry) -> str:
-    """Return how much went one way by another protocol than TCP, and how fast."""
+    """Return how much went one way by another protocol than TCP, and how long.
+
+    Not how fast: the first datagram may be a greeting, long before the others.
+    """
     text = f"{format_count(way['packets'], 'packet')}, {format_size(way['bytes'])}"
-    return f"{text} at {format_rate(way['rate_bps'])}" if way["rate_bps"] else text
+    return f"{text} in {format_duration(way['duration_s'])}"
 
 
 def _controlled(packets: RecordedPackets) -> str:

@@ -147,6 +147,16 @@ def test_a_flow_of_datagrams_has_them_beside_the_connection_that_controls_it(tmp
     assert len(look(9)[0].exchanges) == 2 + 2 * len(ways)
 
 
+def test_a_flow_whose_server_has_no_port_has_what_is_of_its_protocol(tmp_path):
+    captures = captured(tmp_path, datagrams=[(5201, 0)])
+    echo = ethernet(ipv4(bytes([8, 0, 0, 0, 0, 1, 0, 1]), protocol=1))
+    with (tmp_path / "from.pcap").open("ab") as file:
+        file.write(pcap([(EPOCH * 10**9, echo)])[24:])  # behind the head of the file
+    found = look_inside(captures, tmp_path, protocol="icmp", one_clock=True, stop=lambda: False)
+    assert exchanged(found.captures[0]) == [("ICMP", "10.0.0.1", "10.0.0.2", 1)]
+    assert (found.captures[0].findings, found.paired) == ((), [])
+
+
 def test_fragments_of_datagrams_have_no_port_and_are_the_flow_s(tmp_path):
     frames = [
         ethernet(ipv4(udp(0, bytes(1000)), 0, protocol=17, ident=1, fragment=0x2000)),

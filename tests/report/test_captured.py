@@ -93,8 +93,7 @@ def test_datagrams_and_the_connection_that_controls_them_are_told_apart(tmp_path
         captures, tmp_path, port=5201, protocol="udp", one_clock=True, stop=lambda: False
     )
     flow = replace(FLOW, source="from", target="to", captures=found.captures, paired=found.paired)
-    # Frames of 1014 B in 90 ms, and in 80 ms.
-    whole, cut = "10 packets, 9.90 KiB at 901 kbit/s", "9 packets, 8.91 KiB at 913 kbit/s"
+    whole, cut = "10 packets, 9.90 KiB in 90.0 ms", "9 packets, 8.91 KiB in 80.0 ms"
     assert list(packet_lines(report_with(flow))) == [
         f"packets of bulk, UDP 10.0.0.1:42000 → 10.0.0.2:5201: {whole} at from; {cut} at to",
         f"packets of bulk, UDP 10.0.0.2:5201 → 10.0.0.1:42001: {cut} at from; {whole} at to",
