@@ -102,6 +102,7 @@ class LabSite(Site):
         self._verifies = settings.verify
         self._changes = settings.changes
         self.changes = bool(settings.changes)
+        self.was_probed = False
         self._note = note
         self._lab: Lab | None = None
         self._wishes: Mapping[str, Any] | None = None
@@ -113,6 +114,7 @@ class LabSite(Site):
 
     async def prepare(self, trial: BoundTrial) -> Network:
         self._duration_s = trial.plan.duration_s
+        self.was_probed = False
         if self._lab is not None and (self._changes or trial.plan.lab != self._wishes):
             await self.close()
         if reason := await self.fallen():
@@ -177,6 +179,7 @@ class LabSite(Site):
                 )
             if (name, link.settings) in self._verified:
                 continue
+            self.was_probed = True
             for look in await asyncio.to_thread(verify, lab, [name]):
                 if look.problem:
                     raise LabError(look.problem, _BUSY)
@@ -194,6 +197,7 @@ class LabSite(Site):
         loads = loads_of(trial.flows, ends, lab.topology, _kernel())
         if frozenset(loads.items()) in self._loaded:
             return
+        self.was_probed = True
         found, meanwhile = await asyncio.to_thread(together, lab, loads)
         for one in found:
             if one.problem:

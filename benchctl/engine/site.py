@@ -22,6 +22,8 @@ class Site:
     network: Network
     changes: bool = False
     """Whether something changes during a trial, at times after its common start."""
+    was_probed: bool = False
+    """Whether `prepare` has just changed links for a time, to verify them."""
 
     async def prepare(self, trial: BoundTrial) -> Network:
         """Return the network of one attempt at a trial, ready to measure on. Raises LabError."""

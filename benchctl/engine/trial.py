@@ -155,6 +155,8 @@ class TrialRunner:
         self, trial_id: int, trial: BoundTrial, turns: Mapping[str, int]
     ) -> list[FlowPlace]:
         network = await self._site.prepare(trial)
+        if self._site.was_probed:
+            self._spawner.forget_clocks()
         earlier = trial.plan.hooks if isinstance(trial.plan, Trial) else ()
         await self.hooks.before(trial_id, earlier, network)
         expected, bottlenecks = self._site.expected(trial), self._site.bottlenecks(trial)

@@ -85,6 +85,10 @@ class HostClock:
         self._highest = min(self._trips, key=lambda one: _highest_s(one, trip.at_s))
         self._lowest = max(self._trips, key=lambda one: _lowest_s(one, trip.at_s))
 
+    def forget(self) -> None:
+        """Know nothing any more, as after a change of the way."""
+        self._trips.clear()
+
     def __len__(self) -> int:
         return len(self._trips)
 

@@ -121,6 +121,10 @@ class Hosts:
     async def clock_of(self, host: Host) -> HostClock:
         return OURS if host.reach is None else await (await self.link(host)).timed()
 
+    def forget_clocks(self) -> None:
+        for link in filter(None, map(_opened, self._opening.values())):
+            link.forget_clock()
+
     async def ask(self, host: Host, module: ModuleType, function: str, *arguments: Any) -> Any:
         if host.reach is None:
             return await self._local.ask(host, module, function, *arguments)

@@ -129,6 +129,8 @@ class RemoteHost:
         self._heard = 0.0
         self._pinged = self._ponged = 0
         """How many pings were sent and answered, in order."""
+        self._of_other_way = 0
+        """How many of them say nothing of the clock."""
         self.ended: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         """Done when the connection has broken, with the reason."""
         self._is_timed = asyncio.Event()
@@ -234,9 +236,11 @@ class RemoteHost:
                     self.clock.ours(head["time"]),
                 )
         elif "pong" in head:
-            self.clock.add(head["pong"], head["time"], time.time())
             self._ponged += 1
             self._answered.set()
+            if self._ponged <= self._of_other_way:
+                return
+            self.clock.add(head["pong"], head["time"], time.time())
             if len(self.clock) < FIRST_TRIPS:
                 self._ping()
             else:
@@ -334,6 +338,15 @@ class RemoteHost:
             self._answered.clear()
             await self._answered.wait()
         return self.lost
+
+    def forget_clock(self) -> None:
+        """Time its clock anew: the way there was another one for some time."""
+        if self.lost:
+            return
+        self.clock.forget()
+        self._is_timed.clear()
+        self._of_other_way = self._pinged
+        self._ping()
 
     async def timed(self) -> HostClock:
         """Return its clock, once it is known well. Raises HostError."""

@@ -74,6 +74,9 @@ class Spawner(Protocol):
     async def clock_of(self, host: Host) -> HostClock:
         """Return what is known of a host's clock. Raises HostError if it cannot be reached."""
 
+    def forget_clocks(self) -> None:
+        """Time the clocks of hosts elsewhere anew: the ways there were others for some time."""
+
     async def ask(self, host: Host, module: ModuleType, function: str, *arguments: Any) -> Any:
         """Call a function of a module on a host; returns its result, which is as JSON's.
 
@@ -265,6 +268,9 @@ class LocalSpawner:
 
     async def clock_of(self, host: Host) -> HostClock:
         return OURS
+
+    def forget_clocks(self) -> None:
+        """Do nothing: there is one clock."""
 
     async def ask(self, host: Host, module: ModuleType, function: str, *arguments: Any) -> Any:
         return getattr(module, function)(*arguments)

@@ -90,6 +90,21 @@ def test_the_clocks_of_a_trial_are_kept_with_their_errors(far):
     assert clocks["local"].error_s >= PATH_S
 
 
+@pytest.mark.parametrize(("was_probed", "ahead_s"), [(False, AHEAD_S), (True, 0.0)])
+def test_clocks_are_timed_anew_after_the_ways_to_them_were_changed(
+    measure, monkeypatch, was_probed, ahead_s
+):
+    class Anew(FarSpawner):
+        def forget_clocks(self):
+            self.clock = HostClock()
+            self.clock.add(EPOCH, EPOCH + PATH_S, EPOCH + 2 * PATH_S)
+
+    monkeypatch.setattr(virtual, "FakeSpawner", Anew)
+    site = Site(SITE.network, was_probed=was_probed)
+    clocks = measure({"server": SERVER, "client": GOOD}, site=site).trial.clocks
+    assert clocks["local"].offset_s == pytest.approx(ahead_s, abs=1e-6)
+
+
 def test_the_clock_of_this_machine_is_not_kept(measure):
     assert measure({"server": SERVER, "client": GOOD}).trial.clocks == {}
 

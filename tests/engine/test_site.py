@@ -245,6 +245,19 @@ def test_the_links_that_a_trial_uses_are_measured_once_and_no_others(lab, site):
     assert note == "lab lab: auto emulator; one link carries at most 1.00 Gbit/s here"
 
 
+def test_a_site_says_which_trials_it_changed_links_for(lab, site):
+    looking, to_c, told = site(), trial(flow(source="c")), []
+
+    async def main():
+        for one in (trial(), trial(), to_c, trial()):
+            await looking.prepare(one)
+            told.append(looking.was_probed)
+        await looking.close()
+
+    asyncio.run(main())
+    assert told == [True, False, True, False]
+
+
 def test_a_flow_bound_to_an_interface_uses_the_links_of_that_one(lab, site):
     prepared(site(), trial(flow(source="c", interface="late")))
     looks = [entry[1] for entry in lab.log if entry[0] == "verify"]

@@ -96,6 +96,25 @@ def test_a_gate_opens_at_a_time_of_our_clock_whatever_the_far_clock_shows():
     assert at - reading.error_s <= arrived < at + DEADLINE_S
 
 
+def test_a_clock_that_is_timed_anew_takes_no_answer_to_what_left_before(monkeypatch):
+    left = []
+
+    async def main(link):
+        clock = await link.timed()
+        add = clock.add
+        monkeypatch.setattr(clock, "add", lambda *trip: (left.append(trip[0]), add(*trip)))
+        link._ping()
+        before = time.time()
+        link.forget_clock()
+        assert len(clock) == 0
+        assert await link.timed() is clock
+        return before, len(clock)
+
+    before, trips = linked(main)
+    assert trips >= remote.FIRST_TRIPS
+    assert min(left) >= before
+
+
 def test_a_signal_reaches_all_that_a_command_has_started():
     async def main(link):
         ready, output = await started(link, "sh", "-c", "sleep 1000 & echo $!; wait")

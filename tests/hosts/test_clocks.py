@@ -44,6 +44,15 @@ def test_the_least_of_each_way_counts_though_no_trip_had_both():
     assert reading.rtt_s == pytest.approx(0.110)
 
 
+def test_what_was_seen_over_another_way_is_forgotten():
+    clock = HostClock()
+    watch(clock, offset_s=12.5, path_s=0.001)
+    clock.forget()
+    assert len(clock) == 0
+    end_s = watch(clock, offset_s=12.5, path_s=0.02)
+    assert clock.reading(end_s).rtt_s == pytest.approx(0.04)
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_a_jittery_path_is_seen_through(seed):
     """A single trip of 20 with 5 ms of jitter each way is wrong by 0.7 ms."""
