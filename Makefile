@@ -23,8 +23,9 @@ run: $(STAMP)  ## set everything up and run the quickstart profile
 
 setup: $(STAMP)-dev  ## install what the tests need
 
+# Only the files of those that run alone: to find them among all tests takes longer than some take.
 test: test-together  ## set everything up and run all tests; those that time a network run alone
-	$(ALONE) $(BIN)/pytest -m quiet
+	$(ALONE) $(BIN)/pytest -m quiet $$(grep -rl --include='test_*.py' 'mark\.quiet' tests)
 
 test-together: $(STAMP)-dev  ## all tests but those that time a network
 	$(BIN)/pytest $(PARALLEL) -m "not quiet"

@@ -95,6 +95,12 @@ def port(lend_port):
     return lend_port()
 
 
+def pytest_itemcollected(item):
+    # The Makefile finds them by this word.
+    if item.get_closest_marker("quiet") and "mark.quiet" not in item.path.read_text("utf-8"):
+        raise pytest.UsageError(f"{item.path}: write pytest.mark.quiet in the file of {item.name}")
+
+
 def pytest_runtest_setup(item):
     if reasons := needs.missing(item):
         pytest.skip("; ".join(reasons))
