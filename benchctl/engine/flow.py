@@ -23,6 +23,7 @@ from benchctl.engine.capture import FlowRecorder
 from benchctl.engine.tally import Tally, check
 from benchctl.errors import HostError
 from benchctl.hosts.clocks import OURS, ClockSpan, HostClock
+from benchctl.hosts.programs import name_of
 from benchctl.hosts.secrets import read_secrets
 from benchctl.hosts.spawn import Process, Spawner, has_ended, stop
 from benchctl.run.planned import Host
@@ -118,7 +119,7 @@ class FlowAttempt(Tally):
             await self._take_end(server)
             self.fail(Failure(FailureKind.TOOL, f"the server {_how_it_ended(server)}"), Role.SERVER)
         elif not self._ready.is_set():
-            text = f"the server {command.argv[0]} was not ready within {READY_S:.0f} s"
+            text = f"the server {name_of(command.argv)} was not ready within {READY_S:.0f} s"
             self.fail(Failure(FailureKind.TOOL, text), Role.SERVER)
 
     async def record(self) -> None:
@@ -191,7 +192,9 @@ class FlowAttempt(Tally):
             await stop(server.process, server.command.stop_signal)
             await self._take_end(server)
             if by_itself and server.exit_code:
-                self.note(f"the server {_how_it_ended(server)}")
+                how = _how_it_ended(server)
+                if not (self.failure and how.endswith(self.failure.message)):  # of a lost host
+                    self.note(f"the server {how}")
         if not self.has_ended:
             said = self._failures.get(Role.CLIENT)
             self._failures = failures  # a tool's reaction to our signal is not a failure
@@ -257,7 +260,7 @@ def _how_it_ended(end: End) -> str:
     code = end.exit_code
     how = f"was ended by signal {-code}" if code < 0 else f"ended with code {code}"
     said = [line.strip() for line in _stderr(end).splitlines() if line.strip()]
-    return f"{end.command.argv[0]} {how}{f': {said[-1]}' if said else ''}"
+    return f"{name_of(end.command.argv)} {how}{f': {said[-1]}' if said else ''}"
 
 
 def _stderr(end: End) -> str:

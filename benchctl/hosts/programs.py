@@ -43,6 +43,12 @@ def sendable(argv: Sequence[str]) -> tuple[list[str | None], bytes]:
     return [None, *argv[1:place], None, *argv[place + 1 :]], _text(argv[place])
 
 
+def name_of(argv: Sequence[str]) -> str:
+    """Return the name of a command's program, for people: ``iperf3``; ``simpleperf`` of ours."""
+    place = _script(argv) if argv[0] == sys.executable else None
+    return argv[0] if place is None else as_sent(argv)[place]
+
+
 def as_sent(argv: Sequence[str]) -> tuple[str, ...]:
     """Return a command as it runs on a host elsewhere, for people: with the names of what is sent.
 

@@ -133,6 +133,13 @@ def test_the_loss_of_a_host_explains_how_its_command_ended(far):
     assert outcome.last.error == "host paris: it is gone"
 
 
+def test_a_host_that_is_lost_with_a_server_is_named_once(far):
+    gone = Script([(0.01, "ready"), (0.45, "!host paris: it is gone")], 0.46, 255)
+    outcome = far({"server": gone, "client": HANGS}, losses=[0.45])
+    assert outcome.last.error == "host paris: it is gone"
+    assert not outcome.reader.notes(1)
+
+
 def test_a_host_that_cannot_be_reached_again_fails_the_trial_after_its_attempts(far):
     outcome = far({"server": SERVER, "client": GOOD}, refusals=9, attempts=3)
     assert outcome.status == "failed"

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from benchctl.hosts.programs import as_sent, sendable
+from benchctl.hosts.programs import as_sent, name_of, sendable
 
 
 @pytest.mark.parametrize(
@@ -32,3 +32,10 @@ def test_a_script_goes_along_and_its_words_stay(tmp_path):
 def test_nothing_goes_along_with_a_program_of_the_host():
     assert sendable(("ping", "-c", "1")) == (["ping", "-c", "1"], b"")
     assert sendable((sys.executable, "-c", "1")) == ([None, "-c", "1"], b"")
+
+
+def test_a_program_of_ours_has_its_own_name():
+    assert name_of([sys.executable, "-I", "/x/simpleperf/__main__.py", "-s"]) == "simpleperf"
+    assert name_of([sys.executable, "-I", "/x/echo.py"]) == "echo.py"
+    assert name_of(["iperf3", "-s"]) == "iperf3"
+    assert name_of([sys.executable, "-c", "pass"]) == sys.executable
