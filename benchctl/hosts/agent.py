@@ -1,8 +1,8 @@
 """Runs commands on a host elsewhere, for a runner at the other end of one connection.
 
-This file is sent with `frames` and `hostlock` over the standard input of ``python3``, and runs from
-memory: nothing is written to the host's disk. It needs Python 3.9, a POSIX system, and nothing
-else of benchctl.
+This file is sent with `frames`, `gated` and `hostlock` over the standard input of ``python3``, and
+runs from memory: nothing is written to the host's disk. It needs Python 3.9, a POSIX system, and
+nothing else of benchctl.
 
 A command starts as a shell that waits at a gate, and leads a process group of its own. The gate
 opens at once or at a time of this host's clock. Output carries the time of its arrival by that
@@ -15,11 +15,9 @@ process that reads a pipe from the agent.
 
 from __future__ import annotations
 
-import errno
 import heapq
 import marshal
 import os
-import pwd
 import selectors
 import signal
 import subprocess
@@ -33,77 +31,15 @@ from functools import partial
 from typing import IO, Any
 
 from benchctl.hosts.frames import HELLO, PATIENCE_S, FrameReader, frame
+from benchctl.hosts.gated import GATE, GatedCommand, caller, guard, kill, pour, program_path
 from benchctl.hosts.hostlock import NAME, HostLock
 
-GATE = ("/bin/sh", "-c", 'read -r _ || exit 125; exec "$@" </dev/null', "benchctl-gate")
 # Limits the wait for output that a grandchild still holds open after the command has ended.
 DRAIN_S = 1.0
 # What a tool prints faster than the connection carries waits in its own pipe.
 MOST_UNSENT = 1 << 20
 # No timer of a busy machine is later; the rest of the wait is slept to the microsecond.
 EARLY_S = 0.002
-
-
-def guard(pipe: int) -> None:
-    """Kill the groups that a pipe names when it closes: ``+7`` has started, ``-7`` has ended."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)
-    groups: set[int] = set()
-    with open(pipe) as lines:
-        for line in lines:
-            (groups.add if line[0] == "+" else groups.discard)(int(line[1:]))
-    for group in groups:
-        kill(group, signal.SIGKILL)
-
-
-def kill(group: int, number: int) -> None:
-    """Send a signal to a process group; no error if it has ended (macOS reports EPERM then)."""
-    try:
-        os.killpg(group, number)
-    except (ProcessLookupError, PermissionError):
-        return
-
-
-def program_path(name: str) -> str:
-    """Return where a program is, by the PATH. Raises FileNotFoundError."""
-    folders = [""] if "/" in name else os.environ.get("PATH", os.defpath).split(os.pathsep)
-    for folder in folders:
-        path = os.path.join(folder, name)  # noqa: PTH118 (pathlib takes longer to import)
-        if os.path.isfile(path) and os.access(path, os.X_OK):  # noqa: PTH113
-            return path
-    raise FileNotFoundError(errno.ENOENT, f"no program {name} in the PATH")
-
-
-def caller() -> dict[str, Any]:
-    """Return whose rights a command gets, as `subprocess.Popen` takes them.
-
-    An agent that sudo has started is root's, and gives commands the rights of the user who logged
-    in. So signals reach both kinds of command alike.
-    """
-    if os.geteuid() != 0 or "SUDO_UID" not in os.environ:
-        return {}
-    user = pwd.getpwuid(int(os.environ["SUDO_UID"]))
-    groups = os.getgrouplist(user.pw_name, user.pw_gid)
-    return {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": groups}
-
-
-class GatedCommand:
-    """A command of this host, from its gate to its end."""
-
-    def __init__(self, number: int, process: subprocess.Popen[bytes]) -> None:
-        self.number = number
-        self.process = process
-        self.gate: Any = process.stdin
-        self.streams: dict[Any, int] = {process.stdout: 1, process.stderr: 2}
-        """Those that are still open, with their numbers."""
-
-    def open_gate(self) -> None:
-        """Let the command begin."""
-        try:
-            self.gate.write(b"\n")
-            self.gate.close()
-        except (OSError, ValueError):
-            return  # it has ended
 
 
 class Agent:
@@ -296,7 +232,7 @@ class Agent:
         os.write(self._guardian, b"+%d\n" % process.pid)
         if program:
             text = self._programs[program]
-            threading.Thread(target=_pour, args=(feed, text), daemon=True).start()
+            threading.Thread(target=pour, args=(feed, text), daemon=True).start()
         command = self._commands[number] = GatedCommand(number, process)
         for stream in command.streams:
             self._watch(command, stream)
@@ -382,14 +318,6 @@ class Agent:
         del self._commands[command.number]
         os.write(self._guardian, b"-%d\n" % command.process.pid)
         self._send({"ended": command.number, "code": command.process.returncode})
-
-
-def _pour(pipe: int, text: bytes) -> None:
-    try:
-        with open(pipe, "wb", closefd=True) as file:
-            file.write(text)
-    except OSError:
-        return  # the command has ended
 
 
 def main(

@@ -24,7 +24,7 @@ def guard(lines: "object") -> None:
         if group.isdigit():
             try:
                 os.killpg(int(group), signal.SIGKILL)
-            except ProcessLookupError:
+            except (ProcessLookupError, PermissionError):  # it has ended; macOS reports EPERM then
                 continue
     for folder in left:
         if folder.startswith(b"/"):

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from benchctl.hosts import agent, frames, hostlock
+from benchctl.hosts import agent, frames, gated, hostlock
 from benchctl.settings import settings as person_settings
 
 _JOINED = re.compile("from (__future__|benchctl)")
@@ -91,7 +91,7 @@ def module_text(module: ModuleType) -> bytes:
 
 def agent_text(settings: Mapping[str, Any]) -> bytes:
     """Return the agent as one file, which calls its `main` with these settings."""
-    modules = [Path(str(one.__file__)).read_text() for one in (frames, hostlock, agent)]
+    modules = [Path(str(one.__file__)).read_text() for one in (frames, hostlock, gated, agent)]
     lines = [line for text in modules for line in text.splitlines() if not _JOINED.match(line)]
     words = ", ".join(f"{name}={value!r}" for name, value in settings.items())
     future = "from __future__ import annotations"

@@ -26,13 +26,13 @@ from benchctl.hosts import guardian
 from benchctl.hosts.children import wait_without_threads
 from benchctl.hosts.clocks import OURS, HostClock
 from benchctl.hosts.filter import PortPair
+from benchctl.hosts.gated import GATE
 from benchctl.hosts.log import Ended, command_log
 from benchctl.hosts.tasks import cancel
 from benchctl.run.planned import Host
 
 OnData = Callable[[Channel, bytes], None]
 
-_GATE = ("/bin/sh", "-c", 'read -r _ || exit 125; exec "$@" </dev/null', "benchctl-gate")
 # After its stop signal a tool may still write its summary; iperf3 needs one exchange with its peer.
 STOP_GRACE_S = 2.0
 # Limits the wait for output that a grandchild still holds open after the command has ended.
@@ -256,7 +256,7 @@ class LocalSpawner:
         loop = asyncio.get_running_loop()
         transport, pipes = await loop.subprocess_exec(
             lambda: Pipes(on_data),
-            *host.prefix, *self._death_signal, *_GATE, *argv,
+            *host.prefix, *self._death_signal, *GATE, *argv,
             env={**os.environ, "LC_ALL": "C", **env}, start_new_session=True,
         )  # fmt: skip
         pid = transport.get_pid()

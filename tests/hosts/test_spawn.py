@@ -11,6 +11,7 @@ from hosts.linked import has_ended
 from waiting import DEADLINE_S, until
 
 from benchctl.api import Channel
+from benchctl.hosts import guardian
 from benchctl.hosts.spawn import LocalSpawner, run, stop
 from benchctl.run.planned import LOCAL, Host
 
@@ -177,6 +178,21 @@ RUNNER = textwrap.dedent("""
 
     asyncio.run(main())
 """)
+
+
+@pytest.mark.parametrize("refusal", [ProcessLookupError, PermissionError])
+def test_a_group_that_has_ended_keeps_no_other_from_being_killed(monkeypatch, refusal):
+    """macOS reports EPERM of a group that has only zombies."""
+    asked = []
+
+    def killpg(group, number):
+        asked.append(group)
+        if len(asked) == 1:
+            raise refusal
+
+    monkeypatch.setattr("os.killpg", killpg)
+    guardian.guard([b"+7\n", b"+8\n", b"+9\n", b"-8\n"])
+    assert sorted(asked) == [7, 9]
 
 
 @linux_only
