@@ -4,6 +4,8 @@ import asyncio
 import time
 
 LOOK_S = 0.005
+# Where a look starts a program, or reads all of /proc.
+DEAR_LOOK_S = 0.05
 # Far more than anything takes here: only a defect, or a machine that stands still, is as slow.
 DEADLINE_S = 30.0
 # The same for a whole command, which imports much, builds a lab, or measures.

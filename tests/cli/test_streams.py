@@ -41,16 +41,28 @@ def test_errors_do_not_go_to_stdout_where_stderr_is_closed(benchctl):
     assert (told.returncode, told.stdout) == (2, b"")
 
 
-@pytest.mark.parametrize("args", ["", "--format json", "--format jsonl", "--events"])
-@pytest.mark.parametrize("to", [">", "-o"])
-def test_a_full_disk_loses_the_print_and_not_the_run(benchctl, args, to):
-    told = shell(benchctl, f"benchctl run {benchctl.profile(OK)} -q {args} {to} /dev/full")
-    assert told.returncode == 4
-    *_, error, hint = told.stderr.decode().splitlines()
+every_form = pytest.mark.parametrize("args", ["", "--format json", "--format jsonl", "--events"])
+
+
+def only_the_text_is_lost(benchctl, code, stderr):
+    assert code == 4
+    *_, error, hint = stderr.splitlines()
     assert "cannot write" in error
     assert "No space left on device" in error
     assert "the measurements are in the store" in hint
     assert measured(benchctl) == ["ok"]
+
+
+@every_form
+def test_a_full_disk_loses_the_print_and_not_the_run(benchctl, args):
+    told = shell(benchctl, f"benchctl run {benchctl.profile(OK)} -q {args} > /dev/full")
+    only_the_text_is_lost(benchctl, told.returncode, told.stderr.decode())
+
+
+@every_form
+def test_a_full_disk_loses_the_file_and_not_the_run(benchctl, args):
+    told = benchctl("run", benchctl.profile(OK), "-q", *args.split(), "-o", "/dev/full")
+    only_the_text_is_lost(benchctl, told.returncode, told.stderr)
 
 
 @pytest.mark.parametrize("command", ["--version", "runs", "backends", "schema", "run --help"])

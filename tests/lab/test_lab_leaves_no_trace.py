@@ -13,11 +13,20 @@ from pathlib import Path
 
 import pytest
 from lab.lab_support import LABS, ordinary_user, owner, processes_with, read_up
-from waiting import wait_until
+from waiting import DEAR_LOOK_S, wait_until
 
 pytestmark = pytest.mark.netns
 
 PORTFOLIO = str(LABS / "portfolio.toml")
+
+
+def gone(mark, *others):
+    """Wait until no process has the mark but these."""
+    wait_until(
+        lambda: set(processes_with(mark)) <= {*others},
+        lambda: processes_with(mark),
+        DEAR_LOOK_S,
+    )
 
 
 @pytest.fixture
@@ -72,7 +81,7 @@ def test_a_lab_goes_with_its_owner_whatever_ends_it(name, mark, scratch):
         read_up(process)
         process.send_signal(signal.Signals[name])
         process.wait()
-        wait_until(lambda: not processes_with(mark), lambda: processes_with(mark))
+        gone(mark)
     assert traces(scratch) == before
 
 
@@ -91,14 +100,14 @@ def test_a_lab_goes_with_its_owner_killed_at_any_moment(python, mark, scratch):
             except subprocess.TimeoutExpired:
                 process.kill()
             process.wait()
-            wait_until(lambda: not processes_with(mark), lambda: processes_with(mark))
+            gone(mark)
     assert traces(scratch) == before
 
 
 def test_a_lab_goes_when_its_keeper_is_killed(mark):
     with owner([sys.executable], mark, PORTFOLIO) as process:
         os.kill(read_up(process), signal.SIGKILL)
-        wait_until(lambda: set(processes_with(mark)) <= {process.pid}, lambda: processes_with(mark))
+        gone(mark, process.pid)
 
 
 def test_a_lab_goes_when_one_of_its_emulators_is_killed(mark):
@@ -106,7 +115,7 @@ def test_a_lab_goes_when_one_of_its_emulators_is_killed(mark):
         keeper = read_up(process)
         children = Path(f"/proc/{keeper}/task/{keeper}/children").read_text().split()
         os.kill(int(children[0]), signal.SIGKILL)
-        wait_until(lambda: set(processes_with(mark)) <= {process.pid}, lambda: processes_with(mark))
+        gone(mark, process.pid)
 
 
 @pytest.mark.tool("ping")

@@ -5,10 +5,7 @@ import shlex
 import subprocess
 import sys
 
-from waiting import wait_until
-
-# Each look starts a program.
-LOOK_S = 0.05
+from waiting import DEAR_LOOK_S, wait_until
 
 
 class Terminal:
@@ -47,7 +44,7 @@ class Terminal:
             seen[:] = [self.shown()]
             return holds(seen[0])
 
-        wait_until(held, self.shown, LOOK_S)
+        wait_until(held, self.shown, DEAR_LOOK_S)
         return seen[0]
 
 
