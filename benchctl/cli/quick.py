@@ -12,6 +12,8 @@ from benchctl.cli import completion, options
 from benchctl.units import format_count
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from benchctl.backends import Registry
     from benchctl.engine.planning import Planned
     from benchctl.profile.quick import Quick
@@ -100,8 +102,10 @@ def quick(
         if save is not None:
             options.write_new(f"--save {save}", save, text)
 
-        def record() -> int:
-            run_id, name = record_plan(prepared, store, yes=True, tags=read_tags(tags))
+        def record(listen: Callable[[], object]) -> int:
+            run_id, name = record_plan(
+                prepared, store, yes=True, tags=read_tags(tags), before_commit=listen
+            )
             if not quiet:
                 trials = format_count(len(prepared.plan), "trial")
                 print(f"run {name}: {trials}, store {store}", file=sys.stderr)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Annotated
 
@@ -69,13 +70,13 @@ def resume(
             print(f"run {run.name}: {left} of {run.trials} trials left", file=sys.stderr)
         way = Showing(shown, out, events, quiet, notify, strict, cases)
         started = until_started.close
+
+        def listen_first(listen: Callable[[], object]) -> int:
+            listen()
+            return run.id
+
         code = measure(
-            store,
-            lambda: run.id,
-            way,
-            failed=failed,
-            detach=detach,
-            no_wait=no_wait,
-            started=started,
-        )
+            store, listen_first, way,
+            failed=failed, detach=detach, no_wait=no_wait, started=started,
+        )  # fmt: skip
     sys.exit(code)

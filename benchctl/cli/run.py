@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Annotated
 
@@ -116,9 +117,15 @@ def run(
             hosts = [] if in_lab else needed_hosts(prepared.network, plan.routes, prepared.hooks)
             until_started.enter_context(free_host(store, hosts))
 
-        def record() -> int:
+        def record(listen: Callable[[], object]) -> int:
             run_id, name = record_plan(
-                prepared, store, trust=trust, yes=yes, tags=read_tags(tags), server_wait_s=wait_s
+                prepared,
+                store,
+                trust=trust,
+                yes=yes,
+                tags=read_tags(tags),
+                server_wait_s=wait_s,
+                before_commit=listen,
             )
             if not quiet:
                 trials = format_count(len(plan), "trial")

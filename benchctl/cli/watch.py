@@ -63,7 +63,7 @@ class Showing(Struct, frozen=True):
 
 def measure(
     store: Path,
-    record: Callable[[], int],
+    record: Callable[[Callable[[], object]], int],
     showing: Showing,
     *,
     failed: bool = False,
@@ -73,16 +73,17 @@ def measure(
 ) -> int:
     """Record a run, start its runner, watch it to its end and print its result.
 
-    ``record`` returns the run's id: from then on an interrupt ends the run in order. Of a resumed
-    run, only what is measured now is shown on the way. With ``failed``, failed trials are measured
-    again. With ``detach``, only the run's name is printed once its runner has begun. With
-    ``no_wait``, the run fails if another one has its hosts. ``started`` is called when it holds its
-    run. Returns the exit code of the result. Raises StoreError.
+    ``record`` returns the run's id, and calls what it is given before the run is there: from then
+    on an interrupt ends the run in order. Of a resumed run, only what is measured now is shown on
+    the way. With ``failed``, failed trials are measured again. With ``detach``, only the run's name
+    is printed once its runner has begun. With ``no_wait``, the run fails if another one has its
+    hosts. ``started`` is called when it holds its run. Returns the exit code of the result. Raises
+    StoreError.
     """
     asked = Asked()
     with ExitStack() as until_shown:
-        with asked.listening():
-            run_id = record()
+        with ExitStack() as until_ended:
+            run_id = record(lambda: until_ended.enter_context(asked.listening()))
             reader = until_shown.enter_context(options.open_reader(store))
             run = reader.run(run_id)
             if detach:

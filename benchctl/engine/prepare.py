@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from benchctl.engine.planning import Planned
@@ -21,9 +21,11 @@ def record_plan(
     yes: bool = False,
     tags: Sequence[str] = (),
     server_wait_s: float = 0.0,
+    before_commit: Callable[[], object] = lambda: None,
 ) -> tuple[int, str]:
     """Write a plan into the store as a new run; returns the run's id and name.
 
+    ``before_commit`` is called when all of it is written, before it is there for others.
     Raises ProfileError if others may have written commands that it runs, unless the user trusts
     them, and UsageError if it would send very much, unless the user says yes.
     """
@@ -36,4 +38,4 @@ def record_plan(
     run = planned_run(
         prepared.plan, prepared.outside, prepared.topology, prepared.registry, server_wait_s
     )
-    return create_run(store, run, time.time(), tags)
+    return create_run(store, run, time.time(), tags, before_commit)

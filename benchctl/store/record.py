@@ -41,9 +41,16 @@ SeriesKey = tuple[int, str, int, str, tuple[str, ...]]
 
 
 def create_run(
-    path: Path, run: PlannedRun, now: float, tags: Sequence[str] = ()
+    path: Path,
+    run: PlannedRun,
+    now: float,
+    tags: Sequence[str] = (),
+    before_commit: Callable[[], object] = lambda: None,
 ) -> tuple[int, str]:
-    """Write a planned run and its trials; returns its id and its name. Raises StoreError."""
+    """Write a planned run and its trials; returns its id and its name. Raises StoreError.
+
+    An interrupt until ``before_commit`` is called leaves nothing in the store.
+    """
     with writing(path) as connection:
         name = free_name(connection, now)
         cursor = connection.execute(
@@ -54,6 +61,7 @@ def create_run(
         )  # fmt: skip
         run_id = int(cursor.lastrowid or 0)
         connection.executemany(_INSERT_TRIAL, (_columns(run_id, trial) for trial in run.trials))
+        before_commit()
     return run_id, name
 
 

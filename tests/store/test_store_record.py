@@ -10,15 +10,16 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from store.store_support import NOW, add_flow, add_sample, figures, new_run
+from store.store_support import NOW, SETTINGS, add_flow, add_sample, figures, new_run
 from waiting import COMMAND_S
 
 from benchctl.errors import StoreError, UsageError
+from benchctl.run.planned import PlannedRun, PlannedTrial
 from benchctl.run.record import Figure, FlowEvent, Happening
 from benchctl.store.bulk import Bulk
 from benchctl.store.manage import delete_run
 from benchctl.store.read import Reader
-from benchctl.store.record import Recorder, interrupt_run, reopen_run
+from benchctl.store.record import Recorder, create_run, interrupt_run, reopen_run
 
 
 @pytest.fixture
@@ -337,3 +338,15 @@ def test_a_killed_runner_leaves_its_run_interrupted_unless_it_had_ended(
     recorder.update_run(status=was)
     interrupt_run(store, 1)
     assert reader.run(1).status == then
+
+
+def test_an_interrupt_before_a_run_is_there_leaves_nothing(store):
+    def interrupt():
+        raise KeyboardInterrupt
+
+    new_run(store)
+    planned = PlannedRun("p", "", 7, SETTINGS, [PlannedTrial(0, 1, {}, (), {}, 1.0, 16.0)], "")
+    with pytest.raises(KeyboardInterrupt):
+        create_run(store, planned, NOW, before_commit=interrupt)
+    with closing(Reader(store)) as reader:
+        assert len(reader.runs()) == 1
