@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TextIO
 
 from benchctl.errors import BenchctlError, NoReaderError, UnwrittenError
-from benchctl.visible import LIKE_IN_ASCII, VisibleText
+from benchctl.visible import LIKE_IN_ASCII, VisibleText, width_of
 
 _NAME = "benchctl.plainer"
 # The last gap between two columns of a table.
@@ -38,18 +38,27 @@ def _plainer(error: UnicodeError) -> tuple[str | bytes, int]:
 
 
 class _PlainerText(VisibleText):
-    """A text file of few characters: longer replacements take the space of gaps."""
+    """A text file of few characters: longer replacements take the space of gaps.
+
+    That of the gap before them, as figures stand at the right of their column. Codes take what the
+    gaps after them can spare.
+    """
 
     def write(self, text: str) -> int:
         super().write("".join(map(self._fitted, text.splitlines(keepends=True))))
         return len(text)
 
     def _fitted(self, line: str) -> str:
-        shown, owed = "", 0
+        shown, owed, later = "", 0, 0
         for character in line:
             plain = character.encode(self.encoding, _NAME).decode(self.encoding)
             shown += plain
-            owed += len(plain) - 1
+            if plain.startswith("\\") and plain != character:
+                later += len(plain) - width_of(character)
+            else:
+                owed += len(plain) - 1
+            if later and shown.endswith("   "):
+                shown, later = shown[:-1], later - 1
             while owed and (gap := _GAP.match(shown)):
                 shown, owed = f"{gap[1]} {shown[gap.end() :]}", owed - 1
         return shown

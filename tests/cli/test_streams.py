@@ -106,7 +106,7 @@ def test_tables_degrade_to_the_characters_that_there_are(benchctl, encoding, cel
 def test_a_text_that_no_encoding_has_is_shown_by_its_codes(benchctl):
     profile = benchctl.profile('title = "Ankara → İzmir"\n' + OK)
     told = shell(benchctl, f"benchctl plan {profile}", PYTHONIOENCODING="ascii")
-    assert told.stdout.splitlines()[0] == rb"p Ankara \u2192 \u0130zmir"
+    assert told.stdout.splitlines()[0] == rb"p  Ankara \u2192 \u0130zmir"
     assert b"\n+ ok       toy" in told.stdout
 
 
@@ -160,3 +160,21 @@ def test_columns_stay_columns_where_a_character_is_shown_by_several():
     assert shown == r"a\u2192b  9.0 M/s +-2    30 us +-4"
     assert len(shown) == len(row)
     assert indented == "  two..."
+
+
+def test_a_text_in_codes_moves_no_column_before_it():
+    rows = [
+        "20261123  one        12  ok",
+        "20261124  测量-🚀     2  ok",
+        "20261125  é           3  ok",
+    ]
+    code = f"from benchctl.cli import streams; streams.prepare(); print(*{rows!a}, sep='\\n')"
+    told = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert told.stdout.splitlines() == [
+        "20261123  one        12  ok",
+        r"20261124  \u6d4b\u91cf-\U0001f680  2  ok",
+        r"20261125  \xe9        3  ok",
+    ]
