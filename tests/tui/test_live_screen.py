@@ -342,6 +342,20 @@ def test_a_metric_that_no_one_knows_has_a_plot_like_any_other(store, alive):
     made.close()
 
 
+def test_of_a_trial_without_samples_no_metric_can_be_picked_and_the_screen_says_so(store, alive):
+    made = MadeRun(store)
+    made.begin()
+    made.begin_trial()
+    clock = Clock(made.now)
+
+    async def script(pilot):
+        assert "First plot" not in await press(pilot, "m")
+        assert "no samples to read yet" in notices(pilot)
+
+    drive(store, open_live(store, 1, clock), script, clock=clock)
+    made.close()
+
+
 def test_what_happened_within_a_flow_is_marked_in_the_plot_once_its_trial_has_ended(store, alive):
     made = MadeRun(store)
     made.begin()

@@ -120,6 +120,7 @@ class PlotPage(SteeringPage):
         traces = self._feed.traces
         names = traces.metrics() if traces is not None else []
         if traces is None or not names:
+            self._tell_of_no_samples()
             return
 
         def take(place: int | None) -> None:
@@ -159,8 +160,11 @@ class PlotPage(SteeringPage):
         else:
             self._charts.pin()
             if not self._charts.pinned:
-                self.notify("there are no samples to read yet")
+                self._tell_of_no_samples()
         self.refresh_bindings()
+
+    def _tell_of_no_samples(self) -> None:
+        self.notify("there are no samples to read yet")
 
     def action_move_cross(self, steps: int) -> None:
         """Move the crosshair to another sample."""
