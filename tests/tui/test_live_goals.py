@@ -103,10 +103,10 @@ def test_a_frozen_screen_keeps_its_goals_and_the_end_has_those_of_the_summary(re
         await press(pilot, "space")
         frozen = shown(pilot)
         clock.time += 20
-        assert await press(pilot, "m", "escape") == frozen
+        assert await press(pilot, "question_mark", "escape") == frozen
         await press(pilot, "space")
         clock.time += 60
-        await press(pilot, "m", "escape")
+        await press(pilot, "question_mark", "escape")
         assert "goals: 1 not met, 1 undecided, 1 not known" in shown(pilot)
 
     drive(repeated, open_replay(repeated, 1, clock, 35.0), script, size=(120, 40), clock=clock)
