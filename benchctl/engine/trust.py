@@ -8,12 +8,12 @@ replace a directory or a link on the way to a file decides what is in it.
 from __future__ import annotations
 
 import os
-import pwd
 import stat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchctl.errors import ProfileError
+from benchctl.hosts.users import user_name
 from benchctl.profile.find import packaged_profiles
 from benchctl.profile.load import Document
 from benchctl.run.planned import Settings
@@ -56,14 +56,6 @@ def distrust(path: Path) -> str:
         if not parts:
             return ""
         entry = here / parts.pop()  # the root, where a link's target starts with it
-
-
-def user_name(number: int) -> str:
-    """Return a user's name, or the number if there is none."""
-    try:
-        return pwd.getpwuid(number).pw_name
-    except KeyError:
-        return f"user {number}"
 
 
 def distrust_services(topology: Topology) -> str:

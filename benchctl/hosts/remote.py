@@ -7,8 +7,8 @@ reason on its stderr; the agent at the far end sees the same and leaves nothing 
 from __future__ import annotations
 
 import asyncio
-import getpass
 import hashlib
+import os
 import socket
 import time
 import zlib
@@ -28,6 +28,7 @@ from benchctl.hosts.programs import agent_text, as_sent, module_text, sendable
 from benchctl.hosts.sockets import tcp_ports
 from benchctl.hosts.spawn import OnData, Process
 from benchctl.hosts.tasks import cancel
+from benchctl.hosts.users import user_name
 from benchctl.run.planned import Reach
 from benchctl.visible import visible
 
@@ -96,7 +97,7 @@ class RemoteProcess:
 
 def holder(run: str) -> str:
     """Return what others read of a run that holds a host; it has no name before it is recorded."""
-    user = f"{getpass.getuser()}@{socket.gethostname()}"
+    user = f"{user_name(os.geteuid())}@{socket.gethostname()}"
     return f"run {run} of {user}" if run else f"a run of {user} that is being started"
 
 

@@ -1,6 +1,8 @@
 """Two runs on the same hosts: one waits for the other, and neither for ever."""
 
 import asyncio
+import os
+import socket
 
 import pytest
 
@@ -185,3 +187,10 @@ def test_a_run_needs_the_hosts_of_its_flows_and_commands_and_this_machine_once(e
     hooks = [Hook(name, When.PREPARE, "true") for name in hooks]
     found = needed_hosts(NETWORK, flows, hooks)
     assert sorted(found, key=lambda host: host.name) == sorted(needed, key=lambda host: host.name)
+
+
+def test_a_user_without_a_name_holds_hosts_by_number(monkeypatch):
+    for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(os, "geteuid", lambda: 54_321)  # as in a container
+    assert holder("one") == f"run one of user 54321@{socket.gethostname()}"

@@ -13,9 +13,9 @@ from benchctl.engine.holding import needed_hosts
 from benchctl.engine.planning import Planned
 from benchctl.engine.preflight import commands_of
 from benchctl.engine.traffic import Amount, Traffic, expected_traffic
-from benchctl.engine.trust import user_name
 from benchctl.errors import BenchctlError, MissingError
 from benchctl.hosts.programs import as_sent
+from benchctl.hosts.users import user_name
 from benchctl.plan.bound import BoundTrial
 from benchctl.plan.plan import Plan
 from benchctl.report.searches import detection
