@@ -39,7 +39,7 @@ def test_a_window_a_page_and_their_keys_come_together(store):
     whole_run(store)
 
     async def script(pilot):
-        together(pilot, "t", *"sdq", "enter", "enter", "m", *"rtt", "escape", "4", "d", "n", "x")
+        together(pilot, "t", *"sdq", "enter", "u", "m", *"rtt", "escape", "4", "d", "n", "x")
         await settle(pilot)
         assert isinstance(pilot.app.screen, HistoryScreen)
         assert "sdq" in shown(pilot)
