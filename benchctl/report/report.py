@@ -65,6 +65,13 @@ def yet(*runs: Run) -> str:
     return "" if all(run.status.has_ended for run in runs) else " yet"
 
 
+def without_figures(report: Report) -> str:
+    """Return why a summary has no row."""
+    has_begun = any(flow.figures for trial in report.trials for flow in trial.flows)
+    what = "no trial was measured to its end" if has_begun else "nothing was measured"
+    return f"{what}{yet(report.run)}"
+
+
 class StoredRun(Struct, frozen=True):
     """A run in a store: the input of exports.
 

@@ -7,8 +7,10 @@ from msgspec.structs import replace
 from report.sample_report import ONE, REPORT, RUN, SUMMARY, TRIALS, TWO, Stored, row
 from report.whole import whole
 
+from benchctl.analysis.results import TrialReport
 from benchctl.report import formats
 from benchctl.report.pivot import pivot, with_interval
+from benchctl.run.record import Figure
 from benchctl.run.status import Status
 from benchctl.units import scale_of
 
@@ -38,6 +40,15 @@ def test_a_run_without_results_says_so(status, yet):
     empty = replace(REPORT, run=run, summary=[], trials=[], outcomes=[])
     told = f"nothing was measured{yet}\n\n4 of 4 trials were not measured{yet}\n"
     assert text("table", empty) == told
+
+
+def test_of_a_trial_that_was_cut_short_it_is_not_said_that_nothing_was_measured():
+    trial = REPORT.trials[0]
+    begun = replace(trial.flows[0], figures={("send", "throughput_bps"): Figure(1e6, "tool")})
+    cut = TrialReport(replace(trial.trial, status=Status.INTERRUPTED), [begun])
+    run = replace(RUN, status=Status.INTERRUPTED)
+    told = text("table", replace(REPORT, run=run, summary=[], trials=[cut], outcomes=[]))
+    assert told.splitlines()[0] == "no trial was measured to its end"
 
 
 @pytest.mark.parametrize("form", ["table", "md"])

@@ -9,7 +9,10 @@ from tui.driving import drive, open_page, open_plan, settle, shown
 from tui.made_runs import whole_run
 from waiting import DEADLINE_S, until
 
+from benchctl.tui.model.feed import Feed
 from benchctl.tui.screens.history import HistoryScreen
+from benchctl.tui.screens.live import LiveScreen
+from benchctl.tui.screens.pick import PickFrom
 from benchctl.tui.typeahead import TypeAhead
 
 
@@ -78,6 +81,25 @@ def test_keys_behind_one_that_opens_a_page_act_on_what_it_has(store, slow_histor
         assert "1 marked" in shown(pilot)
 
     drive(store, open_plan(store=store), script)
+
+
+def test_keys_behind_one_that_opens_a_replay_act_on_its_samples(store, monkeypatch):
+    whole_run(store)
+    is_read, poll = threading.Event(), Feed.poll
+    monkeypatch.setattr(
+        Feed, "poll", lambda feed, *how, **what: not is_read.is_set() or poll(feed, *how, **what)
+    )
+
+    async def script(pilot):
+        together(pilot, "enter", "m")
+        await until(lambda: isinstance(pilot.app.screen, LiveScreen))
+        await pilot.pause()
+        assert pilot.app.type_ahead.waits
+        is_read.set()
+        await settle(pilot)
+        assert isinstance(pilot.app.screen, PickFrom)
+
+    drive(store, open_page(store, "history"), script)
 
 
 def test_keys_behind_a_change_act_on_what_it_leaves(store):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from benchctl.report.delays import delay_table
 from benchctl.report.pivot import align, pivot
 from benchctl.report.remarks import remarks
-from benchctl.report.report import Report, StoredRun, yet
+from benchctl.report.report import Report, StoredRun, without_figures
 from benchctl.report.searches import search_table
 
 
@@ -21,7 +21,7 @@ def text_of(report: Report) -> str:
     found = search_table(report)
     head = f"{align(found.heads, found.rows, found.numeric)}\n" if found is not None else ""
     shown = pivot(report)
-    text = f"nothing was measured{yet(report.run)}\n"
+    text = f"{without_figures(report)}\n"
     if shown.rows:
         text = align(shown.heads, shown.rows, shown.numeric)
     if (delays := delay_table(report)) is not None:

@@ -27,7 +27,7 @@ from benchctl.report.figures.plane import plane
 from benchctl.report.figures.request import OF_SAMPLES, PictureRequest
 from benchctl.report.figures.segments import PANELS, sequences_of
 from benchctl.report.figures.times import over_time, panels_of
-from benchctl.report.report import Report, yet
+from benchctl.report.report import Report, without_figures
 from benchctl.report.traced import KEYS, chosen_of, traces_of
 from benchctl.run.condition import parse_figure
 from benchctl.run.record import Run
@@ -91,7 +91,7 @@ def _figures(reader: Reader, report: Report, wanted: Wanted) -> Generator[Pictur
     run = report.run
     if not report.summary:
         raise UsageError(
-            f"run {run.name}: nothing was measured{yet(run)}, so there is nothing to draw",
+            f"run {run.name}: {without_figures(report)}, so there is nothing to draw",
             f"see benchctl show {run.name} --trials",
         )
     if wanted.kind is PictureKind.SEQUENCE:

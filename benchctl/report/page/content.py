@@ -40,7 +40,7 @@ from benchctl.report.page.packets import packet_sections
 from benchctl.report.page.pictures import pictures_of
 from benchctl.report.pivot import Pivot, pivot, with_interval
 from benchctl.report.remarks import remarks
-from benchctl.report.report import Report, StoredRun, yet
+from benchctl.report.report import Report, StoredRun, without_figures, yet
 from benchctl.report.routes import route_differences
 from benchctl.report.searches import search_table
 from benchctl.run.planned import Host, PlannedFlow
@@ -226,7 +226,7 @@ def _place(run: Run, one: TrialReport) -> list[str]:
 def _summary(report: Report) -> Iterator[Block]:
     shown = pivot(report)
     if not shown.rows:
-        yield Paragraph(f"nothing was measured{yet(report.run)}")
+        yield Paragraph(without_figures(report))
         return
     yield cut(shown, "benchctl export --format csv")
     if (delays := delay_table(report)) is not None:

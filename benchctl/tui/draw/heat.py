@@ -14,7 +14,7 @@ from benchctl.analysis.found import FOUND_RATE
 from benchctl.analysis.summary import SummaryRow
 from benchctl.metrics import title_of
 from benchctl.report.pivot import with_interval
-from benchctl.report.report import Report, yet
+from benchctl.report.report import Report, without_figures
 from benchctl.tui.draw.columns import Column, widths
 from benchctl.tui.draw.spans import HEATS, Span
 from benchctl.units import format_value, parse_rate
@@ -81,7 +81,7 @@ class SummaryTable:
 
     def __init__(self, report: Report) -> None:
         self.axes = list(report.run.varying)
-        self._nothing = f"nothing was measured{yet(report.run)}"
+        self._nothing = without_figures(report)
         self._axis_values = report.run.values
         searched = report.run.settings.search
         self._searched = searched.axis if searched is not None else None

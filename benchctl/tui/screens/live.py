@@ -126,6 +126,7 @@ class LiveScreen(ListsPage):
         self._results = Results(feed.view, feed.report_at, lambda: feed.ends_read)
         self._problem = ""
         self._urgent = True
+        self.ready = False
         self._could = (False, False, False)
         """Whether the run could be resumed and had ended, and time stood, as keys were shown."""
         self._goes_on = True
@@ -270,6 +271,10 @@ class LiveScreen(ListsPage):
             self._could = could
             self.refresh_bindings()
         self._urgent = False
+        if not self.ready and self.bar.size:
+            has_samples = traces is not None and traces.metrics()
+            if has_samples or self.settled:
+                self.become_ready()
 
     def _show_title(self) -> None:
         view = self._feed.view

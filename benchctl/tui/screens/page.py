@@ -114,6 +114,11 @@ class Page(TablesScreen):
     def tick(self) -> None:
         """Update the content; called while the screen is visible."""
 
+    def become_ready(self) -> None:
+        """Let keys act on what is shown now."""
+        self.ready = True
+        self.post_message(self.Ready())
+
     @property
     def settled(self) -> bool:
         """Whether all available data was read."""
@@ -235,11 +240,6 @@ class ReportPage(Page):
         self.notes.show([])
         show()
         self.become_ready()
-
-    def become_ready(self) -> None:
-        """Let keys act on what is shown now."""
-        self.ready = True
-        self.post_message(self.Ready())
 
     def again(self) -> None:
         """Read again at the next tick, whatever has changed."""
