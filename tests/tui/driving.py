@@ -121,13 +121,14 @@ async def taken(pilot):
 
 
 async def until(pilot, holds):
-    """Let the page go on until something holds."""
+    """Let the page go on until something holds, and show what goes with it."""
 
     def held():
         pilot.app.page.tick()
         return holds()
 
     await waiting.until(held, lambda: f"shown is\n{shown(pilot)}")
+    await pilot.pause()
 
 
 async def press(pilot, *keys):
