@@ -5,7 +5,8 @@ Four properties of iperf3 must not affect the figures, whatever the format:
 - the times of omitted intervals start at 0, and those of measured ones again at 0, unless the first
   also covers the last omitted one (see `faults`);
 - when the server disconnects, the last interval is reported twice;
-- the last interval may be a fragment of a millisecond with an absurd rate;
+- an interval that a busy machine ends late is followed by a fragment, up to the time at which the
+  next one begins, and the last interval may be a fragment: of a millisecond, with an absurd rate;
 - exit code 0 means nothing: a run is valid if its end was reported, and if data arrived.
 """
 
@@ -52,6 +53,7 @@ _OF_EACH_END = ("version", "send_buffer_bytes", "receive_buffer_bytes", "mss_byt
 
 _RATES = {"sent_bps": "bytes_sent", "throughput_bps": "bytes_received"}
 _DATAGRAMS = {"packets_sent": "bytes_sent", "packets_received": "bytes_received"}
+_COUNTS = (*_RATES.values(), *_DATAGRAMS, "packets_lost", "retransmits")
 
 _FATAL = re.compile(r"(?:\S*/)?iperf3: ((?:error|interrupt|parameter error|SERVER ERROR) - .*)")
 _WARNING = re.compile(r"warning: +(.*)", re.IGNORECASE)
@@ -79,6 +81,8 @@ class StreamState:
     number: int
     sends: bool | None = None
     last: tuple[float, float, bool] | None = None
+    fragment: Interval | None = None
+    """The last interval, if it is too short for a rate."""
 
 
 def arrivals(packets: float, lost: float, jitter_s: float) -> dict[str, float]:
@@ -86,11 +90,14 @@ def arrivals(packets: float, lost: float, jitter_s: float) -> dict[str, float]:
     metrics = {"packets_received": packets - lost, "packets_lost": lost}
     if packets > lost:  # else nothing arrived, and the jitter is an old one
         metrics["jitter_rfc3550_s"] = jitter_s
+    return metrics | loss(packets, lost)
+
+
+def loss(packets: float, lost: float) -> dict[str, float]:
+    """Return the share of lost packets, if there is one."""
     # A late packet was counted as lost before and is now subtracted. The count may be negative, and
     # then it is no share of this interval's packets.
-    if lost >= 0:
-        metrics["loss_ratio"] = lost / packets
-    return metrics
+    return {"loss_ratio": lost / packets} if lost >= 0 else {}
 
 
 def first_measured(interval: Interval, follows: bool, length_bytes: float | None) -> Interval:
@@ -113,6 +120,26 @@ def first_measured(interval: Interval, follows: bool, length_bytes: float | None
             if rate in metrics and amount in metrics:
                 metrics[rate] = metrics[amount] * 8 / interval.end_s
     return interval._replace(start_s=0.0, metrics=metrics)
+
+
+def joined(fragment: Interval, interval: Interval) -> Interval:
+    """Return two intervals, one behind the other, as one; what is no count is that of its end."""
+    before, after = fragment.metrics, interval.metrics
+    metrics = {**before, **after}
+    for name in _COUNTS:
+        if name in metrics:
+            metrics[name] = before.get(name, 0.0) + after.get(name, 0.0)
+    length_s = interval.end_s - fragment.start_s
+    for rate, amount in _RATES.items():
+        if rate in metrics:
+            del metrics[rate]
+            if rate in after and amount in metrics and length_s > 0:
+                metrics[rate] = metrics[amount] * 8 / length_s
+    if "loss_ratio" in metrics:
+        del metrics["loss_ratio"]
+        lost = metrics["packets_lost"]
+        metrics |= loss(metrics["packets_received"] + lost, lost)
+    return interval._replace(start_s=fragment.start_s, metrics=metrics)
 
 
 def without_rates(interval: Interval) -> Interval:
@@ -146,7 +173,7 @@ class ReportParser(LineParser):
         """The first words that belong to no format."""
         self._seen: dict[str, Any] = {}
         self._told: dict[str, Any] = {}
-        self._crumb_s = interval_s(flow) / 10
+        self._least_s = interval_s(flow) / 10
         self._bytes = dict.fromkeys(Direction, 0.0)
         self._has_received = False
 
@@ -194,25 +221,27 @@ class ReportParser(LineParser):
             return ()
         if self.flow.params.omit and not interval.omitted and (last is None or last[2]):
             interval = first_measured(interval, last is not None, self.datagram_bytes)
-        length_s = interval.end_s - interval.start_s
-        if length_s < 0:
+        if interval.end_s < interval.start_s:
             raise ParserError(f"an interval from {interval.start_s} to {interval.end_s}")
+        before, stream.fragment = stream.fragment, None
+        if before and before.omitted is interval.omitted and before.end_s <= interval.start_s:
+            interval = joined(before, interval)
         # A short transfer may end within a fragment, which is then its only interval.
-        if length_s < self._crumb_s and last is not None:
+        if interval.end_s - interval.start_s < self._least_s and last is not None:
+            stream.fragment = interval
             return ()
         self._has_received |= interval.metrics.get("bytes_received", 0.0) > 0
+        sample = self._sample_of(stream, interval)
+        return (sample,) if self.settings == self._seen else (*self.effective(), sample)
+
+    def _sample_of(self, stream: StreamState, interval: Interval) -> Sample:
         start_s, end_s = interval.start_s, interval.end_s
         if interval.omitted:
             start_s, end_s = (min(t - self.flow.params.omit, 0.0) for t in (start_s, end_s))
-        sample = Sample(
-            start_s,
-            end_s,
-            interval.metrics,
-            stream.number,
-            self.direction(interval.sends),
-            interval.omitted,
-        )
-        return (sample,) if self.settings == self._seen else (*self.effective(), sample)
+        return Sample(
+            start_s, end_s, interval.metrics, stream.number,
+            self.direction(interval.sends), interval.omitted,
+        )  # fmt: skip
 
     def counts_idle_time(self, intervals: Sequence[Interval]) -> bool:
         """Return whether the last byte was sent in this interval, given all its streams.
@@ -266,9 +295,16 @@ class ReportParser(LineParser):
         else:
             self.remark(text)
 
+    def rests(self) -> Iterable[Event]:
+        """Return the samples of what each stream counted after its last interval."""
+        for stream in self.streams.values():
+            if (one := stream.fragment) is not None and one.end_s > one.start_s:
+                yield self._sample_of(stream, without_rates(one))
+
     def outcome(self, exit_code: int) -> Iterable[Event]:
         """Return the client's last events: its figures, or the reason why there are none."""
         yield from self.effective()
+        yield from self.rests()
         if failure := self.failure or self._without_result(exit_code):
             yield self._explained(failure)
             return

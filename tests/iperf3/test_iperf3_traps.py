@@ -1,6 +1,10 @@
 """Habits of iperf3 that have spoilt figures before; each test is named after one."""
 
+import json
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from iperf3.iperf3_support import (
     effective,
     events,
@@ -275,3 +279,103 @@ def test_reordered_packets_are_told_once_a_stream_under_the_name_of_the_sum():
     stdout = told.stdout.replace(b"\niperf Done", line + line + b"\niperf Done")
     found = replay(parser_of("text", "receive", protocol="udp", length="1400B"), stdout)
     assert summary(found, Direction.RECEIVE)["packets_reordered"] == 6
+
+
+# What a server of 3.12 printed that was stopped for 0.34 s: the rest of an interval behind the late
+# one has a fourth of all bytes.
+HELD_UP = b"""\
+[  5]   0.00-0.20   sec   512 KBytes  21.0 Mbits/sec
+[  5]   0.20-0.59   sec   384 KBytes  8.16 Mbits/sec
+[  5]   0.59-0.60   sec   640 KBytes   364 Mbits/sec
+[  5]   0.60-0.80   sec   512 KBytes  21.0 Mbits/sec
+[  5]   0.80-1.00   sec   512 KBytes  21.0 Mbits/sec
+"""
+
+
+def test_what_a_held_up_end_counts_in_the_rest_of_an_interval_is_in_the_next():
+    told = samples(replay(parser_of("text.server", interval="200ms"), HELD_UP))
+    times = [(sample.start_s, sample.end_s) for sample in told]
+    assert times == [(0, 0.2), (0.2, 0.59), (0.59, 0.8), (0.8, 1.0)]
+    received = [sample.metrics["bytes_received"] / 1024 for sample in told]
+    assert received == [512, 384, 640 + 512, 512]
+    assert told[2].metrics["throughput_bps"] == pytest.approx((640 + 512) * 1024 * 8 / 0.21)
+
+
+def interval(start_s, end_s, omitted=False, **figures):
+    row = {"socket": 5, "start": start_s, "end": end_s, "omitted": omitted, **figures}
+    return json.dumps({"event": "interval", "data": {"streams": [row]}}) + "\n"
+
+
+def told_of(*intervals, **parameters):
+    start = {"event": "start", "data": {"test_start": {"protocol": "UDP"}}}
+    parser = JsonStream(flow("receive", protocol="udp", interval="1s", **parameters))
+    return samples(replay(parser, (json.dumps(start) + "\n" + "".join(intervals)).encode()))
+
+
+def counts(packets, lost, bits_per_second=1e6):
+    told = {"packets": packets, "lost_packets": lost, "jitter_ms": packets / 1e3}
+    return {"bytes": (packets - lost) * 1000, "bits_per_second": bits_per_second, **told}
+
+
+def test_datagrams_in_the_rest_of_an_interval_are_counted_in_the_next():
+    told = told_of(
+        interval(0, 1.95, **counts(100, 0)),
+        interval(1.95, 2, **counts(40, 10)),
+        interval(2, 2, **counts(0, 0)),
+        interval(2, 3, **counts(60, -1)),
+        interval(3, 4, **counts(50, 5)),
+    )
+    assert [(sample.start_s, sample.end_s) for sample in told] == [(0, 1.95), (1.95, 3), (3, 4)]
+    assert told[1].metrics == {
+        "bytes_received": 91_000, "throughput_bps": pytest.approx(91_000 * 8 / 1.05),
+        "packets_received": 91, "packets_lost": 9, "loss_ratio": 0.09,
+        "jitter_rfc3550_s": pytest.approx(6e-5),
+    }  # fmt: skip
+    assert told[2].metrics["loss_ratio"] == 0.1
+
+
+@given(
+    parts=st.lists(
+        st.tuples(st.floats(0.001, 2), st.integers(0, 99), st.integers(0, 9)), min_size=1
+    )
+)
+def test_wherever_intervals_end_nothing_is_lost_between_them(parts):
+    rows, end_s = [], 0.0
+    for length_s, received, lost in parts:
+        rows.append(interval(end_s, end_s + length_s, **counts(received + lost, lost)))
+        end_s += length_s
+    told = told_of(*rows)
+    ends = [0.0, *(sample.end_s for sample in told)]
+    assert [sample.start_s for sample in told] == ends[:-1]
+    assert ends[-1] == end_s
+    for name, number in (("packets_received", 1), ("packets_lost", 2)):
+        counted = sum(sample.metrics.get(name, 0.0) for sample in told)
+        assert counted == sum(part[number] for part in parts)
+
+
+def test_the_rest_of_a_transfer_has_its_bytes_and_no_absurd_rate():
+    told = told_of(interval(0, 1, **counts(100, 0)), interval(1, 1.002, **counts(90, 1, 360e6)))
+    assert (told[1].start_s, told[1].end_s) == (1, 1.002)
+    assert "throughput_bps" not in told[1].metrics
+    assert told[1].metrics["bytes_received"] == 89_000
+
+
+def test_the_rest_of_an_omitted_interval_is_not_measured():
+    told = told_of(
+        interval(0, 1, omitted=True, **counts(100, 0)),
+        interval(1, 1.05, omitted=True, **counts(5, 0)),
+        interval(0, 1, **counts(50, 0)),
+        omit="1s",
+    )
+    assert [sample.omitted for sample in told] == [True, False]
+    assert told[1].metrics["packets_received"] == 50
+
+
+def test_an_interval_that_does_not_follow_is_not_joined_to_what_came_before():
+    told = told_of(
+        interval(0, 1, **counts(100, 0)),
+        interval(1, 1.05, **counts(5, 0)),
+        interval(0, 2, **counts(60, 0)),
+    )
+    assert [(sample.start_s, sample.end_s) for sample in told] == [(0, 1), (0, 2)]
+    assert told[1].metrics["packets_received"] == 60
