@@ -295,16 +295,20 @@ class ReportParser(LineParser):
         else:
             self.remark(text)
 
-    def rests(self) -> Iterable[Event]:
-        """Return the samples of what each stream counted after its last interval."""
+    def last_fragments(self) -> Iterable[Event]:
+        """Return the samples of what each stream counted after its last interval.
+
+        With two decimals, such a fragment may have no length.
+        """
         for stream in self.streams.values():
-            if (one := stream.fragment) is not None and one.end_s > one.start_s:
-                yield self._sample_of(stream, without_rates(one))
+            last = stream.fragment
+            if last and any(last.metrics.get(name) for name in _COUNTS):
+                yield self._sample_of(stream, without_rates(last))
 
     def outcome(self, exit_code: int) -> Iterable[Event]:
         """Return the client's last events: its figures, or the reason why there are none."""
         yield from self.effective()
-        yield from self.rests()
+        yield from self.last_fragments()
         if failure := self.failure or self._without_result(exit_code):
             yield self._explained(failure)
             return

@@ -239,7 +239,7 @@ class TextServer(TextReport):
 
     def end(self, exit_code: int) -> Iterable[Event]:
         yield from self.effective()
-        yield from self.rests()
+        yield from self.last_fragments()
         if self._arrived:
             yield Summary(self._arrived, Direction.SEND)
         if not self._ready:
